@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from mcp_app.auth.sessions import django_session
-from mcp_app.auth.token_cache import access_token
+from mcp_app.auth.token_cache import access_token, oauth
 
-__all__ = ["access_token", "django_session"]
+__all__ = ["access_token", "django_session", "oauth"]

@@ -73,6 +73,9 @@ class Limits:
     audit_buffer: int = 10_000
     calls_kept: float = 30 * 86_400
     statistics_kept: float = 730 * 86_400
+    oauth_access: float = 8 * 3_600
+    oauth_idle: float = 30 * 86_400
+    oauth_overlap: float = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,7 @@ class McpSettings:
     doorbell: str = "default"
     autodiscover: str = "mcp"
     endless_tokens: bool = False
+    oauth: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def lenient(self) -> bool:

@@ -27,6 +27,7 @@ urlpatterns = [
     path("account/logout/", LogoutView.as_view(), name="logout"),
     path("account/tokens/", include("mcp_app.account_urls")),
     path("", include("mcp_app.urls")),
+    path("", include("mcp_app.oauth_urls")),
 ]
 if apps.is_installed("mcp_project.shop"):
     # The supplier of the demo, which is another site to it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -14,25 +14,17 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db.models import QuerySet
-from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
+from mcp_app.account.expiry_choice import ExpiryChoice
 from mcp_app.auth.permissions import find_user
-from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.fields import digest
 
 DAYS: Final = (1, 7, 30, 90)
 USUAL_DAYS: Final = 30
-LONGEST: Final = timedelta(days=366)
-"""How long a token made on a page lasts at most, unless endless ones are allowed."""
-LAST_DAY: Final = date(9999, 12, 30)
-"""The latest end date: a token ends when the next day begins, which must exist."""
-UNTIL: Final = "date"
-NEVER: Final = "never"
 OVERLAPS: Final = {
     "0": (timedelta(), gettext_lazy("now")),
     "1": (timedelta(hours=1), gettext_lazy("in 1 hour")),
@@ -78,19 +70,12 @@ class ChosenServers(ServersField):
             raise ValidationError(_("There is no such server.")) from None
 
 
-class NewTokenForm(OnceForm, TokenForm):
+class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
     """A token for the user of the form; `servers` are those to choose from."""
 
-    ends = forms.ChoiceField(label=gettext_lazy("Ends"), initial=str(USUAL_DAYS))
-    until = forms.DateField(
-        label=gettext_lazy("Until"),
-        required=False,
-        help_text=gettext_lazy(
-            "For “Until a date”: the token is valid until the end of this day, at"
-            " most a year ahead."
-        ),
-        widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
-    )
+    days = DAYS
+    usual_days = USUAL_DAYS
+    may_never_end = True
 
     class Meta:
         model = AccessToken
@@ -133,36 +118,15 @@ class NewTokenForm(OnceForm, TokenForm):
     ) -> None:
         super().__init__(*positional, **options)
         self.user = user
-        ends: Any = self.fields["ends"]
-        ends.choices = list(_ends())
         chosen: Any = self.fields["servers"]
         chosen.queryset = servers
-
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if cleaned.get("ends") == UNTIL and "until" in cleaned:
-            self._check_date(cleaned["until"])
-        return cleaned
-
-    def _check_date(self, until: date | None) -> None:
-        today = timezone.localdate()
-        latest = LAST_DAY if mcp_settings.endless_tokens else today + LONGEST
-        if until is None:
-            self.add_error("until", _("Fill in a date, or choose a number of days."))
-        elif until < today:
-            said = _("%(date)s is in the past. Choose a later day.")
-            self.add_error("until", said % {"date": date_format(until)})
-        elif until > latest:
-            said = _("%(date)s is too far ahead. The latest day is %(latest)s.")
-            told = {"date": date_format(until), "latest": date_format(latest)}
-            self.add_error("until", said % told)
 
     def columns(self) -> Mapping[str, Any]:
         """Return the arguments of `AccessToken.objects.make`, from a valid form."""
         cleaned = self.cleaned_data
         return {
             "user": self.user,
-            "expires": _end(cleaned["ends"], cleaned["until"]),
+            "expires": self.end(),
             **{name: cleaned[name] for name in ("name", "may", "networks", "tags")},
             "servers": list(cleaned["servers"]),
         }
@@ -217,22 +181,3 @@ class NameForm(TokenForm):
         if commit:
             self.instance.save(update_fields=["name"])
         return self.instance
-
-
-def _ends() -> Any:
-    for days in DAYS:
-        said = ngettext("In %(days)d day", "In %(days)d days", days)
-        yield str(days), said % {"days": days}
-    yield UNTIL, _("Until a date")
-    if mcp_settings.endless_tokens:
-        yield NEVER, _("Never")
-
-
-def _end(ends: str, until: date | None) -> datetime | None:
-    if ends == NEVER:
-        return None
-    if ends == UNTIL and until is not None:
-        # The token is good until the end of this day.
-        midnight = datetime.combine(until + timedelta(days=1), time.min)
-        return timezone.make_aware(midnight)
-    return timezone.now() + timedelta(days=int(ends))

@@ -17,8 +17,9 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.account.addresses import server_name, server_url
+from mcp_app.account.addresses import server_name
 from mcp_app.account.client_configs import CLIENTS, command_line
+from mcp_app.auth.resources import server_url
 from mcp_app.interface.labels import Label
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.models import AccessToken, Server

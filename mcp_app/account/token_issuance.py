@@ -57,7 +57,7 @@ def make(
     try:
         with own_transaction(router.db_for_write(AccessToken)):
             row, token = AccessToken.objects.make(**columns, made_with=made_with)
-            _log(by, row, ADDITION, _made(row))
+            log_of(by, row, ADDITION, _made(row))
     except (IntegrityError, ValidationError):
         # Two requests of one page ran at once, and the other one was faster.
         _check_new(made_with)
@@ -83,8 +83,8 @@ def replace(
             new, token = row.replace(overlap, made_with=made_with)
             if not overlap:
                 row.revoke()
-            _log(by, row, CHANGE, _replaced(row, new, overlap))
-            _log(by, new, ADDITION, _made(new))
+            log_of(by, row, CHANGE, _replaced(row, new, overlap))
+            log_of(by, new, ADDITION, _made(new))
     except (IntegrityError, ValidationError, ValueError) as error:
         _check_new(made_with)
         if isinstance(error, ValueError):
@@ -100,14 +100,14 @@ def end(by: AbstractBaseUser | None, row: AccessToken) -> None:
     with own_transaction(router.db_for_write(AccessToken)):
         row.revoke()
         said = _("Deleted the token “%(token)s”. It lets nobody in any more.")
-        _log(by, row, CHANGE, said % {"token": row})
+        log_of(by, row, CHANGE, said % {"token": row})
 
 
 def forget(by: AbstractBaseUser, row: AccessToken) -> None:
     """Delete the row of a token that has ended."""
     with own_transaction(router.db_for_write(AccessToken)):
         said = _("Took the token “%(token)s”, which had ended, from the list.")
-        _log(by, row, DELETION, said % {"token": row})
+        log_of(by, row, DELETION, said % {"token": row})
         row.delete()
 
 
@@ -115,7 +115,9 @@ def rename(by: AbstractBaseUser, row: AccessToken) -> None:
     """Store the new name of a token."""
     with own_transaction(router.db_for_write(AccessToken)):
         row.save(update_fields=["name"])
-        _log(by, row, CHANGE, _("Renamed this token to “%(token)s”.") % {"token": row})
+        log_of(
+            by, row, CHANGE, _("Renamed this token to “%(token)s”.") % {"token": row}
+        )
 
 
 def _check_new(made_with: UUID | None) -> None:
@@ -155,7 +157,9 @@ def _date(row: AccessToken) -> str:
     return date_format(localtime(row.expires), "DATETIME_FORMAT")
 
 
-def _log(by: AbstractBaseUser | None, row: AccessToken, action: int, said: str) -> None:
+def log_of(
+    by: AbstractBaseUser | None, row: AccessToken, action: int, said: str
+) -> None:
     """Write a message to the admin's log, if the site has one and the user is known."""
     if by is None or not apps.is_installed("django.contrib.admin"):
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -16,7 +17,7 @@ from django.utils.module_loading import import_string
 
 from mcp_app.auth.drf import Bridge
 from mcp_app.auth.sessions import django_session
-from mcp_app.auth.token_cache import access_token
+from mcp_app.auth.token_cache import access_token, oauth
 from mcp_app.conf import BY_HEADER, Entry, entry_problems, mcp_settings
 from mcp_app.interface.extras import with_remedy
 from mcp_app.interface.principal import (
@@ -55,6 +56,11 @@ class Authenticator:
     is_async: bool
     keeps: bool
     """Whether its answers to the same Authorization header are kept."""
+
+    @property
+    def signs_in(self) -> bool:
+        """Whether programs sign in at this site to come in by it."""
+        return self.authenticate is oauth
 
 
 @cache
@@ -97,11 +103,41 @@ def authenticators_of(names: tuple[str, ...]) -> tuple[Authenticator, ...] | Non
     )
 
 
+def issuers_of(names: tuple[str, ...], origin: str) -> tuple[str, ...]:
+    """Return who issues tokens for a server with these ways in, in their order.
+
+    `origin` is this site's, which is the issuer where programs sign in here.
+    """
+    found = authenticators_of(names) or ()
+    return tuple(origin for each in found if each.signs_in)
+
+
+def sign_in_names() -> frozenset[str]:
+    """Return the names of the ways by which programs sign in at this site."""
+    return _names_of(oauth)
+
+
+def token_names() -> frozenset[str]:
+    """Return the names of the ways that accept access tokens of this site."""
+    return _names_of(access_token)
+
+
+@cache
+def _names_of(authenticate: Authenticate) -> frozenset[str]:
+    names = set()
+    for name in mcp_settings.authentication:
+        with suppress(Unusable):
+            if authenticator(name).authenticate is authenticate:
+                names.add(name)
+    return frozenset(names)
+
+
 @receiver(setting_changed)
 def _forget(*, setting: str, **_: object) -> None:
     if setting == "MCP":
         authenticator.cache_clear()
         authenticators_of.cache_clear()
+        _names_of.cache_clear()
 
 
 def verifier(path: str) -> tuple[Authenticate, str]:
@@ -118,7 +154,11 @@ def verifier(path: str) -> tuple[Authenticate, str]:
     return found, _OURS.get(found, "") if _is_hashable(found) else ""
 
 
-_OURS: dict[Any, str] = {access_token: ACCESS_TOKEN, django_session: SESSION}
+_OURS: dict[Any, str] = {
+    access_token: ACCESS_TOKEN,
+    oauth: ACCESS_TOKEN,
+    django_session: SESSION,
+}
 _LOOK_FURTHER = frozenset(_OURS.values())
 """Cookies and addresses are not in the header by which answers are kept."""
 

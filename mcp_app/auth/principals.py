@@ -17,8 +17,9 @@ from mcp_app.auth import token_cache
 from mcp_app.auth.authenticators import Authenticator, authenticators_of
 from mcp_app.auth.challenge import WRONG, unauthenticated
 from mcp_app.auth.outages import outage
+from mcp_app.auth.resources import metadata_url, site_origin
 from mcp_app.auth.result_cache import authentication_cache
-from mcp_app.auth.token_cache import TokenEntry
+from mcp_app.auth.token_cache import TokenEntry, access_token
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import (
     ACCESS_TOKEN,
@@ -42,20 +43,37 @@ async def find_principal(
     if server.public:
         return Principal.ANONYMOUS
     for each in _authenticators(server):
-        found = await _authenticated(each, request)
+        try:
+            found = await _authenticated(each, request)
+        except AuthenticationFailed as error:
+            said, where = (
+                str(error) or "Authentication failed.",
+                _where(server, request),
+            )
+            raise unauthenticated(said, WRONG, metadata=where) from None
         if found is not None:
             return found
-    raise unauthenticated(_required(server))
+    where = _where(server, request)
+    raise unauthenticated(_required(server, signs_in=bool(where)), metadata=where)
 
 
-def _required(server: ServerDefinition) -> str:
+def _where(server: ServerDefinition, request: AuthenticationRequest) -> str:
+    """Return the URL of the metadata that says who issues tokens, "" without one."""
+    if not any(each.signs_in for each in _authenticators(server)):
+        return ""
+    origin = site_origin(request.scheme, request.host)
+    return "" if origin is None else metadata_url(origin, request.path)
+
+
+def _required(server: ServerDefinition, *, signs_in: bool) -> str:
     """Return the sentence for a request that has brought nothing."""
-    if any(each.kind == ACCESS_TOKEN for each in _authenticators(server)):
-        return (
-            "Authentication is required. Send an access token:"
-            " “Authorization: Bearer mcp_…”."
-        )
-    return "Authentication is required."
+    ways = []
+    if signs_in:
+        ways.append("sign in")
+    if any(each.authenticate is access_token for each in _authenticators(server)):
+        ways.append("send an access token: “Authorization: Bearer mcp_…”")
+    said = ", or ".join(ways)
+    return f"Authentication is required.{said and f' {said[0].upper()}{said[1:]}.'}"
 
 
 def cached_principal(server: ServerDefinition, headers: Headers) -> Principal | None:
@@ -69,12 +87,15 @@ def cached_token(
 ) -> tuple[TokenEntry, float] | None:
     """Return the cached token of a request, and when it gets too old (monotonic).
 
-    None if the principal must be looked up: only the first authenticator of a server
-    is cached here, if it is the access token.
+    None if the principal must be looked up: only tokens of this site are cached here,
+    if no other authenticator of the server comes before.
     """
-    first = next(iter(_authenticators(server)), None)
-    if first is not None and first.authenticate is token_cache.access_token:
-        return token_cache.cached_token(server.slug, headers)
+    for each in _authenticators(server):
+        if each.kind != ACCESS_TOKEN:
+            return None
+        found = token_cache.cached_token(server.slug, headers, issued=each.signs_in)
+        if found is not None:
+            return found
     return None
 
 
@@ -108,9 +129,7 @@ async def _authenticated(
             ask = partial(_asked, each, request)
             return await authentication_cache.find(each.name, request, ask)
         return await _asked(each, request)
-    except AuthenticationFailed as error:
-        raise unauthenticated(str(error) or "Authentication failed.", WRONG) from None
-    except ProtocolError:
+    except (AuthenticationFailed, ProtocolError):
         raise
     except Exception as error:
         if (away := outage(error)) is None:

@@ -1,14 +1,16 @@
 """Access tokens: `Authorization: Bearer mcp_…` (RFC 6750), looked up by their digest.
 
-A token is cached until a permission or a token changes, for half a minute at most.
-A token that does not exist is looked up each time.
+A person's program shows a token that was made on a page, or, if it was signed in, a key
+(`mcp_at_…`) that leads to the token of its connected app.  A token is cached until a
+permission or a token changes, for half a minute at most.  A token that does not exist
+is looked up each time.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -17,6 +19,7 @@ from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.auth.addresses import client_address, within
 from mcp_app.auth.aged_cache import MAX_AGE_S, MAX_ENTRIES, AgedCache
+from mcp_app.auth.oauth_settings import is_usable
 from mcp_app.auth.permissions import active_users
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import (
@@ -29,11 +32,12 @@ from mcp_app.interface.principal import (
     Scope,
     parts_of_key,
 )
-from mcp_app.models import AccessToken
+from mcp_app.models import AccessToken, Connection, IssuedToken
 from mcp_app.models.fields import digest
 from mcp_app.models.tokens import BEGINNING, Network
 from mcp_app.pools.database import authenticators, reader, writer
 from mcp_app.protocol.headers import Headers
+from mcp_app.protocol.oauth.texts import is_access
 
 SCHEME = "bearer"
 KIND = ACCESS_TOKEN
@@ -44,7 +48,10 @@ _USERS = frozenset({DRF, SESSION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenEntry:
-    """The row of a token, and the principal that it authenticates."""
+    """The row of a token, and the principal that it authenticates.
+
+    `ends` is when what was shown ends: a key ends before its app.
+    """
 
     pk: int
     principal: Principal
@@ -55,6 +62,10 @@ class TokenEntry:
     revoked: bool
     active: bool
     """Whether its user may log in."""
+    is_app: bool = False
+    """Whether a key of a connected app was shown."""
+    arrives: datetime | None = None
+    """When the key was made, if its use shows that the program has its answer."""
 
     def refusal(self, request: AuthenticationRequest) -> str | None:
         """Return why a request is refused, None if the token is accepted."""
@@ -66,6 +77,8 @@ class TokenEntry:
     def refusal_at(self, server: str) -> str | None:
         """Return why a server refuses the token now, from any address."""
         if self.revoked:
+            if self.is_app:
+                return "This connection has ended. Sign in again."
             return "This access token was revoked."
         if self.ends is not None and self.ends <= timezone.now():
             return "This access token has expired."
@@ -88,6 +101,7 @@ class TokenCache:
     def __init__(self) -> None:
         self._entries: AgedCache[str, TokenEntry | None] = AgedCache()
         self._used: set[int] = set()
+        self._arrived: dict[int, datetime] = {}
         self._next_end: datetime | None = None
         self._unsure = False
         self._asked = time.monotonic()
@@ -103,15 +117,29 @@ class TokenCache:
         """Return when a cached token gets too old (monotonic); -inf without one."""
         return self._entries.good_until(name)
 
-    async def find(self, name: str) -> TokenEntry | None:
+    async def find(self, name: str, *, issued: bool) -> TokenEntry | None:
         """Return the token of a digest, None if there is none."""
         # Not the reader: it must stay free for checks, whatever strangers send.
-        return await self._entries.find(name, partial(authenticators.run, _read, name))
+        load = partial(authenticators.run, _read_issued if issued else _read, name)
+        return await self._entries.find(name, load)
 
     def used(self, found: TokenEntry) -> None:
         """Note that a token authenticated a request."""
         self._used.add(found.pk)
         self._let_in.setdefault(found.principal.client, set()).add(found.pk)
+
+    async def note_arrival(self, found: TokenEntry) -> None:
+        """Store that a program has the answer with which it got its newest key.
+
+        Until then it may ask for that answer again.
+        """
+        made = found.arrives
+        if made is None or self._arrived.get(found.pk) == made:
+            return
+        await writer.run(_note_arrival, found.pk, made)
+        if len(self._arrived) >= MAX_ENTRIES:
+            self._arrived.clear()
+        self._arrived[found.pk] = made
 
     def forget(self) -> None:
         """Read all tokens again at their next use."""
@@ -185,22 +213,28 @@ token_cache = TokenCache()
 
 
 @sensitive_variables("token")
-def _digest_of(headers: Headers) -> str | None:
-    """Return the digest of the access token in the headers, None without one."""
+def _digest_of(headers: Headers, *, issued: bool) -> str | None:
+    """Return the digest of the access token in the headers, None without one.
+
+    `issued` says whether a key of a connected app is meant, or any other token.
+    """
     scheme, _, token = (headers.get(b"authorization") or "").partition(" ")
     token = token.strip()
     if scheme.lower() != SCHEME or not token.startswith(BEGINNING):
         return None
-    return digest(token)
+    return digest(token) if is_access(token) is issued else None
 
 
-def cached_token(server: str, headers: Headers) -> tuple[TokenEntry, float] | None:
+def cached_token(
+    server: str, headers: Headers, *, issued: bool
+) -> tuple[TokenEntry, float] | None:
     """Return a cached token that a server accepts, and when it gets too old.
 
-    The time is that of the monotonic clock.  None if `access_token` must be called: a
-    token that is bound to networks is never answered from here.
+    The time is that of the monotonic clock.  None if `access_token`, or for `issued`
+    ones `oauth`, must be called: a token that is bound to networks is never answered
+    from here.
     """
-    name = _digest_of(headers)
+    name = _digest_of(headers, issued=issued)
     found = None if name is None else token_cache.cached(name)
     if name is None or found is None or found.networks or found.refusal_at(server):
         return None
@@ -210,14 +244,31 @@ def cached_token(server: str, headers: Headers) -> tuple[TokenEntry, float] | No
 
 async def access_token(request: AuthenticationRequest) -> Principal | None:
     """Authenticate a request by an access token of this site, None without one."""
-    name = _digest_of(request.headers)
+    return await _principal_of(request, issued=False)
+
+
+async def oauth(request: AuthenticationRequest) -> Principal | None:
+    """Authenticate a request by a key that this site issued when somebody signed in.
+
+    None if no such key is shown.
+    """
+    if not is_usable():
+        return None
+    return await _principal_of(request, issued=True)
+
+
+async def _principal_of(
+    request: AuthenticationRequest, *, issued: bool
+) -> Principal | None:
+    name = _digest_of(request.headers, issued=issued)
     if name is None:
         return None
-    found = await token_cache.find(name)
+    found = await token_cache.find(name, issued=issued)
     if found is None:
         raise AuthenticationFailed("There is no such access token.")
     if refusal := found.refusal(request):
         raise AuthenticationFailed(refusal)
+    await token_cache.note_arrival(found)
     token_cache.used(found)
     return found.principal
 
@@ -261,8 +312,30 @@ def _lost(users: frozenset[str]) -> set[str]:
 
 def _read(name: str) -> TokenEntry | None:
     row = AccessToken.objects.filter(digest=name).first()
-    if row is None:
+    return None if row is None else _entry_of(row)
+
+
+def _read_issued(name: str) -> TokenEntry | None:
+    keys = IssuedToken.objects.select_related("token__connection")
+    key = keys.filter(digest=name).first()
+    if key is None:
         return None
+    row, connection = key.token, key.token.connection
+    newest = connection.refreshed is not None and key.created >= connection.refreshed
+    return replace(
+        _entry_of(row),
+        ends=key.expires if row.expires is None else min(key.expires, row.expires),
+        is_app=True,
+        arrives=key.created if newest and not connection.received else None,
+    )
+
+
+def _note_arrival(key: int, made: datetime) -> None:
+    rows = Connection.objects.filter(pk=key, refreshed__lte=made)
+    rows.update(received=True)
+
+
+def _entry_of(row: AccessToken) -> TokenEntry:
     user = active_users({row.user_id}).get(row.user_id)
     scope = Scope(read_only=row.may != AccessToken.May.CHANGE, tags=row.tag_names)
     slugs = frozenset(row.servers.values_list("slug", flat=True))

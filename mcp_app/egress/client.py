@@ -213,6 +213,17 @@ def _log(site: Site, request: SiteRequest, began: float, end: str) -> None:
     )
 
 
+async def call_once(
+    site: Site, request: SiteRequest, asked: AccessRequest
+) -> SiteAnswer:
+    """Send a request over connections of its own, which are closed then."""
+    own = Connections()
+    try:
+        return await own.call(site, request, asked)
+    finally:
+        await own.close()
+
+
 _of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, Connections] = (
     WeakKeyDictionary()
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Final
 
 EXTRAS: Final = {
@@ -14,6 +15,11 @@ EXTRAS: Final = {
 
 Of a database's driver, and of daphne, Django says itself that it is missing.
 """
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module that an extra brings is there; it is not imported."""
+    return find_spec(module) is not None
 
 
 def with_remedy(sentence: str, error: BaseException | None) -> str:

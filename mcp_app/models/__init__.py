@@ -5,6 +5,7 @@ from __future__ import annotations
 from mcp_app.models.blobs import Blob
 from mcp_app.models.calls import Call, CallStatistic, CallWriter
 from mcp_app.models.changes import Change
+from mcp_app.models.connections import Connection, IssuedToken
 from mcp_app.models.definitions import (
     DefinitionRow,
     Prompt,
@@ -32,11 +33,13 @@ __all__ = [
     "CallStatistic",
     "CallWriter",
     "Change",
+    "Connection",
     "Counter",
     "DefinitionRow",
     "DefinitionVersion",
     "Event",
     "ImportedOperation",
+    "IssuedToken",
     "LoggedMessage",
     "Once",
     "OpenApiDocument",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -30,6 +30,9 @@ RIGHTS: Final = "rights"
 BEGINNING: Final = "mcp_"
 """By it programs that look for leaked secrets recognise a token."""
 SECRET_BYTES: Final = 32
+APP: Final = "app_"
+"""By it commands and pages recognise a connected app."""
+HANDLE_BYTES: Final = 4
 SHOWN: Final = len(BEGINNING) + 6
 """Characters of a token that may be seen."""
 
@@ -78,13 +81,40 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         servers = columns.pop("servers", ())
         columns.setdefault("everywhere", not servers)
         token = Secret(f"{BEGINNING}{secrets.token_urlsafe(SECRET_BYTES)}")
-        columns.setdefault("family", secrets.token_hex(16))
-        row = AccessToken(digest=digest(token), prefix=token[:SHOWN], **columns)
+        return self._store(token, token[:SHOWN], servers, columns), token
+
+    def make_app(self, server: Server, **columns: Any) -> AccessToken:
+        """Store the row of a connected app, which only keys that it is issued open.
+
+        Nobody has the token that its digest is of.  Raises `ValidationError`.
+        """
+        handle = f"{APP}{secrets.token_hex(HANDLE_BYTES)}"
+        token = secrets.token_urlsafe(SECRET_BYTES)
+        return self._store(token, handle, [server], {**columns, "everywhere": False})
+
+    @sensitive_variables("token")
+    def _store(
+        self,
+        token: str,
+        prefix: str,
+        servers: Iterable[Server],
+        columns: Mapping[str, Any],
+    ) -> AccessToken:
+        named = {"family": secrets.token_hex(16), **columns}
+        row = AccessToken(digest=digest(token), prefix=prefix, **named)
         row.full_clean()
         with transaction.atomic(using=self._write_alias()):
             row.save(using=self.db)
-            row.servers.set(servers)
-        return row, token
+            # `set` says that everybody's rights changed, but this is nobody's yet.
+            links = AccessToken.servers.through.objects.using(self.db)
+            links.bulk_create(
+                [links.model(accesstoken=row, server=each) for each in servers]
+            )
+        return row
+
+    def move_end(self, key: int, end: datetime) -> None:
+        """Let a token end later or earlier; nobody is told, ends are never early."""
+        models.QuerySet.update(self.filter(pk=key), expires=end)
 
     def note_uses(self, keys: Iterable[int], now: datetime) -> None:
         """Keep that tokens were used, by their keys, to the minute; nobody is told."""

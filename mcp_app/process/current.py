@@ -34,6 +34,12 @@ def running_process(loop: asyncio.AbstractEventLoop) -> Process | None:
     return _alive.get(loop)
 
 
+def any_process() -> Process | None:
+    """Return a process that serves here, None without one; callable from any thread."""
+    alive = (each for each in list(_alive.values()) if not each.stopping)
+    return next((each for each in alive if each.loop.is_running()), None)
+
+
 def process() -> Process:
     """Return the process of the running loop; a fork or a new loop gets its own.
 

@@ -8,10 +8,10 @@ from typing import Final
 
 from django.http import HttpRequest
 
-from mcp_app.account.addresses import server_url
 from mcp_app.admin.access.ways_in import method_label
 from mcp_app.admin.page import stop_banner
 from mcp_app.admin.page.header import LOOKS, page_url
+from mcp_app.auth.resources import server_url
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models import Server, State
 from mcp_app.models.stops import row_is_held

@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from mcp_app.account.addresses import server_name, server_url
+from mcp_app.account.addresses import server_name
 from mcp_app.account.client_configs import (
     CLIENTS,
     TOKEN,
@@ -21,6 +21,7 @@ from mcp_app.account.client_configs import (
     NotMerged,
 )
 from mcp_app.auth.permissions import find_user
+from mcp_app.auth.resources import server_url
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.models import Server
 from mcp_app.protocol.json_types import JsonObject

@@ -13,9 +13,10 @@ from django.db import Error as DatabaseError
 from django.utils import timezone
 
 from mcp_app.account import token_issuance
-from mcp_app.account.addresses import server_name, server_url
+from mcp_app.account.addresses import server_name
 from mcp_app.account.client_configs import TOKEN, command_line
 from mcp_app.auth.permissions import find_user
+from mcp_app.auth.resources import server_url
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG

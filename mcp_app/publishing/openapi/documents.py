@@ -13,9 +13,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from mcp_app.conf import mcp_settings
-from mcp_app.egress.client import Connections
+from mcp_app.egress.client import call_once
 from mcp_app.egress.errors import EgressError
-from mcp_app.egress.requests import SiteAnswer, SiteRequest
+from mcp_app.egress.requests import SiteRequest
 from mcp_app.egress.sites import Site, sites
 from mcp_app.interface.rights import AccessRequest
 from mcp_app.interface.rules import visible
@@ -51,7 +51,7 @@ def fetch(site: Site, path: str, user: AbstractBaseUser) -> bytes:
     # Documents are larger than answers.
     larger = replace(site, answer=mcp_settings.limits.document)
     try:
-        answer = async_to_sync(_answer)(larger, request, asked)
+        answer = async_to_sync(call_once)(larger, request, asked)
     except EgressError as error:
         said = _("%(site)s did not give the document: %(error)s")
         shown = {"site": site.title, "error": error.message}
@@ -60,14 +60,6 @@ def fetch(site: Site, path: str, user: AbstractBaseUser) -> bytes:
         said = _("%(site)s answered with the status %(status)d.")
         raise DocumentError(said % {"site": site.title, "status": answer.status})
     return answer.body
-
-
-async def _answer(site: Site, request: SiteRequest, asked: AccessRequest) -> SiteAnswer:
-    own = Connections()
-    try:
-        return await own.call(site, request, asked)
-    finally:
-        await own.close()
 
 
 def store(

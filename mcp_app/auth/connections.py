@@ -1,0 +1,459 @@
+"""Connected apps: what a person allows, what a program gets for it, and the end.
+
+Everything here blocks.  Whatever is sent twice is answered alike: code and refresh
+tokens are computed from what was sent, so that an answer that was lost on its way can
+be asked for again.  A row is locked while it is looked at and changed; an end that a
+request causes is committed although the request is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import IntegrityError, router
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_variables
+
+from mcp_app.auth.authenticators import sign_in_names, token_names
+from mcp_app.auth.oauth_settings import oauth_settings
+from mcp_app.auth.permissions import active_users
+from mcp_app.conf import mcp_settings, secrets
+from mcp_app.models import AccessToken, Connection, IssuedToken, Server
+from mcp_app.models.fields import digest
+from mcp_app.models.tokens import Secret
+from mcp_app.models.transactions import own_transaction, persistently
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.oauth.authorization import CHANGE, READ
+from mcp_app.protocol.oauth.documents import is_document_url
+from mcp_app.protocol.oauth.errors import OAuthError
+from mcp_app.protocol.oauth.pkce import fits
+from mcp_app.protocol.oauth.registration import registration_of
+from mcp_app.protocol.oauth.texts import (
+    code_of,
+    is_access,
+    new_access,
+    new_refresh,
+    refresh_parts,
+    successor,
+)
+from mcp_app.protocol.oauth.token_requests import (
+    ClientCredentials,
+    CodeGrant,
+    RefreshGrant,
+)
+
+CODE_LASTS: Final = timedelta(seconds=60)
+MOST_KEYS: Final = 32
+"""Keys of an app that are good at the same time; one more ends the oldest."""
+MOST_A_MINUTE: Final = 40
+STEPS: Final = 3
+"""So far behind the current refresh token another one may be."""
+MACHINE_S: Final = 3_600.0
+"""So long, in seconds, a machine takes its answer for good at most."""
+ASK_AGAIN: Final = timedelta(days=1)
+"""So long a program can ask for an answer that it never got."""
+
+Ended = Connection.Ended
+
+
+class PageUsed(Exception):
+    """The consent page was sent before, and its code was used, or is too old."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """A program that wants to be let in; `host` is that of its document, or ""."""
+
+    client_id: str
+    name: str
+    host: str
+    redirect_uri: str
+    redirect_host: str
+    refreshes: bool
+    """Whether it can take a refresh token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """What a person allows a program at a server, and what it asked for at most.
+
+    `tags` are words, none for all; `until` is when it ends at the latest.
+    """
+
+    user: AbstractBaseUser
+    server: Server
+    client: Client
+    challenge: str
+    may_ask: str
+    may: str
+    tags: str
+    until: datetime | None
+
+
+def allow(allowed: Allowed, made_with: UUID) -> Secret:
+    """Store what a person allows on the page `made_with`; return the code.
+
+    The same page gives the same code while that is good and unused, else `PageUsed`.
+    Raises `ValidationError`.
+    """
+    code = _code_of_page(made_with)
+    if code is not None:
+        return code
+    code = Secret(code_of(made_with.hex, secrets()[0]))
+    try:
+        with own_transaction(_alias()):
+            _store(allowed, made_with, code)
+    except IntegrityError:
+        # Two presses at once: the other one was faster.
+        again = _code_of_page(made_with)
+        if again is None:
+            raise
+        return again
+    return code
+
+
+@sensitive_variables("code")
+def _store(allowed: Allowed, made_with: UUID, code: str) -> None:
+    now, client = timezone.now(), allowed.client
+    row = AccessToken.objects.make_app(
+        allowed.server,
+        name=client.name,
+        user=allowed.user,
+        may=allowed.may,
+        tags=allowed.tags,
+        expires=now + CODE_LASTS,
+        made_with=made_with,
+    )
+    Connection.objects.create(
+        token=row,
+        client_id=client.client_id,
+        client_host=client.host,
+        redirect_uri=client.redirect_uri,
+        redirect_host=client.redirect_host,
+        code=digest(code),
+        code_ends=now + CODE_LASTS,
+        challenge=allowed.challenge,
+        refreshes=client.refreshes,
+        may_ask=allowed.may_ask,
+        until=allowed.until,
+    )
+
+
+def _code_of_page(made_with: UUID) -> Secret | None:
+    """Return the code of a page that was sent before, None for a new one."""
+    row = Connection.objects.filter(token__made_with=made_with).first()
+    if row is None:
+        return None
+    if not row.code_used and row.code_ends > timezone.now():
+        for secret in secrets():
+            code = code_of(made_with.hex, secret)
+            if digest(code) == row.code:
+                return Secret(code)
+    raise PageUsed
+
+
+@sensitive_variables("grant")
+def exchange(client_id: str, grant: CodeGrant, slug: str | None) -> JsonObject:
+    """Return what a program gets for a code (RFC 6749, section 5.1).
+
+    `slug` is the server that the request names, None if it names none; raises
+    `OAuthError`.  A wrong attempt changes nothing; a code that is shown a second time,
+    with all that belongs to it, ends the app.
+    """
+    return _settled(partial(_exchanged, client_id, grant, slug))
+
+
+def _exchanged(
+    client_id: str, grant: CodeGrant, slug: str | None
+) -> JsonObject | OAuthError:
+    connection = Connection.objects.filter(code=digest(grant.code)).first()
+    if connection is None:
+        raise _unknown(client_id, "This code is not known here.")
+    connection, now = _locked(connection), timezone.now()
+    _check_client(connection, client_id, slug)
+    if connection.redirect_uri != grant.redirect_uri:
+        raise _refused("redirect_uri is not the one that the code was sent to.")
+    if not fits(connection.challenge, grant.verifier):
+        raise _refused("code_verifier does not fit to the code.")
+    if connection.code_used:
+        _end(connection, Ended.CODE)
+        return _refused("This code was used before. The connection has ended.")
+    if connection.code_ends <= now:
+        raise _refused("This code is too old. Start again.")
+    _check_open(connection, now)
+    connection.code_used = True
+    refresh = _first_refresh(connection, now) if connection.refreshes else ""
+    connection.save()
+    return _answer(connection, now, refresh)
+
+
+def _first_refresh(connection: Connection, now: datetime) -> str:
+    token = new_refresh()
+    name, _ = refresh_parts(token) or ("", "")
+    connection.refresh_name = digest(name)
+    _replace_refresh(connection, token, now)
+    return token
+
+
+def _replace_refresh(connection: Connection, token: str, now: datetime) -> None:
+    connection.refresh = digest(token)
+    connection.refreshed, connection.received = now, False
+
+
+@sensitive_variables("grant")
+def refresh(client_id: str, grant: RefreshGrant, slug: str | None) -> JsonObject:
+    """Return a new key, and the refresh token that follows (RFC 6749, section 6).
+
+    Raises `OAuthError`.  One that was followed already gets its successor again, if its
+    answer may have been lost or others asked at the same time; else it ends the app,
+    because somebody else may have it.
+    """
+    return _settled(partial(_refreshed, client_id, grant, slug))
+
+
+def _refreshed(
+    client_id: str, grant: RefreshGrant, slug: str | None
+) -> JsonObject | OAuthError:
+    connection = _of_refresh_token(grant.refresh_token)
+    if connection is None:
+        raise _unknown(client_id, "This refresh token is not known here.")
+    connection, now = _locked(connection), timezone.now()
+    _check_client(connection, client_id, slug)
+    _check_open(connection, now)
+    if digest(grant.refresh_token) == connection.refresh:
+        token: str | None = successor(grant.refresh_token, secrets()[0])
+        _replace_refresh(connection, str(token), now)
+        connection.save()
+    else:
+        token = _current(connection, grant.refresh_token, now)
+    if token is None:
+        _end(connection, Ended.REFRESH)
+        return _refused("This refresh token was used before. The connection has ended.")
+    return _answer(connection, now, token)
+
+
+def _of_refresh_token(token: str) -> Connection | None:
+    parts = refresh_parts(token)
+    if parts is None:
+        return None
+    return Connection.objects.filter(refresh_name=digest(parts[0])).first()
+
+
+def _current(connection: Connection, token: str, now: datetime) -> str | None:
+    """Return the current refresh token for an earlier one that may have it again."""
+    age, later = now - (connection.refreshed or now), [token]
+    for step in range(1, STEPS + 1):
+        later = [successor(each, secret) for each in later for secret in secrets()]
+        for each in later:
+            if digest(each) == connection.refresh:
+                lost = step == 1 and not connection.received and age <= ASK_AGAIN
+                return each if lost or age <= _overlap() else None
+    return None
+
+
+@sensitive_variables("token")
+def revoke(client_id: str, token: str) -> None:
+    """End the app of a token that its program shows (RFC 7009); else do nothing."""
+    _settled(partial(_revoked, client_id, token))
+
+
+def _revoked(client_id: str, token: str) -> JsonObject:
+    connection = _of_refresh_token(token)
+    if connection is None and is_access(token):
+        rows = Connection.objects.filter(token__issued__digest=digest(token))
+        connection = rows.first()
+    if connection is not None and connection.client_id == client_id:
+        _end(_locked(connection), Ended.CLIENT)
+    return {}
+
+
+@sensitive_variables("credentials")
+def token_of_machine(credentials: ClientCredentials, slug: str | None) -> JsonObject:
+    """Return an access token to the program that shows it as its secret.
+
+    Nothing is stored: client credentials (RFC 6749, section 4.4) are another way to
+    send the token.  Raises `OAuthError`.
+    """
+    row = AccessToken.objects.of(credentials.secret).first()
+    now = timezone.now()
+    if row is None or row.prefix != credentials.client_id:
+        raise _no_client(
+            "client_id must be how an access token begins, client_secret the token."
+        )
+    if row.has_ended(now) or not active_users({row.user_id}):
+        raise _no_client("This access token has ended.")
+    if slug is None or not _is_good_at(row, slug):
+        raise OAuthError(
+            "invalid_target", "resource must be a server where the token is good."
+        )
+    lasts = MACHINE_S
+    if row.expires is not None:
+        lasts = min(lasts, (row.expires - now).total_seconds())
+    return {
+        "access_token": credentials.secret,
+        "token_type": "Bearer",
+        "expires_in": int(lasts),
+        "scope": _scope(row),
+    }
+
+
+def end(connection: Connection, why: Connection.Ended) -> None:
+    """End an app; every process refuses its keys once this returns."""
+    _settled(partial(_end_locked, connection, why))
+
+
+def _end_locked(connection: Connection, why: Connection.Ended) -> JsonObject:
+    _end(_locked(connection), why)
+    return {}
+
+
+def end_of(connection: Connection, until: datetime | None, now: datetime) -> datetime:
+    """Return when an app ends: what its person said, or when nobody refreshes it."""
+    limits = mcp_settings.limits
+    seconds = limits.oauth_idle if connection.refreshes else limits.oauth_access
+    idle = (connection.refreshed or now) + timedelta(seconds=seconds)
+    return idle if until is None else min(until, idle)
+
+
+# -- what all of them share ------------------------------------------------------------
+
+
+def _settled(work: Callable[[], JsonObject | OAuthError]) -> JsonObject:
+    """Do it in one transaction, again after a conflict.
+
+    A refusal that is raised leaves all as it was; one that is returned is committed.
+    """
+
+    def tried() -> JsonObject | OAuthError:
+        with own_transaction(_alias()):
+            return work()
+
+    result = persistently(tried)
+    if isinstance(result, OAuthError):
+        raise result
+    return result
+
+
+def _alias() -> str:
+    return router.db_for_write(AccessToken)
+
+
+def _locked(connection: Connection) -> Connection:
+    rows = Connection.objects.using(_alias()).select_for_update()
+    return rows.get(pk=connection.pk)
+
+
+def _end(connection: Connection, why: Connection.Ended) -> None:
+    row = connection.token
+    if row.revoked is None:
+        connection.ended = why
+        connection.save(update_fields=["ended"])
+        row.revoke()
+
+
+def _check_client(connection: Connection, client_id: str, slug: str | None) -> None:
+    """Raise if what was shown is none of this client's, or not for this server."""
+    if connection.client_id != client_id:
+        raise _refused("It belongs to another client.")
+    if slug is not None and slug not in _slugs(connection.token):
+        raise OAuthError("invalid_target", "It is for another server.")
+
+
+def _check_open(connection: Connection, now: datetime) -> None:
+    """Raise if the app gets no more keys."""
+    row = connection.token
+    if row.has_ended(now):
+        raise _refused("The connection has ended. Sign in again.")
+    if not active_users({row.user_id}):
+        raise _refused("The user of this connection may not log in.")
+    if not any(signs_in(each) for each in row.servers.all()):
+        raise _refused("This server lets nobody sign in any more.")
+    host = connection.client_host or connection.redirect_host
+    if host and not oauth_settings().lets_in([host]):
+        raise _refused("This site does not let this program in any more.")
+
+
+def signs_in(server: Server) -> bool:
+    """Whether programs can sign in to a server."""
+    return not sign_in_names().isdisjoint(server.access_names)
+
+
+@sensitive_variables("token")
+def _answer(
+    connection: Connection, now: datetime, token: str
+) -> JsonObject | OAuthError:
+    """Issue a key, and return it with the refresh token, "" for none."""
+    row, limits = connection.token, mcp_settings.limits
+    ends = end_of(connection, connection.until, now)
+    AccessToken.objects.using(_alias()).move_end(row.pk, ends)
+    key_ends = min(ends, now + timedelta(seconds=limits.oauth_access))
+    if _are_too_many(row, now):
+        raise OAuthError("slow_down", "Too many tokens in a minute.", status=429)
+    key = new_access()
+    IssuedToken.objects.using(_alias()).create(
+        digest=digest(key), token=row, created=now, expires=key_ends
+    )
+    answer: JsonObject = {
+        "access_token": key,
+        "token_type": "Bearer",
+        "expires_in": int((key_ends - now).total_seconds()),
+        "scope": _scope(row),
+    }
+    return {**answer, "refresh_token": token} if token else answer
+
+
+def _are_too_many(row: AccessToken, now: datetime) -> bool:
+    """End the oldest keys; return whether too many were issued in the last minute."""
+    keys = IssuedToken.objects.using(_alias()).filter(token=row).order_by("-pk")
+    newest = list(keys.values_list("pk", "created")[:MOST_KEYS])
+    if len(newest) < MOST_KEYS:
+        return False
+    # So many keys in this time are as many as MOST_A_MINUTE in a minute.
+    if now - newest[-1][1] < timedelta(minutes=MOST_KEYS / MOST_A_MINUTE):
+        return True
+    keys.filter(pk__lte=newest[-1][0]).delete()
+    return False
+
+
+def _scope(row: AccessToken) -> str:
+    return f"{READ} {CHANGE}" if row.may == AccessToken.May.CHANGE else READ
+
+
+def _slugs(row: AccessToken) -> set[str]:
+    return set(row.servers.values_list("slug", flat=True))
+
+
+def _is_good_at(row: AccessToken, slug: str) -> bool:
+    server = Server.objects.filter(slug=slug, published__isnull=False).first()
+    if server is None or token_names().isdisjoint(server.access_names):
+        return False
+    return row.everywhere or slug in _slugs(row)
+
+
+def _overlap() -> timedelta:
+    return timedelta(seconds=mcp_settings.limits.oauth_overlap)
+
+
+def _refused(description: str) -> OAuthError:
+    return OAuthError("invalid_grant", description)
+
+
+def _no_client(description: str) -> OAuthError:
+    return OAuthError("invalid_client", description, status=401)
+
+
+def _unknown(client_id: str, description: str) -> OAuthError:
+    """Return the refusal of what no row is for.
+
+    A client whose id is not ours has to register anew: `invalid_client` tells it so.
+    """
+    known = is_document_url(client_id) or registration_of(client_id, secrets())
+    if known:
+        return _refused(description)
+    return _no_client("This client is not registered here.")

@@ -1,0 +1,92 @@
+"""Which program asks to be let in: one that registered, or one with a document."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.utils.translation import gettext as _
+
+from mcp_app.auth.connections import Client
+from mcp_app.auth.oauth_settings import oauth_settings
+from mcp_app.conf import secrets
+from mcp_app.interface.rules import visible
+from mcp_app.oauth.documents import documents
+from mcp_app.protocol.oauth.authorization import AuthorizationRequest
+from mcp_app.protocol.oauth.documents import ClientDocument, is_document_url
+from mcp_app.protocol.oauth.errors import OAuthError
+from mcp_app.protocol.oauth.redirects import is_same_redirect, redirect_host
+from mcp_app.protocol.oauth.registration import Registration, registration_of
+from mcp_app.protocol.oauth.texts import CLIENT
+
+REFRESH: Final = "refresh_token"
+
+
+class UnknownClient(Exception):
+    """Nobody knows which program asks, or where its answer goes; the sentence is for
+    the person in front of the page."""
+
+
+def find_client(request: AuthorizationRequest, user: AbstractBaseUser) -> Client:
+    """Return the program that asks; raise `UnknownClient`.
+
+    A document is fetched where the id is the URL of one.
+    """
+    known = _known(request.client_id, user)
+    redirect = request.redirect_uri
+    if not redirect:
+        raise UnknownClient(_("The program did not say where its answer goes."))
+    if not any(is_same_redirect(each, redirect) for each in known.redirects):
+        raise UnknownClient(
+            _(
+                "The program wants its answer at %(where)s, which is none of the"
+                " addresses that it has named before."
+            )
+            % {"where": visible(redirect)}
+        )
+    host = known.host if isinstance(known, ClientDocument) else ""
+    _check_let_in(known, host)
+    return Client(
+        client_id=request.client_id,
+        name=known.name,
+        host=host,
+        redirect_uri=redirect,
+        redirect_host=redirect_host(redirect),
+        refreshes=REFRESH in known.grants or request.offline,
+    )
+
+
+def _known(client_id: str, user: AbstractBaseUser) -> Registration | ClientDocument:
+    if not client_id:
+        raise UnknownClient(_("The program did not say which one it is (client_id)."))
+    if is_document_url(client_id):
+        try:
+            return documents.find(client_id, user)
+        except OAuthError as error:
+            raise UnknownClient(
+                _(
+                    "%(host)s did not say who this program is. Try again in a minute."
+                    " (%(why)s)"
+                )
+                % {"host": visible(client_id.split("/")[2]), "why": error.description}
+            ) from None
+    registration = registration_of(client_id, secrets())
+    if registration is None and client_id.startswith(CLIENT):
+        raise UnknownClient(
+            _(
+                "Your program knows this site by an old registration. Remove the"
+                " connection there and add it again."
+            )
+        )
+    if registration is None:
+        raise UnknownClient(_("This program is not registered at this site."))
+    return registration
+
+
+def _check_let_in(known: Registration | ClientDocument, host: str) -> None:
+    hosts = [host] if host else [*filter(None, map(redirect_host, known.redirects))]
+    if not oauth_settings().lets_in(hosts):
+        raise UnknownClient(
+            _("This site does not let programs of %(hosts)s in.")
+            % {"hosts": ", ".join(hosts)}
+        )

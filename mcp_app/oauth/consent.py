@@ -1,0 +1,223 @@
+"""What a person is asked: the request as it was checked, the choices, the words."""
+
+from __future__ import annotations
+
+import secrets as random
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.contrib.auth.models import AbstractBaseUser
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.account.expiry_choice import ExpiryChoice
+from mcp_app.auth.connections import Client
+from mcp_app.conf import secrets
+from mcp_app.models import AccessToken
+from mcp_app.models.fields import digest
+from mcp_app.process.visible import Visible
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.oauth.authorization import CHANGE, AuthorizationRequest
+from mcp_app.protocol.oauth.redirects import is_loopback, is_private_use
+from mcp_app.protocol.sealing import Sealer
+
+LASTS_S: Final = 600
+"""A page that is older counts as closed."""
+LONGEST: Final = 24 * 1024
+MOST_TAGS: Final = 30
+DAYS: Final = (30, 90, 365)
+USUAL_DAYS: Final = 90
+ALL, SOME = "all", "some"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A request that was checked, as the page brings it back.
+
+    `query` is that of the request's address, for whoever signs in as somebody else.
+    """
+
+    client: Client
+    slug: str
+    challenge: str
+    state: str
+    may_ask: str
+    query: str
+    once: str
+    asked_at: int
+
+    @classmethod
+    def of(
+        cls, request: AuthorizationRequest, client: Client, slug: str, query: str
+    ) -> Question:
+        may = AccessToken.May
+        return cls(
+            client=client,
+            slug=slug,
+            challenge=request.challenge,
+            state=request.state,
+            may_ask=may.CHANGE if CHANGE in request.scope else may.READ,
+            query=query,
+            once=random.token_hex(16),
+            asked_at=int(time.time()),
+        )
+
+    def sealed(self, user: AbstractBaseUser) -> str:
+        """Return it as a text that only this user's page can bring back."""
+        members: JsonObject = {
+            name: getattr(self, name) for name in self.__slots__ if name != "client"
+        }
+        client = {name: getattr(self.client, name) for name in Client.__slots__}
+        return _sealer().seal({**members, "client": client}, _bound(user))
+
+    @classmethod
+    def opened(cls, text: str, user: AbstractBaseUser) -> Question | None:
+        """Return what a page brings back; None if it is another's, or too old."""
+        members = _sealer().open(text, _bound(user))
+        if members is None or time.time() - members["asked_at"] > LASTS_S:
+            return None
+        client = Client(**members.pop("client"))
+        return cls(client=client, **members)
+
+    def made_with(self, user: AbstractBaseUser) -> UUID:
+        """Return the id of the page: sent twice, it allows once."""
+        # MariaDB refuses UUIDs without a version.
+        return UUID(digest(f"{user.pk} {self.once}")[:32], version=5)
+
+
+def _sealer() -> Sealer:
+    return Sealer(secrets(), "consent", size=LONGEST)
+
+
+def _bound(user: AbstractBaseUser) -> bytes:
+    return str(user.pk).encode()
+
+
+class ConsentForm(ExpiryChoice):
+    """What the program may, of what it asked for, and until when.
+
+    `tags` are those of the tools that the person sees, with how many tools have them.
+    """
+
+    sealed = forms.CharField(widget=forms.HiddenInput)
+    may = forms.ChoiceField(
+        label=gettext_lazy("It may"),
+        initial=AccessToken.May.READ,
+        widget=forms.RadioSelect,
+    )
+    which = forms.ChoiceField(
+        label=gettext_lazy("Which"),
+        choices=[
+            (ALL, gettext_lazy("all that I may use")),
+            (SOME, gettext_lazy("only these:")),
+        ],
+        initial=ALL,
+        required=False,
+        widget=forms.RadioSelect,
+    )
+    end_others = forms.BooleanField(
+        label=gettext_lazy("End its other connections"), required=False
+    )
+
+    days = DAYS
+    usual_days = USUAL_DAYS
+
+    def __init__(
+        self,
+        *positional: Any,
+        may_ask: str,
+        tags: Counter[str],
+        with_others: bool,
+        **options: Any,
+    ) -> None:
+        super().__init__(*positional, **options)
+        may: Any = self.fields["may"]
+        may.choices = [(AccessToken.May.READ, _("only look things up"))]
+        if may_ask == AccessToken.May.CHANGE:
+            may.choices.append((AccessToken.May.CHANGE, _("also change things")))
+        self._add_tags(tags)
+        if not with_others:
+            del self.fields["end_others"]
+
+    def _add_tags(self, tags: Counter[str]) -> None:
+        if not tags:
+            del self.fields["which"]
+        elif len(tags) <= MOST_TAGS:
+            named = sorted(tags.items())
+            self.fields["tags"] = forms.MultipleChoiceField(
+                label=_("Groups of tools"),
+                required=False,
+                choices=[(tag, f"{tag} ({count})") for tag, count in named],
+                widget=forms.CheckboxSelectMultiple({"class": "mcp-boxes"}),
+            )
+        else:
+            self.fields["tags"] = forms.CharField(
+                label=_("Groups of tools"),
+                required=False,
+                help_text=_("Their tags, separated by spaces."),
+            )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("which") == SOME and not _words(cleaned.get("tags")):
+            self.add_error("tags", _("Choose at least one group, or all."))
+        return cleaned
+
+    def chosen_tags(self) -> str:
+        """Return the tags as a column has them, "" for all."""
+        if self.cleaned_data.get("which") != SOME:
+            return ""
+        return " ".join(_words(self.cleaned_data.get("tags")))
+
+
+def _words(value: object) -> list[str]:
+    if isinstance(value, str):
+        return value.split()
+    return list(value) if isinstance(value, list) else []
+
+
+def tags_of(visible: Visible) -> Counter[str]:
+    """Return the tags of the tools that a person sees, with how many have each."""
+    return Counter(tag for each in visible.tools for tag in each.tags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """The words about a program: what is proved, what it says, where its answer goes.
+
+    `place` is the proved host that the answer goes to, or a program on this computer.
+    """
+
+    place: str
+    claim: str
+    goes_to: str
+    warning: str
+
+
+def words_of(client: Client) -> Words:
+    """Return the words about a program, of which a name is only what it says."""
+    here = is_loopback(client.redirect_uri) or is_private_use(client.redirect_uri)
+    place = _("a program on this computer") if here else client.redirect_host
+    said = {"name": client.name, "host": client.host}
+    if not client.host:
+        claim = _("It calls itself “%(name)s”. Nobody has checked that.") % said
+    elif here:
+        claim = (
+            _("It says that it is “%(name)s” of %(host)s. Nobody can check that.")
+            % said
+        )
+    else:
+        claim = _("“%(name)s”, says %(host)s") % said
+    warning = ""
+    if here:
+        warning = _(
+            "The answer goes to a program on this computer, whichever takes it. If you"
+            " did not just start signing in there, choose Cancel. Give the address that"
+            " you see afterwards to nobody: who asks for it wants to come in as you."
+        )
+    goes_to = client.redirect_host or client.redirect_uri.partition(":")[0] + ":"
+    return Words(place=place, claim=claim, goes_to=goes_to, warning=warning)

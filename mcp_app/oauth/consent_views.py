@@ -1,0 +1,286 @@
+"""The page on which a person lets a program in, and those that say why it cannot be.
+
+Nothing is sent to a program before the person pressed a button: anybody can register a
+program and ask for nonsense, and a redirect would make the site a way to anywhere
+(RFC 9700, section 4.11.2).  What is sent then is a page with a link that the browser
+follows by itself: under a site's `form-action 'self'` a redirect would be blocked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.auth import logout
+from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+from django.views.decorators.http import require_POST, require_safe
+
+from mcp_app.account import connected_apps
+from mcp_app.account.presentation import open_servers
+from mcp_app.account.views import own_page
+from mcp_app.auth.connections import Allowed, Client, PageUsed, signs_in
+from mcp_app.auth.resources import slug_of
+from mcp_app.interface.principal import ACCESS_TOKEN, Principal
+from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.models import Connection, Server
+from mcp_app.oauth.clients import UnknownClient, find_client
+from mcp_app.oauth.consent import ConsentForm, Question, tags_of, words_of
+from mcp_app.oauth.endpoints import issuer_of
+from mcp_app.process.visible import Visible, visible_to
+from mcp_app.protocol.oauth.authorization import (
+    AuthorizationRequest,
+    check_after_resource,
+    check_before_resource,
+    read_authorization,
+)
+from mcp_app.protocol.oauth.errors import OAuthError
+from mcp_app.protocol.oauth.redirects import with_answer
+
+A_MINUTE: Final = 60.0
+MOST_A_MINUTE: Final = 60
+MOST_USERS: Final = 1_000
+
+_recent: dict[str, deque[float]] = {}
+
+
+class Refused(Exception):
+    """What is shown instead of the question; `link` leads back to the program."""
+
+    def __init__(self, sentence: str, link: str = "", status: int = 400) -> None:
+        super().__init__(sentence)
+        self.sentence, self.link, self.status = sentence, link, status
+
+
+@own_page
+@require_safe
+def authorize(request: HttpRequest) -> HttpResponse:
+    """Ask the person whether a program may come in as them."""
+    issuer = issuer_of(request)
+    user: Any = request.user
+    try:
+        _check_browser(request, user)
+        question = _question(request, user, issuer)
+        return _asked(request, question)
+    except Refused as refused:
+        return _refused(request, refused)
+
+
+@own_page
+@require_POST
+@sensitive_post_parameters("sealed")
+@sensitive_variables()
+def consent(request: HttpRequest) -> HttpResponse:
+    """Take what the person decided, and send it to the program."""
+    issuer = issuer_of(request)
+    user: Any = request.user
+    question = Question.opened(request.POST.get("sealed", ""), user)
+    if question is None:
+        return _refused(request, Refused(_used()))
+    if "sign_out" in request.POST:
+        logout(request)
+        address = reverse("mcp_oauth:authorize")
+        return redirect_to_login(f"{address}?{question.query}")
+    if "cancel" in request.POST:
+        answer = {"error": "access_denied"}
+        return _answered(request, question, answer, issuer)
+    try:
+        return _decided(request, user, question, issuer)
+    except PageUsed:
+        return _refused(request, Refused(_used()))
+    except Refused as refused:
+        return _refused(request, refused)
+
+
+def _used() -> str:
+    return _("This page was used already, or is too old. Start again in the program.")
+
+
+@sensitive_variables()
+def _decided(
+    request: HttpRequest, user: AbstractBaseUser, question: Question, issuer: str
+) -> HttpResponse:
+    server = _server(question.slug)
+    form, page = _page_of(request, user, question)
+    if not form.is_valid():
+        return _consent_page(request, question, form, page)
+    if form.cleaned_data.get("end_others"):
+        for each in connected_apps.connections_of(user, question.client.client_id):
+            connected_apps.end(user, each.token)
+    allowed = Allowed(
+        user=user,
+        server=server,
+        client=question.client,
+        challenge=question.challenge,
+        may_ask=question.may_ask,
+        may=form.cleaned_data["may"],
+        tags=form.chosen_tags(),
+        until=form.end(),
+    )
+    code = connected_apps.allow(allowed, question.made_with(user))
+    return _answered(request, question, {"code": code}, issuer)
+
+
+# -- the question ----------------------------------------------------------------------
+
+
+def _check_browser(request: HttpRequest, user: AbstractBaseUser) -> None:
+    """Refuse frames and the like, and whoever asks too often."""
+    if request.headers.get("Sec-Fetch-Dest", "document") != "document":
+        raise Refused(_("This page must be opened in a window of its own."))
+    now, name = time.monotonic(), str(user.pk)
+    if len(_recent) > MOST_USERS:
+        _recent.clear()
+    recent = _recent.setdefault(name, deque(maxlen=MOST_A_MINUTE))
+    if len(recent) == MOST_A_MINUTE and now - recent[0] < A_MINUTE:
+        sentence = _("You asked for this page too often. Try again in a minute.")
+        raise Refused(sentence, status=429)
+    recent.append(now)
+
+
+def _question(request: HttpRequest, user: AbstractBaseUser, issuer: str) -> Question:
+    query = request.META.get("QUERY_STRING", "")
+    try:
+        asked = read_authorization(query)
+        client = find_client(asked, user)
+    except (OAuthError, UnknownClient) as error:
+        # Where the answer would go is not known: there is no link.
+        sentence = error.description if isinstance(error, OAuthError) else str(error)
+        raise Refused(sentence) from None
+    try:
+        check_before_resource(asked)
+        slug = _slug(asked, issuer)
+        check_after_resource(asked)
+    except OAuthError as error:
+        answer = {"error": error.error, "error_description": error.description}
+        link = _address(client, asked.state, issuer, answer)
+        raise Refused(error.description, link) from None
+    return Question.of(asked, client, slug, query)
+
+
+def _slug(asked: AuthorizationRequest, issuer: str) -> str:
+    """Return the server that is asked for; raise `OAuthError`."""
+    if not asked.resources:
+        # Revision 2025-03-26 has no resources.
+        slug: str | None = DEFAULT_SLUG
+    elif len(set(asked.resources)) > 1:
+        raise OAuthError("invalid_target", "One resource at a time can be asked for.")
+    else:
+        slug = slug_of(asked.resources[0], issuer)
+    server = open_servers().filter(slug=slug or "").first()
+    if server is None or not signs_in(server):
+        raise OAuthError(
+            "invalid_target", "resource must be a server of this site to sign in to."
+        )
+    return server.slug
+
+
+def _server(slug: str) -> Server:
+    """Return a server that was asked for; it may be gone meanwhile."""
+    server = open_servers().filter(slug=slug).first()
+    if server is None or not signs_in(server):
+        raise Refused(_("This server lets nobody sign in any more."))
+    return server
+
+
+def _asked(request: HttpRequest, question: Question) -> HttpResponse:
+    form, page = _page_of(request, request.user, question)
+    return _consent_page(request, question, form, page)
+
+
+def _page_of(
+    request: HttpRequest, user: Any, question: Question
+) -> tuple[ConsentForm, dict[str, Any]]:
+    """Return the form, and what the page shows beside it."""
+    principal = Principal(
+        kind=ACCESS_TOKEN, user_id=str(user.pk), user_name=user.get_username()
+    )
+    visible = visible_to(principal, question.slug)
+    if visible is None:
+        raise Refused(_("You may not use this server, so no program can as you."))
+    others = connected_apps.connections_of(user, question.client.client_id)
+    form = ConsentForm(
+        request.POST if request.method == "POST" else None,
+        may_ask=question.may_ask,
+        tags=tags_of(visible),
+        with_others=bool(others),
+        initial={"sealed": question.sealed(user)},
+    )
+    return form, {"figures": _figures(visible), "others": _others(others)}
+
+
+def _figures(visible: Visible) -> dict[str, int]:
+    reading = sum(each.only_reads for each in visible.tools)
+    return {
+        "tools": len(visible.tools),
+        "reading": reading,
+        "changing": len(visible.tools) - reading,
+        "prompts": visible.prompts,
+        "resources": visible.resources,
+    }
+
+
+def _others(others: list[Connection]) -> dict[str, Any]:
+    used = [each.token.used for each in others if each.token.used is not None]
+    return {"count": len(others), "used": max(used, default=None)}
+
+
+def _consent_page(
+    request: HttpRequest, question: Question, form: ConsentForm, page: dict[str, Any]
+) -> HttpResponse:
+    server = _server(question.slug)
+    context = {
+        **page,
+        "form": form,
+        "server": server,
+        "words": words_of(question.client),
+        "person": request.user.get_username(),
+    }
+    return _shown(request, "consent", context)
+
+
+# -- what the person gets --------------------------------------------------------------
+
+
+@sensitive_variables()
+def _answered(
+    request: HttpRequest, question: Question, answer: dict[str, str], issuer: str
+) -> HttpResponse:
+    """Send an answer to the program, by a page that leads there."""
+    link = _address(question.client, question.state, issuer, answer)
+    words = words_of(question.client)
+    context = {"link": link, "words": words, "allowed": "code" in answer}
+    return _shown(request, "answer", context)
+
+
+def _address(client: Client, state: str, issuer: str, answer: dict[str, str]) -> str:
+    whole = {**answer, **({"state": state} if state else {}), "iss": issuer}
+    return with_answer(client.redirect_uri, whole)
+
+
+def _refused(request: HttpRequest, refused: Refused) -> HttpResponse:
+    place = urlsplit(refused.link).netloc or _("the program")
+    context = {"sentence": refused.sentence, "link": refused.link, "place": place}
+    response = _shown(request, "refused", context)
+    response.status_code = refused.status
+    return response
+
+
+def _shown(request: HttpRequest, name: str, context: dict[str, Any]) -> HttpResponse:
+    response = render(request, f"mcp_app/oauth/{name}.html", context)
+    response["Referrer-Policy"] = "no-referrer"
+    policy = getattr(settings, "SECURE_CSP", None)
+    if policy:
+        # Django 6 sends a site's own policy, with this in it.
+        response._csp_config = {**policy, "frame-ancestors": ["'none'"]}  # type: ignore[attr-defined]
+    else:
+        response["Content-Security-Policy"] = "frame-ancestors 'none'"
+    return response

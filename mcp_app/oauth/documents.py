@@ -1,0 +1,176 @@
+"""Fetches what programs say of themselves at the URL that is their id.
+
+Only for people who are signed in, one at a time for each, and few at once: whoever
+points at hosts that never answer keeps nobody else from signing in.  A document that
+was read before serves for a day if it cannot be had again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import AbstractBaseUser
+
+from mcp_app.auth.oauth_settings import oauth_settings
+from mcp_app.egress.client import call_once
+from mcp_app.egress.errors import EgressError
+from mcp_app.egress.requests import SiteRequest
+from mcp_app.egress.sites import PORTS, Site
+from mcp_app.interface.rights import AccessRequest
+from mcp_app.protocol.oauth.client_metadata import MOST_BYTES
+from mcp_app.protocol.oauth.documents import (
+    ClientDocument,
+    document_url_problem,
+    kept_for,
+    read_document,
+)
+from mcp_app.protocol.oauth.errors import OAuthError
+
+logger = logging.getLogger("mcp_app.oauth")
+
+TIMEOUT_S: Final = 5.0
+FAILED_S: Final = 60.0
+"""So long a document that could not be had is not asked for again."""
+LONGEST_S: Final = 86_400.0
+A_MINUTE: Final = 60.0
+MOST_A_MINUTE: Final = 10
+MOST_AT_ONCE: Final = 20
+MOST_STORED: Final = 1_000
+
+Fetch = Callable[[str, AbstractBaseUser], tuple[ClientDocument, int]]
+"""Returns a document, and for how many seconds it is good; raises `OAuthError`."""
+
+
+class Busy(Exception):
+    """Too much is being fetched, by this person or by all."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    document: ClientDocument | None
+    """None where the last fetch failed and none was read before."""
+    read: float
+    until: float
+
+
+class Documents:
+    """The documents of this process; callable from any thread."""
+
+    def __init__(
+        self, fetch: Fetch, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._fetch = fetch
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._stored: dict[str, _Stored] = {}
+        self._busy: set[str] = set()
+        self._recent: dict[str, deque[float]] = {}
+
+    def find(self, url: str, user: AbstractBaseUser) -> ClientDocument:
+        """Return the document at a URL; raise `OAuthError` if it cannot be had."""
+        problem = document_url_problem(url)
+        if problem is not None:
+            raise OAuthError("invalid_client", f"client_id is no document. {problem}")
+        known, now = self._stored.get(url), self._clock()
+        if known is not None and now < known.until:
+            if known.document is None:
+                raise _not_now()
+            return known.document
+        old = None
+        if known is not None and now - known.read < LONGEST_S:
+            old = known.document
+        try:
+            with self._turn(str(user.pk)):
+                document, seconds = self._fetch(url, user)
+        except (Busy, OAuthError) as error:
+            if isinstance(error, OAuthError):
+                read = known.read if known is not None else now
+                self._store(url, _Stored(old, read, self._clock() + FAILED_S))
+            if old is not None:
+                return old
+            raise (_not_now() if isinstance(error, Busy) else error) from None
+        now = self._clock()
+        self._store(url, _Stored(document, now, now + seconds))
+        return document
+
+    @contextmanager
+    def _turn(self, user: str) -> Iterator[None]:
+        """Take one of the places, and give it back; raise `Busy` without one."""
+        now = self._clock()
+        with self._lock:
+            recent = self._recent.setdefault(user, deque(maxlen=MOST_A_MINUTE))
+            full = len(recent) == MOST_A_MINUTE and now - recent[0] < A_MINUTE
+            if full or user in self._busy or len(self._busy) >= MOST_AT_ONCE:
+                raise Busy
+            if len(self._recent) > MOST_STORED:
+                self._recent = {user: recent}
+            recent.append(now)
+            self._busy.add(user)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._busy.discard(user)
+
+    def _store(self, url: str, stored: _Stored) -> None:
+        with self._lock:
+            self._stored.pop(url, None)
+            if len(self._stored) >= MOST_STORED:
+                del self._stored[next(iter(self._stored))]
+            self._stored[url] = stored
+
+
+def _not_now() -> OAuthError:
+    return OAuthError("invalid_client", "Its document cannot be had at the moment.")
+
+
+def fetch_document(url: str, user: AbstractBaseUser) -> tuple[ClientDocument, int]:
+    """Return the document at a URL, and for how many seconds it is good; blocks."""
+    options, parts = oauth_settings(), urlsplit(url)
+    site = Site(
+        key="client-document",
+        title=parts.hostname or "",
+        scheme="https",
+        host=parts.hostname or "",
+        port=parts.port or PORTS["https"],
+        prefix="",
+        networks=options.networks,
+        ca=options.ca,
+        timeout=TIMEOUT_S,
+        connections=1,
+        answer=MOST_BYTES,
+    )
+    request = SiteRequest(
+        method="GET",
+        path=parts.path,
+        query=parts.query,
+        headers=[("Accept", "application/json")],
+        log_path=parts.path,
+    )
+    asked = AccessRequest.of_user(user)
+    try:
+        answer = async_to_sync(call_once)(site, request, asked)
+        if answer.status != HTTPStatus.OK:
+            raise OAuthError("invalid_client", f"It answers {answer.status}.")
+        document = read_document(url, answer.media_type, answer.body, options.schemes)
+    except EgressError as error:
+        logger.warning("No document of the client %s: %s", url, error.message)
+        raise _not_now() from None
+    except OAuthError as error:
+        logger.warning("No document of the client %s: %s", url, error.description)
+        raise
+    return document, kept_for(answer.headers.get("cache-control"))
+
+
+documents: Final = Documents(fetch_document)
+"""Those of this process."""

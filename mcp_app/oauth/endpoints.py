@@ -1,0 +1,118 @@
+"""What the addresses for programs share: no cookies, any origin, errors of RFC 6749."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Final
+
+from django.contrib.auth.decorators import login_not_required
+from django.db import Error as DatabaseError
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+
+from mcp_app.auth.authenticators import sign_in_names
+from mcp_app.auth.outages import outage
+from mcp_app.auth.resources import site_origin
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.oauth.errors import OAuthError
+from mcp_app.protocol.oauth.token_requests import MOST_BYTES
+
+Serve = Callable[[HttpRequest], HttpResponse]
+
+UNAUTHORIZED: Final = 401
+NO_STORE: Final = "no-store"
+
+
+def issuer_of(request: HttpRequest) -> str:
+    """Return the issuer of this site; raise 404 if nobody can sign in."""
+    origin = origin_of(request)
+    if origin is None or not sign_in_names():
+        raise Http404("Nobody can sign in at this site.")
+    return origin
+
+
+def origin_of(request: HttpRequest) -> str | None:
+    """Return the origin of all addresses here, None without one."""
+    return site_origin(request.scheme or "http", request.META.get("HTTP_HOST", ""))
+
+
+def for_programs(method: str, cache_control: str = NO_STORE) -> Callable[..., Serve]:
+    """Return a decorator of views that answer programs, to one method and preflights.
+
+    They read no cookie, so that any page may call them.
+    """
+
+    def decorate(view: Callable[..., HttpResponse]) -> Serve:
+        @wraps(view)
+        def answered(request: HttpRequest, **named: str) -> HttpResponse:
+            if request.method == "OPTIONS":
+                response = HttpResponse(status=204)
+                response["Access-Control-Allow-Methods"] = method
+                response["Access-Control-Allow-Headers"] = (
+                    "Authorization, Content-Type, MCP-Protocol-Version"
+                )
+                response["Access-Control-Max-Age"] = "600"
+            elif request.method != method:
+                response = HttpResponse(status=405, headers={"Allow": method})
+            else:
+                response = _served(view, request, named)
+            response["Access-Control-Allow-Origin"] = "*"
+            response.setdefault("Cache-Control", cache_control)
+            return response
+
+        view_of_programs: Serve = csrf_exempt(
+            login_not_required(
+                transaction.non_atomic_requests(sensitive_post_parameters()(answered))
+            )
+        )
+        return view_of_programs
+
+    return decorate
+
+
+@sensitive_variables()
+def _served(
+    view: Callable[..., HttpResponse], request: HttpRequest, named: dict[str, str]
+) -> HttpResponse:
+    try:
+        return view(request, **named)
+    except OAuthError as error:
+        return refusal(error)
+    except DatabaseError as error:
+        if (away := outage(error)) is None:
+            raise
+        response = JsonResponse(
+            OAuthError("temporarily_unavailable", away.message).body(), status=503
+        )
+        response["Retry-After"] = away.headers.get("Retry-After", "5")
+        return response
+
+
+def refusal(error: OAuthError) -> HttpResponse:
+    """Return the answer of RFC 6749, section 5.2."""
+    response = answer(error.body(), status=error.status)
+    if error.status == UNAUTHORIZED:
+        response["WWW-Authenticate"] = 'Basic realm="mcp"'
+    return response
+
+
+def answer(body: JsonObject, status: int = 200) -> HttpResponse:
+    """Return JSON."""
+    return JsonResponse(body, status=status)
+
+
+def body_of(request: HttpRequest) -> bytes:
+    """Return the body; raise `OAuthError` beyond 16 KiB."""
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    too_large = OAuthError(
+        "invalid_request", f"The body has more than {MOST_BYTES} bytes.", status=413
+    )
+    if not length.isdecimal() or int(length) > MOST_BYTES:
+        raise too_large
+    body = request.body
+    if len(body) > MOST_BYTES:
+        raise too_large
+    return body

@@ -1,0 +1,75 @@
+"""What one person sees of a server, as clients of that person would."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcp_app.auth.permissions import rights_of
+from mcp_app.catalog.registry import mcp
+from mcp_app.catalog.snapshot import Catalog
+from mcp_app.interface.definitions import ToolDefinition
+from mcp_app.interface.principal import Principal
+from mcp_app.interface.rights import Rights
+from mcp_app.invalidation.change_reader import ChangeReader
+from mcp_app.process.current import any_process
+from mcp_app.process.loading import Catalogs
+from mcp_app.process.runtime import Process
+
+WAIT_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """What a person can use at a server; `resources` counts templates, too."""
+
+    tools: Sequence[ToolDefinition]
+    prompts: int
+    resources: int
+
+
+def visible_to(principal: Principal, slug: str) -> Visible | None:
+    """Return what a principal sees; None if it may not use the server at all.
+
+    Blocks; not to be called on the loop of a process.  Asks the process that serves in
+    this OS process, or reads all definitions if there is none.
+    """
+    process = any_process()
+    if process is None or process.thread == threading.get_ident():
+        catalogs = Catalogs(mcp)
+        catalogs.load(ChangeReader().read())
+        catalog = catalogs.by_slug.get(slug)
+        if catalog is None:
+            return None
+        return _seen(catalog, rights_of(principal, slug, catalog.demands, mcp.rules))
+    work = asyncio.run_coroutine_threadsafe(
+        _visible(process, principal, slug), process.loop
+    )
+    return work.result(WAIT_S)
+
+
+async def _visible(process: Process, principal: Principal, slug: str) -> Visible | None:
+    await process.gate.look()
+    catalog = process.catalogs.by_slug.get(slug)
+    if catalog is None:
+        return None
+    rights = await process.rights.find(principal, slug, catalog.demands)
+    return _seen(catalog, rights)
+
+
+def _seen(catalog: Catalog, rights: Rights) -> Visible | None:
+    if rights.gone or not rights.meet(catalog.server.demands):
+        return None
+
+    def seen(name: str) -> list[Any]:
+        entries = (each.definition for each in catalog.offered[name])
+        return [each for each in entries if rights.meet(each.demands)]
+
+    return Visible(
+        tools=seen("tools"),
+        prompts=len(seen("prompts")),
+        resources=len(seen("resources")) + len(seen("templates")),
+    )
