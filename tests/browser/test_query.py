@@ -123,6 +123,16 @@ def test_the_keyboard_alone(keeper: Page) -> None:
     assert "_addanother" in seen
 
 
+def _see_no_orders(other: Page, url: str) -> None:
+    """Open the page as one who may not see the shop's orders: here neither."""
+    other.goto("/admin/")
+    log_in(other, HELPER, PASSWORD)
+    other.goto(url)
+    expect(other.locator("#id_now")).to_contain_text(
+        "You may not see this data yourself (shop.view_order)."
+    )
+
+
 def test_groups_are_chosen_where_the_answer_changes(
     keeper: Page, client: Listening, browser: Browser, served: Serving, token: str
 ) -> None:
@@ -141,16 +151,8 @@ def test_groups_are_chosen_where_the_answer_changes(
     expect(headings).to_have_text(["status", "count", "sum_total"])
     part(keeper, "answer").first.evaluate(INTO_VIEW)
     picture(keeper, "query")
-
-    # Who may not see the shop's orders sees none here either.
     with open_page(browser, served) as other:
-        other.goto("/admin/")
-        log_in(other, HELPER, PASSWORD)
-        other.goto(keeper.url)
-        expect(other.locator("#id_now")).to_contain_text(
-            "You may not see this data yourself (shop.view_order)."
-        )
-
+        _see_no_orders(other, keeper.url)
     publish(keeper)
     client.sees(lambda: client.description(WEEK), "Tells what the orders come to.")
     groups = client.ask("call_tool", WEEK, {}).structured_content["groups"]
