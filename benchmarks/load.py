@@ -6,6 +6,7 @@ import itertools
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,16 +78,19 @@ def run(
     seconds: float,
     connections: int = CONNECTIONS,
     pause_ms: int = 0,
+    threads: int = 1,
 ) -> Sample:
     """Put load on the server and measure it; raise `WrongAnswerError` for any error.
 
     With a pause each connection waits that long before every request, which
     makes the rate connections x 1,000 / (pause + time of an answer) a second.
+    Several threads have the same ids, which a session would refuse.
     """
     before, kernel = server.cpu_seconds(), server.kernel_seconds()
     with tempfile.TemporaryDirectory() as folder:
         _write(Path(folder), request.raw(server.port), answer)
-        output = _wrk(server.port, folder, seconds, connections, pause_ms)
+        options = [f"-t{threads}", f"-c{connections}", f"-d{round(seconds)}s"]
+        output = _wrk(server.port, folder, seconds, options, pause_ms)
     cpu, kernel = server.cpu_seconds() - before, server.kernel_seconds() - kernel
     numbers = _numbers(output)
     _refuse_errors(numbers, output)
@@ -111,16 +115,15 @@ def _write(folder: Path, request: bytes, answer: Answer) -> None:
 
 
 def _wrk(
-    port: int, folder: str, seconds: float, connections: int, pause_ms: int
+    port: int, folder: str, seconds: float, options: Sequence[str], pause_ms: int
 ) -> str:
     program = shutil.which("wrk")
     if program is None:
         raise LoadGeneratorMissingError("The benchmarks need wrk on the PATH.")
-    options = ["-t1", f"-c{connections}", f"-d{round(seconds)}s", "--timeout", "10s"]
     script = ["-s", str(_SCRIPT), f"http://127.0.0.1:{port}/mcp"]
     arguments = [folder, str(next(_first_ids)), str(pause_ms)]
     finished = subprocess.run(
-        [program, *options, *script, "--", *arguments],
+        [program, *options, "--timeout", "10s", *script, "--", *arguments],
         capture_output=True,
         text=True,
         errors="replace",

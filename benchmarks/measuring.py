@@ -64,11 +64,13 @@ class Result:
     unit: str = ""
     raw: str = ""
     """The numbers that `measured` was computed from."""
+    left_out: str = ""
+    """Why this machine cannot measure it; then there is no verdict."""
 
     @property
     def ok(self) -> bool:
-        """Whether the bound is kept."""
-        return self.bound.holds(self.measured)
+        """Whether the bound is kept, or this machine cannot tell."""
+        return bool(self.left_out) or self.bound.holds(self.measured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,16 @@ class Subject:
     server: Process
     request: Request
     answer: Answer
+    threads: int = 1
+    """Threads of `wrk`; each has the same ids."""
 
     @classmethod
-    def asked(cls, server: Process, request: Request, is_right: IsRight) -> Subject:
+    def asked(
+        cls, server: Process, request: Request, is_right: IsRight, threads: int = 1
+    ) -> Subject:
         """Return a subject whose first answer was right and is now the pattern."""
-        return cls(server, request, Answer.learned(server.port, request, is_right))
+        answer = Answer.learned(server.port, request, is_right)
+        return cls(server, request, answer, threads)
 
     def sample(
         self, seconds: float, *, connections: int = CONNECTIONS, pause_ms: int = 0
@@ -95,6 +102,7 @@ class Subject:
             seconds=seconds,
             connections=connections,
             pause_ms=pause_ms,
+            threads=self.threads,
         )
 
 

@@ -22,14 +22,18 @@ def drill(
     database: str = "",
     janitor: int = 0,
     audit: str = "batched",
+    workers: int = 1,
 ) -> AbstractContextManager[Process]:
     """Serve the fixture set, with that many plain tools after its own.
 
     With `janitor` it comes each so many seconds, and removes what was over for as long.
+    Several workers are served by `uvicorn-worker` only.
     """
     port = free_port()
     environment = {"PORT": str(port), "SERVER": server, "NTOOLS": str(tools)}
     environment |= {"JANITOR": str(janitor), "MCP_AUDIT": audit}
+    # gunicorn's own name for it.
+    environment["WEB_CONCURRENCY"] = str(workers)
     if database:
         environment["DATABASE_URL"] = database
     command = [sys.executable, "-m", "tests.drill.serve"]

@@ -21,6 +21,7 @@ from benchmarks.figures import (
     stdio,
     streams,
     threads,
+    workers,
 )
 from benchmarks.measuring import Figure
 
@@ -34,6 +35,7 @@ FIGURES: Mapping[str, Figure] = {
     "mcpz": calls.beside_django_mcpz,
     "daphne": calls.on_daphne,
     "programs": calls.of_server_programs,
+    "workers": workers.of_two,
     "wsgi": calls.by_wsgi,
     "catalog": calls.with_many_tools,
     "lists": lists.of_100_tools,

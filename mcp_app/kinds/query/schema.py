@@ -44,10 +44,15 @@ MEASURES: Final[Mapping[str, frozenset[FieldKind]]] = {
 """What can be measured, of which kinds of field."""
 UNITS: Final = ("day", "week", "month", "quarter", "year")
 
+MOST_MEASURED: Final = 5
+MOST_PATHS: Final = 5
+"""Texts that one filter looks at."""
+
 LONGEST_NAME: Final = 40
+NAME_PATTERN: Final = "^[A-Za-z][A-Za-z0-9_]*$"
 _NAME: Final[JsonObject] = {
     "type": "string",
-    "pattern": "^[A-Za-z][A-Za-z0-9_]*$",
+    "pattern": NAME_PATTERN,
     "maxLength": LONGEST_NAME,
 }
 _PATH: Final[JsonObject] = {"type": "string", "maxLength": 200}
@@ -69,7 +74,7 @@ def _object(needed: Sequence[str], /, **properties: JsonObject) -> JsonObject:
 _FILTERS: Final[JsonObject] = _array(
     _object(
         ["path", "is"],
-        path={"anyOf": [_PATH, {**_array(_PATH, 5), "minItems": 1}]},
+        path={"anyOf": [_PATH, {**_array(_PATH, MOST_PATHS), "minItems": 1}]},
         **{"is": {"enum": [*dict.fromkeys(sum(COMPARISONS.values(), ())), EMPTY]}},
         parameter=_NAME,
         description={"type": "string", "maxLength": 1000},
@@ -113,7 +118,7 @@ SCHEMA: Final[JsonObject] = _object(
     ),
     measures=_array(
         _object(["do", "as"], do={"enum": list(MEASURES)}, path=_PATH, **{"as": _NAME}),
-        5,
+        MOST_MEASURED,
     ),
 )
 """The JSON Schema of a config."""

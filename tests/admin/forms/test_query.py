@@ -57,8 +57,8 @@ def test_orders_of_the_week_by_state(admin_client: Client) -> None:
     assert _config() == {"model": "drill.Order"}
     _fill(admin_client, url, answer="groups")
     week = _filter(0, "created", "last_days", given="fixed", value="7")
-    told = ["count", "sum/total"]
-    _fill(admin_client, url, by_1="state", measures=told, **week)
+    told = {"measures_1": "count", "measures_2": "sum/total"}
+    _fill(admin_client, url, by_1="state", measures_2_name="money", **told, **week)
     config = _config()
     assert config == {
         "model": "drill.Order",
@@ -67,7 +67,7 @@ def test_orders_of_the_week_by_state(admin_client: Client) -> None:
         "by": ["state"],
         "measures": [
             {"do": "count", "as": "count"},
-            {"do": "sum", "path": "total", "as": "sum_total"},
+            {"do": "sum", "path": "total", "as": "money"},
         ],
     }
     assert shop.problems(config) == []
@@ -162,6 +162,8 @@ WHOLE: dict[str, Any] = {
         {"path": "total", "is": "least", "value": 2.5},
         {"path": "note", "is": "empty", "parameter": "blank", "default": False},
         {"path": "due", "is": "period", "value": "this_week"},
+        {"path": ["note", "customer.name"], "is": "contains", "parameter": "text"},
+        {"path": "customer.name", "is": "one_of", "value": ["Smith, Ann", "Bo"]},
     ],
     "lists": [{"path": "items", "fields": ["stock.sku", "amount"], "order": ["-id"]}],
     "order": ["-created", "customer.name"],
@@ -174,6 +176,7 @@ GROUPED: dict[str, Any] = {
     "measures": [
         {"do": "sum", "path": "total", "as": "money"},
         {"do": "count", "as": "orders"},
+        {"do": "sum", "path": "total", "as": "sum_total"},
     ],
 }
 
@@ -204,12 +207,51 @@ def test_a_filter_is_removed(admin_client: Client) -> None:
     removed = {"filters-0-DELETE": "on", "filters-3-value": "last_week"}
     _fill(admin_client, page("tool", "change", tool.pk), **removed)
     period = {"path": "due", "is": "period", "value": "last_week"}
-    assert _config()["filters"] == [*WHOLE["filters"][1:3], period]
+    kept = WHOLE["filters"]
+    assert _config()["filters"] == [*kept[1:3], period, *kept[4:]]
+
+
+def test_a_text_in_any_of_several_fields(admin_client: Client) -> None:
+    url = _made(admin_client, "drill.Order")
+    others = ["note", "customer.name", "customer.email"]
+    several = _filter(0, "customer.name", "", others=others, parameter="text")
+    _fill(admin_client, url, shown=["number"], **several)
+    config = _config()
+    asked = {"is": "begins", "parameter": "text"}
+    paths = ["customer.name", "note", "customer.email"]
+    assert config["filters"] == [{"path": paths, **asked}]
+    assert shop.problems(config) == []
+    assert "Name, note, email begins with" in admin_client.get(url).content.decode()
+    _fill(admin_client, url, **{"filters-0-others": []})
+    assert _config()["filters"] == [{"path": "customer.name", **asked}]
+
+
+def test_each_line_is_a_value(admin_client: Client) -> None:
+    url = _made(admin_client, "drill.Order")
+    names = {"given": "fixed", "value": "Smith, Ann\r\n\r\n Bo "}
+    levels = {"value": "7\r\n12"}
+    asked = {
+        **_filter(0, "customer.name", "one_of", **names),
+        **_filter(1, "customer", "one_of", **levels),
+    }
+    _fill(admin_client, url, shown=["number"], **asked)
+    fixed, default = _config()["filters"]
+    assert fixed["value"] == ["Smith, Ann", "Bo"]
+    assert default["default"] == [7, 12]
 
 
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
+        (
+            _filter(0, "number", "is", others=["note"]),
+            "Several fields at once can be compared by: begins with, contains.",
+        ),
+        (
+            _filter(0, "total", "begins", others=["note"]),
+            "The field chosen above is no text.",
+        ),
+        (_filter(0, "state", "is", parameter="the state"), "Only letters without"),
         (_filter(0, "", "is", value="a"), "Choose a field, or remove this filter."),
         (
             _filter(0, "state", "begins"),
@@ -244,7 +286,7 @@ def test_what_is_wrong_is_told(
 def test_what_is_not_open_any_more_is_shown(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = json.dumps({**WHOLE, "lists": []})
+    stored = json.dumps({**WHOLE, "lists": [], "filters": WHOLE["filters"][:4]})
     tool = Tool.objects.create(name="a", title="A", kind="query", config=stored)
     opened = shop.shop()
     opened["drill.Customer"] = open_model(Customer, fields=["email"], rows="all")  # type: ignore[index]
@@ -259,12 +301,12 @@ def test_what_is_not_open_any_more_is_shown(
 
 
 def test_what_the_page_cannot_show_is_json(admin_client: Client) -> None:
-    several = {"path": ["number", "note"], "is": "contains", "parameter": "text"}
-    stored = json.dumps({**WHOLE, "filters": [several]})
+    spaces = {"path": "note", "is": "one_of", "value": [" as it is"]}
+    stored = json.dumps({**WHOLE, "filters": [spaces]})
     tool = Tool.objects.create(name="a", title="A", kind="query", config=stored)
     url = page("tool", "change", tool.pk)
     response = admin_client.get(url)
-    assert "a filter looks at several fields at once" in response.content.decode()
+    assert "a value begins or ends with a space" in response.content.decode()
     assert saved(fill_in(admin_client, url, title="B"))
     assert Tool.objects.get().config == stored
 

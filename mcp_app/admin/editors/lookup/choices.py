@@ -132,6 +132,11 @@ def filter_entry(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
         yield path, label_of(field)
 
 
+def text_entry(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
+    if field.kind is FieldKind.TEXT:
+        yield path, label_of(field)
+
+
 def sort_entries(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
     if can_sort(field):
         label = label_of(field)

@@ -7,21 +7,37 @@ from typing import Any, ClassVar, Final
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.lookup import choices
 from mcp_app.admin.editors.not_representable import NotRepresentable
 from mcp_app.admin.editors.rows import LinesField, RowForm, Rows, rows_of
-from mcp_app.catalog.open_models import OpenModel, OpenModels
+from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.query.comparisons import comparisons_of, value_schema
+from mcp_app.kinds.query.comparisons import SEVERAL, comparisons_of, value_schema
 from mcp_app.kinds.query.paths import resolve
+from mcp_app.kinds.query.schema import LONGEST_NAME, MOST_PATHS, NAME_PATTERN
 from mcp_app.protocol.json_types import JsonObject
 
 MOST_FILTERS: Final = 20
 ASKED, FIXED = "asked", "fixed"
 _BOOLEANS: Final = {"yes": True, "true": True, "no": False, "false": False}
+
+
+class NameField(forms.CharField):
+    """A name that clients read, such as that of a parameter; it may be empty."""
+
+    default_validators = [
+        RegexValidator(
+            NAME_PATTERN,
+            _("Only letters without accents, digits and _, beginning with a letter."),
+        )
+    ]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, max_length=LONGEST_NAME, **options)
 
 
 class FilterForm(RowForm):
@@ -42,18 +58,22 @@ class FilterForm(RowForm):
         initial=ASKED,
         required=False,
     )
-    value = forms.CharField(
+    value = LinesField(
         label=_("Value"),
-        required=False,
+        rows=1,
         strip=False,
         help_text=_(
-            "Several with commas between them. If clients say it, this is what holds"
-            " when they say nothing; it may be empty."
+            "Several: one on each line. If clients say it, this is what holds when"
+            " they say nothing; it may be empty."
         ),
     )
-    parameter = forms.CharField(
-        label=_("Name of the parameter"),
+    others = forms.MultipleChoiceField(
+        label=_("Look at these, too"),
+        widget=forms.CheckboxSelectMultiple,
         required=False,
+    )
+    parameter = NameField(
+        label=_("Name of the parameter"),
         help_text=_("If clients say the value. Empty: the name of the field."),
     )
     required = forms.BooleanField(label=_("Clients must say it"), required=False)
@@ -62,11 +82,14 @@ class FilterForm(RowForm):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         chosen = [str(self.initial.get("path", ""))]
-        groups = choices.groups_of(self.model, self.opened, "filters")
+        groups = [*choices.groups_of(self.model, self.opened, "filters")]
         self._choice("path").choices = [
             choices.NONE,
             *choices.choices(groups, choices.filter_entry, chosen),
         ]
+        chosen = self.initial.get("others", [])
+        texts = choices.choices(groups, choices.text_entry, chosen)
+        self._choice("others").choices = texts
 
     def legend(self) -> str:
         """Return what the row says: “State is one of”; "" for a new one."""
@@ -74,11 +97,15 @@ class FilterForm(RowForm):
         if not path:
             return ""
         try:
-            field = resolve(path, self.model, self.opened, "filters").field
+            paths = [path, *(self["others"].value() or ())]
+            labels = [choices.label_of(self._field(each)) for each in paths]
         except KindError:
             return str(path)
         how = choices.COMPARISONS.get(str(comparison), "")
-        return f"{capfirst(choices.label_of(field))} {how}".strip()
+        return f"{capfirst(', '.join(labels))} {how}".strip()
+
+    def _field(self, path: str) -> OpenField:
+        return resolve(path, self.model, self.opened, "filters").field
 
     def _choice(self, name: str) -> forms.ChoiceField:
         field: forms.ChoiceField = self.fields[name]  # type: ignore[assignment]
@@ -96,32 +123,49 @@ class FilterForm(RowForm):
     def _clean_filter(self) -> None:
         given = self.cleaned_data
         try:
-            path = resolve(given["path"], self.model, self.opened, "filters")
+            field = self._field(given["path"])
         except KindError as error:
             self.add_error("path", error.message)
             return
-        known = comparisons_of(path.field)
+        known = comparisons_of(field)
+        if given["others"]:
+            known = SEVERAL
+            self._clean_others(field)
         given["comparison"] = given["comparison"] or known[0]
         if given["comparison"] not in known:
             names = ", ".join(str(choices.COMPARISONS[each]) for each in known)
-            said = _("This field can be compared by: %(names)s.") % {"names": names}
-            self.add_error("comparison", said)
+            said = (
+                _("Several fields at once can be compared by: %(names)s.")
+                if given["others"]
+                else _("This field can be compared by: %(names)s.")
+            )
+            self.add_error("comparison", said % {"names": names})
             return
         text = given["value"]
         if given["given"] == FIXED and not text:
             self.add_error("value", _("Write the value."))
-        schema = value_schema(path.field, given["comparison"])
+        schema = value_schema(field, given["comparison"])
         try:
             given["typed"] = read_text(schema, text) if text else None
         except ValidationError as error:
             self.add_error("value", error)
+
+    def _clean_others(self, field: OpenField) -> None:
+        given = self.cleaned_data
+        given["others"] = [each for each in given["others"] if each != given["path"]]
+        if field.kind is not FieldKind.TEXT:
+            self.add_error("others", _("The field chosen above is no text."))
+        elif len(given["others"]) >= MOST_PATHS:
+            most = _("One filter looks at %d fields at most.") % MOST_PATHS
+            self.add_error("others", most)
 
     def filter(self) -> JsonObject:
         """Return the config of the valid row: as it was if nobody changed it."""
         if not self.has_changed():
             return dict(self.initial["filter"])
         given = self.cleaned_data
-        said: JsonObject = {"path": given["path"], "is": given["comparison"]}
+        path = [given["path"], *given["others"]] if given["others"] else given["path"]
+        said: JsonObject = {"path": path, "is": given["comparison"]}
         if given["given"] == FIXED:
             return {**said, "value": given["typed"]}
         said["parameter"] = given["parameter"] or given["path"].replace(".", "_")
@@ -148,15 +192,17 @@ def initial_of(filters: Iterable[JsonObject]) -> list[dict[str, Any]]:
 
 
 def _initial(said: JsonObject) -> dict[str, Any]:
-    if not isinstance(said["path"], str):
-        raise NotRepresentable(_("a filter looks at several fields at once"))
+    path, *others = said["path"] if isinstance(said["path"], list) else [said["path"]]
     is_asked = "parameter" in said
     value = said.get("default" if is_asked else "value")
     text = as_text(value)
     if value is not None and not text:
         raise NotRepresentable(_("a filter has an empty value"))
+    if isinstance(value, list) and _lines(text) != [*map(as_text, value)]:
+        raise NotRepresentable(_("a value begins or ends with a space, or has lines"))
     return {
-        "path": said["path"],
+        "path": path,
+        "others": others,
         "comparison": said["is"],
         "given": ASKED if is_asked else FIXED,
         "value": text,
@@ -173,7 +219,7 @@ def as_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(map(as_text, value))
+        return "\n".join(map(as_text, value))
     return str(value)
 
 
@@ -184,13 +230,16 @@ def read_text(schema: Mapping[str, Any], text: str) -> Any:
         return known.get(text.strip(), text)
     kind = schema.get("type")
     if kind == "array":
-        items = [each.strip() for each in text.split(",")]
-        return [read_text(schema["items"], each) for each in items if each]
+        return [read_text(schema["items"], each) for each in _lines(text)]
     if kind == "boolean":
         if text.strip().lower() not in _BOOLEANS:
             raise ValidationError(_("Write yes or no."))
         return _BOOLEANS[text.strip().lower()]
     return _number(text) if kind in ("integer", "number") else text
+
+
+def _lines(text: str) -> list[str]:
+    return [each.strip() for each in text.split("\n") if each.strip()]
 
 
 def _number(text: str) -> float:

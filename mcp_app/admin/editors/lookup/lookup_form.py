@@ -10,7 +10,12 @@ from django.forms.boundfield import BoundField
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.lookup import choices
-from mcp_app.admin.editors.lookup.filter_rows import FilterForm, filter_rows, initial_of
+from mcp_app.admin.editors.lookup.filter_rows import (
+    FilterForm,
+    NameField,
+    filter_rows,
+    initial_of,
+)
 from mcp_app.admin.editors.one_form import OneForm
 from mcp_app.admin.editors.rows import Rows
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
@@ -19,6 +24,7 @@ from mcp_app.kinds.query.schema import (
     LONGEST_NAME,
     MOST_GROUPED,
     MOST_LISTED,
+    MOST_MEASURED,
     MOST_ROWS,
     MOST_SORTED,
     ONE,
@@ -133,16 +139,22 @@ class LookupForm(OneForm):
         self.initial[name] = list(chosen)
 
     def _one_each(
-        self, name: str, labels: Sequence[Any], entry: choices.Entry, model: OpenModel
+        self,
+        name: str,
+        labels: Sequence[Any],
+        entry: choices.Entry,
+        model: OpenModel,
+        first: Sequence[Any] = (),
     ) -> None:
         """Add selects of which each takes one, under `name_1` and further."""
         chosen = [*self.initial.get(name, ())]
         for at, label in enumerate(labels):
             now = chosen[at] if at < len(chosen) else ""
             groups = choices.groups_of(model, self.opened)
-            offered = choices.choices(groups, entry, [now])
+            known = {value for value, _label in first}
+            offered = choices.choices(groups, entry, {now} - known)
             self.fields[f"{name}_{at + 1}"] = forms.ChoiceField(
-                label=label, choices=[choices.NONE, *offered], required=False
+                label=label, choices=[choices.NONE, *first, *offered], required=False
             )
             self.initial[f"{name}_{at + 1}"] = now
 
@@ -175,13 +187,16 @@ class LookupForm(OneForm):
         ]
         labels = (_("A group for each"), _("and each"), _("and each"))
         self._one_each("by", labels, choices.group_entries, model)
-        chosen = [*map(_measure_key, self.base.get("measures", ()))]
-        groups = choices.groups_of(model, self.opened)
-        offered = choices.choices(
-            groups, choices.measure_entries, [each for each in chosen if "/" in each]
-        )
+        measures = self.base.get("measures", ())
+        self.initial["measures"] = [*map(_measure_key, measures)]
+        told = (_("What is told"), *[_("and")] * (MOST_MEASURED - 1))
         count = (choices.COUNT, _("How many"))
-        self._several("measures", _("What is told"), [count, *offered], chosen)
+        self._one_each("measures", told, choices.measure_entries, model, [count])
+        for at in range(MOST_MEASURED):
+            self.fields[f"measures_{at + 1}_name"] = NameField(label=_("called"))
+        for at, each in enumerate(measures):
+            if each["as"] != _usual_name(_measure_key(each)):
+                self.initial[f"measures_{at + 1}_name"] = each["as"]
 
     def _add_list(self, field: OpenField, target: OpenModel) -> None:
         name = f"list_{field.name}"
@@ -219,6 +234,10 @@ class LookupForm(OneForm):
 
     def grouping(self) -> list[BoundField]:
         return self._bound("by", MOST_GROUPED)
+
+    def measuring(self) -> list[tuple[BoundField, BoundField]]:
+        bound = self._bound("measures", MOST_MEASURED)
+        return [(each, self[f"{each.name}_name"]) for each in bound]
 
     def _bound(self, name: str, most: int) -> list[BoundField]:
         names = (f"{name}_{at + 1}" for at in range(most))
@@ -284,10 +303,14 @@ class LookupForm(OneForm):
     def _put_groups(self, config: JsonObject) -> None:
         by = [_group(each) for each in self._picked("by", MOST_GROUPED)]
         self.put(config, "by", by)
-        before = {_measure_key(each): each for each in config.get("measures", ())}
-        given = _in_order(self.cleaned_data["measures"], [*before])
-        measures = [before.get(each) or _measure(each) for each in given]
-        self.put(config, "measures", measures)
+        self.put(config, "measures", [*self._given_measures()])
+
+    def _given_measures(self) -> Iterator[JsonObject]:
+        for at in range(MOST_MEASURED):
+            what = self.cleaned_data[f"measures_{at + 1}"]
+            if what:
+                name = self.cleaned_data[f"measures_{at + 1}_name"]
+                yield _measure(what, name or _usual_name(what))
 
 
 def _filters(rows: Rows) -> list[JsonObject]:
@@ -307,13 +330,14 @@ def _group(text: str) -> Any:
 
 
 def _measure_key(measure: JsonObject) -> str:
-    """Return the value of the box that stands for a measure."""
+    """Return the value of the choice that stands for a measure."""
     return "/".join(filter(None, (measure["do"], measure.get("path"))))
 
 
-def _measure(text: str) -> JsonObject:
+def _measure(text: str, name: str) -> JsonObject:
     do, _slash, path = text.partition("/")
-    if not path:
-        return {"do": do, "as": "count"}
-    name = f"{do}_{path.replace('.', '_')}"
-    return {"do": do, "path": path, "as": name[:LONGEST_NAME]}
+    return {"do": do, "path": path, "as": name} if path else {"do": do, "as": name}
+
+
+def _usual_name(text: str) -> str:
+    return text.replace("/", "_").replace(".", "_")[:LONGEST_NAME]

@@ -1,0 +1,145 @@
+"""Where a program may have its answer sent: redirect URIs, and how they compare.
+
+Comparing is letter for letter (RFC 9700 §4.1.3), but for the port of programs on the
+person's own computer, which take any that is free (RFC 8252 §7.3).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+from urllib.parse import quote, unquote_plus, urlencode
+
+from mcp_app.protocol.oauth.web_urls import WebUrl, check_characters, read_web_url
+
+MOST_CHARACTERS: Final = 500
+LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "[::1]", "localhost"})
+_FORBIDDEN: Final = (
+    "about blob chrome chrome-extension chrome-untrusted cid content data devtools edge"
+    " feed file filesystem ftp ftps gopher http https intent jar javascript livescript"
+    " mailto mid mocha moz-extension ms-msdt resource safari-extension search-ms sftp"
+    " sms ssh tel telnet urn vbs vbscript view-source wais ws wss wyciwyg"
+)
+FORBIDDEN_SCHEMES: Final = frozenset(_FORBIDDEN.split())
+"""Schemes that are somebody else's, run what they carry, or lead to no program."""
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
+_PRIVATE_USE: Final = re.compile(r"[^:]+:(?://(?P<authority>[^/?]*)|(?!//)[^?])[^?]*")
+_PORT: Final = re.compile(r"([^:]+://(?:\[[^\]]*\]|[^:/?]*)):[0-9]+")
+_ANSWER: Final = frozenset({"code", "state", "iss", "error", "error_description"})
+
+
+def redirect_problem(uri: object, schemes: Collection[str] = ()) -> str | None:
+    """Why an answer may not be sent there, in a sentence; None where it may.
+
+    Taken are https, http on this computer, and the private-use schemes of `schemes`
+    (RFC 8252 §7.1).
+    """
+    if not isinstance(uri, str) or not uri:
+        return "It is no text."
+    if len(uri) > MOST_CHARACTERS:
+        return f"It has more than {MOST_CHARACTERS} characters."
+    try:
+        check_characters(uri)
+        _check_kind(uri, schemes)
+        _check_query(uri)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _check_kind(uri: str, schemes: Collection[str]) -> None:
+    scheme = _scheme(uri)
+    if scheme in {"http", "https"}:
+        url = read_web_url(uri)
+        if scheme == "http" and url.host not in LOOPBACK_HOSTS:
+            raise ValueError("http is allowed on 127.0.0.1, [::1] and localhost alone.")
+    elif scheme in FORBIDDEN_SCHEMES or scheme not in {
+        each.lower() for each in schemes
+    }:
+        raise ValueError("Its scheme is not allowed.")
+    else:
+        _check_private_use(uri)
+
+
+def _check_private_use(uri: str) -> None:
+    parts = _PRIVATE_USE.match(uri)
+    if parts is None or parts["authority"] == "":
+        raise ValueError("It names no place within its scheme.")
+    if "@" in (parts["authority"] or ""):
+        raise ValueError("It has a user part (@).")
+
+
+def _check_query(uri: str) -> None:
+    """Refuse what the program could take for our answer, however it reads queries."""
+    pieces = re.split("[?&;]", uri.partition("?")[2])
+    names = {unquote_plus(each.partition("=")[0]) for each in pieces}
+    if taken := sorted(names & _ANSWER):
+        raise ValueError(f"Its query has {taken[0]}, which belongs to the answer.")
+
+
+def scheme_problem(scheme: object) -> str | None:
+    """Why this may not be a private-use scheme, in a sentence; None where it may."""
+    if not isinstance(scheme, str) or not _SCHEME.fullmatch(f"{scheme}:"):
+        return "A scheme is a letter, then letters, digits, +, - and . (RFC 3986 §3.1)."
+    if scheme.lower() in FORBIDDEN_SCHEMES:
+        return f"The scheme {scheme.lower()} is no private-use scheme."
+    return None
+
+
+def is_same_redirect(registered: str, asked: str) -> bool:
+    """Whether they are equal, but for the port of a program on this computer."""
+    if registered == asked:
+        return True
+    if not (is_loopback(registered) and is_loopback(asked)):
+        return False
+    return _without_port(registered) == _without_port(asked)
+
+
+def is_loopback(uri: str) -> bool:
+    """Whether it leads to 127.0.0.1, [::1] or localhost, by http or https."""
+    url = _web_url(uri)
+    return url is not None and url.host in LOOPBACK_HOSTS
+
+
+def is_private_use(uri: str) -> bool:
+    """Whether it has a scheme that some program has made its own."""
+    scheme = _scheme(uri)
+    return bool(scheme) and scheme not in FORBIDDEN_SCHEMES
+
+
+def redirect_host(uri: str) -> str:
+    """The host in lower case, with its port if that is not the scheme's own.
+
+    It is "" for private-use schemes; raises ValueError for what is no redirect.
+    """
+    return "" if is_private_use(uri) else read_web_url(uri).authority
+
+
+def with_answer(redirect: str, answer: Mapping[str, str]) -> str:
+    """The redirect with an answer added to its query (RFC 6749 §4.1.2).
+
+    Spaces are written `%20`: who reads forms and who reads URLs decode that alike.
+    """
+    base, mark, query = redirect.partition("?")
+    own = f"{query}&" if mark and query else ""
+    return f"{base}?{own}{urlencode(answer, safe='', quote_via=quote)}"
+
+
+def _scheme(uri: str) -> str:
+    """The scheme in lower case, "" where there is none."""
+    scheme = _SCHEME.match(uri)
+    return scheme[1].lower() if scheme else ""
+
+
+def _web_url(uri: str) -> WebUrl | None:
+    try:
+        return read_web_url(uri)
+    except ValueError:
+        return None
+
+
+def _without_port(uri: str) -> str:
+    port = _PORT.match(uri)
+    return port[1] + uri[port.end() :] if port else uri
