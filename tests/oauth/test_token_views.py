@@ -1,0 +1,92 @@
+"""Registering, exchanging, refreshing, ending: what programs send and get."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from mcp_app.models import AccessToken, Connection, IssuedToken, Server
+from tests.oauth.program import (
+    ORIGIN,
+    Program,
+    allow,
+    answer_in,
+    sign_in,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("support")]
+
+
+def test_a_program_signs_in_and_refreshes(program: Program, hers: Client) -> None:
+    assert program.register().status_code == 201
+    answer = answer_in(allow(hers, program.request()))
+    assert answer == {"code": answer["code"], "state": "a state", "iss": ORIGIN}
+    first = program.exchange(answer["code"]).json()
+    assert first["token_type"] == "Bearer"
+    assert first["scope"] == "mcp:read mcp:change"
+    assert first["expires_in"] == 8 * 3_600
+    second = program.refresh(first["refresh_token"]).json()
+    assert second["access_token"] != first["access_token"]
+    assert second["refresh_token"] != first["refresh_token"]
+    assert IssuedToken.objects.count() == 2
+    row = AccessToken.objects.get()
+    assert (row.name, row.may, row.prefix[:4]) == ("Claude", "change", "app_")
+    assert [each.slug for each in row.servers.all()] == ["support"]
+
+
+def test_the_end_of_an_app_by_its_program(program: Program, hers: Client) -> None:
+    answer = sign_in(program, hers)
+    assert program.post("revoke", token=answer["refresh_token"]).status_code == 200
+    assert Connection.objects.get().ended == "client"
+    assert AccessToken.objects.get().revoked is not None
+    refused = program.refresh(answer["refresh_token"])
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
+
+
+def test_a_code_that_is_used_twice_ends_the_app(
+    program: Program, hers: Client
+) -> None:
+    program.register()
+    code = answer_in(allow(hers, program.request()))["code"]
+    assert program.exchange(code, code_verifier="w" * 43).status_code == 400
+    assert program.exchange(code).status_code == 200
+    # A wrong attempt changes nothing.
+    assert program.exchange(code, code_verifier="w" * 43).status_code == 400
+    assert AccessToken.objects.get().revoked is None
+    again = program.exchange(code)
+    assert (again.status_code, again.json()["error"]) == (400, "invalid_grant")
+    assert Connection.objects.get().ended == "code"
+    assert AccessToken.objects.get().revoked is not None
+
+
+def test_a_refresh_token_that_is_sent_twice_gets_the_same(
+    program: Program, hers: Client
+) -> None:
+    first = sign_in(program, hers)["refresh_token"]
+    answers = [program.refresh(first).json() for _ in range(3)]
+    assert len({each["refresh_token"] for each in answers}) == 1
+    assert len({each["access_token"] for each in answers}) == 3
+    assert AccessToken.objects.get().revoked is None
+
+
+def test_machines(program: Program, ana: User, support: Server) -> None:
+    row, token = AccessToken.objects.make(user=ana, name="a job", servers=[support])
+    sent = {
+        "grant_type": "client_credentials",
+        "client_id": row.prefix,
+        "client_secret": str(token),
+        "resource": f"{ORIGIN}/mcp/support",
+    }
+    answer = program.post(**sent).json()
+    assert answer == {
+        "access_token": token,
+        "token_type": "Bearer",
+        "expires_in": 3_600,
+        "scope": "mcp:read",
+    }
+    elsewhere = program.post(**{**sent, "resource": f"{ORIGIN}/mcp/sales"})
+    assert elsewhere.json()["error"] == "invalid_target"
+    row.revoke()
+    ended = program.post(**sent)
+    assert (ended.status_code, ended.json()["error"]) == (401, "invalid_client")
