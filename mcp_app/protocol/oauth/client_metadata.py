@@ -17,8 +17,6 @@ CODE_GRANT: Final = "authorization_code"
 GRANTS: Final = (CODE_GRANT, "refresh_token")
 """Grants that a client without a secret can have here."""
 
-_LIMITS: Final = jsonrpc.ReadLimits(depth=16, nodes=2_000)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientMetadata:
@@ -52,7 +50,7 @@ def _members(body: bytes) -> JsonObject:
     if len(body) > MOST_BYTES:
         raise _wrong(f"It has more than {MOST_BYTES} bytes.")
     try:
-        members = jsonrpc.read(body, _LIMITS)
+        members = jsonrpc.read(body)
     except ParseError as error:
         raise _wrong(error.message) from None
     if not isinstance(members, dict):

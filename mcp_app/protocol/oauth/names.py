@@ -21,7 +21,7 @@ _INVISIBLE: Final = re.compile(
 _QUOTATION_MARK: Final = re.compile(
     "[\"'`\u00ab\u00b4\u00bb\u02b9-\u02bd\u02dd\u02ee\u05f3\u05f4\u2018-\u201f"
     "\u2032-\u2037\u2039\u203a\u2057\u275b-\u2760\u276e\u276f\u2e42\u300c-\u300f"
-    "\u301d-\u301f\ufe41-\ufe44\uff02\uff07\uff40\uff62\uff63\U0001f676-\U0001f678]+"
+    "\u3003\u301d-\u301f\ufe41-\ufe44\uff02\uff07\uff40\uff62\uff63\U0001f676-\U0001f678]+"
 )
 """Quotation marks (Unicode's Quotation_Mark), and what looks like them."""
 
@@ -35,22 +35,24 @@ def shown_name(name: object, host: str) -> str:
     """
     if not isinstance(name, str):
         return host
-    text = unicodedata.normalize("NFC", _INVISIBLE.sub("", name[: MOST_CHARACTERS * 9]))
-    text = _QUOTATION_MARK.sub("'", "".join(_visible(text)))
+    text = "".join(_visible(name[: MOST_CHARACTERS * 9]))
+    text = "".join(_few_marks(unicodedata.normalize("NFC", text)))
+    text = _QUOTATION_MARK.sub("'", text)
     return " ".join(text.split())[:MOST_CHARACTERS].strip() or host
 
 
 def _visible(text: str) -> Iterator[str]:
+    for character in _INVISIBLE.sub("", text):
+        if character.isspace():
+            yield " "
+        elif unicodedata.category(character)[0] != "C":
+            yield character
+
+
+def _few_marks(text: str) -> Iterator[str]:
     marks = _MOST_MARKS  # A mark at the beginning would stand on what is before it.
     for character in text:
-        category = unicodedata.category(character)
-        if character.isspace():
-            marks = _MOST_MARKS
-            yield " "
-        elif category[0] == "M":
-            marks += 1
-            if marks <= _MOST_MARKS:
-                yield character
-        elif category[0] != "C":
-            marks = 0
+        is_mark = unicodedata.category(character)[0] == "M"
+        marks = marks + 1 if is_mark else _MOST_MARKS * character.isspace()
+        if not is_mark or marks <= _MOST_MARKS:
             yield character

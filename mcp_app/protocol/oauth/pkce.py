@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from base64 import urlsafe_b64encode
 from hashlib import sha256
 from hmac import compare_digest
 from typing import Final
+
+from mcp_app.protocol.oauth.texts import base64url
 
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
@@ -26,5 +27,4 @@ def fits(challenge: str, verifier: str) -> bool:
     """Whether a verifier is the one of a challenge, told in constant time (§4.6)."""
     if not (is_challenge(challenge) and is_verifier(verifier)):
         return False
-    digest = urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=")
-    return compare_digest(digest, challenge.encode())
+    return compare_digest(base64url(sha256(verifier.encode()).digest()), challenge)

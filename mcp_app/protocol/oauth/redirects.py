@@ -25,7 +25,11 @@ FORBIDDEN_SCHEMES: Final = frozenset(_FORBIDDEN.split())
 """Schemes that are somebody else's, run what they carry, or lead to no program."""
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
-_PRIVATE_USE: Final = re.compile(r"[^:]+:(?://(?P<authority>[^/?]*)|(?!//)[^?])[^?]*")
+_PRIVATE_USE: Final = re.compile(
+    r"[^:]+:(?://[^/?@:\[\]]+(?::[0-9]+)?(?:[/?].*)?|(?!//)[^?].*)"
+)
+"""With a host that is not empty and no user part, or without `//`."""
+
 _PORT: Final = re.compile(r"([^:]+://(?:\[[^\]]*\]|[^:/?]*)):[0-9]+")
 _ANSWER: Final = frozenset({"code", "state", "iss", "error", "error_description"})
 
@@ -55,28 +59,22 @@ def _check_kind(uri: str, schemes: Collection[str]) -> None:
         url = read_web_url(uri)
         if scheme == "http" and url.host not in LOOPBACK_HOSTS:
             raise ValueError("http is allowed on 127.0.0.1, [::1] and localhost alone.")
-    elif scheme in FORBIDDEN_SCHEMES or scheme not in {
-        each.lower() for each in schemes
-    }:
+    elif not is_private_use(uri) or scheme not in map(str.lower, schemes):
         raise ValueError("Its scheme is not allowed.")
-    else:
-        _check_private_use(uri)
-
-
-def _check_private_use(uri: str) -> None:
-    parts = _PRIVATE_USE.match(uri)
-    if parts is None or parts["authority"] == "":
-        raise ValueError("It names no place within its scheme.")
-    if "@" in (parts["authority"] or ""):
-        raise ValueError("It has a user part (@).")
+    elif not _PRIVATE_USE.fullmatch(uri):
+        raise ValueError("The host behind its scheme cannot be read.")
 
 
 def _check_query(uri: str) -> None:
-    """Refuse what the program could take for our answer, however it reads queries."""
-    pieces = re.split("[?&;]", uri.partition("?")[2])
-    names = {unquote_plus(each.partition("=")[0]) for each in pieces}
-    if taken := sorted(names & _ANSWER):
-        raise ValueError(f"Its query has {taken[0]}, which belongs to the answer.")
+    """Refuse what the program could take for our answer, however it reads queries.
+
+    Some divide them at `;`, too, strip blanks, take `code[]` for a list, or do not
+    look at the case.
+    """
+    for piece in re.split("[?&;]", uri.partition("?")[2]):
+        name = unquote_plus(piece.partition("=")[0]).partition("[")[0].strip()
+        if name.lower() in _ANSWER:
+            raise ValueError(f"Its query has {name}, which belongs to the answer.")
 
 
 def scheme_problem(scheme: object) -> str | None:

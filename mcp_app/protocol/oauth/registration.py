@@ -7,7 +7,7 @@ registration.
 from __future__ import annotations
 
 import hmac
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
@@ -18,7 +18,7 @@ from mcp_app.protocol.oauth.client_metadata import read_client_metadata
 from mcp_app.protocol.oauth.errors import OAuthError
 from mcp_app.protocol.oauth.names import shown_name
 from mcp_app.protocol.oauth.redirects import redirect_host
-from mcp_app.protocol.oauth.texts import CLIENT
+from mcp_app.protocol.oauth.texts import CLIENT, base64url
 from mcp_app.protocol.sealing import derived_key
 
 MOST_REDIRECTS: Final = 10
@@ -77,8 +77,8 @@ def client_id_of(registration: Registration, secret: str) -> str:
 
     Raises OAuthError (`invalid_client_metadata`) beyond 2,000 characters.
     """
-    text = _written(registration)
-    client_id = CLIENT + _encoded(text + _mac(text, secret))
+    text = jsonrpc.canonical(registration)
+    client_id = CLIENT + base64url(text + _mac(text, secret))
     if len(client_id) > MOST_CHARACTERS:
         raise OAuthError(
             "invalid_client_metadata",
@@ -113,17 +113,6 @@ def registration_answer(registration: Registration, client_id: str) -> JsonObjec
     }
 
 
-def _written(registration: Registration) -> bytes:
-    return jsonrpc.canonical(
-        {
-            "name": registration.name,
-            "redirects": registration.redirects,
-            "grants": registration.grants,
-            "issued": registration.issued,
-        }
-    )
-
-
 def _read(text: bytes) -> Registration:
     """The registration that we have written and signed."""
     members = cast("JsonObject", jsonrpc.read(text))
@@ -139,10 +128,6 @@ def _mac(text: bytes, secret: str) -> bytes:
     return hmac.digest(derived_key(secret, "client"), text, "sha256")
 
 
-def _encoded(signed: bytes) -> str:
-    return urlsafe_b64encode(signed).rstrip(b"=").decode("ascii")
-
-
 def _decoded(client_id: str) -> bytes:
     """The bytes of an id; raises ValueError for what is not written as we write."""
     text = client_id.removeprefix(CLIENT)
@@ -150,6 +135,6 @@ def _decoded(client_id: str) -> bytes:
         raise ValueError("This is no id of ours.")
     signed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     # Several texts decode to the same bytes; only ours is accepted.
-    if _encoded(signed) != text:
+    if base64url(signed) != text:
         raise ValueError("This is no id of ours.")
     return signed

@@ -61,5 +61,10 @@ def successor(text: str, secret: str) -> str:
 
 
 def _hmac(secret: str, purpose: str, text: str) -> str:
-    digest = hmac.digest(derived_key(secret, purpose), text.encode(), "sha256")
-    return urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
+    key = derived_key(secret, purpose)
+    return base64url(hmac.digest(key, text.encode(), "sha256"))
+
+
+def base64url(value: bytes) -> str:
+    """Bytes as base64url without padding (RFC 4648 §5)."""
+    return urlsafe_b64encode(value).rstrip(b"=").decode("ascii")

@@ -17,6 +17,9 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _CHARACTERS: Final = re.compile(
     r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*"
 )
+_NO_BRACKETS: Final = re.compile(r"(?:[^/?\[\]]*//[^/?]*)?[^\[\]]*")
+"""None behind the authority, where there is one, and else none at all."""
+
 _URL: Final = re.compile(
     r"(?P<scheme>https?)://(?P<authority>[^/?]*)(?P<path>[^?]*)(?:\?(?P<query>.*))?",
     re.IGNORECASE | re.ASCII,
@@ -57,9 +60,7 @@ def check_characters(url: str) -> None:
         raise ValueError("It has characters that a URL cannot have (RFC 3986).")
     if "#" in url:
         raise ValueError("It has a fragment (#).")
-    authority = re.match(r"[^/?]*//[^/?]*", url)
-    rest = url[authority.end() :] if authority else url
-    if "[" in rest or "]" in rest:
+    if not _NO_BRACKETS.fullmatch(url):
         raise ValueError("It has square brackets outside its host.")
 
 

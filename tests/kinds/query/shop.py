@@ -20,6 +20,8 @@ from tests.drill.functions.shop import FIELDS
 from tests.drill.models import Country, Customer, Invoice, Item, Order, Stock
 
 TODAY: Final = date(2026, 11, 25)
+FREE: Final = "es"
+"""The country that nothing points at."""
 HIDDEN: Final[JsonObject] = {"hidden": False}
 
 
@@ -62,6 +64,12 @@ def problems(config: JsonObject, opened: OpenModels | None = None) -> list[str]:
     return [str(each) for each in wrong]
 
 
+def cleaned(asked: Query, values: JsonObject) -> JsonObject:
+    """Return the values of filters as a call cleans them; raise `Unfit`."""
+    known = asked.parameters
+    return {name: known[name].cleaned(value) for name, value in values.items()}
+
+
 def reader(
     config: JsonObject,
     opened: OpenModels | None = None,
@@ -73,7 +81,7 @@ def reader(
     return RowReader(
         query=asked,
         scopes=Scopes(request(), "default"),
-        values=values,
+        values=cleaned(asked, values),
         today=TODAY,
         most=asked.most,
         size=size,
@@ -96,7 +104,7 @@ def groups(
 ) -> list[JsonObject]:
     asked = query({"answer": "groups", **config}, opened)
     scopes = Scopes(request(), "default")
-    lines, _more = read_groups(asked, scopes, values, TODAY)
+    lines, _more = read_groups(asked, scopes, cleaned(asked, values), TODAY)
     return list(lines)
 
 
@@ -112,7 +120,7 @@ def order(number: str, **fields: Any) -> Order:
 
 def fill() -> None:
     """Write a shop with something of each case: nothing there, hidden, several."""
-    for index, code in enumerate(["de", "fr", "it"]):
+    for index, code in enumerate(["de", "fr", "it", FREE]):
         Country.objects.create(code=code, name=f"land {code}", hidden=index == 2)
     for index in range(6):
         Customer.objects.create(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import F, Value
 from django.db.models.functions import Concat
-from hypothesis import HealthCheck, given, settings
+from django.forms import ModelChoiceField
+from hypothesis import HealthCheck, Phase, find, given, settings
 
-from mcp_app.catalog.open_models import OpenModels
+from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModels
 from mcp_app.interface.errors import ToolError
+from mcp_app.kinds.query import comparisons
+from mcp_app.kinds.query.comparisons import Unfit
 from mcp_app.protocol.json_types import JsonObject
 from tests.drill.models import Country, Customer, Invoice, Item, Order, Stock
 from tests.kinds.query import shop
@@ -22,6 +27,7 @@ from tests.kinds.query.test_scoping import (
     _HIDDEN,
     MODELS,
     Shop,
+    _filters,
     _group_configs,
     _plain,
     _row_configs,
@@ -107,30 +113,79 @@ def _told(
 ) -> list[object] | str:
     try:
         return [*_answers(config, opened, values)]
-    except ToolError as error:
+    except (ToolError, Unfit) as error:
         return str(error)
 
 
-@pytest.mark.parametrize("happens", [_change, _remove])
-@given(config=_row_configs() | _group_configs(), hidden=_HIDDEN)
-@settings(
+_CONFIGS: Final = _row_configs() | _group_configs()
+_SHORT: Final = _filters("Customer").map(
+    lambda filters: {"model": "drill.Customer", "fields": ["name"], "filters": filters}
+)
+"""What is asked by a key again and again, so that one is found soon."""
+_EXAMPLES: Final = settings(
     max_examples=int(os.environ.get("QUERY_EXAMPLES", "50")),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+
+
+@pytest.mark.parametrize("happens", [_change, _remove])
+@given(config=_CONFIGS, hidden=_HIDDEN)
+@_EXAMPLES
 def test_hidden_rows_change_no_answer(
     whole: Shop,
     happens: Callable[[Shop, Mapping[str, Sequence[int]]], None],
     config: JsonObject,
     hidden: Any,
 ) -> None:
-    config, values = _without_drawn(config)
+    before, after = _before_and_after(whole, happens, config, hidden)
+    assert before == after
+
+
+def _before_and_after(
+    whole: Shop,
+    happens: Callable[[Shop, Mapping[str, Sequence[int]]], None],
+    config: JsonObject,
+    hidden: Any,
+) -> tuple[object, object]:
+    """Return what a config answers before and after that happens to hidden rows."""
+    config, values = _without_drawn(copy.deepcopy(config))
     opened = whole.opened(hidden, _plain)
     with transaction.atomic():
         before = _told(config, opened, values)
         happens(whole, hidden)
-        assert _told(config, opened, values) == before
+        after = _told(config, opened, values)
         transaction.set_rollback(True)
+    return before, after
+
+
+def test_keys_that_a_form_cleans_would_be_found(
+    whole: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A `ModelChoiceField` asks all rows, and so tells which of them exist."""
+    clean_one = comparisons._clean_one
+
+    def planted(field: OpenField, value: object) -> Any:
+        if field.kind is FieldKind.TO_ONE:
+            form: Any = field.source.formfield()
+            assert isinstance(form, ModelChoiceField)
+            try:
+                form.clean(value)
+            except ValidationError as error:
+                raise Unfit(error.messages[0]) from None
+        return clean_one(field, value)
+
+    monkeypatch.setattr(comparisons, "_clean_one", planted)
+
+    free = [each.code for each in whole.rows["Country"]].index(shop.FREE)
+    hidden = {model.__name__: [free] if model is Country else [] for model in MODELS}
+
+    def differs(config: JsonObject) -> bool:
+        before, after = _before_and_after(whole, _remove, config, hidden)
+        return before != after
+
+    most = settings(_EXAMPLES, max_examples=400, database=None, phases=[Phase.generate])
+    assert find(_SHORT, differs, settings=most)
 
 
 def test_the_changes_are_seen_where_nothing_is_hidden(whole: Shop) -> None:

@@ -114,7 +114,7 @@ FILTERS: Final[Mapping[str, Sequence[tuple[Any, str, st.SearchStrategy[Any]]]]] 
         (["customer.name", "note"], "begins", st.sampled_from(["NAME 1", "f", "c"])),
         ("customer", "empty", st.booleans()),
         ("customer.country", "empty", st.booleans()),
-        ("customer.country", "is", st.sampled_from(["de", "it"])),
+        ("customer.country", "is", st.sampled_from(["de", "it", shop.FREE])),
         ("customer.country.name", "is_any_case", st.sampled_from(["LAND fr"])),
         ("invoice", "empty", st.booleans()),
         ("invoice.paid", "is", st.booleans()),
@@ -129,10 +129,12 @@ FILTERS: Final[Mapping[str, Sequence[tuple[Any, str, st.SearchStrategy[Any]]]]] 
     ],
     "Customer": [
         ("country", "empty", st.booleans()),
+        ("country", "is", st.sampled_from(["de", shop.FREE])),
         ("country.name", "begins", st.just("land d")),
     ],
     "Invoice": [
         ("paid", "is", st.booleans()),
+        ("customer.country", "one_of", st.just(["de", shop.FREE])),
         ("customer.country.code", "one_of", st.just(["de", "fr"])),
     ],
     "Country": [("code", "is", st.just("de"))],

@@ -82,7 +82,7 @@ def test_bodies_that_are_refused() -> None:
         b"\xef\xbb\xbf" + good,
         b'{"redirect_uris": [], "redirect_uris": ["https://a.example/b"]}',
         b'{"client_name": NaN, "redirect_uris": ["https://a.example/b"]}',
-        good[:-1] + b', "x": ' + b"[" * 40 + b"]" * 40 + b"}",
+        good[:-1] + b', "x": ' + b"[" * 80 + b"]" * 80 + b"}",
         good.ljust(16 * 1024 + 1),
     ]:
         with pytest.raises(OAuthError) as caught:

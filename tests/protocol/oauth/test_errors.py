@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from mcp_app.protocol.oauth.errors import OAuthError
 
 
@@ -27,8 +24,8 @@ def test_a_sentence_stays_readable() -> None:
     assert error.description == "A 'b' of 'c' / d??"
 
 
-@given(st.text())
-def test_a_sentence_is_ascii_as_the_rfc_wants(text: str) -> None:
+def test_a_sentence_is_ascii_as_the_rfc_wants() -> None:
+    text = "".join(map(chr, [*range(0x800), 0x201C, 0xD800, 0x1F916]))
     description = OAuthError("invalid_request", text).description
     assert re.fullmatch(r"[\x20\x21\x23-\x5B\x5D-\x7E]*", description)
     assert len(description) == len(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_app.protocol.oauth.names import shown_name
@@ -38,6 +38,8 @@ NAMES: list[tuple[object, str]] = [
     # Marks.
     ("a" + "\u0330" * 30 + "b", "a\u0330\u0330b"),
     ("\u0301\u0302abc \u0301d", "abc d"),
+    ("e\u200d\u0301", "é"),
+    ("\ufb2c\u0301\u0302", "\u05e9\u05bc\u05c1"),
     # Length.
     ("a" * 61, "a" * 60),
     ("a" * 59 + " b", "a" * 59),
@@ -63,6 +65,7 @@ def test_a_host_is_never_cut() -> None:
     assert shown_name("", "a" * 200) == "a" * 200
 
 
+@settings(max_examples=60)
 @given(st.text(max_size=200))
 def test_no_name_leaves_its_quotation_marks(name: str) -> None:
     shown = shown_name(name, "a.example")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_app.protocol.oauth.errors import OAuthError
@@ -57,6 +57,7 @@ def test_what_is_refused() -> None:
         assert caught.value.error == "invalid_request", text
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.text(max_size=9), st.text(min_size=1, max_size=9)))
 def test_what_forms_write_comes_back(values: dict[str, str]) -> None:
     pairs: Pairs = [

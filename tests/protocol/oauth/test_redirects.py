@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from itertools import product
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mcp_app.protocol.oauth.redirects import (
     FORBIDDEN_SCHEMES,
@@ -38,6 +38,7 @@ ALLOWED = [
     "cursor://anysphere.cursor-mcp/oauth/callback",
     "CURSOR://a/b",
     "cursor:a",
+    "cursor://a.b:1?c=d@e:f",
     "com.example.app:/oauth2redirect?a=b",
     "https://a.example/" + "b" * 482,
 ]
@@ -89,14 +90,21 @@ REFUSED: list[tuple[object, str]] = [
     ("https://a.example/?c%6Fde=1", "code"),
     ("https://a.example/?a=b;code=1", "code"),
     ("https://a.example/?a=b?code=1", "code"),
+    ("https://a.example/?CODE=1", "CODE"),
+    ("https://a.example/?+code%5B0%5D=1", "code"),
+    ("https://a.example/?%20st%61te%20=", "state"),
     ("cursor://a/b?state=1", "state"),
     ("vscode://a/b", "scheme"),
     ("com.example:/b", "scheme"),
-    ("cursor:", "no place"),
-    ("cursor://", "no place"),
-    ("cursor:///b", "no place"),
-    ("cursor:?a", "no place"),
-    ("cursor://a@b/c", "user part"),
+    ("cursor:", "host"),
+    ("cursor://", "host"),
+    ("cursor:///b", "host"),
+    ("cursor://?b", "host"),
+    ("cursor:?a", "host"),
+    ("cursor://a@b/c", "host"),
+    ("cursor://:80/a", "host"),
+    ("cursor://a:b/c", "host"),
+    ("cursor://[a]/b", "host"),
     ("cursor://a/b#c", "fragment"),
     ("cursor://a\\b", "characters"),
     ("cursor:[a]", "brackets"),
@@ -198,22 +206,15 @@ def test_another_redirect() -> None:
         assert not is_same_redirect(registered, asked), asked
 
 
-TAILS = st.text(st.sampled_from(":/?#@\\[]0189.ab%&=\t "), max_size=9)
-STARTS = st.sampled_from(
-    ["http://localhost", "http://127.0.0.1", "http://[::1]", "https://a.example"]
-)
-
-
-@given(STARTS, TAILS, TAILS)
-def test_what_is_the_same_leads_to_the_same_host(
-    start: str, registered: str, asked: str
-) -> None:
-    """Whatever stands behind the host: what is let in with one goes where it went."""
-    first, second = start + registered, start + asked
-    if redirect_problem(first) is None and is_same_redirect(first, second):
-        assert redirect_problem(second) is None
-        assert urlsplit(first).hostname == urlsplit(second).hostname
-        assert urlsplit(first).path == urlsplit(second).path
+def test_what_is_the_same_leads_to_the_same_place() -> None:
+    """Whatever stands behind the host of a request: it is refused, or only a port."""
+    tails = ["".join(each) for each in product([*":/?#@\\[]089. ", "", "a:"], repeat=3)]
+    for start in ("http://localhost", "http://[::1]"):
+        for tail in tails:
+            asked = start + tail + "/b"
+            if asked != start + "/b" and is_same_redirect(start + "/b", asked):
+                assert redirect_problem(asked) is None
+                assert re.fullmatch(r":[1-9][0-9]*", tail), asked
 
 
 HOSTS = [
@@ -254,10 +255,10 @@ def test_an_answer_is_added_to_what_is_there() -> None:
         assert with_answer(redirect, answer) == start + tail
 
 
-@given(st.dictionaries(st.sampled_from(["code", "state"]), st.text(min_size=1)))
-def test_an_answer_is_heard_as_it_was_meant(answer: dict[str, str]) -> None:
-    for redirect in filter(lambda uri: uri.startswith("http"), ALLOWED[:12]):
+def test_an_answer_is_heard_as_it_was_meant() -> None:
+    answer = {"code": "a b+c", "state": "&=#?;%é\"'<>\n\\/", "iss": "https://a.example"}
+    for redirect in ALLOWED:
         link = with_answer(redirect, answer)
+        assert link.startswith(redirect)
         assert urlsplit(link).hostname == urlsplit(redirect).hostname
-        pairs = parse_qsl(urlsplit(link).query, keep_blank_values=True)
-        assert pairs[len(pairs) - len(answer) :] == list(answer.items())
+        assert parse_qsl(urlsplit(link).query)[-3:] == list(answer.items())

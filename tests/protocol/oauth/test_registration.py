@@ -7,7 +7,7 @@ import string
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_app.protocol.oauth.errors import OAuthError
@@ -87,6 +87,7 @@ def test_an_id_is_the_registration() -> None:
     assert registration_of(client_id, []) is None
 
 
+@settings(max_examples=30)
 @given(
     st.text(max_size=60),
     st.lists(st.text(max_size=60), max_size=3).map(tuple),

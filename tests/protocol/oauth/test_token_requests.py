@@ -6,7 +6,7 @@ from base64 import b64encode
 from urllib.parse import quote_plus, urlencode
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_app.protocol.oauth.errors import OAuthError
@@ -93,6 +93,7 @@ def test_who_asks() -> None:
         assert (found.client_id, found.secret, found.basic) == client
 
 
+@settings(max_examples=40)
 @given(st.text(min_size=1), st.text())
 def test_basic_brings_any_text(client_id: str, secret: str) -> None:
     if "\0" in client_id + secret:
