@@ -43,9 +43,7 @@ def resource(request: HttpRequest, path: str = "") -> HttpResponse:
 def server(request: HttpRequest) -> HttpResponse:
     """Say how programs sign in at this site."""
     issuer = issuer_of(request)
-    endpoints = {
-        name: f"{issuer}{reverse(f'mcp_oauth:{name}')}" for name in ENDPOINTS
-    }
+    endpoints = {name: f"{issuer}{reverse(f'mcp_oauth:{name}')}" for name in ENDPOINTS}
     return answer(
         server_metadata(
             issuer,

@@ -25,7 +25,7 @@ from tests.drill.running import ROOT, THERE, running
 from tests.process.operating import Operator
 
 USER: Final = "kim"
-PASSWORD: Final = "a-Long-enough-1"  # noqa: S105 - of the test's own person
+PASSWORD: Final = "a-Long-enough-1"
 WAYS: Final = {
     "oauth": "mcp_app.authentication.oauth",
     "token": "mcp_app.authentication.access_token",
