@@ -15,7 +15,11 @@ from mcp_app.oauth.documents import documents
 from mcp_app.protocol.oauth.authorization import AuthorizationRequest
 from mcp_app.protocol.oauth.documents import ClientDocument, is_document_url
 from mcp_app.protocol.oauth.errors import OAuthError
-from mcp_app.protocol.oauth.redirects import is_same_redirect, redirect_host
+from mcp_app.protocol.oauth.redirects import (
+    is_same_redirect,
+    redirect_host,
+    redirect_problem,
+)
 from mcp_app.protocol.oauth.registration import Registration, registration_of
 from mcp_app.protocol.oauth.texts import CLIENT
 

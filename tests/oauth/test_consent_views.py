@@ -91,7 +91,8 @@ def test_never_more_than_was_asked_for(hers: Client, program: Program) -> None:
 
 def test_groups(hers: Client, program: Program) -> None:
     for name, tags in (("look_up", "orders"), ("refund", "orders,refunds")):
-        published(Tool(name=name, read_only=name == "look_up", tags=tags))
+        config = '{"content": [{"type": "text", "text": "Hello"}]}'
+        published(Tool(name=name, config=config, tags=tags))
     program.register()
     response = allow(hers, program.request(), which="some")
     assert "Choose at least one group, or all." in words(response)
