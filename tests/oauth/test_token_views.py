@@ -9,7 +9,11 @@ from django.test import Client
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server
 from tests.oauth.program import ORIGIN, Program, allow, answer_in, sign_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("support")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.databases,
+    pytest.mark.usefixtures("support"),
+]
 
 
 def test_a_program_signs_in_and_refreshes(program: Program, hers: Client) -> None:
