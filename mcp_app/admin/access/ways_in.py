@@ -20,6 +20,7 @@ from mcp_app.models.listings import words
 
 LABELS: Final = {
     BY_TOKEN["token"]: _("Access token"),
+    "mcp_app.authentication.oauth": _("OAuth sign-in"),
     SESSION_INSTEAD: _("Signed-in users of this site"),
 }
 """Labels of the built-in authentication methods, by their paths."""
