@@ -71,6 +71,9 @@ def served(
 ) -> Iterator[None]:
     """A server that searches, at “found”."""
     monkeypatch.setattr("tests.behaviours.registry", found_registry(salaries))
+    if salaries != SALARIES:
+        # What an earlier process has loaded is of another registry.
+        monkeypatch.setattr("tests.serving._warmth", {})
     done.clear()
     with django_db_blocker.unblock():
         row = published(
@@ -154,12 +157,15 @@ async def test_hidden_tools_are_not_found(ask: Any) -> None:
 
 
 @pytest.mark.parametrize("salaries", [SALARIES, "Nothing.", "Money order. " * 30])
-async def test_texts_of_hidden_tools_change_no_answer(ask: Any) -> None:
+async def test_texts_of_hidden_tools_change_no_answer(ask: Any, salaries: str) -> None:
     """Neither which are found, nor their order, nor how many there are."""
     found = await search(ask, "money order")
     assert names(found) == ["refund", "order_status", "balance"]
     assert found["total"] == 3
     assert names(await search(ask, "nothing earn")) == []
+    own = {"x-permissions": "shop.salaries"}
+    word = salaries.rsplit(maxsplit=1)[-1]
+    assert "salaries" in names(await search(ask, word, headers=own))
 
 
 @pytest.mark.parametrize("version", BOTH)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, Final
 
@@ -38,10 +38,11 @@ asked: list[AccessRequest] = []
 
 
 class Waits:
-    """Where orders of a test wait, if they do."""
+    """Where orders of a test wait, and what they are, if that is told."""
 
     begun: threading.Event | None = None
     go_on: threading.Event | None = None
+    rows: Callable[[], Any] | None = None
 
 
 waits = Waits()
@@ -52,16 +53,23 @@ def orders_of(request: AccessRequest) -> Any:
     if waits.begun is not None and waits.go_on is not None:
         waits.begun.set()
         waits.go_on.wait(60)
+    if waits.rows is not None:
+        return waits.rows()
     return Order.objects.filter(hidden=False)
 
 
-def shop_registry() -> Registry:
-    """Return a registry that opens the shop; customers need a permission."""
+def shop_registry(closed: str = "") -> Registry:
+    """Return a registry that opens the shop; customers need a permission.
+
+    A model, or a field such as "Customer.name", may be closed.
+    """
     registry = Registry()
     for model, fields in FIELDS.items():
+        if model.__name__ == closed:
+            continue
         registry.open_model(
             model,
-            fields=fields,
+            fields=[each for each in fields if f"{model.__name__}.{each}" != closed],
             rows=orders_of if model is Order else "all",
             permission="shop.customers" if model is Customer else "",
         )
@@ -110,13 +118,23 @@ TEMPLATE: Final = "shop://orders/{number}"
 
 
 @pytest.fixture
+def closed() -> str:
+    """Return what code does not open: nothing."""
+    return ""
+
+
+@pytest.fixture
 def served_shop(
+    closed: str,
     served_rows: None,
     django_db_blocker: DjangoDbBlocker,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[None]:
     """Orders, and what staff made of them, on the server “private”."""
-    monkeypatch.setattr("tests.behaviours.registry", shop_registry())
+    monkeypatch.setattr("tests.behaviours.registry", shop_registry(closed))
+    if closed:
+        # What an earlier process has loaded is of another registry.
+        monkeypatch.setattr("tests.serving._warmth", {})
     with django_db_blocker.unblock():
         try:
             _write_shop()
@@ -266,6 +284,53 @@ async def test_who_may_not_see_a_model_does_not_see_its_tools(ask: Any) -> None:
     # With the right, the next call is answered.
     given = await _called(ask, "customer", "shop.customers", email="ann@example.org")
     assert given["rows"]
+
+
+@pytest.mark.parametrize(
+    ("closed", "sentence"),
+    [
+        ("Customer", "No code opens the model “drill.Customer” (any more)."),
+        ("Customer.name", "“name” of drill.Customer cannot be shown"),
+        ("Customer.email", "“email” of drill.Customer cannot be asked by"),
+    ],
+)
+async def test_what_code_closes_takes_its_tools_along(
+    ask: Any, caplog: pytest.LogCaptureFixture, sentence: str
+) -> None:
+    assert {*await _tools(ask, "shop.customers")} == {"orders", "by_state", "in_thread"}
+    params = {"name": "customer", "arguments": {"email": "a"}}
+    outcome = await ask("tools/call", "shop.customers", **params)
+    assert outcome.error["code"] == -32602
+    assert f"is not served: {sentence}" in caplog.text
+
+
+def _fails() -> Any:
+    raise ZeroDivisionError("of the site")
+
+
+@pytest.mark.parametrize(
+    ("rows", "logged"),
+    [
+        (_fails, "ZeroDivisionError: of the site"),
+        (lambda: [Order()], "orders_of returned list, which is no queryset."),
+        (lambda: Order.objects.all()[:3], "orders_of returned a slice."),
+        (Customer.objects.all, "orders_of returned rows of drill.Customer"),
+    ],
+)
+async def test_rows_that_are_none(
+    ask: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    rows: Any,
+    logged: str,
+) -> None:
+    """The client gets the number of the error, and the log has the error."""
+    monkeypatch.setattr(waits, "rows", rows)
+    said = await _called(ask, "orders")
+    assert "error" in said
+    assert "returned" not in said
+    assert "ZeroDivision" not in said
+    assert logged in caplog.text
 
 
 @pytest.mark.databases
