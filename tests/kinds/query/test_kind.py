@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -26,7 +25,6 @@ from mcp_app.kinds.query import groups as groups_module
 from mcp_app.kinds.query.kind import HINTS, QueryKind
 from mcp_app.models import PublishedRow, ResourceTemplate, Tool
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.server import invocation
 from tests.drill.functions.shop import FIELDS
 from tests.drill.models import Country, Customer, Invoice, Item, Order, Stock
 from tests.kinds.query import shop
@@ -191,7 +189,7 @@ def ask(served_shop: None, connect: Connect) -> Any:
     return ask
 
 
-async def _called(ask: Any, name: str, may: str = "", **arguments: Any) -> Any:
+async def called(ask: Any, name: str, may: str = "", **arguments: Any) -> Any:
     outcome = await ask("tools/call", may, name=name, arguments=arguments)
     result = outcome.result
     if result.get("isError"):
@@ -201,7 +199,7 @@ async def _called(ask: Any, name: str, may: str = "", **arguments: Any) -> Any:
     return result["structuredContent"]
 
 
-async def _tools(ask: Any, may: str = "") -> JsonObject:
+async def tools(ask: Any, may: str = "") -> JsonObject:
     """Return the tools of all pages, by their names."""
     tools: list[Any] = []
     more: JsonObject = {}
@@ -230,7 +228,7 @@ async def test_more_groups_than_fit(ask: Any, monkeypatch: pytest.MonkeyPatch) -
     for module in (groups_module, "mcp_app.kinds.query.kind"):
         target = module if isinstance(module, str) else module.__name__
         monkeypatch.setattr(f"{target}.MOST_GROUPS", 1)
-    answer = await _called(ask, "by_state")
+    answer = await called(ask, "by_state")
     assert len(answer["groups"]) == 1
     note = "These are the first 1 groups; there are more. Ask for less."
     assert answer["note"] == note
@@ -238,7 +236,7 @@ async def test_more_groups_than_fit(ask: Any, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.databases
 async def test_pages_are_fetched_with_cursors(ask: Any) -> None:
-    first = await _called(ask, "orders", state="open")
+    first = await called(ask, "orders", state="open")
     assert first["rows"] == [
         {"number": "a0", "state": "open"},
         {"number": "a1", "state": "open"},
@@ -247,13 +245,13 @@ async def test_pages_are_fetched_with_cursors(ask: Any) -> None:
     assert first["note"] == (
         "2 of 4. Call again with the same arguments and cursor = next."
     )
-    second = await _called(ask, "orders", state="open", cursor=first["next"])
+    second = await called(ask, "orders", state="open", cursor=first["next"])
     assert [each["number"] for each in second["rows"]] == ["a2", "old"]
     assert second.keys() == {"rows", "total"}
     wrong = "This tool gave no such cursor for these arguments. Call without it."
-    assert await _called(ask, "orders", state="sent", cursor=first["next"]) == wrong
-    assert await _called(ask, "orders", cursor=first["next"]) == wrong
-    assert await _called(ask, "orders", cursor="nonsense") == wrong
+    assert await called(ask, "orders", state="sent", cursor=first["next"]) == wrong
+    assert await called(ask, "orders", cursor=first["next"]) == wrong
+    assert await called(ask, "orders", cursor="nonsense") == wrong
 
 
 async def test_what_is_asked_for_wrongly_is_named(ask: Any) -> None:
@@ -266,7 +264,7 @@ async def test_what_is_asked_for_wrongly_is_named(ask: Any) -> None:
 
 
 async def test_a_rule_learns_who_asks_for_what(ask: Any) -> None:
-    await _called(ask, "orders", state="sent")
+    await called(ask, "orders", state="sent")
     [request] = asked
     assert request.principal.user_name == "1"
     assert (request.server, request.name) == ("private", "orders")
@@ -275,75 +273,28 @@ async def test_a_rule_learns_who_asks_for_what(ask: Any) -> None:
 
 async def test_who_may_not_see_a_model_does_not_see_its_tools(ask: Any) -> None:
     for may, names in (("", set()), ("shop.customers", {"customer"})):
-        assert {*await _tools(ask, may)} == {"orders", "by_state", "in_thread", *names}
+        assert {*await tools(ask, may)} == {"orders", "by_state", "in_thread", *names}
     hidden, unknown = [
         (await ask("tools/call", name=name, arguments={"email": "a"})).raw
         for name in ("customer", "nothing1")
     ]
     assert hidden == unknown.replace(b"nothing1", b"customer")
     # With the right, the next call is answered.
-    given = await _called(ask, "customer", "shop.customers", email="ann@example.org")
+    given = await called(ask, "customer", "shop.customers", email="ann@example.org")
     assert given["rows"]
-
-
-@pytest.mark.parametrize(
-    ("closed", "sentence"),
-    [
-        ("Customer", "No code opens the model “drill.Customer” (any more)."),
-        ("Customer.name", "“name” of drill.Customer cannot be shown"),
-        ("Customer.email", "“email” of drill.Customer cannot be asked by"),
-    ],
-)
-async def test_what_code_closes_takes_its_tools_along(
-    ask: Any, caplog: pytest.LogCaptureFixture, sentence: str
-) -> None:
-    assert {*await _tools(ask, "shop.customers")} == {"orders", "by_state", "in_thread"}
-    params = {"name": "customer", "arguments": {"email": "a"}}
-    outcome = await ask("tools/call", "shop.customers", **params)
-    assert outcome.error["code"] == -32602
-    assert f"is not served: {sentence}" in caplog.text
-
-
-def _fails() -> Any:
-    raise ZeroDivisionError("of the site")
-
-
-@pytest.mark.parametrize(
-    ("rows", "logged"),
-    [
-        (_fails, "ZeroDivisionError: of the site"),
-        (lambda: [Order()], "orders_of returned list, which is no queryset."),
-        (lambda: Order.objects.all()[:3], "orders_of returned a slice."),
-        (Customer.objects.all, "orders_of returned rows of drill.Customer"),
-    ],
-)
-async def test_rows_that_are_none(
-    ask: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    rows: Any,
-    logged: str,
-) -> None:
-    """The client gets the number of the error, and the log has the error."""
-    monkeypatch.setattr(waits, "rows", rows)
-    said = await _called(ask, "orders")
-    assert "error" in said
-    assert "returned" not in said
-    assert "ZeroDivision" not in said
-    assert logged in caplog.text
 
 
 @pytest.mark.databases
 async def test_a_customer_with_what_is_open(ask: Any) -> None:
     may = "shop.customers"
-    found = await _called(ask, "customer", may, email="ann@example.org")
+    found = await called(ask, "customer", may, email="ann@example.org")
     below = {"rows": [{"order": {"number": "a1"}}], "total": 1}
     assert found == {"rows": [{"name": "ann", "invoices": below}]}
-    assert await _called(ask, "customer", may, email="bob@example.org") == {"rows": []}
+    assert await called(ask, "customer", may, email="bob@example.org") == {"rows": []}
 
 
 async def test_clients_are_told_what_can_be_asked(ask: Any) -> None:
-    orders = (await _tools(ask))["orders"]
+    orders = (await tools(ask))["orders"]
     assert [*orders["inputSchema"]["properties"]] == ["state", "cursor"]
     assert orders["outputSchema"]["required"] == ["rows"]
     assert orders["annotations"] == {
@@ -375,39 +326,9 @@ async def test_several_rows_of_one_address_are_an_error(
     assert outcome.error["code"] == -32602
 
 
-@pytest.mark.parametrize("mcp", [{"LIMITS": {"query_time": 0.0001}}])
-async def test_what_takes_too_long_is_told(ask: Any) -> None:
-    """And what could be asked for, so that there is less."""
-    assert await _called(ask, "orders") == (
-        "This took longer than 0.0001 seconds. Ask for less: give state."
-    )
-    assert await _called(ask, "orders", state="open") == (
-        "This took longer than 0.0001 seconds. Ask for less."
-    )
-
-
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"query_rows": 1}}])
 async def test_an_operator_bounds_pages(ask: Any) -> None:
-    assert len((await _called(ask, "orders"))["rows"]) == 1
-
-
-@pytest.mark.parametrize("mcp", [{"THREADS": 2}])
-async def test_slow_lookups_leave_threads_to_others(
-    ask: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(invocation, "GATE_S", 0.2)
-    begun, go_on = threading.Event(), threading.Event()
-    monkeypatch.setattr(waits, "begun", begun)
-    monkeypatch.setattr(waits, "go_on", go_on)
-    slow = asyncio.create_task(_called(ask, "orders", state="sent"))
-    await asyncio.to_thread(begun.wait, 60)
-    late = await ask("tools/call", name="orders", arguments={"state": "open"})
-    assert late.status == 503
-    other = await ask("tools/call", name="in_thread", arguments={})
-    assert other.result["content"][0]["text"] == "done"
-    go_on.set()
-    assert len((await slow)["rows"]) == 2
-    assert len((await _called(ask, "orders", state="open"))["rows"]) == 2
+    assert len((await called(ask, "orders"))["rows"]) == 1
 
 
 # -- who makes one --------------------------------------------------------------------
