@@ -26,7 +26,7 @@ from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.account import presentation, token_issuance
 from mcp_app.account.forms import AnyonesTokenForm, NewTokenForm, ReplaceForm
-from mcp_app.account.token_issuance import AlreadyShown, HasEnded
+from mcp_app.account.token_issuance import AlreadyShown, Irreplaceable
 from mcp_app.account.views import unseen
 from mcp_app.admin.page.compat import FORM_STYLES
 from mcp_app.admin.page.concurrency import SettledAdmin
@@ -137,8 +137,8 @@ class TokenPages(SettledAdmin[AccessToken]):
             )
         except AlreadyShown as already:
             return self._already(request, already)
-        except HasEnded as ended:
-            self.message_user(request, str(ended), messages.ERROR)
+        except Irreplaceable as reason:
+            self.message_user(request, str(reason), messages.ERROR)
             return HttpResponseRedirect(_change_url(row))
         return self._shown(request, new, token, old=row)
 

@@ -103,7 +103,7 @@ class Command(BaseCommand):
         old = _token(options["prefix"])
         try:
             row, token = token_issuance.replace(None, old, options["overlap"])
-        except token_issuance.HasEnded as error:
+        except token_issuance.Irreplaceable as error:
             raise CommandError(str(error)) from None
         self._show(row, token)
         self._tell(f"The old token, {old.prefix}…, is valid until {_at(old.expires)}.")
