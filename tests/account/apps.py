@@ -29,7 +29,6 @@ def support() -> Server:
 def app(
     user: User,
     *,
-    name: str = "Claude",
     host: str = "claude.ai",
     redirect: str = REDIRECT,
     may_ask: str = "change",
@@ -42,7 +41,7 @@ def app(
     """Make an app that has exchanged its code, unless it is not `is_used`."""
     client = Client(
         client_id=f"https://{host}/client" if host else "mcp_cl_x",
-        name=name,
+        name="Claude",
         host=host,
         redirect_uri=redirect,
         redirect_host=redirect_host(redirect),
