@@ -122,12 +122,13 @@ def forget(by: AbstractBaseUser, row: AccessToken) -> None:
 
 
 def rename(by: AbstractBaseUser, row: AccessToken) -> None:
-    """Store the new name of a token."""
+    """Store the new name of a token or an app."""
+    said = _("Renamed this token to “%(token)s”.")
+    if row.is_app:
+        said = _("Renamed this connected app to “%(token)s”.")
     with own_transaction(router.db_for_write(AccessToken)):
         row.save(update_fields=["name"])
-        log_of(
-            by, row, CHANGE, _("Renamed this token to “%(token)s”.") % {"token": row}
-        )
+        log_of(by, row, CHANGE, said % {"token": row})
 
 
 def _check_new(made_with: UUID | None) -> None:
