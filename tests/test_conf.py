@@ -37,6 +37,7 @@ VALUES: dict[str, object] = {
     "ENDLESS_TOKENS": True,
     "KINDS": {"mail": "shop.kinds.Mail"},
     "HTTP": {"helpdesk": {"url": "https://help.example.com"}},
+    "OAUTH": {"clients": ["claude.ai"]},
 }
 
 

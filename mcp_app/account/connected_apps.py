@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from mcp_app.account.admin_log import ADDITION, CHANGE, log_of
 from mcp_app.auth import app_changes, connections
 from mcp_app.auth.app_changes import AppEnded, Choice
-from mcp_app.auth.connections import Allowed, Ended
+from mcp_app.auth.connections import Ended, Grant
 from mcp_app.models import AccessToken, Connection
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction, persistently
@@ -29,19 +29,19 @@ class ChangedMeanwhile(Exception):
     """Somebody changed the app since its page was opened."""
 
 
-def allow(allowed: Allowed, made_with: UUID) -> Secret:
+def allow(grant: Grant, made_with: UUID) -> Secret:
     """Store what a person allows, and return the code; raises as `connections` does."""
     before = AccessToken.objects.filter(made_with=made_with).exists()
-    code = connections.allow(allowed, made_with)
+    code = connections.allow(grant, made_with)
     if not before:
         row = AccessToken.objects.get(made_with=made_with)
         said = _("Let “%(app)s” connect to “%(server)s” (%(may)s).")
         shown = {
             "app": row,
-            "server": allowed.server,
+            "server": grant.server,
             "may": row.get_may_display(),
         }
-        log_of(allowed.user, row, ADDITION, said % shown)
+        log_of(grant.user, row, ADDITION, said % shown)
     return code
 
 

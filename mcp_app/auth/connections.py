@@ -80,7 +80,7 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
+class Grant:
     """What a person allows a program at a server, and what it asked for at most.
 
     `tags` are words, none for all; `until` is when it ends at the latest.
@@ -96,7 +96,7 @@ class Allowed:
     until: datetime | None
 
 
-def allow(allowed: Allowed, made_with: UUID) -> Secret:
+def allow(grant: Grant, made_with: UUID) -> Secret:
     """Store what a person allows on the page `made_with`; return the code.
 
     The same page gives the same code while that is good and unused, else `PageUsed`.
@@ -108,7 +108,7 @@ def allow(allowed: Allowed, made_with: UUID) -> Secret:
     code = Secret(code_of(made_with.hex, secrets()[0]))
     try:
         with own_transaction(_alias()):
-            _store(allowed, made_with, code)
+            _store(grant, made_with, code)
     except IntegrityError:
         # Two presses at once: the other one was faster.
         again = _code_of_page(made_with)
@@ -119,14 +119,14 @@ def allow(allowed: Allowed, made_with: UUID) -> Secret:
 
 
 @sensitive_variables("code")
-def _store(allowed: Allowed, made_with: UUID, code: str) -> None:
-    now, client = timezone.now(), allowed.client
+def _store(grant: Grant, made_with: UUID, code: str) -> None:
+    now, client = timezone.now(), grant.client
     row = AccessToken.objects.make_app(
-        allowed.server,
+        grant.server,
         name=client.name,
-        user=allowed.user,
-        may=allowed.may,
-        tags=allowed.tags,
+        user=grant.user,
+        may=grant.may,
+        tags=grant.tags,
         expires=now + CODE_LASTS,
         made_with=made_with,
     )
@@ -138,10 +138,10 @@ def _store(allowed: Allowed, made_with: UUID, code: str) -> None:
         redirect_host=client.redirect_host,
         code=digest(code),
         code_ends=now + CODE_LASTS,
-        challenge=allowed.challenge,
+        challenge=grant.challenge,
         refreshes=client.refreshes,
-        may_ask=allowed.may_ask,
-        until=allowed.until,
+        may_ask=grant.may_ask,
+        until=grant.until,
     )
 
 

@@ -117,7 +117,7 @@ class TokenCache:
         """Return when a cached token gets too old (monotonic); -inf without one."""
         return self._entries.good_until(name)
 
-    async def find(self, name: str, *, issued: bool) -> TokenEntry | None:
+    async def find(self, name: str, *, issued: bool = False) -> TokenEntry | None:
         """Return the token of a digest, None if there is none."""
         # Not the reader: it must stay free for checks, whatever strangers send.
         load = partial(authenticators.run, _read_issued if issued else _read, name)

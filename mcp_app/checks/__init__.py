@@ -20,12 +20,14 @@ from mcp_app.checks.rights import (
     check_rules,
 )
 from mcp_app.checks.settings import check_settings
+from mcp_app.checks.sign_in import check_sign_in
 
 TAG = "mcp"
 OF_DATABASES = (TAG, checks.Tags.database)
 """Since Django 6.1 checks with the second tag run only if a database is named."""
 
 checks.register(check_settings, TAG)
+checks.register(check_sign_in, TAG)
 checks.register(check_modules, TAG)
 checks.register(check_permissions, TAG)
 checks.register(check_rules, TAG)

@@ -15,7 +15,11 @@ from mcp_app.oauth.documents import documents
 from mcp_app.protocol.oauth.authorization import AuthorizationRequest
 from mcp_app.protocol.oauth.documents import ClientDocument, is_document_url
 from mcp_app.protocol.oauth.errors import OAuthError
-from mcp_app.protocol.oauth.redirects import is_same_redirect, redirect_host
+from mcp_app.protocol.oauth.redirects import (
+    is_same_redirect,
+    redirect_host,
+    redirect_problem,
+)
 from mcp_app.protocol.oauth.registration import Registration, registration_of
 from mcp_app.protocol.oauth.texts import CLIENT
 
@@ -36,11 +40,14 @@ def find_client(request: AuthorizationRequest, user: AbstractBaseUser) -> Client
     redirect = request.redirect_uri
     if not redirect:
         raise UnknownClient(_("The program did not say where its answer goes."))
-    if not any(is_same_redirect(each, redirect) for each in known.redirects):
+    # A registration keeps what was allowed when it was made.
+    problem = redirect_problem(redirect, oauth_settings().schemes)
+    named = any(is_same_redirect(each, redirect) for each in known.redirects)
+    if problem is not None or not named:
         raise UnknownClient(
             _(
                 "The program wants its answer at %(where)s, which is none of the"
-                " addresses that it has named before."
+                " addresses that it may name here."
             )
             % {"where": visible(redirect)}
         )

@@ -28,7 +28,7 @@ from mcp_app.account import connected_apps
 from mcp_app.account.presentation import open_servers
 from mcp_app.account.rights_choice import tags_of
 from mcp_app.account.views import own_page
-from mcp_app.auth.connections import Allowed, Client, PageUsed, signs_in
+from mcp_app.auth.connections import Client, Grant, PageUsed, signs_in
 from mcp_app.auth.resources import slug_of
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.interface.server import DEFAULT_SLUG
@@ -53,7 +53,7 @@ MOST_USERS: Final = 1_000
 _recent: dict[str, deque[float]] = {}
 
 
-class Refused(Exception):
+class Refusal(Exception):
     """What is shown instead of the question; `link` leads back to the program."""
 
     def __init__(self, sentence: str, link: str = "", status: int = 400) -> None:
@@ -71,8 +71,8 @@ def authorize(request: HttpRequest) -> HttpResponse:
         _check_browser(request, user)
         question = _question(request, user, issuer)
         return _asked(request, question)
-    except Refused as refused:
-        return _refused(request, refused)
+    except Refusal as refusal:
+        return _refused(request, refusal)
 
 
 @own_page
@@ -85,7 +85,7 @@ def consent(request: HttpRequest) -> HttpResponse:
     user: Any = request.user
     question = Question.opened(request.POST.get("sealed", ""), user)
     if question is None:
-        return _refused(request, Refused(_used()))
+        return _refused(request, Refusal(_used()))
     if "sign_out" in request.POST:
         logout(request)
         address = reverse("mcp_oauth:authorize")
@@ -96,9 +96,9 @@ def consent(request: HttpRequest) -> HttpResponse:
     try:
         return _decided(request, user, question, issuer)
     except PageUsed:
-        return _refused(request, Refused(_used()))
-    except Refused as refused:
-        return _refused(request, refused)
+        return _refused(request, Refusal(_used()))
+    except Refusal as refusal:
+        return _refused(request, refusal)
 
 
 def _used() -> str:
@@ -116,7 +116,7 @@ def _decided(
     if form.cleaned_data.get("end_others"):
         for each in connected_apps.connections_of(user, question.client.client_id):
             connected_apps.end(user, each.token)
-    allowed = Allowed(
+    grant = Grant(
         user=user,
         server=server,
         client=question.client,
@@ -126,7 +126,7 @@ def _decided(
         tags=form.chosen_tags(),
         until=form.end(),
     )
-    code = connected_apps.allow(allowed, question.made_with(user))
+    code = connected_apps.allow(grant, question.made_with(user))
     return _answered(request, question, {"code": code}, issuer)
 
 
@@ -136,14 +136,14 @@ def _decided(
 def _check_browser(request: HttpRequest, user: AbstractBaseUser) -> None:
     """Refuse frames and the like, and whoever asks too often."""
     if request.headers.get("Sec-Fetch-Dest", "document") != "document":
-        raise Refused(_("This page must be opened in a window of its own."))
+        raise Refusal(_("This page must be opened in a window of its own."))
     now, name = time.monotonic(), str(user.pk)
     if len(_recent) > MOST_USERS:
         _recent.clear()
     recent = _recent.setdefault(name, deque(maxlen=MOST_A_MINUTE))
     if len(recent) == MOST_A_MINUTE and now - recent[0] < A_MINUTE:
         sentence = _("You asked for this page too often. Try again in a minute.")
-        raise Refused(sentence, status=429)
+        raise Refusal(sentence, status=429)
     recent.append(now)
 
 
@@ -155,7 +155,7 @@ def _question(request: HttpRequest, user: AbstractBaseUser, issuer: str) -> Ques
     except (OAuthError, UnknownClient) as error:
         # Where the answer would go is not known: there is no link.
         sentence = error.description if isinstance(error, OAuthError) else str(error)
-        raise Refused(sentence) from None
+        raise Refusal(sentence) from None
     try:
         check_before_resource(asked)
         slug = _slug(asked, issuer)
@@ -163,7 +163,7 @@ def _question(request: HttpRequest, user: AbstractBaseUser, issuer: str) -> Ques
     except OAuthError as error:
         answer = {"error": error.error, "error_description": error.description}
         link = _address(client, asked.state, issuer, answer)
-        raise Refused(error.description, link) from None
+        raise Refusal(error.description, link) from None
     return Question.of(asked, client, slug, query)
 
 
@@ -188,7 +188,7 @@ def _server(slug: str) -> Server:
     """Return a server that was asked for; it may be gone meanwhile."""
     server = open_servers().filter(slug=slug).first()
     if server is None or not signs_in(server):
-        raise Refused(_("This server lets nobody sign in any more."))
+        raise Refusal(_("This server lets nobody sign in any more."))
     return server
 
 
@@ -206,7 +206,7 @@ def _page_of(
     )
     visible = visible_to(principal, question.slug)
     if visible is None:
-        raise Refused(_("You may not use this server, so no program can as you."))
+        raise Refusal(_("You may not use this server, so no program can as you."))
     others = connected_apps.connections_of(user, question.client.client_id)
     form = ConsentForm(
         request.POST if request.method == "POST" else None,
@@ -267,11 +267,11 @@ def _address(client: Client, state: str, issuer: str, answer: dict[str, str]) ->
     return with_answer(client.redirect_uri, whole)
 
 
-def _refused(request: HttpRequest, refused: Refused) -> HttpResponse:
-    place = urlsplit(refused.link).netloc or _("the program")
-    context = {"sentence": refused.sentence, "link": refused.link, "place": place}
+def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+    place = urlsplit(refusal.link).netloc or _("the program")
+    context = {"sentence": refusal.sentence, "link": refusal.link, "place": place}
     response = _shown(request, "refused", context)
-    response.status_code = refused.status
+    response.status_code = refusal.status
     return response
 
 

@@ -56,7 +56,7 @@ class Busy(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _Entry:
     document: ClientDocument | None
     """None where the last fetch failed and none was read before."""
     read: float
@@ -72,7 +72,7 @@ class Documents:
         self._fetch = fetch
         self._clock = clock
         self._lock = threading.Lock()
-        self._stored: dict[str, _Stored] = {}
+        self._stored: dict[str, _Entry] = {}
         self._busy: set[str] = set()
         self._recent: dict[str, deque[float]] = {}
 
@@ -95,12 +95,12 @@ class Documents:
         except (Busy, OAuthError) as error:
             if isinstance(error, OAuthError):
                 read = known.read if known is not None else now
-                self._store(url, _Stored(old, read, self._clock() + FAILED_S))
+                self._store(url, _Entry(old, read, self._clock() + FAILED_S))
             if old is not None:
                 return old
             raise (_not_now() if isinstance(error, Busy) else error) from None
         now = self._clock()
-        self._store(url, _Stored(document, now, now + seconds))
+        self._store(url, _Entry(document, now, now + seconds))
         return document
 
     @contextmanager
@@ -122,7 +122,7 @@ class Documents:
             with self._lock:
                 self._busy.discard(user)
 
-    def _store(self, url: str, stored: _Stored) -> None:
+    def _store(self, url: str, stored: _Entry) -> None:
         with self._lock:
             self._stored.pop(url, None)
             if len(self._stored) >= MOST_STORED:

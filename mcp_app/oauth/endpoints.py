@@ -81,6 +81,8 @@ def _served(
         return view(request, **named)
     except OAuthError as error:
         return refusal(error)
+    except Http404 as error:
+        return refusal(OAuthError("not_found", str(error), status=404))
     except DatabaseError as error:
         if (away := outage(error)) is None:
             raise

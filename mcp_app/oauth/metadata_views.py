@@ -17,6 +17,7 @@ from mcp_app.oauth.endpoints import answer, for_programs, issuer_of, origin_of
 from mcp_app.protocol.oauth.metadata import resource_metadata, server_metadata
 
 MAX_AGE: Final = "max-age=300"
+ENDPOINTS: Final = ("authorize", "token", "register", "revoke")
 
 
 @for_programs("GET", MAX_AGE)
@@ -42,10 +43,7 @@ def resource(request: HttpRequest, path: str = "") -> HttpResponse:
 def server(request: HttpRequest) -> HttpResponse:
     """Say how programs sign in at this site."""
     issuer = issuer_of(request)
-    endpoints = {
-        name: f"{issuer}{reverse(f'mcp_oauth:{view}')}"
-        for name, view in ENDPOINTS.items()
-    }
+    endpoints = {name: f"{issuer}{reverse(f'mcp_oauth:{name}')}" for name in ENDPOINTS}
     return answer(
         server_metadata(
             issuer,
@@ -54,11 +52,3 @@ def server(request: HttpRequest) -> HttpResponse:
             registration=oauth_settings().registration,
         )
     )
-
-
-ENDPOINTS: Final = {
-    "authorization_endpoint": "authorize",
-    "token_endpoint": "token",
-    "registration_endpoint": "register",
-    "revocation_endpoint": "revoke",
-}

@@ -10,13 +10,16 @@ from django.db import connections, models, router
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models.signals import post_migrate
 
+from mcp_app.catalog.overlays import overlaid
 from mcp_app.catalog.registered_function import Declaration
 from mcp_app.catalog.registry import Registry, mcp
-from mcp_app.catalog.row_loader import MODELS
+from mcp_app.catalog.row_loader import MODELS, definition_of
 from mcp_app.interface.definitions import Definition
+from mcp_app.kinds import KindError, complete, kinds_of
 from mcp_app.kinds.survey import declarations
 from mcp_app.models import DefinitionRow, DefinitionVersion
 from mcp_app.models.definitions import Source
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.findings import store_findings
 
 
@@ -87,6 +90,23 @@ def declaration_of(
 ) -> Declaration[Definition] | None:
     """Return what code declares under a row's name; None where it does no more."""
     return declarations(registry)[row.kind_of_row].get(row.identity)
+
+
+def whole_definition(
+    row: DefinitionRow, content: JsonObject, registry: Registry
+) -> Definition | None:
+    """Return a row with this content as clients would get it.
+
+    None if the code behind it has vanished, or if its kind cannot describe it.
+    """
+    if row.from_code:
+        declared = declared_definition(row, registry)
+        return None if declared is None else overlaid(declared, content)
+    try:
+        stored = definition_of((row.kind_of_row, str(row.pk)), content, {})
+        return complete(stored, kinds_of(registry)).definition
+    except (ValueError, KindError):
+        return None
 
 
 def declared_definition(row: DefinitionRow, registry: Registry) -> Definition | None:

@@ -10,11 +10,11 @@ from django.db.models import Q
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import MODELS, hints_of
+from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.rules import text_problem
 from mcp_app.models import DefinitionRow, Stop, Tool
 from mcp_app.models.stops import row_is_held
-from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.overlays import make_overlays
+from mcp_app.publishing.overlays import make_overlays, whole_definition
 
 NEAR: Final = 5
 """Names that are suggested."""
@@ -63,7 +63,7 @@ def count_changing(registry: Registry, stops: Iterable[Stop]) -> int:
     Those that one of the stops holds by itself are left out.
     """
     is_held = row_is_held(stops)
-    contents: dict[str, JsonObject] = {}
+    hints = {name: each.definition.hints for name, each in registry.tools.items()}
     held: set[str] = set()
     for row in Tool.rows().order_by().select_related("published"):
         content = {} if row.published is None else row.published.read()
@@ -71,12 +71,11 @@ def count_changing(registry: Registry, stops: Iterable[Stop]) -> int:
         if name is None or row.from_code is not (name in registry.tools):
             # It is not published, not in the code any more, or hidden by what is.
             continue
-        contents[name] = content
+        whole = whole_definition(row, content, registry)
+        if isinstance(whole, ToolDefinition):
+            hints[name] = whole.hints
+        else:
+            hints[name] = hints_of(content)
         if is_held(row):
             held.add(name)
-    hints = {name: each.definition.hints for name, each in registry.tools.items()}
-    return sum(
-        not hints_of(contents.get(name, {}), hints.get(name)).read_only
-        for name in {**hints, **contents}
-        if name not in held
-    )
+    return sum(not hints[name].read_only for name in hints if name not in held)

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from mcp_app.auth import connections
-from mcp_app.auth.connections import Allowed, Client
+from mcp_app.auth.connections import Client, Grant
 from mcp_app.models import AccessToken, Connection, Server
 from mcp_app.protocol.oauth.redirects import redirect_host
 from tests.published import published
@@ -47,7 +47,7 @@ def app(
         redirect_host=redirect_host(redirect),
         refreshes=True,
     )
-    allowed = Allowed(
+    grant = Grant(
         user=user,
         server=support(),
         client=client,
@@ -58,7 +58,7 @@ def app(
         until=until,
     )
     page = uuid4()
-    connections.allow(allowed, page)
+    connections.allow(grant, page)
     row = AccessToken.objects.get(made_with=page)
     if is_used:
         now = timezone.now()

@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Page, StorageState, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    Page,
+    Route,
+    StorageState,
+    expect,
+    sync_playwright,
+)
 
 from tests.browser.listening import Listening
 from tests.clients.node import MODULES
@@ -41,6 +48,9 @@ FLAGS: Final = [
     "--no-sandbox",
 ]
 PATIENCE_MS: Final = 60_000
+POLICY: Final = (
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src data: *"
+)
 AXE: Final = MODULES / "axe-core" / "axe.min.js"
 
 CLOSED: Final = "for-tokens"
@@ -174,8 +184,11 @@ def staff(browser: Browser, served: Serving, logged_in: StorageState) -> Iterato
 
 @pytest.fixture
 def keeper(browser: Browser, served: Serving, keys: StorageState) -> Iterator[Page]:
-    """Open a page as who keeps the shop; complaints of scripts fail the test."""
-    with _without_complaints(browser, served, keys) as page:
+    """Open a page as who keeps the shop; complaints of scripts fail the test.
+
+    It is strict about what its pages may run.
+    """
+    with _without_complaints(browser, served, keys) as page, strictly(page):
         yield page
 
 
@@ -188,6 +201,25 @@ def scriptless_keeper(
         browser, served, storage_state=keys, java_script_enabled=False
     ) as page:
         yield page
+
+
+@contextmanager
+def strictly(page: Page) -> Iterator[None]:
+    """Let pages of the admin run nothing but files of this site."""
+
+    def serve(route: Route) -> None:
+        answer = route.fetch(max_redirects=0)
+        headers = {**answer.headers, "content-security-policy": POLICY}
+        route.fulfill(response=answer, headers=headers)
+
+    refused: list[str] = []
+    page.on(
+        "console",
+        lambda said: refused.append(said.text) if "Security" in said.text else None,
+    )
+    page.route("**/admin/**", serve)
+    yield
+    assert refused == []
 
 
 @contextmanager

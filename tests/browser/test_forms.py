@@ -10,35 +10,20 @@ from typing import Final
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
+from tests.browser.conftest import strictly
 from tests.clients.facts import PNG
 from tests.suite.marks import long_cases
 
 # They share one demo.
 pytestmark = pytest.mark.xdist_group("browser")
 
-POLICY: Final = (
-    "default-src 'self'; script-src 'self'; style-src 'self'; img-src data: *"
-)
 NARROW: Final = {"width": 320, "height": 800}
 
 
 @pytest.fixture
 def strict(staff: Page) -> Iterator[Page]:
-    """Let pages of the admin run nothing but files of this site."""
-
-    def serve(route: Route) -> None:
-        answer = route.fetch()
-        headers = {**answer.headers, "content-security-policy": POLICY}
-        route.fulfill(response=answer, headers=headers)
-
-    refused: list[str] = []
-    staff.on(
-        "console",
-        lambda said: refused.append(said.text) if "Security" in said.text else None,
-    )
-    staff.route("**/admin/**", serve)
-    yield staff
-    assert refused == []
+    with strictly(staff):
+        yield staff
 
 
 def cell(page: Page, number: int, field: str) -> Locator:

@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.keyboard import choose, strike, write
 from tests.browser.listening import Listening
 from tests.browser.test_publishing import picture, press, said
 
@@ -23,25 +24,26 @@ def part(page: Page, name: str) -> Locator:
 
 
 def _described(keeper: Page) -> None:
-    """Make the tool; its path has a mistake."""
-    keeper.goto("/admin/mcp_app/tool/add/?kind=http")
-    keeper.wait_for_load_state("load")
-    keeper.locator("#id_title").press_sequentially("Ask the supplier")
-    expect(keeper.locator("#id_name")).to_have_value(NAME)
-    keeper.locator("#id_description").fill("Tells what an article costs.")
-    keeper.locator("#id_changes input[value='reads']").check()
-    keeper.get_by_role("button", name="Add a parameter").click()
-    keeper.locator("[name='input_schema-0-name']").fill("sku")
-    keeper.locator("[name='input_schema-0-description']").fill("Which article.")
-    part(keeper, "site").select_option("supplier")
-    part(keeper, "path").fill("/articles/{sku}")
-    part(keeper, "take").fill("article")
-    part(keeper, "keep").fill("name, price")
+    """Make the tool by the keyboard alone; its path has a mistake."""
+    page = keeper
+    page.goto("/admin/mcp_app/tool/add/?kind=http")
+    page.wait_for_load_state("load")
+    write(page, page.locator("#id_title"), "Ask the supplier")
+    expect(page.locator("#id_name")).to_have_value(NAME)
+    write(page, page.locator("#id_description"), "Tells what an article costs.")
+    strike(page, page.locator("#id_changes input[value='reads']"), "Space")
+    strike(page, page.get_by_role("button", name="Add a parameter"))
+    write(page, page.locator("[name='input_schema-0-name']"), "sku")
+    write(page, page.locator("[name='input_schema-0-description']"), "Which article.")
+    choose(page, part(page, "site"), "s")
+    write(page, part(page, "path"), "/articles/{sku}")
+    write(page, part(page, "take"), "article")
+    write(page, part(page, "keep"), "name, price")
+    strike(page, page.get_by_role("button", name="Save and continue editing"))
 
 
 def test_from_nothing_to_a_client(keeper: Page, client: Listening) -> None:
     _described(keeper)
-    press(keeper, "Save and continue editing")
     expect(keeper.locator(".mcp-errors")).to_contain_text("Write {{sku}}.")
     keeper.wait_for_load_state("load")
     part(keeper, "path").fill("/articles/{{sku}}")

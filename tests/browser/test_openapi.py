@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.keyboard import choose, strike, write
 from tests.browser.listening import Listening
 from tests.browser.test_publishing import picture, press, said
 from tests.clients.node import report_of
@@ -23,11 +24,12 @@ NAME: Final = "tickets_create"
 
 
 def _read(keeper: Page) -> None:
+    """Read the document, by the keyboard alone."""
     keeper.goto("/admin/mcp_app/tool/")
-    keeper.get_by_role("link", name="From OpenAPI").click()
-    keeper.get_by_label("Site", exact=True).select_option("helpdesk")
-    keeper.get_by_label("Path at the site").fill("/api/schema/")
-    press(keeper, "Read it")
+    strike(keeper, keeper.get_by_role("link", name="From OpenAPI"))
+    choose(keeper, keeper.get_by_label("Site", exact=True), "h")
+    write(keeper, keeper.get_by_label("Path at the site"), "/api/schema/")
+    strike(keeper, keeper.get_by_role("button", name="Read it"))
     said(keeper, "Nothing is made yet.")
 
 
@@ -37,10 +39,10 @@ def _publish_tool(keeper: Page, client: Listening) -> None:
         return
     _read(keeper)
     row = keeper.locator("tr", has_text="POST /api/tickets/")
-    row.get_by_role("checkbox").check()
-    press(keeper, "Make the chosen")
+    strike(keeper, row.get_by_role("checkbox"), "Space")
+    strike(keeper, keeper.get_by_role("button", name="Make the chosen"))
     said(keeper, "1 tool was made.")
-    row.get_by_role("link", name=NAME).click()
+    strike(keeper, row.get_by_role("link", name=NAME))
     keeper.locator("#id_description").fill("Creates a ticket of our help desk.")
     press(keeper, "Save and publish…")
     press(keeper, "Publish version 1")
@@ -76,15 +78,15 @@ def test_the_document_changes(keeper: Page, client: Listening, desk: HelpDesk) -
     _publish_tool(keeper, client)
     desk.release()
     keeper.goto("/admin/mcp_app/tool/openapi/")
-    keeper.get_by_role("link", name="Help desk").click()
-    keeper.get_by_role("link", name="Look again").click()
-    press(keeper, "Look again")
+    strike(keeper, keeper.get_by_role("link", name="Help desk"))
+    strike(keeper, keeper.get_by_role("link", name="Look again"))
+    strike(keeper, keeper.get_by_role("button", name="Look again"))
     said(keeper, "The document was read again.")
     expect(keeper.get_by_role("heading", name="Changed there")).to_be_visible()
     section = keeper.locator("section", has_text="POST /api/tickets/")
     expect(section).to_contain_text("reporter")
     picture(keeper, "openapi-again")
-    press(keeper, "Take over the chosen")
+    strike(keeper, keeper.get_by_role("button", name="Take over the chosen"))
     said(keeper, "1 working copy was changed.")
     assert "reporter" not in client.schema(NAME)["properties"]
     keeper.goto("/admin/mcp_app/tool/")

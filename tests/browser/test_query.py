@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import HELPER, PASSWORD, log_in, open_page
+from tests.browser.keyboard import STOPS
 from tests.browser.listening import Listening
 from tests.browser.test_publishing import picture, press, said
 from tests.clients.node import report_of
@@ -25,9 +26,6 @@ TEAM: Final = "team"
 
 FOCUS: Final = "document.activeElement.name || document.activeElement.id"
 INTO_VIEW: Final = "each => each.closest('.mcp-lookup').scrollIntoView()"
-STOPS: Final = 150
-"""Places that the Tab key goes to, at most."""
-
 WEEK: Final = "orders-of-the-last-week-by-status"
 
 

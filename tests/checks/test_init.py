@@ -17,6 +17,7 @@ from mcp_app.checks import (
     modules,
     rights,
     settings,
+    sign_in,
 )
 
 
@@ -41,12 +42,12 @@ def test_they_are_registered_under_our_tag() -> None:
 def test_each_function_that_checks_is_registered() -> None:
     """A function of a module is no check until the package registers it."""
     registered = checks.registry.registry.get_checks(include_deployment_checks=True)
-    ours_in = (databases, definitions, deployment, modules, rights, settings)
+    ours_in = (databases, definitions, deployment, modules, rights, settings, sign_in)
     named = [vars(each).items() for each in ours_in]
     ours = {
         each for names in named for name, each in names if name.startswith("check_")
     }
-    assert len(ours) == 10
+    assert len(ours) == 11
     assert ours == {each for each in registered if TAG in each.tags}
 
 

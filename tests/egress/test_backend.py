@@ -15,6 +15,7 @@ from mcp_app.egress.backend import GuardedBackend, pool_for
 from mcp_app.egress.errors import EgressError, Forbidden
 from mcp_app.egress.resolving import Resolver, system_lookup
 from mcp_app.egress.sites import sites
+from tests.egress.test_addresses import PRIVATE
 
 
 @pytest.fixture
@@ -77,6 +78,7 @@ async def test_hosts_that_lead_to_this_machine(
         ["::ffff:127.0.0.1"],
         ["64:ff9b::7f00:1"],
         ["no address"],
+        *([each] for each in PRIVATE),
     ],
 )
 async def test_names_that_lead_to_this_machine(

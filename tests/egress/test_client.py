@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import socket
 import ssl
+import struct
+import zlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from mcp_app.conf import MIB
 from mcp_app.egress import client as client_module
 from mcp_app.egress.client import Connections, close_connections, connections
 from mcp_app.egress.errors import EgressError, Forbidden, TooLarge, TooSlow, Unreachable
@@ -96,6 +100,7 @@ async def test_no_proxy_is_used(
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     peer.send = answer()
     assert (await call(own)).status == 200
+    assert peer.received[0].target == "/api/things"
 
 
 async def test_nobody_listens(settings: Settings, own: Connections) -> None:
@@ -165,7 +170,7 @@ async def test_a_body_shorter_than_promised(peer: Peer, own: Connections) -> Non
 async def test_one_byte_at_a_time_is_ended(
     peer: Peer, own: Connections, settings: Settings
 ) -> None:
-    settings.MCP = {"HTTP": peer.settings(timeout=0.3)}
+    settings.MCP = {"HTTP": peer.settings(timeout=1)}
     ended = asyncio.Event()
 
     async def send(request: Received, writer: asyncio.StreamWriter) -> None:
@@ -181,11 +186,58 @@ async def test_one_byte_at_a_time_is_ended(
     peer.send = send
     error = await failure(own, POST)
     assert type(error) is TooSlow
-    assert error.message == "The call took longer than 0.3 s."
+    assert error.message == "The call took longer than 1 s."
     assert error.sent
     # The connection is gone, too.
     async with asyncio.timeout(30):
         await ended.wait()
+
+
+async def test_a_reset_in_the_middle_of_an_answer(peer: Peer, own: Connections) -> None:
+    async def send(request: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
+        await writer.drain()
+        # Closing resets the connection.
+        linger = struct.pack("ii", 1, 0)
+        connection = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.transport.abort()
+
+    peer.send = send
+    error = await failure(own, POST)
+    assert type(error) is Unreachable
+    assert error.sent
+    assert [each.method for each in peer.received] == ["POST"]
+
+
+async def test_a_small_body_that_becomes_a_large_one(
+    peer: Peer, own: Connections
+) -> None:
+    """10 MiB that stand for 10 GiB are ended at the limit."""
+    block = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
+    head = block.compress(bytes(MIB)) + block.flush(zlib.Z_FULL_FLUSH)
+    again = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    piece = again.compress(bytes(MIB)) + again.flush(zlib.Z_FULL_FLUSH)
+    blocks = 10 * 1024
+
+    async def send(request: Received, writer: asyncio.StreamWriter) -> None:
+        size = len(head) + len(piece) * (blocks - 1)
+        assert size > 10 * MIB
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n"
+            b"Content-Length: %d\r\n\r\n%b" % (size, head)
+        )
+        for _ in range(blocks - 1):
+            writer.write(piece)
+            await writer.drain()
+
+    peer.send = send
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    error = await failure(own)
+    assert type(error) is TooLarge
+    assert "larger than 4,194,304 bytes" in error.message
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 32 * 1024
 
 
 async def test_headers_without_end(peer: Peer, own: Connections) -> None:
@@ -302,10 +354,12 @@ async def test_certificates(
     tls_port: int,
     tmp_path: Path,
     settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
     host: str,
     trusted: bool,
     works: bool,
 ) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     options: dict[str, Any] = {
         "url": f"https://{host}:{tls_port}",
         "networks": ["127.0.0.1/32"],

@@ -7,15 +7,13 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server
-from tests.oauth.program import (
-    ORIGIN,
-    Program,
-    allow,
-    answer_in,
-    sign_in,
-)
+from tests.oauth.program import ORIGIN, Program, allow, answer_in, sign_in
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("support")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.databases,
+    pytest.mark.usefixtures("support"),
+]
 
 
 def test_a_program_signs_in_and_refreshes(program: Program, hers: Client) -> None:
@@ -44,9 +42,7 @@ def test_the_end_of_an_app_by_its_program(program: Program, hers: Client) -> Non
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
 
 
-def test_a_code_that_is_used_twice_ends_the_app(
-    program: Program, hers: Client
-) -> None:
+def test_a_code_that_is_used_twice_ends_the_app(program: Program, hers: Client) -> None:
     program.register()
     code = answer_in(allow(hers, program.request()))["code"]
     assert program.exchange(code, code_verifier="w" * 43).status_code == 400

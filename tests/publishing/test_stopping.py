@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.models import Resource, Stop, Tool
 from mcp_app.publishing.stopping import count_changing, find_definition, near
+from tests.drill.models import Order
 from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
@@ -71,3 +74,10 @@ def test_tools_as_they_are_served(registry: Registry) -> None:
     published(overlay)
     assert count_changing(registry, stops) == 1
     assert count_changing(registry, ()) == 2
+
+
+def test_what_only_reads_by_its_kind(registry: Registry) -> None:
+    registry.open_model(Order, fields=["number"], rows="all")
+    config = json.dumps({"model": "drill.Order", "fields": ["number"]})
+    published(Tool(name="lookup", kind="query", config=config))
+    assert count_changing(registry, ()) == 1

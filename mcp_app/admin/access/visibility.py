@@ -19,7 +19,6 @@ from mcp_app.admin.access.sentences import count_text
 from mcp_app.auth import permission_queries
 from mcp_app.auth.permission_queries import KnownGroup
 from mcp_app.auth.permissions import Holder
-from mcp_app.catalog.overlays import overlaid
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import (
     demands_of,
@@ -34,7 +33,7 @@ from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import DefinitionRow, PublishedRow, Server, Stop, Tool
 from mcp_app.models.stops import Scope
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.overlays import declared_definition
+from mcp_app.publishing.overlays import whole_definition
 
 
 class Visibility:
@@ -146,24 +145,23 @@ def changes_things(row: PublishedRow, content: JsonObject) -> bool:
     """Return whether a row is a tool that is not declared read-only."""
     if not isinstance(row, Tool):
         return False
-    declared = declared_definition(row, mcp) if row.from_code else None
-    hints = declared.hints if isinstance(declared, ToolDefinition) else None
-    return not hints_of(content, hints).read_only
+    whole = whole_definition(row, content, mcp)
+    hints = whole.hints if isinstance(whole, ToolDefinition) else hints_of(content)
+    return not hints.read_only
 
 
 def tags_and_requirements(
     row: PublishedRow, content: JsonObject
 ) -> tuple[frozenset[str], AccessRequirements]:
-    """Return the tags and requirements of a content, added to what code declares.
+    """Return the tags and requirements of a content, with those that follow from it.
 
     Those of a server are not part of its content, so it has none here.
     """
     if not isinstance(row, DefinitionRow):
         return frozenset(), NO_REQUIREMENTS
-    declared = declared_definition(row, mcp) if row.from_code else None
-    if declared is None:
+    whole = whole_definition(row, content, mcp)
+    if whole is None:
         return tags_of(content), demands_of(content)
-    whole = overlaid(declared, content)
     return whole.tags, whole.demands
 
 

@@ -20,8 +20,9 @@ _INVISIBLE: Final = re.compile(
 
 _QUOTATION_MARK: Final = re.compile(
     "[\"'`\u00ab\u00b4\u00bb\u02b9-\u02bd\u02dd\u02ee\u05f3\u05f4\u2018-\u201f"
-    "\u2032-\u2037\u2039\u203a\u2057\u275b-\u2760\u276e\u276f\u2e42\u300c-\u300f"
-    "\u3003\u301d-\u301f\ufe41-\ufe44\uff02\uff07\uff40\uff62\uff63\U0001f676-\U0001f678]+"
+    "\u2032-\u2037\u2039\u203a\u2057\u275b-\u2760\u276e\u276f\u2e02-\u2e0d\u2e1c"
+    "\u2e1d\u2e20\u2e21\u2e42\u3003\u300c-\u300f\u301d-\u301f\ufe41-\ufe44\uff02"
+    "\uff07\uff40\uff62\uff63\U0001f676-\U0001f678]+"
 )
 """Quotation marks (Unicode's Quotation_Mark), and what looks like them."""
 

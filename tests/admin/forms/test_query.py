@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from mcp_app.catalog.open_models import open_model
@@ -17,6 +18,7 @@ from mcp_app.models import ResourceTemplate, Tool
 from tests.admin.pages import errors, fill_in, form_page, page, saved, shown_values
 from tests.drill.models import Customer, Order
 from tests.kinds.query import shop
+from tests.published import published
 
 pytestmark = [pytest.mark.django_db]
 
@@ -338,6 +340,30 @@ def test_only_what_one_may_see_oneself(
     text = client.get(page("tool", "change", tool.pk)).content.decode()
     assert ('<td data-label="number">a1</td>' in text) is may
     assert ("You may not see this data yourself (drill.view_order)." in text) is not may
+
+
+def test_who_can_see_it_says_what_a_lookup_needs(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = {"drill.Order": open_model(Order, fields=["number"], rows="all")}
+    monkeypatch.setattr(mcp, "open_models", opened)
+    User.objects.create_user("zoe")
+    stored = json.dumps({"model": "drill.Order", "fields": ["number"]})
+    tool = published(Tool(name="a", title="A", kind="query", config=stored))
+    url = page("tool", "who", tool.pk)
+    whole = admin_client.get(url)
+    labels = [step.label for step in whole.context["steps"]]
+    assert "Permission drill.view_order" in labels
+    [zoe] = [
+        each
+        for each in admin_client.get(url, {"show": "cannot"}).context["people"].shown
+        if each.name == "zoe"
+    ]
+    assert zoe.why == "cannot: lacks drill.view_order"
+    permission = Permission.objects.get(codename="view_order")
+    User.objects.get(username="zoe").user_permissions.add(permission)
+    names = {each.name for each in admin_client.get(url).context["people"].shown}
+    assert "zoe" in names
 
 
 def test_a_function_of_the_site_that_fails(

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final
 
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import User
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
+from pytest_django import Settings
 
 from mcp_app.admin.definitions.definition_admin import DefinitionAdmin
 from mcp_app.admin.forms import form_of
+from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
+from tests.admin.pages import fill_in, form_page, page, saved, shown_values
+from tests.kinds.query import shop
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
 
@@ -129,3 +136,41 @@ def test_one_of_two_choices_can_be_asked_alone() -> None:
     form = ours.get_form(request, row, change=True)(sent, instance=row)
     assert form.is_valid(), form.errors
     assert form.save().json("annotations") == {"priority": 0.8, "audience": ["user"]}
+
+
+SITES: Final = {"peer": {"url": "https://peer.example"}}
+CONFIGS: Final[dict[str, dict[str, Any]]] = {
+    "query": {"model": "drill.Order", "fields": ["number"]},
+    "http": {"site": "peer", "path": "/a"},
+}
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_each_field_of_what_stands_behind_needs_its_right(
+    admin_client: Client,
+    staff: Callable[..., Client],
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+) -> None:
+    settings.MCP = {**settings.MCP, "HTTP": SITES}
+    monkeypatch.setattr(mcp, "open_models", shop.shop())
+    row = Tool.objects.create(name="a", kind=kind, config=json.dumps(CONFIGS[kind]))
+    url = page("tool", "change", row.pk)
+    whole = shown_values(admin_client.get(url))
+    client = staff("view_tool", "change_tool", "add_tool", "grant")
+    own = shown_values(client.get(url))
+    # Rows of one kind have the same fields.
+    alike = {re.sub(r"\d+", "", each): each for each in whole.keys() - own.keys()}
+    guarded = alike.values()
+    assert any(each.startswith("config-0-") for each in guarded)
+    before = Tool.objects.values().get()
+    for name in guarded:
+        sent = {**own, "title": "New", name: whole[name] or "1"}
+        assert client.post(url, sent).status_code == 403, name
+        assert Tool.objects.values().get() == before
+    sent = {**whole, "name": "another"}
+    assert client.post(form_page("tool", kind), sent).status_code == 403
+    assert Tool.objects.count() == 1
+    assert saved(fill_in(client, url, title="New"))
+    assert Tool.objects.get().json("config") == CONFIGS[kind]

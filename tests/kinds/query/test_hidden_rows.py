@@ -17,9 +17,12 @@ from django.forms import ModelChoiceField
 from hypothesis import HealthCheck, Phase, find, given, settings
 
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModels
+from mcp_app.catalog.registry import Registry
 from mcp_app.interface.errors import ToolError
 from mcp_app.kinds.query import comparisons
 from mcp_app.kinds.query.comparisons import Unfit
+from mcp_app.kinds.query.scoping import Scopes
+from mcp_app.kinds.query.suggesting import _Looking, field_of
 from mcp_app.protocol.json_types import JsonObject
 from tests.drill.models import Country, Customer, Invoice, Item, Order, Stock
 from tests.kinds.query import shop
@@ -157,6 +160,32 @@ def _before_and_after(
         after = _told(config, opened, values)
         transaction.set_rollback(True)
     return before, after
+
+
+@pytest.mark.parametrize("happens", [_change, _remove])
+def test_hidden_rows_change_no_suggestion(
+    whole: Shop, happens: Callable[[Shop, Mapping[str, Sequence[int]]], None]
+) -> None:
+    hidden = {model.__name__: [0, 2, 3] for model in MODELS}
+    opened = whole.opened(hidden, _plain)
+    names = ["Country.code", "Customer.email", "Stock.sku", "Order.number"]
+    paths = [field_of(f"{{{{drill.{each}}}}}", opened) for each in names]
+
+    def suggested() -> list[list[str]]:
+        looking = _Looking([], paths, Registry())
+        scopes = Scopes(shop.request(), "default")
+        return [
+            looking._found(path, scopes, typed)
+            for path in paths
+            for typed in ("a0", "e", "k", "z")
+        ]
+
+    with transaction.atomic():
+        before = suggested()
+        happens(whole, hidden)
+        assert any(before)
+        assert suggested() == before
+        transaction.set_rollback(True)
 
 
 def test_keys_that_a_form_cleans_would_be_found(

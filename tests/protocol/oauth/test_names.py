@@ -65,6 +65,13 @@ def test_a_host_is_never_cut() -> None:
     assert shown_name("", "a" * 200) == "a" * 200
 
 
+def test_no_quotation_mark_is_left() -> None:
+    """None of those that open or close in Unicode's categories."""
+    for mark in map(chr, range(0x3000)):
+        if unicodedata.category(mark) in {"Pi", "Pf"}:
+            assert shown_name(f"a{mark}b", "") == "a'b", mark
+
+
 @settings(max_examples=60)
 @given(st.text(max_size=200))
 def test_no_name_leaves_its_quotation_marks(name: str) -> None:

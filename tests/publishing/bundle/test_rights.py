@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -72,6 +73,24 @@ def test_the_config_of_a_kind_that_a_site_brings(kind: str, rights: list[str]) -
         row.config = '{"station": "harbour"}'
         row.save()
         assert [*needed(file)] == rights
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [
+        ("query", {"model": "drill.Order"}, {"model": "drill.Customer"}),
+        ("http", {"site": "peer", "path": "/a"}, {"site": "peer", "path": "/b"}),
+    ],
+)
+def test_what_is_looked_up_and_called(kind: str, before: Any, after: Any) -> None:
+    row = tool(kind=kind, config=json.dumps(before))
+    file = exported()
+    assert needed(file) == {}
+    row.config = json.dumps(after)
+    row.save()
+    assert needed(file) == {"behind": ["hours"]}
+    clear()
+    assert needed(file) == {"behind": ["hours"]}
 
 
 def test_a_function_that_is_taken_away() -> None:

@@ -1,0 +1,391 @@
+"""Connected apps at the endpoint: what their keys open, and when no more."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import connection as database
+from django.utils import timezone
+
+from mcp_app.auth import connections
+from mcp_app.auth.connections import Client as App
+from mcp_app.auth.connections import Grant, PageUsed
+from mcp_app.auth.token_cache import token_cache
+from mcp_app.conf import secrets
+from mcp_app.models import AccessToken, Change, Connection, IssuedToken, Server
+from mcp_app.pools.database import writer
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.oauth.errors import OAuthError
+from mcp_app.protocol.oauth.registration import Registration, client_id_of
+from mcp_app.protocol.oauth.token_requests import CodeGrant, RefreshGrant
+from tests.asgi_client import Client
+from tests.behaviours import Stage
+from tests.oauth.program import ORIGIN, REDIRECT, VERIFIER, WAYS, challenge_of
+from tests.published import published
+from tests.wire.middleware import WireCheck
+
+pytestmark = pytest.mark.databases
+
+PATH: Final = "/mcp/signed"
+NEWEST: Final = "2026-07-28"
+
+Commit = Callable[..., Any]
+
+
+@pytest.fixture
+def mcp() -> dict[str, Any]:
+    return {"AUTHENTICATION": WAYS, "PUBLIC_URL": ORIGIN, "HOSTS": ["*"]}
+
+
+@pytest.fixture
+async def server(served_rows: None) -> AsyncIterator[Server]:
+    row = Server(slug="signed", access="oauth token", page_size=1000)
+    yield await writer.run(published, row)
+    await writer.run(row.delete)
+
+
+@pytest.fixture
+async def user(served_rows: None) -> AsyncIterator[Any]:
+    made: Any = get_user_model()(username="ana")
+    await writer.run(made.save)
+    yield made
+    await writer.run(made.delete)
+
+
+@dataclass
+class Program:
+    """A program that a person has let in, and what it got; its methods block."""
+
+    server: Server
+    user: Any
+    client_id: str
+    access: str = ""
+    refresh_token: str = ""
+
+    def allowed(self, made_with: Any = None, **changes: Any) -> str:
+        client = App(
+            client_id=self.client_id,
+            name="Claude",
+            host="",
+            redirect_uri=REDIRECT,
+            redirect_host="claude.ai",
+            refreshes=True,
+        )
+        columns = {"may": "change", "tags": "", "until": None, **changes}
+        grant = Grant(
+            user=self.user,
+            server=self.server,
+            client=client,
+            challenge=challenge_of(VERIFIER),
+            may_ask="change",
+            **columns,
+        )
+        return connections.allow(grant, made_with or uuid4())
+
+    def exchange(self, code: str, slug: str | None = None, **changes: Any) -> Any:
+        given = {"code": code, "redirect_uri": REDIRECT, "verifier": VERIFIER}
+        grant = CodeGrant(resource="", **{**given, **changes})
+        return self._took(connections.exchange(self.client_id, grant, slug))
+
+    def refresh(self, token: str | None = None) -> Any:
+        grant = RefreshGrant(
+            refresh_token=self.refresh_token if token is None else token, resource=""
+        )
+        return self._took(connections.refresh(self.client_id, grant, None))
+
+    def _took(self, answer: Any) -> Any:
+        self.access = answer["access_token"]
+        self.refresh_token = answer["refresh_token"]
+        return answer
+
+    def sign_in(self, **changes: Any) -> Program:
+        self.exchange(self.allowed(**changes))
+        return self
+
+    @property
+    def row(self) -> Connection:
+        return Connection.objects.select_related("token").get(
+            client_id=self.client_id, token__revoked=None
+        )
+
+
+@pytest.fixture
+def program(server: Server, user: Any, process: Process) -> Program:
+    token_cache.forget()
+    registration = Registration(
+        name="Claude",
+        redirects=(REDIRECT,),
+        grants=("authorization_code", "refresh_token"),
+        issued=1,
+    )
+    return Program(server, user, client_id_of(registration, secrets()[0]))
+
+
+@pytest.fixture
+def commit(process: Process) -> Commit:
+    """Let something be changed, and this process hear of it."""
+
+    async def committed(function: Callable[..., object], *arguments: object) -> Any:
+        result = await writer.run(function, *arguments)
+        await process.gate.look()
+        return result
+
+    return committed
+
+
+def bearing(application: WireCheck, token: str, path: str = PATH) -> Client:
+    return Client(
+        application, NEWEST, path=path, headers={"authorization": f"Bearer {token}"}
+    )
+
+
+def refusal(error: pytest.ExceptionInfo[OAuthError]) -> str:
+    return error.value.error
+
+
+async def test_a_key_opens_its_server_alone(
+    application: WireCheck, program: Program
+) -> None:
+    other = await writer.run(published, Server(slug="other", access="oauth"))
+    await writer.run(program.sign_in)
+    client = bearing(application, program.access)
+    found = await client.call("drill_whoami")
+    assert found.result["structuredContent"]["user"] == "ana"
+    refused = await bearing(application, program.access, "/mcp/other").request(
+        "tools/list"
+    )
+    assert refused.status == 401
+    assert refused.headers["www-authenticate"] == (
+        'Bearer realm="mcp", resource_metadata="https://shop.example.com/.well-known/'
+        'oauth-protected-resource/mcp/other", scope="mcp:read mcp:change",'
+        ' error="invalid_token",'
+        ' error_description="This access token is not valid for this server."'
+    )
+    await writer.run(other.delete)
+
+
+async def test_nothing_else_of_an_app_opens_anything(
+    application: WireCheck, program: Program
+) -> None:
+    code = await writer.run(program.allowed)
+    await writer.run(program.exchange, code)
+    texts = [code, program.refresh_token, program.client_id, program.access[:-1]]
+    for text in [*texts, "mcp_at_" + "x" * 43]:
+        found = await bearing(application, text).request("tools/list")
+        assert found.status == 401, text
+
+
+async def test_the_end_of_a_key_and_of_its_app(
+    application: WireCheck, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await writer.run(program.sign_in)
+    client, began = bearing(application, program.access), timezone.now()
+    for hours, status in ((7, 200), (8, 401)):
+        later = began + timedelta(hours=hours, seconds=1)
+        monkeypatch.setattr(timezone, "now", lambda later=later: later)
+        assert (await client.request("tools/list")).status == status
+    await writer.run(program.refresh)
+    client = bearing(application, program.access)
+    assert (await client.request("tools/list")).status == 200
+
+
+async def test_an_app_that_ends_takes_what_is_open_along(
+    application: WireCheck, program: Program, stage: Stage, commit: Commit
+) -> None:
+    await writer.run(program.sign_in)
+    client = bearing(application, program.access)
+    call = client.begin("tools/call", {"name": "waits", "arguments": {}})
+    await stage.begun()
+    row = await writer.run(lambda: program.row)
+    await commit(connections.end, row, Connection.Ended.PERSON)
+    await call.done()
+    found = await client.request("tools/list")
+    assert found.error["message"] == "This connection has ended. Sign in again."
+
+
+async def test_what_a_person_did_not_allow_is_not_there(
+    application: WireCheck, program: Program, commit: Commit
+) -> None:
+    await writer.run(lambda: program.sign_in(may="read"))
+    client = bearing(application, program.access)
+    listed = await client.request("tools/list")
+    names = {each["name"] for each in listed.result["tools"]}
+    assert names
+    row = await writer.run(lambda: program.row.token)
+    row.may = "change"
+    await commit(row.save)
+    listed = await client.request("tools/list")
+    assert names < {each["name"] for each in listed.result["tools"]}
+
+
+# -- codes and refresh tokens ----------------------------------------------------------
+
+
+async def test_a_new_app_is_nobodys_yet(program: Program) -> None:
+    """Nobody's rights changed: no process reads them again."""
+    before = await writer.run(Change.objects.filter(kind="rights").count)
+    await writer.run(program.sign_in)
+    assert await writer.run(Change.objects.filter(kind="rights").count) == before
+
+
+async def test_a_page_makes_one_code(program: Program) -> None:
+    page = uuid4()
+    first = await writer.run(program.allowed, page)
+    assert await writer.run(program.allowed, page) == first
+    await writer.run(program.exchange, first)
+    with pytest.raises(PageUsed):
+        await writer.run(program.allowed, page)
+
+
+async def test_a_code_is_old_after_a_minute(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = await writer.run(program.allowed)
+    later = timezone.now() + timedelta(seconds=61)
+    monkeypatch.setattr(timezone, "now", lambda: later)
+    with pytest.raises(OAuthError) as error:
+        await writer.run(program.exchange, code)
+    assert refusal(error) == "invalid_grant"
+
+
+async def test_whoever_is_another_client_gets_and_changes_nothing(
+    program: Program,
+) -> None:
+    code = await writer.run(program.allowed)
+    own, program.client_id = program.client_id, "https://evil.example/client.json"
+    with pytest.raises(OAuthError) as error:
+        await writer.run(program.exchange, code)
+    assert refusal(error) == "invalid_grant"
+    await writer.run(connections.revoke, program.client_id, code)
+    program.client_id = own
+    await writer.run(program.exchange, code)
+    with pytest.raises(OAuthError) as error:
+        await writer.run(lambda: program.exchange("mcp_ac_" + "x" * 43))
+    assert refusal(error) == "invalid_grant"
+    program.client_id = "a client of nobody"
+    with pytest.raises(OAuthError) as error:
+        await writer.run(lambda: program.exchange("mcp_ac_" + "x" * 43))
+    assert refusal(error) == "invalid_client"
+
+
+async def test_an_answer_that_was_lost_can_be_asked_for_again(
+    application: WireCheck, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long after the overlap, too, but only until the app was used."""
+    await writer.run(program.sign_in)
+    old = program.refresh_token
+    await writer.run(program.refresh)
+    current = program.refresh_token
+    later = timezone.now() + timedelta(hours=1)
+    monkeypatch.setattr(timezone, "now", lambda: later)
+    await writer.run(program.refresh, old)
+    assert program.refresh_token == current
+    await bearing(application, program.access).request("tools/list")
+    with pytest.raises(OAuthError):
+        await writer.run(program.refresh, old)
+    row = await writer.run(lambda: Connection.objects.select_related("token").get())
+    assert (row.ended, row.token.revoked is None) == ("refresh", False)
+
+
+async def test_a_token_that_nobody_was_given_ends_the_app(program: Program) -> None:
+    """Who knows its name has seen it: somebody else may have it, too."""
+    await writer.run(program.sign_in)
+    with pytest.raises(OAuthError):
+        await writer.run(program.refresh, program.refresh_token[:-2] + "xx")
+    assert (await writer.run(Connection.objects.get)).ended == "refresh"
+
+
+async def test_a_new_secret_key_with_its_old_one(
+    program: Program, settings: Any
+) -> None:
+    settings.MCP = {**settings.MCP, "STATE_KEYS": ["a" * 32]}
+    program.client_id = "https://program.example.com/client.json"
+    await writer.run(program.sign_in)
+    old = program.refresh_token
+    await writer.run(program.refresh)
+    current = program.refresh_token
+    settings.MCP = {**settings.MCP, "STATE_KEYS": ["b" * 32, "a" * 32]}
+    await writer.run(program.refresh, old)
+    assert program.refresh_token == current
+    await writer.run(program.refresh)
+    assert program.refresh_token != current
+
+
+async def test_when_an_app_ends(program: Program) -> None:
+    await writer.run(program.sign_in)
+    row = await writer.run(lambda: program.row)
+    assert row.refreshed is not None
+    assert row.token.expires == row.refreshed + timedelta(days=30)
+    await writer.run(connections.end, row, Connection.Ended.PERSON)
+    soon = timezone.now() + timedelta(days=2)
+    await writer.run(lambda: program.sign_in(until=soon))
+    assert (await writer.run(lambda: program.row.token.expires)) == soon
+
+
+async def test_some_keys_are_good_at_the_same_time(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await writer.run(program.sign_in)
+    began = timezone.now()
+    for number in range(1, 40):
+        at = began + timedelta(minutes=number)
+        monkeypatch.setattr(timezone, "now", lambda at=at: at)
+        await writer.run(program.refresh)
+    assert await writer.run(IssuedToken.objects.count) == connections.MOST_KEYS
+
+    def often() -> None:
+        for _ in range(50):
+            program.refresh()
+
+    with pytest.raises(OAuthError) as error:
+        await writer.run(often)
+    assert (error.value.status, refusal(error)) == (429, "slow_down")
+    # What was refused left no trace.
+    monkeypatch.setattr(timezone, "now", lambda: began + timedelta(minutes=50))
+    await writer.run(program.refresh)
+
+
+@pytest.mark.parametrize("what", ["exchange", "refresh"])
+async def test_many_at_once(program: Program, what: str) -> None:
+    """One code gives one answer, and ends; one refresh token has one successor."""
+    code = await writer.run(program.allowed)
+    if what == "refresh":
+        await writer.run(program.exchange, code)
+    old = program.refresh_token
+
+    def one(_: int) -> str:
+        try:
+            if what == "exchange":
+                grant = CodeGrant(
+                    code=code, redirect_uri=REDIRECT, verifier=VERIFIER, resource=""
+                )
+                answer = connections.exchange(program.client_id, grant, None)
+            else:
+                again = RefreshGrant(refresh_token=old, resource="")
+                answer = connections.refresh(program.client_id, again, None)
+        except OAuthError as error:
+            return error.error
+        finally:
+            database.close()
+        return str(answer["refresh_token"])
+
+    def together() -> list[str]:
+        with ThreadPoolExecutor(8) as threads:
+            return list(threads.map(one, range(8)))
+
+    answers = await writer.run(together)
+    row = await writer.run(lambda: Connection.objects.select_related("token").get())
+    if what == "exchange":
+        assert answers.count("invalid_grant") == 7
+        assert row.ended == "code"
+    else:
+        assert len(set(answers)) == 1
+        assert row.token.revoked is None
+    assert await writer.run(AccessToken.objects.count) == 1

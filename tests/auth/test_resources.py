@@ -1,0 +1,120 @@
+"""Addresses of servers: for clients, for challenges, and as the audience of tokens."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import override_settings
+from pytest_django import Settings
+
+from mcp_app.auth.resources import (
+    LOCAL,
+    audience_of,
+    metadata_url,
+    server_url,
+    site_origin,
+    slug_of,
+)
+
+ORIGIN = "https://shop.example"
+
+
+@pytest.mark.parametrize(
+    ("public", "slug", "url"),
+    [
+        ("", "default", f"{LOCAL}/mcp"),
+        ("", "shop", f"{LOCAL}/mcp/shop"),
+        ("https://shop.example/mcp", "default", "https://shop.example/mcp"),
+        ("https://shop.example/mcp/", "shop", "https://shop.example/mcp/shop"),
+        ("https://shop.example/a/b", "shop", "https://shop.example/a/b/shop"),
+        # Without a path, that of this site.
+        ("https://shop.example", "shop", "https://shop.example/mcp/shop"),
+        ("https://shop.example/", "default", "https://shop.example/mcp"),
+    ],
+)
+def test_an_address(settings: Settings, public: str, slug: str, url: str) -> None:
+    settings.MCP = {"PUBLIC_URL": public} if public else {}
+    assert server_url(slug) == url
+
+
+def test_the_public_address_comes_before_that_of_the_site(settings: Settings) -> None:
+    settings.MCP = {}
+    assert server_url("shop", "https://here/") == "https://here/mcp/shop"
+    settings.MCP = {"PUBLIC_URL": "https://shop.example/m"}
+    assert server_url("shop", "https://here/") == "https://shop.example/m/shop"
+
+
+def test_a_site_whose_urls_have_no_endpoint(settings: Settings) -> None:
+    settings.MCP = {}
+    with override_settings(ROOT_URLCONF=__name__):
+        assert server_url("shop") == f"{LOCAL}/mcp/shop"
+
+
+urlpatterns: list[object] = []
+
+
+@pytest.mark.parametrize(
+    ("resource", "slug"),
+    [
+        ("https://shop.example/mcp", "default"),
+        ("https://SHOP.example:443/mcp/", "default"),
+        ("https://shop.example/mcp/sse", "default"),
+        ("https://shop.example/mcp/office", "office"),
+        ("https://shop.example/mcp/office/", "office"),
+        ("https://shop.example/mcp/office/sse", "office"),
+        ("https://shop.example/MCP/office", None),
+        ("https://shop.example/mcp/office/more", None),
+        ("https://shop.example/mcp/office?a=b", None),
+        ("https://shop.example/mcpoffice", None),
+        ("https://shop.example/", None),
+        ("http://shop.example/mcp/office", None),
+        ("https://shop.example:8443/mcp/office", None),
+        ("https://evil.example/mcp/office", None),
+        ("https://shop.example@evil.example/mcp/office", None),
+        ("mcp/office", None),
+    ],
+)
+def test_the_server_of_a_resource(
+    settings: Settings, resource: str, slug: str | None
+) -> None:
+    settings.MCP = {"PUBLIC_URL": ORIGIN}
+    assert slug_of(resource, ORIGIN) == slug
+
+
+def test_one_audience(settings: Settings) -> None:
+    settings.MCP = {"PUBLIC_URL": "https://Shop.example:443/tools/"}
+    assert audience_of("default") == "https://shop.example/tools"
+    assert audience_of("office") == "https://shop.example/tools/office"
+
+
+@pytest.mark.parametrize(
+    ("public", "debug", "host", "origin"),
+    [
+        ("https://shop.example/mcp", False, "evil.example", "https://shop.example"),
+        (None, True, "127.0.0.1:8000", "http://127.0.0.1:8000"),
+        (None, True, "localhost:8000", "http://localhost:8000"),
+        (None, True, "evil.example", None),
+        (None, False, "127.0.0.1:8000", None),
+    ],
+)
+def test_the_origin_is_never_that_of_the_host_header(
+    settings: Settings, public: str | None, debug: bool, host: str, origin: str | None
+) -> None:
+    settings.MCP = {} if public is None else {"PUBLIC_URL": public}
+    settings.DEBUG = debug
+    assert site_origin("http", host) == origin
+
+
+def test_options_that_are_wrong_close_the_way_in(settings: Settings) -> None:
+    settings.MCP = {"PUBLIC_URL": ORIGIN, "OAUTH": {"schemes": ["javascript"]}}
+    assert site_origin("https", "shop.example") is None
+
+
+def test_the_metadata_is_that_of_the_address_that_was_asked(
+    settings: Settings,
+) -> None:
+    where = f"{ORIGIN}/.well-known/oauth-protected-resource"
+    settings.MCP = {"PUBLIC_URL": ORIGIN}
+    assert metadata_url(ORIGIN, "/mcp/office/") == f"{where}/mcp/office/"
+    # A proxy maps another path to ours.
+    settings.MCP = {"PUBLIC_URL": f"{ORIGIN}/tools"}
+    assert metadata_url(ORIGIN, "/mcp/office/sse") == f"{where}/tools/office/sse"

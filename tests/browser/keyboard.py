@@ -1,0 +1,39 @@
+"""Using a page by the keyboard alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from playwright.sync_api import Locator, Page
+
+STOPS: Final = 150
+"""Places that the Tab key goes to, at most."""
+FOCUSED: Final = "each => each === document.activeElement"
+
+
+def tab_to(page: Page, wanted: Locator) -> None:
+    """Press Tab until an element has the focus."""
+    for _ in range(STOPS):
+        if wanted.evaluate(FOCUSED):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"The Tab key does not come to {wanted}.")
+
+
+def write(page: Page, wanted: Locator, text: str) -> None:
+    """Type into a field, in place of what is there."""
+    tab_to(page, wanted)
+    page.keyboard.press("Control+a")
+    page.keyboard.type(text)
+
+
+def choose(page: Page, wanted: Locator, letter: str) -> None:
+    """Choose in a list what begins with a letter."""
+    tab_to(page, wanted)
+    page.keyboard.press(letter)
+
+
+def strike(page: Page, wanted: Locator, key: str = "Enter") -> None:
+    """Press a button or follow a link; a space checks a box."""
+    tab_to(page, wanted)
+    page.keyboard.press(key)

@@ -1,0 +1,260 @@
+"""The page on which a person lets a program in: what it asks, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from mcp_app.models import AccessToken, Connection, Server, Tool
+from mcp_app.oauth import consent
+from tests.oauth.program import (
+    CONSENT,
+    ORIGIN,
+    RESOURCE,
+    Program,
+    allow,
+    answer_in,
+    page_of,
+    sealed_in,
+    sign_in,
+)
+from tests.published import published
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("support")]
+
+
+def words(response: Any) -> str:
+    text = re.sub(r"<[^>]+>", " ", response.content.decode())
+    return re.sub(r"\s+", " ", text)
+
+
+def test_whoever_is_not_signed_in_logs_in_first(
+    client: Client, program: Program
+) -> None:
+    program.register()
+    response = client.get(program.request())
+    assert response.status_code == 302
+    assert response["Location"].startswith("/account/login/?next=/mcp-oauth/authorize")
+
+
+def test_the_page_says_what_is_proved_and_what_is_not(
+    hers: Client, program: Program
+) -> None:
+    program.register(client_name="Claude <b>“x”</b>\u202e")
+    response = hers.get(program.request())
+    text = words(response)
+    assert "Let claude.ai use Support desk as you?" in text
+    assert "It calls itself" in text
+    assert "Nobody has checked that." in text
+    assert "<b>" not in response.content.decode()
+    assert "\u202e" not in text
+    assert "It could use" in text
+    assert response["Cache-Control"] == "no-store, private"
+    assert response["Referrer-Policy"] == "no-referrer"
+    assert response["X-Frame-Options"] == "DENY"
+    assert "frame-ancestors 'none'" in response["Content-Security-Policy"]
+
+
+def test_a_program_on_this_computer_is_warned_about(
+    hers: Client, program: Program
+) -> None:
+    program.redirects = ["http://127.0.0.1/callback"]
+    program.redirect = "http://127.0.0.1:51123/callback"
+    program.register()
+    text = words(hers.get(program.request()))
+    assert "Let a program on this computer use Support desk as you?" in text
+    assert "choose Cancel" in text
+    assert "127.0.0.1:51123" in text
+
+
+def test_less_than_was_asked_for(hers: Client, program: Program) -> None:
+    answer = sign_in(program, hers, may="read", ends="30")
+    assert answer["scope"] == "mcp:read"
+    row = AccessToken.objects.get()
+    assert (row.may, row.connection.may_ask) == ("read", "change")
+
+
+def test_never_more_than_was_asked_for(hers: Client, program: Program) -> None:
+    program.register()
+    address = program.request(scope="mcp:read")
+    page = page_of(hers, address)
+    assert "also change things" not in page
+    sent = {"sealed": sealed_in(page), "may": "change", "ends": "90"}
+    response = hers.post(CONSENT, sent)
+    assert "Select a valid choice" in words(response)
+    assert not Connection.objects.exists()
+
+
+def test_groups(hers: Client, program: Program) -> None:
+    for name, tags in (("look_up", "orders"), ("refund", "orders,refunds")):
+        config = '{"content": [{"type": "text", "text": "Hello"}]}'
+        published(Tool(name=name, config=config, tags=tags))
+    program.register()
+    response = allow(hers, program.request(), which="some")
+    assert "Choose at least one group, or all." in words(response)
+    assert "orders (2)" in words(response)
+    assert not Connection.objects.exists()
+    allow(hers, program.request(), which="some", tags=["refunds", "orders"])
+    assert AccessToken.objects.get().tag_names == {"orders", "refunds"}
+
+
+def test_cancel(hers: Client, program: Program) -> None:
+    program.register()
+    answer = answer_in(allow(hers, program.request(), cancel="1"))
+    assert answer == {"error": "access_denied", "state": "a state", "iss": ORIGIN}
+    assert not Connection.objects.exists()
+
+
+def test_sign_out_comes_back_to_the_same_question(
+    hers: Client, program: Program
+) -> None:
+    program.register()
+    response = allow(hers, program.request(), sign_out="1")
+    assert response["Location"].startswith("/account/login/?next=/mcp-oauth/authorize")
+    assert hers.get(program.request()).status_code == 302
+
+
+def test_allow_pressed_twice_makes_one_app(hers: Client, program: Program) -> None:
+    program.register()
+    sealed = sealed_in(page_of(hers, program.request()))
+    sent = {"sealed": sealed, "may": "read", "which": "all", "ends": "90"}
+    first, second = (answer_in(hers.post(CONSENT, sent)) for _ in range(2))
+    assert first == second
+    assert Connection.objects.count() == 1
+    assert program.exchange(first["code"]).status_code == 200
+    third = hers.post(CONSENT, sent)
+    assert third.status_code == 400
+    assert "This page was used already, or is too old." in words(third)
+    assert AccessToken.objects.get().revoked is None
+
+
+def test_a_page_of_somebody_else_or_that_is_too_old(
+    hers: Client, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program.register()
+    sealed = sealed_in(page_of(hers, program.request()))
+    sent = {"sealed": sealed, "may": "read", "which": "all", "ends": "90"}
+    other = Client()
+    other.force_login(User.objects.create_user("bert"))
+    assert other.post(CONSENT, sent).status_code == 400
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(User.objects.get(username="ana"))
+    assert strict.post(CONSENT, sent).status_code == 403
+    monkeypatch.setattr(consent, "LASTS_S", -1)
+    assert hers.post(CONSENT, sent).status_code == 400
+    assert not Connection.objects.exists()
+
+
+def test_other_connections_are_told_and_ended(hers: Client, program: Program) -> None:
+    sign_in(program, hers)
+    assert "It has 1 connection already." in words(hers.get(program.request()))
+    allow(hers, program.request(), end_others="on")
+    ended = Connection.objects.order_by("pk").first()
+    assert ended is not None
+    assert (ended.ended, ended.token.revoked is None) == ("person", False)
+    assert AccessToken.objects.filter(revoked=None).count() == 1
+
+
+def test_who_may_not_use_the_server_reads_so(
+    hers: Client, program: Program, ana: User, support: Server
+) -> None:
+    support.permission = "auth.view_user"
+    support.save()
+    program.register()
+    response = hers.get(program.request())
+    assert response.status_code == 400
+    assert "You may not use this server" in words(response)
+    ana.user_permissions.add(Permission.objects.get(codename="view_user"))
+    assert hers.get(program.request()).status_code == 200
+
+
+NOT_KNOWN: dict[str, dict[str, Any]] = {
+    "no client": {"client_id": None},
+    "an unknown client": {"client_id": "claude"},
+    "a registration with one character changed": {"client_id": "mcp_cl_AAAA"},
+    "no redirect": {"redirect_uri": None},
+    "another redirect": {"redirect_uri": "https://evil.example/back"},
+    "a longer redirect": {"redirect_uri": "https://claude.ai/api/mcp/auth_callback/x"},
+    "a redirect with a user part": {
+        "redirect_uri": "https://claude.ai@evil.example/api/mcp/auth_callback"
+    },
+    "a redirect with a backslash": {
+        "redirect_uri": "https://claude.ai\\@evil.example/api/mcp/auth_callback"
+    },
+    "a redirect twice": {
+        "redirect_uri": [
+            "https://claude.ai/api/mcp/auth_callback",
+            "https://evil.example/back",
+        ]
+    },
+    "a state twice": {"state": ["a", "b"]},
+}
+"""Requests of which nobody knows whose they are: the page has no link."""
+KNOWN: dict[str, tuple[dict[str, Any], str]] = {
+    "a token at once": ({"response_type": "token"}, "unsupported_response_type"),
+    "no type": ({"response_type": None}, "unsupported_response_type"),
+    "a request object": ({"request": "e30.e30."}, "request_not_supported"),
+    "a fragment": ({"response_mode": "fragment"}, "invalid_request"),
+    "no PKCE": ({"code_challenge": None}, "invalid_request"),
+    "plain": ({"code_challenge_method": "plain"}, "invalid_request"),
+    "no method": ({"code_challenge_method": None}, "invalid_request"),
+    "a short challenge": ({"code_challenge": "x" * 42}, "invalid_request"),
+    "another server": ({"resource": f"{ORIGIN}/mcp/sales"}, "invalid_target"),
+    "another site": ({"resource": "https://evil.example/mcp"}, "invalid_target"),
+    "two servers": ({"resource": [RESOURCE, f"{ORIGIN}/mcp"]}, "invalid_target"),
+    "no page": ({"prompt": "none"}, "interaction_required"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_KNOWN)
+def test_a_request_of_an_unknown_program(
+    hers: Client, program: Program, case: str
+) -> None:
+    program.register()
+    response = hers.get(program.request(**NOT_KNOWN[case]))
+    assert response.status_code == 400
+    assert "Location" not in response
+    page = response.content.decode()
+    assert 'http-equiv="refresh"' not in page
+    assert "evil.example" not in "".join(re.findall(r'href="([^"]*)"', page))
+
+
+@pytest.mark.parametrize("case", KNOWN)
+def test_a_request_that_is_wrong(hers: Client, program: Program, case: str) -> None:
+    program.register()
+    changed, error = KNOWN[case]
+    response = hers.get(program.request(**changed))
+    assert response.status_code == 400
+    assert "Location" not in response
+    page = response.content.decode()
+    assert 'http-equiv="refresh"' not in page
+    [link] = re.findall(r'href="(https://claude\.ai[^"]*)"', page)
+    assert f"error={error}" in link
+    assert "state=a%20state" in link
+    assert "iss=https%3A%2F%2Fshop.example.com" in link
+
+
+def test_a_server_that_takes_no_sign_in(hers: Client, program: Program) -> None:
+    published(Server(slug="sales", access="token"))
+    program.register()
+    response = hers.get(program.request(resource=f"{ORIGIN}/mcp/sales"))
+    assert "resource must be a server of this site to sign in to." in words(response)
+
+
+def test_a_frame_is_refused(hers: Client, program: Program) -> None:
+    program.register()
+    headers = {"Sec-Fetch-Dest": "iframe"}
+    assert hers.get(program.request(), headers=headers).status_code == 400
+
+
+def test_hosts_that_are_not_let_in(
+    hers: Client, program: Program, settings: Any
+) -> None:
+    settings.MCP = {**settings.MCP, "OAUTH": {"clients": ["chatgpt.com"]}}
+    program.register()
+    response = hers.get(program.request())
+    assert "does not let programs of claude.ai in" in words(response)
