@@ -54,9 +54,11 @@ class RightsChoice(ExpiryChoice):
     ) -> None:
         super().__init__(*positional, **options)
         may: Any = self.fields["may"]
-        may.choices = [(AccessToken.May.READ, _("only look things up"))]
+        choices = [(AccessToken.May.READ.value, _("only look things up"))]
         if may_ask == AccessToken.May.CHANGE:
-            may.choices.append((AccessToken.May.CHANGE, _("also change things")))
+            choices.append((AccessToken.May.CHANGE.value, _("also change things")))
+        # The widget has a list of its own.
+        may.choices = choices
         self._add_tags(tags)
 
     def _add_tags(self, tags: Counter[str]) -> None:

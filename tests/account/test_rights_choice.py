@@ -28,7 +28,9 @@ def choice(known: Counter[str] = FEW, may_ask: str = "change", **typed: Any) -> 
     ],
 )
 def test_no_more_than_was_asked_for(may_ask: str, may: str, is_valid: bool) -> None:
-    assert choice(may_ask=may_ask, may=may).is_valid() is is_valid
+    form = choice(may_ask=may_ask, may=may)
+    assert form.is_valid() is is_valid
+    assert ("also change things" in str(form["may"])) is (may_ask == "change")
 
 
 @pytest.mark.parametrize(
