@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -22,13 +22,9 @@ from mcp_app.account.client_configs import CLIENTS, command_line
 from mcp_app.auth.resources import server_url
 from mcp_app.interface.labels import Label
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
-from mcp_app.models import AccessToken, Server
+from mcp_app.models import AccessToken, Connection, Server
 from mcp_app.models.stops import is_stopped
 from mcp_app.models.tokens import Secret
-
-if TYPE_CHECKING:
-    pass
-
 
 STOPPED: Final[Label] = gettext_lazy("Stopped: its owner cannot log in.")
 MOST_ADDRESSES: Final = 20
@@ -45,7 +41,9 @@ class State:
 
 
 def state_of(row: AccessToken) -> State:
-    """Return the state of a token, and the reason if it is not good."""
+    """Return the state of a token or an app, and the reason if it is not good."""
+    if row.is_app:
+        return _state_of_app(row)
     if row.revoked is not None:
         said = format_html(_("Revoked: {}"), when(row.revoked))
         return State("stopped", _("Revoked"), said, has_ended=True)
@@ -55,6 +53,37 @@ def state_of(row: AccessToken) -> State:
     if not row.user.is_active:
         return State("bad", _("Stopped"), str(STOPPED))
     return State("good", _("Good"), _("A program with this token can connect."))
+
+
+def _state_of_app(row: AccessToken) -> State:
+    connection = row.connection
+    if row.revoked is not None:
+        said = format_html("{} {}", _why_ended(connection), when(row.revoked))
+        return State("stopped", _("Ended"), said, has_ended=True)
+    if row.expires is not None and row.expires <= timezone.now():
+        said = format_html("{} {}", _why_over(connection), when(row.expires))
+        return State("stopped", _("Ended"), said, has_ended=True)
+    if not row.user.is_active:
+        return State("bad", _("Stopped"), str(STOPPED))
+    if not connection.code_used:
+        waits = _("The program has not finished signing in.")
+        return State("stopped", _("Signing in"), waits)
+    return State("good", _("Good"), _("This program can connect."))
+
+
+def _why_ended(connection: Connection) -> str:
+    ended = Connection.Ended
+    if connection.ended in (ended.CODE, ended.REFRESH):
+        return _("Its sign-in was used twice. Somebody else may have had it.")
+    return connection.get_ended_display() or _("It was ended.")
+
+
+def _why_over(connection: Connection) -> str:
+    if not connection.code_used:
+        return _("It did not finish signing in.")
+    if connection.until is not None and connection.until <= timezone.now():
+        return _("Its time is over.")
+    return _("It was not used for too long.")
 
 
 def when(at: datetime) -> SafeString:
@@ -76,6 +105,14 @@ def ends_of(row: AccessToken) -> str:
     return _("never") if row.expires is None else when(row.expires)
 
 
+def end_words(row: AccessToken) -> str:
+    """Return what is said once a token was revoked, or an app ended."""
+    said = _("Deleted: “%(token)s” lets nobody in any more.")
+    if row.is_app:
+        said = _("Ended: “%(token)s” lets nobody in any more.")
+    return said % {"token": row}
+
+
 def last_use_of(row: AccessToken) -> str:
     return _("never") if row.used is None else when(row.used)
 
@@ -89,6 +126,8 @@ def servers_of(row: AccessToken) -> str:
 
 
 def begins_of(row: AccessToken) -> SafeString:
+    if row.is_app:
+        return format_html("<code>{}</code>", row.prefix)
     return format_html("<code>{}…</code>", row.prefix)
 
 

@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from django.apps import apps
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, router
@@ -19,6 +18,8 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from mcp_app.account import connected_apps
+from mcp_app.account.admin_log import ADDITION, CHANGE, DELETION, log_of
 from mcp_app.models import AccessToken
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction
@@ -26,10 +27,12 @@ from mcp_app.models.transactions import own_transaction
 if TYPE_CHECKING:
     from mcp_app.interface.labels import Label
 
-ADDITION, CHANGE, DELETION = 1, 2, 3
-"""Flags of the admin's log, whose constants need its app."""
 ALREADY: Final[Label] = gettext_lazy(
     "This token was already shown. If it is lost, make another and delete this one."
+)
+
+NO_REPLACEMENT: Final[Label] = gettext_lazy(
+    "A connected app is not replaced. End it, and sign in again in the program."
 )
 
 
@@ -41,8 +44,8 @@ class AlreadyShown(Exception):
         self.row = row
 
 
-class HasEnded(Exception):
-    """The token that is to be replaced has expired, or was revoked."""
+class Irreplaceable(Exception):
+    """The token has expired or was revoked, or it is a connected app."""
 
 
 def make(
@@ -75,8 +78,10 @@ def replace(
     """Make the next token of a family; the old one expires after `overlap`.
 
     Without an overlap the old one is revoked, and what it has open ends.
-    Raises `AlreadyShown` and `HasEnded`.
+    Raises `AlreadyShown` and `Irreplaceable`.
     """
+    if row.is_app:
+        raise Irreplaceable(str(NO_REPLACEMENT))
     _check_new(made_with)
     try:
         with own_transaction(router.db_for_write(AccessToken)):
@@ -88,13 +93,16 @@ def replace(
     except (IntegrityError, ValidationError, ValueError) as error:
         _check_new(made_with)
         if isinstance(error, ValueError):
-            raise HasEnded(_("This token has ended. Make a new one.")) from None
+            raise Irreplaceable(_("This token has ended. Make a new one.")) from None
         raise
     return new, token
 
 
 def end(by: AbstractBaseUser | None, row: AccessToken) -> None:
-    """Revoke a token; every process refuses it once this returns."""
+    """Revoke a token or end an app; every process refuses it once this returns."""
+    if row.is_app:
+        connected_apps.end(by, row)
+        return
     if row.revoked is not None:
         return
     with own_transaction(router.db_for_write(AccessToken)):
@@ -104,20 +112,23 @@ def end(by: AbstractBaseUser | None, row: AccessToken) -> None:
 
 
 def forget(by: AbstractBaseUser, row: AccessToken) -> None:
-    """Delete the row of a token that has ended."""
+    """Delete the row of a token or an app that has ended."""
+    said = _("Took the token “%(token)s”, which had ended, from the list.")
+    if row.is_app:
+        said = _("Took the connected app “%(token)s”, which had ended, from the list.")
     with own_transaction(router.db_for_write(AccessToken)):
-        said = _("Took the token “%(token)s”, which had ended, from the list.")
         log_of(by, row, DELETION, said % {"token": row})
         row.delete()
 
 
 def rename(by: AbstractBaseUser, row: AccessToken) -> None:
-    """Store the new name of a token."""
+    """Store the new name of a token or an app."""
+    said = _("Renamed this token to “%(token)s”.")
+    if row.is_app:
+        said = _("Renamed this connected app to “%(token)s”.")
     with own_transaction(router.db_for_write(AccessToken)):
         row.save(update_fields=["name"])
-        log_of(
-            by, row, CHANGE, _("Renamed this token to “%(token)s”.") % {"token": row}
-        )
+        log_of(by, row, CHANGE, said % {"token": row})
 
 
 def _check_new(made_with: UUID | None) -> None:
@@ -155,14 +166,3 @@ def _date(row: AccessToken) -> str:
     if row.expires is None:
         return ""
     return date_format(localtime(row.expires), "DATETIME_FORMAT")
-
-
-def log_of(
-    by: AbstractBaseUser | None, row: AccessToken, action: int, said: str
-) -> None:
-    """Write a message to the admin's log, if the site has one and the user is known."""
-    if by is None or not apps.is_installed("django.contrib.admin"):
-        return
-    from django.contrib.admin.models import LogEntry  # noqa: PLC0415 - needs the admin
-
-    LogEntry.objects.log_actions(str(by.pk), [row], action, said, single_object=True)

@@ -1,4 +1,7 @@
-"""The page on which users manage their own access tokens, and nobody else's."""
+"""The pages on which users manage their own access tokens, and nobody else's.
+
+The list has their connected apps, too; `app_views` has the page of one of these.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,16 @@ from typing import Any, Final
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
-from django.core.paginator import Paginator
-from django.db.models import Case, Q, QuerySet, Value, When
+from django.core.paginator import Page, Paginator
+from django.db.models import (
+    Case,
+    Count,
+    Q,
+    QuerySet,
+    Value,
+    When,
+    prefetch_related_objects,
+)
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -21,9 +32,10 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
-from mcp_app.account import presentation, token_issuance
+from mcp_app.account import app_presentation, presentation, token_issuance
 from mcp_app.account.forms import NameForm, NewTokenForm, ReplaceForm
-from mcp_app.account.token_issuance import AlreadyShown, HasEnded
+from mcp_app.account.presentation import end_words
+from mcp_app.account.token_issuance import NO_REPLACEMENT, AlreadyShown, Irreplaceable
 from mcp_app.models import AccessToken
 from mcp_app.models.tokens import Secret
 
@@ -55,10 +67,11 @@ def unseen(response: HttpResponse) -> None:
 
 
 def own(request: HttpRequest) -> QuerySet[AccessToken]:
-    """Return the user's tokens, ended ones last."""
+    """Return the user's tokens and apps, ended ones last."""
     now = timezone.now()
     ended = Q(revoked__isnull=False) | Q(expires__lte=now)
-    rows = AccessToken.objects.filter(user=request.user.pk).select_related("user")
+    rows = AccessToken.objects.filter(user=request.user.pk)
+    rows = rows.select_related("user", "connection")
     return rows.order_by(
         Case(When(ended, then=Value(1)), default=Value(0)), "-created", "-pk"
     )
@@ -67,11 +80,33 @@ def own(request: HttpRequest) -> QuerySet[AccessToken]:
 @own_page
 @require_safe
 def tokens(request: HttpRequest) -> HttpResponse:
-    """List the user's tokens."""
-    rows = own(request).prefetch_related("servers")
-    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
-    lines = [_line(row) for row in page.object_list]
-    return _page(request, "tokens", page=page, lines=lines)
+    """List the user's connected apps, and the tokens."""
+    everything = AccessToken.objects.filter(user=request.user.pk)
+    # One statement counts both.
+    counts = everything.aggregate(all=Count("pk"), apps=Count("connection"))
+    apps = _part(request, "apps", counts["apps"])
+    page = _part(request, "page", counts["all"] - counts["apps"])
+    prefetch_related_objects([*apps.object_list, *page.object_list], "servers")
+    user: Any = request.user
+    calls = app_presentation.calls_of(user) if apps.object_list else None
+    return _page(
+        request,
+        "tokens",
+        apps=apps,
+        app_lines=[app_line(row, calls) for row in apps.object_list],
+        page=page,
+        lines=[_line(row) for row in page.object_list],
+    )
+
+
+def _part(request: HttpRequest, name: str, count: int) -> Page[AccessToken]:
+    """Return a page of one part of the list, of which there are so many."""
+    rows = own(request).filter(connection__isnull=name != "apps")
+    paginator = Paginator(rows, PAGE)
+    paginator.count = count
+    page = paginator.get_page(request.GET.get(name))
+    page.object_list = list(page.object_list)
+    return page
 
 
 @own_page
@@ -97,6 +132,8 @@ def add(request: HttpRequest) -> HttpResponse:
 def token(request: HttpRequest, key: int) -> HttpResponse:
     """Show everything but the token itself; rename it on POST."""
     row = get_object_or_404(own(request), pk=key)
+    if row.is_app:
+        return redirect("mcp_account:app", key)
     form = NameForm(request.POST if request.method == "POST" else None, instance=row)
     if request.method == "POST" and form.is_valid():
         token_issuance.rename(row.user, row)
@@ -113,6 +150,9 @@ def token(request: HttpRequest, key: int) -> HttpResponse:
 def replace(request: HttpRequest, key: int) -> HttpResponse:
     """Ask when the old token ends, make the new one, and show it once."""
     row = get_object_or_404(own(request), pk=key)
+    if row.is_app:
+        messages.error(request, str(NO_REPLACEMENT), fail_silently=True)
+        return redirect("mcp_account:app", key)
     form = ReplaceForm(request.POST if request.method == "POST" else None)
     if not form.is_valid():
         return _page(request, "replace", form=form, row=row, line=_line(row))
@@ -122,8 +162,8 @@ def replace(request: HttpRequest, key: int) -> HttpResponse:
         )
     except AlreadyShown as already:
         return _already(request, already)
-    except HasEnded as ended:
-        messages.error(request, str(ended), fail_silently=True)
+    except Irreplaceable as reason:
+        messages.error(request, str(reason), fail_silently=True)
         return redirect("mcp_account:token", key)
     return _revealed(request, new, token, old=row)
 
@@ -131,10 +171,10 @@ def replace(request: HttpRequest, key: int) -> HttpResponse:
 @own_page
 @require_POST
 def delete(request: HttpRequest, key: int) -> HttpResponse:
-    """Revoke a token; no worker accepts it once this has answered."""
+    """Revoke a token or end an app; no worker accepts it once this has answered."""
     row = get_object_or_404(own(request), pk=key)
     token_issuance.end(row.user, row)
-    said = _("Deleted: “%(token)s” lets nobody in any more.") % {"token": row}
+    said = end_words(row)
     messages.success(request, said, fail_silently=True)
     return redirect("mcp_account:tokens")
 
@@ -161,6 +201,18 @@ def _line(row: AccessToken) -> dict[str, object]:
         "ends": presentation.ends_of(row),
         "used": presentation.last_use_of(row),
         "created": presentation.when(row.created),
+    }
+
+
+def app_line(row: AccessToken, calls: app_presentation.Calls | None) -> dict[str, Any]:
+    """Return what a page shows of a connected app."""
+    connection = row.connection
+    return {
+        **_line(row),
+        "host": app_presentation.host_of(connection),
+        "may": app_presentation.may_of(row.may),
+        "until": app_presentation.until_of(connection),
+        "calls": calls.words(row) if calls else "",
     }
 
 

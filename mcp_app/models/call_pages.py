@@ -105,6 +105,16 @@ def count_statement(
     return statement, [*more, *values]
 
 
+def client_statement(table: str, sought: CallQuery, most: int) -> Statement:
+    """Return what counts the newest calls, so many at most, by their client."""
+    rows, values = _looked_at(table, "principal_client, time_ms, id", sought, most)
+    statement = (
+        f"SELECT principal_client, COUNT(*) FROM ({rows}) AS looked "  # noqa: S608 - our own names
+        "GROUP BY principal_client"
+    )
+    return statement, values
+
+
 def _looked_at(
     table: str,
     names: str,

@@ -19,6 +19,7 @@ from mcp_app.models.call_pages import (
     CallCount,
     CallQuery,
     Key,
+    client_statement,
     count_statement,
     page_statement,
 )
@@ -81,6 +82,14 @@ class CallQuerySet(models.QuerySet["Call"]):
             looked, oldest, found = cursor.fetchone()
         cut = bool(sought.rest) and looked >= LOOKED
         return CallCount(int(found or 0), Key(oldest + 1, 0) if cut else None)
+
+    def by_client(self, user_name: str, start_ms: int, most: int) -> dict[str, int]:
+        """Count the newest calls of a user since then, so many at most, by client."""
+        sought = CallQuery(start_ms, ways=[("user_name", "=", user_name)])
+        statement, values = client_statement(self._table, sought, most)
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(statement, values)
+            return dict(cursor.fetchall())
 
     @property
     def _table(self) -> str:

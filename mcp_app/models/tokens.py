@@ -187,7 +187,8 @@ class AccessToken(CheckedRow):
         permissions = [("manage_tokens", _("Can manage everyone's access tokens"))]
 
     def __str__(self) -> str:
-        return f"{visible(self.name)} ({self.prefix}…)"
+        shown = self.prefix if self.is_app else f"{self.prefix}…"
+        return f"{visible(self.name)} ({shown})"
 
     def save(self, *args: Any, **options: Any) -> None:
         """Save the row and its change in one transaction.
@@ -197,6 +198,11 @@ class AccessToken(CheckedRow):
         using = options.get("using") or router.db_for_write(type(self), instance=self)
         with transaction.atomic(using=using, savepoint=False):
             super().save(*args, **options)
+
+    @property
+    def is_app(self) -> bool:
+        """Whether it is a connected app, which only keys that it is issued open."""
+        return self.prefix.startswith(APP)
 
     @property
     def tag_names(self) -> frozenset[str]:
@@ -253,8 +259,10 @@ class AccessToken(CheckedRow):
         """Make the next token of the family; this one ends when `overlap` is over.
 
         The new one may what this one may, as long as this one would have: nothing more.
-        Raises `ValueError` where this one has ended.
+        Raises `ValueError` where this one has ended, or is a connected app.
         """
+        if self.is_app:
+            raise ValueError(f"{self} is a connected app. Sign in again instead.")
         rows = AccessToken.objects.using(self._state.db)
         with transaction.atomic(using=self._state.db):
             # Somebody may revoke or narrow it in this moment.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets as random
 import time
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -14,12 +13,11 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.account.expiry_choice import ExpiryChoice
+from mcp_app.account.rights_choice import RightsChoice
 from mcp_app.auth.connections import Client
 from mcp_app.conf import secrets
 from mcp_app.models import AccessToken
 from mcp_app.models.fields import digest
-from mcp_app.process.visible import Visible
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.oauth.authorization import CHANGE, AuthorizationRequest
 from mcp_app.protocol.oauth.redirects import is_loopback, is_private_use
@@ -28,10 +26,6 @@ from mcp_app.protocol.sealing import Sealer
 LASTS_S: Final = 600
 """A page that is older counts as closed."""
 LONGEST: Final = 24 * 1024
-MOST_TAGS: Final = 30
-DAYS: Final = (30, 90, 365)
-USUAL_DAYS: Final = 90
-ALL, SOME = "all", "some"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,92 +91,18 @@ def _bound(user: AbstractBaseUser) -> bytes:
     return str(user.pk).encode()
 
 
-class ConsentForm(ExpiryChoice):
-    """What the program may, of what it asked for, and until when.
-
-    `tags` are those of the tools that the person sees, with how many tools have them.
-    """
+class ConsentForm(RightsChoice):
+    """What the program may, of what it asked for, and until when."""
 
     sealed = forms.CharField(widget=forms.HiddenInput)
-    may = forms.ChoiceField(
-        label=gettext_lazy("It may"),
-        initial=AccessToken.May.READ,
-        widget=forms.RadioSelect,
-    )
-    which = forms.ChoiceField(
-        label=gettext_lazy("Which"),
-        choices=[
-            (ALL, gettext_lazy("all that I may use")),
-            (SOME, gettext_lazy("only these:")),
-        ],
-        initial=ALL,
-        required=False,
-        widget=forms.RadioSelect,
-    )
     end_others = forms.BooleanField(
         label=gettext_lazy("End its other connections"), required=False
     )
 
-    days = DAYS
-    usual_days = USUAL_DAYS
-
-    def __init__(
-        self,
-        *positional: Any,
-        may_ask: str,
-        tags: Counter[str],
-        with_others: bool,
-        **options: Any,
-    ) -> None:
+    def __init__(self, *positional: Any, with_others: bool, **options: Any) -> None:
         super().__init__(*positional, **options)
-        may: Any = self.fields["may"]
-        may.choices = [(AccessToken.May.READ, _("only look things up"))]
-        if may_ask == AccessToken.May.CHANGE:
-            may.choices.append((AccessToken.May.CHANGE, _("also change things")))
-        self._add_tags(tags)
         if not with_others:
             del self.fields["end_others"]
-
-    def _add_tags(self, tags: Counter[str]) -> None:
-        if not tags:
-            del self.fields["which"]
-        elif len(tags) <= MOST_TAGS:
-            named = sorted(tags.items())
-            self.fields["tags"] = forms.MultipleChoiceField(
-                label=_("Groups of tools"),
-                required=False,
-                choices=[(tag, f"{tag} ({count})") for tag, count in named],
-                widget=forms.CheckboxSelectMultiple({"class": "mcp-boxes"}),
-            )
-        else:
-            self.fields["tags"] = forms.CharField(
-                label=_("Groups of tools"),
-                required=False,
-                help_text=_("Their tags, separated by spaces."),
-            )
-
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if cleaned.get("which") == SOME and not _words(cleaned.get("tags")):
-            self.add_error("tags", _("Choose at least one group, or all."))
-        return cleaned
-
-    def chosen_tags(self) -> str:
-        """Return the tags as a column has them, "" for all."""
-        if self.cleaned_data.get("which") != SOME:
-            return ""
-        return " ".join(_words(self.cleaned_data.get("tags")))
-
-
-def _words(value: object) -> list[str]:
-    if isinstance(value, str):
-        return value.split()
-    return list(value) if isinstance(value, list) else []
-
-
-def tags_of(visible: Visible) -> Counter[str]:
-    """Return the tags of the tools that a person sees, with how many have each."""
-    return Counter(tag for each in visible.tools for tag in each.tags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from mcp_app.account import connected_apps
 from mcp_app.account.presentation import open_servers
+from mcp_app.account.rights_choice import tags_of
 from mcp_app.account.views import own_page
 from mcp_app.auth.connections import Client, Grant, PageUsed, signs_in
 from mcp_app.auth.resources import slug_of
@@ -33,7 +34,7 @@ from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import Connection, Server
 from mcp_app.oauth.clients import UnknownClient, find_client
-from mcp_app.oauth.consent import ConsentForm, Question, tags_of, words_of
+from mcp_app.oauth.consent import ConsentForm, Question, words_of
 from mcp_app.oauth.endpoints import issuer_of
 from mcp_app.process.visible import Visible, visible_to
 from mcp_app.protocol.oauth.authorization import (

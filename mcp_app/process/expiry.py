@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mcp_app.audit.expiry import expired_calls
+from mcp_app.auth.expiry import expired_apps
 from mcp_app.conf import Limits
 from mcp_app.invalidation.compaction import expired_changes
 from mcp_app.invalidation.workers import expired_workers
@@ -31,6 +32,7 @@ def all_expired_rows(limits: Limits) -> Sequence[Removable]:
     return [
         *expired_streams(limits),
         *expired_calls(limits),
+        *expired_apps(),
         *expired_changes(),
         *expired_workers(),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.audit.expiry import expired_calls
+from mcp_app.auth.expiry import expired_apps
 from mcp_app.conf import Limits
 from mcp_app.invalidation.compaction import expired_changes
 from mcp_app.invalidation.workers import expired_workers
@@ -20,6 +21,7 @@ def test_each_room_says_what_expires() -> None:
     rooms = (
         expired_streams(limits),
         expired_calls(limits),
+        expired_apps(),
         expired_changes(),
         expired_workers(),
     )

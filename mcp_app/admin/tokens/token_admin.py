@@ -13,10 +13,21 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.account import presentation, token_issuance
+from mcp_app.account import (
+    app_presentation,
+    connected_apps,
+    presentation,
+    token_issuance,
+)
 from mcp_app.account.views import unseen
 from mcp_app.admin.page.bulk_deletion import NoBulkDeletion
-from mcp_app.admin.tokens.token_lists import TokenColumns, TokenStateFilter
+from mcp_app.admin.tokens.token_lists import (
+    HostFilter,
+    KindFilter,
+    OwnerFilter,
+    TokenColumns,
+    TokenStateFilter,
+)
 from mcp_app.admin.tokens.token_pages import MEDIA, NOT_YOURS, TokenPages, manages
 from mcp_app.models import AccessToken
 from mcp_app.models.transactions import own_transaction
@@ -29,12 +40,11 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
     change_list_template = "admin/mcp_app/tokens.html"
     change_form_template = "admin/mcp_app/token.html"
     list_display = ["name", "begins", "whose", "where", "may_do", "ends", "last_used"]
-    list_filter = [TokenStateFilter, "may"]
-    list_select_related = ["user"]
+    list_filter = [KindFilter, TokenStateFilter, "may", OwnerFilter, HostFilter]
     list_per_page = 50
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
-    actions = ["end_chosen"]
+    actions = ["end_chosen", "narrow_to_reading"]
     readonly_fields = [
         "begins",
         "whose",
@@ -47,6 +57,22 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
         "last_used",
     ]
     fields = ["name", *readonly_fields]
+    readonly_fields += ["handle", "program", "goes_to", "asks", "until"]
+    app_fields = [
+        "name",
+        "handle",
+        "program",
+        "goes_to",
+        "whose",
+        "where",
+        "may_do",
+        "asks",
+        "tags",
+        "created_at",
+        "until",
+        "ends",
+        "last_used",
+    ]
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return request.user.has_module_perms("mcp_app")
@@ -79,23 +105,49 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
         rows = super().get_queryset(request)
         if not manages(request):
             rows = rows.filter(user=request.user.pk)
-        return rows.prefetch_related("servers")
+        return rows.select_related("user", "connection").prefetch_related("servers")
+
+    def get_fields(self, request: HttpRequest, obj: AccessToken | None = None) -> Any:
+        return self.app_fields if obj is not None and obj.is_app else self.fields
 
     def get_search_fields(self, request: HttpRequest) -> list[str]:
-        return ["name", "prefix", f"user__{get_user_model().USERNAME_FIELD}"]
+        user = f"user__{get_user_model().USERNAME_FIELD}"
+        hosts = ["connection__client_host", "connection__redirect_host"]
+        return ["name", "prefix", user, *hosts]
 
-    @admin.action(description=gettext_lazy("Delete the chosen now"))
+    @admin.action(description=gettext_lazy("Delete or end the chosen now"))
     def end_chosen(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
         rows = list(queryset.filter(revoked=None).order_by("pk"))
         with own_transaction(router.db_for_write(AccessToken)):
             for row in rows:
                 token_issuance.end(request.user, row)  # type: ignore[arg-type]
+        apps = sum(row.is_app for row in rows)
+        tokens = len(rows) - apps
+        if apps:
+            said = app_presentation.ended_words(apps)
+            self.message_user(request, said, messages.SUCCESS)
+        if tokens or not apps:
+            said = ngettext(
+                "Deleted: %d token lets nobody in any more.",
+                "Deleted: %d tokens let nobody in any more.",
+                tokens,
+            )
+            self.message_user(request, said % tokens, messages.SUCCESS)
+
+    @admin.action(description=gettext_lazy("Let the chosen apps only look things up"))
+    def narrow_to_reading(
+        self, request: HttpRequest, queryset: QuerySet[AccessToken]
+    ) -> None:
+        apps = queryset.filter(connection__isnull=False, revoked=None)
+        rows = list(apps.filter(may=AccessToken.May.CHANGE).order_by("pk"))
+        with own_transaction(router.db_for_write(AccessToken)):
+            count = sum(connected_apps.narrow(request.user, row) for row in rows)  # type: ignore[arg-type]
         said = ngettext(
-            "Deleted: %d token lets nobody in any more.",
-            "Deleted: %d tokens let nobody in any more.",
-            len(rows),
+            "%d connected app may only look things up from now on.",
+            "%d connected apps may only look things up from now on.",
+            count,
         )
-        self.message_user(request, said % len(rows), messages.SUCCESS)
+        self.message_user(request, said % count, messages.SUCCESS)
 
     def save_model(
         self,

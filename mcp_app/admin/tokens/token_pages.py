@@ -24,9 +24,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_variables
 
-from mcp_app.account import presentation, token_issuance
+from mcp_app.account import connected_apps, presentation, token_issuance
 from mcp_app.account.forms import AnyonesTokenForm, NewTokenForm, ReplaceForm
-from mcp_app.account.token_issuance import AlreadyShown, HasEnded
+from mcp_app.account.token_issuance import NO_REPLACEMENT, AlreadyShown, Irreplaceable
 from mcp_app.account.views import unseen
 from mcp_app.admin.page.compat import FORM_STYLES
 from mcp_app.admin.page.concurrency import SettledAdmin
@@ -61,6 +61,7 @@ class TokenPages(SettledAdmin[AccessToken]):
         pages = {
             "replace": self.replace_view,
             "revoke": self.revoke_view,
+            "narrow": self.narrow_view,
             "forget": self.forget_view,
         }
         return [
@@ -125,6 +126,9 @@ class TokenPages(SettledAdmin[AccessToken]):
         if not self.is_for(request, row):
             # The new token authenticates as its owner, so nobody else may see it.
             raise PermissionDenied(NOT_YOURS)
+        if row.is_app:
+            self.message_user(request, str(NO_REPLACEMENT), messages.ERROR)
+            return HttpResponseRedirect(_change_url(row))
         form = ReplaceForm(request.POST if request.method == "POST" else None)
         if not form.is_valid():
             return self._replace_page(request, row, form)
@@ -137,8 +141,8 @@ class TokenPages(SettledAdmin[AccessToken]):
             )
         except AlreadyShown as already:
             return self._already(request, already)
-        except HasEnded as ended:
-            self.message_user(request, str(ended), messages.ERROR)
+        except Irreplaceable as reason:
+            self.message_user(request, str(reason), messages.ERROR)
             return HttpResponseRedirect(_change_url(row))
         return self._shown(request, new, token, old=row)
 
@@ -156,13 +160,28 @@ class TokenPages(SettledAdmin[AccessToken]):
         )
 
     def revoke_view(self, request: HttpRequest, key: int) -> HttpResponse:
-        """Revoke a token; no worker accepts it once this has answered."""
+        """Revoke a token or end an app; no worker accepts it once this has answered."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         row = self._row(request, key)
         token_issuance.end(request.user, row)  # type: ignore[arg-type]
-        said = _("Deleted: “%(token)s” lets nobody in any more.") % {"token": row}
+        said = presentation.end_words(row)
         self.message_user(request, said, messages.SUCCESS)
+        return HttpResponseRedirect(_change_url(row))
+
+    def narrow_view(self, request: HttpRequest, key: int) -> HttpResponse:
+        """Let an app only look things up; its owner alone may let it do more again."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        row = self._row(request, key)
+        if not row.is_app:
+            raise Http404(_("This is no connected app."))
+        if connected_apps.narrow(request.user, row):  # type: ignore[arg-type]
+            said = _("“%(app)s” may only look things up from now on.")
+            self.message_user(request, said % {"app": row}, messages.SUCCESS)
+        else:
+            said = _("“%(app)s” has ended, or could only look things up before.")
+            self.message_user(request, said % {"app": row}, messages.WARNING)
         return HttpResponseRedirect(_change_url(row))
 
     def forget_view(self, request: HttpRequest, key: int) -> HttpResponse:
@@ -194,7 +213,7 @@ class TokenPages(SettledAdmin[AccessToken]):
         """Return a token that the user may see; raise 403 or 404."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        row = self.get_queryset(request).select_related("user").filter(pk=key).first()
+        row = self.get_queryset(request).filter(pk=key).first()
         if row is None:
             raise Http404(_("This access token does not exist any more."))
         return row

@@ -1,4 +1,4 @@
-"""Make, list, replace and revoke access tokens."""
+"""Make, list, replace and revoke access tokens; list and end connected apps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
 from django.utils import timezone
 
-from mcp_app.account import token_issuance
+from mcp_app.account import app_presentation, token_issuance
 from mcp_app.account.addresses import server_name
 from mcp_app.account.client_configs import TOKEN, command_line
 from mcp_app.auth.permissions import find_user
@@ -22,17 +22,28 @@ from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.listings import words
-from mcp_app.models.tokens import SHOWN
+from mcp_app.models.tokens import APP, SHOWN
 
 UNITS: Final[Mapping[str, str]] = {"m": "minutes", "h": "hours", "d": "days"}
 MOST_DAYS: Final = 36_500
+HEADINGS: Final = ("token", "user", "for", "may", "where", "last used", "ends")
+APP_HEADINGS: Final = (
+    "app",
+    "name",
+    "host",
+    "user",
+    "server",
+    "may",
+    "ends",
+    "last used",
+)
 
 
 class Command(BaseCommand):
     help = (
-        "Makes, lists, replaces and revokes access tokens. A token is printed once,"
-        " when it is made. When the command to revoke a token returns, no process"
-        " accepts it any more."
+        "Makes, lists, replaces and revokes access tokens; lists and ends connected"
+        " apps. A token is printed once, when it is made. When the command to revoke a"
+        " token or an app returns, no process accepts it any more."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -41,6 +52,9 @@ class Command(BaseCommand):
         _describe(does.add_parser("new", help="Make a token, and print it."))
         listed = does.add_parser("list", help="List tokens that have not ended.")
         listed.add_argument("--user", default="", help="Only this user's.")
+        listed.add_argument(
+            "--apps", action="store_true", help="List connected apps instead."
+        )
         listed.add_argument(
             "--all", action="store_true", help="Also list those that have ended."
         )
@@ -56,7 +70,11 @@ class Command(BaseCommand):
             help="How long the old token stays valid, for example 0m or 7d; by default"
             " 24h.",
         )
-        _add_which(does.add_parser("revoke", help="Make a token invalid at once."))
+        _add_which(
+            does.add_parser(
+                "revoke", help="Make a token invalid, or end a connected app, at once."
+            )
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         does: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
@@ -103,7 +121,7 @@ class Command(BaseCommand):
         old = _token(options["prefix"])
         try:
             row, token = token_issuance.replace(None, old, options["overlap"])
-        except token_issuance.HasEnded as error:
+        except token_issuance.Irreplaceable as error:
             raise CommandError(str(error)) from None
         self._show(row, token)
         self._tell(f"The old token, {old.prefix}…, is valid until {_at(old.expires)}.")
@@ -115,7 +133,7 @@ class Command(BaseCommand):
 
     def _note_others(self, row: AccessToken) -> None:
         """Say that the user has other tokens with this name that still work."""
-        rows = AccessToken.objects.filter(user=row.user, name=row.name)
+        rows = AccessToken.objects.filter(user=row.user, name=row.name, connection=None)
         now = timezone.now()
         for other in rows.exclude(pk=row.pk).order_by("pk"):
             if not other.has_ended(now):
@@ -142,25 +160,32 @@ class Command(BaseCommand):
 
     def _revoke(self, options: Mapping[str, Any]) -> None:
         row = _token(options["prefix"])
+        does, handle = (
+            ("ended", row.prefix) if row.is_app else ("revoked", _begins(row))
+        )
         if row.revoked is not None:
-            raise CommandError(f"{row.prefix}… was revoked at {_at(row.revoked)}.")
+            raise CommandError(f"{handle} was {does} at {_at(row.revoked)}.")
         token_issuance.end(None, row)
-        self.stdout.write(f"Revoked {row.prefix}… of {_user_of(row)}: {row.name}.")
+        self.stdout.write(
+            f"{does.capitalize()} {handle} of {_user_of(row)}: {visible(row.name)}."
+        )
 
     def _list(self, options: Mapping[str, Any]) -> None:
-        rows = AccessToken.objects.select_related("user").prefetch_related("servers")
+        rows = AccessToken.objects.select_related("user", "connection")
+        rows = rows.filter(connection__isnull=not options["apps"])
         if options["user"]:
             rows = rows.filter(user=_user(options["user"]))
-        now = timezone.now()
+        now, columns = timezone.now(), _app_columns if options["apps"] else _columns
         shown = [
-            _columns(row, now)
-            for row in rows
+            columns(row)
+            for row in rows.prefetch_related("servers")
             if options["all"] or not row.has_ended(now)
         ]
         if not shown:
-            self.stdout.write("There are no tokens.")
+            none = "connected apps" if options["apps"] else "tokens"
+            self.stdout.write(f"There are no {none}.")
             return
-        table = [("token", "user", "for", "may", "where", "last used", "ends"), *shown]
+        table = [APP_HEADINGS if options["apps"] else HEADINGS, *shown]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for line in table:
             cells = zip(line, widths, strict=True)
@@ -208,7 +233,9 @@ def _describe(new: CommandParser) -> None:
 
 def _add_which(parser: CommandParser) -> None:
     parser.add_argument(
-        "prefix", help="The beginning of the token, as `list` shows it: mcp_9fK2ab."
+        "prefix",
+        help="The beginning of the token, as `list` shows it: mcp_9fK2ab. For `revoke`"
+        " also a connected app, as `list --apps` shows it: app_9f2a01bc.",
     )
 
 
@@ -242,6 +269,8 @@ def _server(slug: str) -> Server:
 def _token(text: str) -> AccessToken:
     """Return the one token with this prefix, given alone or as a whole token."""
     prefix = text.strip().rstrip("…")
+    if prefix.startswith(APP):
+        return _app(prefix)
     found = list(
         AccessToken.objects.select_related("user").filter(prefix=prefix[:SHOWN])
     )
@@ -259,7 +288,17 @@ def _token(text: str) -> AccessToken:
     return found[0]
 
 
-def _columns(row: AccessToken, now: datetime) -> tuple[str, ...]:
+def _app(handle: str) -> AccessToken:
+    rows = AccessToken.objects.select_related("user", "connection")
+    row = rows.filter(prefix=handle, connection__isnull=False).first()
+    if row is None:
+        raise CommandError(
+            f"There is no connected app {visible(handle)!r}. See `list --apps --all`."
+        )
+    return row
+
+
+def _columns(row: AccessToken) -> tuple[str, ...]:
     where = [each.slug for each in row.servers.all()]
     limits = [*where, *row.networks.split(), *(f"#{tag}" for tag in row.tags.split())]
     return (
@@ -271,6 +310,26 @@ def _columns(row: AccessToken, now: datetime) -> tuple[str, ...]:
         _at(row.used),
         f"revoked {_at(row.revoked)}" if row.revoked else _at(row.expires),
     )
+
+
+def _app_columns(row: AccessToken) -> tuple[str, ...]:
+    connection = row.connection
+    limits = [row.get_may_display(), *(f"#{tag}" for tag in row.tags.split())]
+    why = connection.get_ended_display()
+    return (
+        row.prefix,
+        visible(row.name),
+        app_presentation.host_of(connection),
+        _user_of(row),
+        " ".join(each.slug for each in row.servers.all()) or "none",
+        " ".join(limits),
+        f"ended {_at(row.revoked)}: {why}" if row.revoked else _at(row.expires),
+        _at(row.used),
+    )
+
+
+def _begins(row: AccessToken) -> str:
+    return f"{row.prefix}…"
 
 
 def _user_of(row: AccessToken) -> str:

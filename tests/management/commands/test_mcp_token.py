@@ -13,7 +13,8 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from mcp_app.management.commands import mcp_token
-from mcp_app.models import AccessToken, Server
+from mcp_app.models import AccessToken, Connection, Server
+from tests.account.apps import app, end
 
 pytestmark = pytest.mark.django_db
 
@@ -229,3 +230,55 @@ def test_the_next_token(user: Any) -> None:
     assert old.expires - timezone.now() <= timedelta(hours=2)
     run("revoke", new[:10])
     assert "has ended" in refusal("replace", new[:10])
+
+
+def test_connected_apps_are_listed_apart(user: Any) -> None:
+    run("new", "ana", "a laptop")
+    assert run("list", "--apps") == "There are no connected apps."
+    row = app(user, tags="orders", used=timezone.now())
+    gone = app(user, host="", redirect="http://localhost/cb", may="read")
+    end(gone, "refresh")
+    assert "Claude" not in run("list", "--all")
+    head, line = run("list", "--apps").splitlines()
+    assert head.split() == [
+        *["app", "name", "host", "user", "server", "may", "ends", "last", "used"]
+    ]
+    said = ["Claude", "claude.ai", "ana", "support", "Read", "and", "change", "#orders"]
+    assert line.split()[:9] == [row.prefix, *said]
+    assert f"{row.used:%Y-%m-%d %H:%M}" in line
+    assert "a laptop" not in line
+    both = run("list", "--apps", "--all", "--user", "ana")
+    assert "a program on this computer" in both
+    assert "An old key of it was used again." in both
+
+
+@pytest.mark.usefixtures("user")
+def test_an_app_of_the_same_name_is_no_token(user: Any) -> None:
+    app(user)
+    assert "another token" not in notes("new", "ana", "Claude")
+
+
+def test_an_app_is_ended_once(user: Any) -> None:
+    row, other = app(user), app(user)
+    said = run("revoke", row.prefix)
+    assert said == f"Ended {row.prefix} of ana: Claude."
+    assert Connection.objects.get(pk=row.pk).ended == "staff"
+    assert f"{row.prefix} was ended at " in refusal("revoke", row.prefix)
+    other.refresh_from_db()
+    assert other.revoked is None
+
+
+@pytest.mark.parametrize("handle", ["app_", "app_00000000", "app_%", "app_\x1b[0m"])
+def test_an_app_that_is_not_there(user: Any, handle: str) -> None:
+    app(user)
+    said = refusal("revoke", handle)
+    assert "There is no connected app" in said
+    assert "\x1b" not in said
+    assert AccessToken.objects.get().revoked is None
+
+
+def test_an_app_is_not_replaced(user: Any) -> None:
+    row = app(user)
+    said = refusal("replace", row.prefix)
+    assert said.startswith("A connected app is not replaced.")
+    assert AccessToken.objects.count() == 1

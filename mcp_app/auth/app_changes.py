@@ -1,0 +1,80 @@
+"""What a connected app may, changed later: never more than its program asked for.
+
+Everything here blocks.  The row is locked while it is looked at and changed; saving the
+token says that its rights changed, so that all that is open with it is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from django.db import router
+from django.utils import timezone
+
+from mcp_app.auth.connections import end_of
+from mcp_app.models import AccessToken, Connection
+from mcp_app.models.transactions import own_transaction, persistently
+
+
+class AppEnded(Exception):
+    """The app has ended: nothing of it can be changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What an app is called and may; `tags` are words, `until` is its latest end."""
+
+    name: str
+    may: str
+    tags: str
+    until: datetime | None
+
+    @classmethod
+    def of(cls, connection: Connection) -> Choice:
+        """Return what holds for an app now."""
+        row = connection.token
+        return cls(name=row.name, may=row.may, tags=row.tags, until=connection.until)
+
+
+def change(connection: Connection, choose: Callable[[Choice], Choice]) -> Choice:
+    """Store what `choose` makes of what holds now, and return it.
+
+    Raises `AppEnded`, `ValueError` for more than the program asked for,
+    `ValidationError`, and what `choose` raises; then nothing is changed.
+    """
+    return persistently(partial(_changed, connection.pk, choose))
+
+
+def _changed(key: int, choose: Callable[[Choice], Choice]) -> Choice:
+    using = router.db_for_write(AccessToken)
+    with own_transaction(using):
+        connection = Connection.objects.using(using).select_for_update().get(pk=key)
+        now = timezone.now()
+        if connection.token.has_ended(now):
+            raise AppEnded
+        before = Choice.of(connection)
+        after = choose(before)
+        if after != before:
+            _store(connection, before, after, now)
+    return after
+
+
+def _store(
+    connection: Connection, before: Choice, after: Choice, now: datetime
+) -> None:
+    row, columns = connection.token, ["name"]
+    if after.may == AccessToken.May.CHANGE and not connection.asks_for_changes():
+        raise ValueError("The program did not ask to change things.")
+    row.name, row.may, row.tags = after.name, after.may, after.tags
+    row.full_clean(validate_unique=False)
+    if replace(after, name=before.name) != before:
+        columns += ["may", "tags", "expires"]
+        connection.until = after.until
+        connection.save(update_fields=["until"])
+        # Until its code is used, it ends with the code.
+        if connection.code_used:
+            row.expires = end_of(connection, after.until, now)
+    row.save(update_fields=columns)

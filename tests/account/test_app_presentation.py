@@ -1,0 +1,67 @@
+"""Connected apps in words, and the calls that are counted for them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from mcp_app.account import app_presentation
+from mcp_app.account.app_presentation import (
+    calls_of,
+    claim_of,
+    ended_words,
+    host_of,
+    is_here,
+    may_of,
+    until_of,
+)
+from mcp_app.models import AccessToken, Connection
+from tests.audit.rows import call
+
+HERE = "a program on this computer"
+
+
+@pytest.mark.parametrize(
+    ("client_host", "redirect", "host", "claim"),
+    [
+        ("claude.ai", "https://claude.ai/cb", "claude.ai", "a document of claude.ai."),
+        ("claude.ai", "http://[::1]:9/cb", HERE, "of claude.ai. Nobody can check"),
+        ("", "https://cursor.com/cb", "cursor.com", "gave itself its name."),
+        ("", "cursor://x/cb", HERE, "gave itself its name."),
+    ],
+)
+def test_which_program(client_host: str, redirect: str, host: str, claim: str) -> None:
+    row = Connection(
+        client_host=client_host, redirect_uri=redirect, redirect_host="cursor.com"
+    )
+    assert host_of(row) == host
+    assert is_here(row) is (host == HERE)
+    assert claim in claim_of(row)
+
+
+def test_words() -> None:
+    assert may_of("read") == "only look things up"
+    assert may_of("change") == "look things up and change them"
+    assert until_of(Connection()) == "never"
+    assert ended_words(1) == "Ended: 1 connected app lets nobody in any more."
+
+
+@pytest.mark.django_db
+@pytest.mark.databases
+def test_calls_are_counted_by_app_up_to_a_bound(
+    ana: User, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    now = int(time.time() * 1_000)
+    for number in range(5):
+        family = "f" * 32 if number else "g" * 32
+        call(user_name="ana", principal_client=family, time_ms=now - number)
+    rows = [AccessToken(family=each * 32) for each in "fgh"]
+    with django_assert_num_queries(1):
+        calls = calls_of(ana)
+    assert [calls.words(row) for row in rows] == ["4", "1", "0"]
+    monkeypatch.setattr(app_presentation, "MOST_CALLS", 3)
+    some = calls_of(ana)
+    assert [some.words(row) for row in rows] == ["2 or more", "1 or more", "0 or more"]

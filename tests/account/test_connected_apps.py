@@ -1,0 +1,87 @@
+"""Allowing, changing and ending apps: who did it stands in the log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+
+from mcp_app.account import connected_apps, token_issuance
+from mcp_app.account.connected_apps import ChangedMeanwhile
+from mcp_app.account.token_issuance import Irreplaceable
+from mcp_app.auth.app_changes import Choice
+from mcp_app.models import AccessToken, Connection
+from mcp_app.models.changes import Change
+from mcp_app.models.tokens import RIGHTS
+from tests.account import apps
+from tests.account.apps import app
+
+pytestmark = pytest.mark.django_db
+
+
+def said() -> list[str]:
+    return [each.change_message for each in LogEntry.objects.order_by("pk")]
+
+
+def test_its_owner_and_others_end_an_app(ana: User, bert: User) -> None:
+    rows = [app(ana) for _ in range(3)]
+    for by, row in zip((ana, bert, None), rows, strict=True):
+        token_issuance.end(by, row)
+        token_issuance.end(by, AccessToken.objects.get(pk=row.pk))
+    ended = Connection.objects.order_by("pk").values_list("ended", flat=True)
+    assert list(ended) == ["person", "staff", "staff"]
+    entries = LogEntry.objects.order_by("pk")
+    # Of the command line the log knows no user.
+    assert [each.user_id for each in entries] == [ana.pk, bert.pk]
+    assert said()[0] == f"Ended the connected app “Claude ({rows[0].prefix})”."
+
+
+def test_a_change_by_its_owner(ana: User) -> None:
+    row = app(ana)
+    before = Choice.of(row.connection)
+    after = replace(before, may="read", tags="orders")
+    connected_apps.change(ana, row, before, after)
+    assert AccessToken.objects.get().may == "read"
+    assert said() == [
+        "Changed this connected app: “Claude”, Read, orders, until never."
+    ]
+    # Whoever saw what it was before that is told so.
+    with pytest.raises(ChangedMeanwhile):
+        connected_apps.change(ana, row, before, before)
+    assert AccessToken.objects.get().may == "read"
+    assert len(said()) == 1
+
+
+def test_staff_narrow_and_everybody_is_told(ana: User, bert: User) -> None:
+    row, ended = app(ana), app(ana)
+    apps.end(ended, "person")
+    Change.objects.all().delete()
+    assert connected_apps.narrow(bert, row)
+    assert not connected_apps.narrow(bert, AccessToken.objects.get(pk=row.pk))
+    assert not connected_apps.narrow(bert, ended)
+    assert AccessToken.objects.get(pk=row.pk).may == "read"
+    assert [each.ref for each in Change.objects.filter(kind=RIGHTS)] == [str(ana.pk)]
+    assert said() == [f"Let the connected app “{row}” only look things up."]
+
+
+@pytest.mark.databases
+def test_all_of_one_person_end_together(ana: User, bert: User) -> None:
+    token, _ = AccessToken.objects.make(user=ana, name="a laptop")
+    kept = {token.pk, app(bert).pk}
+    for _ in range(3):
+        app(ana)
+    assert connected_apps.end_all(ana) == 3
+    assert connected_apps.end_all(ana) == 0
+    assert {each.pk for each in AccessToken.objects.filter(revoked=None)} == kept
+
+
+def test_an_app_is_not_replaced(ana: User) -> None:
+    row = app(ana)
+    with pytest.raises(Irreplaceable, match="A connected app is not replaced"):
+        token_issuance.replace(ana, row, timedelta())
+    with pytest.raises(ValueError, match="is a connected app"):
+        row.replace(timedelta())
+    assert AccessToken.objects.count() == 1
