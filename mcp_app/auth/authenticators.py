@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ from django.dispatch import receiver
 from django.utils.module_loading import import_string
 
 from mcp_app.auth.drf import Bridge
+from mcp_app.auth.issuers.way import issuer
 from mcp_app.auth.sessions import django_session
 from mcp_app.auth.token_cache import access_token
 from mcp_app.conf import BY_HEADER, Entry, entry_problems, mcp_settings
@@ -22,6 +23,7 @@ from mcp_app.interface.extras import with_remedy
 from mcp_app.interface.principal import (
     ACCESS_TOKEN,
     DRF,
+    ISSUER,
     SESSION,
     AuthenticationRequest,
     Principal,
@@ -68,6 +70,9 @@ def authenticator(name: str) -> Authenticator:
         authenticate, kind = verifier(entry.path)
     except Unusable as error:
         raise type(error)(f'MCP["AUTHENTICATION"][{name!r}]: {error}') from None
+    if kind == ISSUER:
+        # It keeps its answers itself, none longer than its token is good.
+        entry, authenticate = replace(entry, cache=""), issuer(name, entry.options)
     keeps = entry.cache == BY_HEADER
     if keeps and kind in _LOOK_FURTHER:
         raise Unusable(
@@ -118,7 +123,11 @@ def verifier(path: str) -> tuple[Authenticate, str]:
     return found, _OURS.get(found, "") if _is_hashable(found) else ""
 
 
-_OURS: dict[Any, str] = {access_token: ACCESS_TOKEN, django_session: SESSION}
+_OURS: dict[Any, str] = {
+    access_token: ACCESS_TOKEN,
+    django_session: SESSION,
+    issuer: ISSUER,
+}
 _LOOK_FURTHER = frozenset(_OURS.values())
 """Cookies and addresses are not in the header by which answers are kept."""
 
