@@ -63,8 +63,9 @@ async def fetch(
         answer=bounds.answer,
         **parts,
     )
+    path = path or "/"
     request = SiteRequest(
-        method="GET", path=path or "/", query=query, idempotent=True, log_path=path
+        method="GET", path=path, query=query, idempotent=True, log_path=path
     )
     own = Connections(lookup)
     try:
@@ -88,8 +89,8 @@ def document_address(
     parts = address_of(url, private=bool(networks), option=option)
     if parts["scheme"] == "http" and not _is_loopback(parts["host"]):
         raise UnusableSite(
-            f'has a "{option}" with http://, which is for loopback alone. Write'
-            " https://."
+            f'has as "{option}" an address with http://, which is for loopback alone.'
+            " Write https://."
         )
     return parts
 

@@ -169,27 +169,27 @@ def address_of(url: object, *, private: bool, option: str = "url") -> dict[str, 
     match = _URL.fullmatch(url) if isinstance(url, str) else None
     if match is None:
         raise UnusableSite(
-            f'needs a "{option}" such as "https://help.example.com/api": http or https,'
-            " a host in ASCII, a path; no user, no query, no fragment."
+            f'needs "{option}", an address such as "https://help.example.com/api": http'
+            " or https, a host in ASCII, a path; no user, no query, no fragment."
         )
     scheme, host = match["scheme"], match["host"].lower().strip("[]")
     if problem := path_problem(match["path"]):
-        raise UnusableSite(f'has a "{option}" with a segment that {problem}.')
+        raise UnusableSite(f'has as "{option}" an address with a segment that {problem}.')
     address = read_address(host)
     if address is None and (":" in host or _NUMBERS.fullmatch(host)):
         raise UnusableSite(
-            f'has a "{option}" with the host {host!r}: write an address with four'
+            f'has as "{option}" an address with the host {host!r}: write an address with four'
             " decimal numbers, or a name."
         )
     if not private and (scheme == "http" or address is not None or "." not in host):
         what = "http://" if scheme == "http" else f"the host {host!r}"
         raise UnusableSite(
-            f'has a "{option}" with {what}, which is for private networks alone. Name'
+            f'has as "{option}" an address with {what}, which is for private networks alone. Name'
             ' them in "networks", or write https:// and a name with a dot.'
         )
     port = int(match["port"] or PORTS[scheme])
     if not 0 < port <= HIGHEST_PORT:
-        raise UnusableSite(f'has a "{option}" with the port {port}.')
+        raise UnusableSite(f'has as "{option}" an address with the port {port}.')
     prefix = match["path"].rstrip("/")
     return {"scheme": scheme, "host": host, "port": port, "prefix": prefix}
 
