@@ -174,18 +174,20 @@ def address_of(url: object, *, private: bool, option: str = "url") -> dict[str, 
         )
     scheme, host = match["scheme"], match["host"].lower().strip("[]")
     if problem := path_problem(match["path"]):
-        raise UnusableSite(f'has as "{option}" an address with a segment that {problem}.')
+        raise UnusableSite(
+            f'has as "{option}" an address with a segment that {problem}.'
+        )
     address = read_address(host)
     if address is None and (":" in host or _NUMBERS.fullmatch(host)):
         raise UnusableSite(
-            f'has as "{option}" an address with the host {host!r}: write an address with four'
+            f'has as "{option}" an address with the host {host!r}: write one with four'
             " decimal numbers, or a name."
         )
     if not private and (scheme == "http" or address is not None or "." not in host):
         what = "http://" if scheme == "http" else f"the host {host!r}"
         raise UnusableSite(
-            f'has as "{option}" an address with {what}, which is for private networks alone. Name'
-            ' them in "networks", or write https:// and a name with a dot.'
+            f'has as "{option}" an address with {what}, which is for private networks'
+            ' alone. Name them in "networks", or write https:// and a name with a dot.'
         )
     port = int(match["port"] or PORTS[scheme])
     if not 0 < port <= HIGHEST_PORT:

@@ -6,7 +6,6 @@ from pytest_django import Settings
 
 from mcp_app.auth.issuers.audiences import audience_of, canonical, metadata_of
 
-
 urlpatterns: list[object] = []
 
 

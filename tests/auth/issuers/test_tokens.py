@@ -53,7 +53,7 @@ async def outcome(
 
 
 def forged(header: dict[str, Any], claims: dict[str, Any], signature: bytes) -> str:
-    return ".".join(map(encoded, (header, claims, signature)))
+    return f"{encoded(header)}.{encoded(claims)}.{encoded(signature)}"
 
 
 def claims_of(issuer: LoopbackIssuer) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def test_a_column_must_equal_the_claim_character_by_character() -> None:
     """MariaDB's collations find Ána for ana, and some columns ignore spaces."""
     User.objects.create(username="ana")
     assert outcome(options(), sub="ana") == "ana"
-    for other in ("Ana", "ána", "ana ", " ana", "ana\0", "an", "ana\ud800", "ａna"):
+    for other in ("Ana", "ána", "ana ", " ana", "ana\0", "an", "ana\ud800", "\uff41na"):
         assert outcome(options(), sub=other) == NOBODY, other
     assert not User.objects.exclude(username="ana").exists()
 
