@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
+from django.db import DataError
 
 from mcp_app.auth.issuers.options import EMAIL, IssuerOptions
 from mcp_app.interface.principal import AuthenticationFailed
@@ -46,8 +47,8 @@ def _by_column(options: IssuerOptions, value: str) -> Any:
     users = get_user_model()._default_manager
     try:
         rows = list(users.filter(**{f"{options.field}__{lookup}": value})[:MOST_ROWS])
-    except (TypeError, ValueError, ValidationError):
-        # A column of numbers, for example, and a value that is none.
+    except (DataError, TypeError, ValueError, ValidationError):
+        # What no row of the column can be: a text that is no number, or has a NUL.
         rows = []
     found = [
         each for each in rows if same(str(getattr(each, options.field))) == same(value)
