@@ -57,6 +57,8 @@ class Authenticator:
     is_async: bool
     keeps: bool
     """Whether its answers to the same Authorization header are kept."""
+    issuer: str = ""
+    """Who signs the tokens that it takes, "" for nobody else."""
 
 
 @cache
@@ -85,6 +87,7 @@ def authenticator(name: str) -> Authenticator:
         kind=kind,
         is_async=inspect.iscoroutinefunction(authenticate),
         keeps=keeps,
+        issuer=str(entry.options.get("issuer", "")),
     )
 
 

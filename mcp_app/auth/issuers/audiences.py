@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
 from urllib.parse import urlsplit
 
 from django.urls import NoReverseMatch, reverse
 
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.protocol.oauth.resources import canonical
 
-METADATA = "/.well-known/oauth-protected-resource"
+METADATA: Final = "/.well-known/oauth-protected-resource"
 
 
 def audience_of(slug: str) -> str:
-    """Return the public address of a server, "" without `MCP["PUBLIC_URL"]`."""
+    """Return the public address of a server, "" without `MCP["PUBLIC_URL"]`.
+
+    Raises ValueError if that is no address.
+    """
     base = (mcp_settings.public_url or "").rstrip("/")
     if not base:
         return ""
@@ -28,24 +33,12 @@ def metadata_of(slug: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{METADATA}{parts.path}" if parts[0] else ""
 
 
-def canonical(url: str) -> str:
-    """Return the one text of a server's addresses, "" for what is no address.
-
-    Scheme and host in lower case; without the scheme's port, one slash at the end, and
-    the `/sse` of the older transport.
-    """
+def is_audience(text: str, slug: str) -> bool:
+    """Whether a text is an address of a server, in whatever form."""
     try:
-        parts = urlsplit(url)
-        scheme, host, port = parts.scheme, parts.hostname or "", parts.port
+        return canonical(text) == audience_of(slug)
     except ValueError:
-        return ""
-    if not host or parts.query or parts.fragment or "@" in parts.netloc:
-        return ""
-    host = f"[{host}]" if ":" in host else host
-    if port not in (None, {"http": 80, "https": 443}.get(scheme)):
-        host = f"{host}:{port}"
-    path = parts.path.removesuffix("/").removesuffix("/sse")
-    return f"{scheme}://{host}{path}"
+        return False
 
 
 def _path() -> str:

@@ -12,7 +12,7 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import FieldDoesNotExist
 from django.utils.module_loading import import_string
 
-from mcp_app.conf import mcp_settings
+from mcp_app.auth.issuers.audiences import audience_of
 from mcp_app.egress.documents import Bounds, document_address
 from mcp_app.egress.sites import (
     MOST_SECONDS,
@@ -22,6 +22,7 @@ from mcp_app.egress.sites import (
     number_of,
 )
 from mcp_app.interface.extras import with_remedy
+from mcp_app.interface.server import DEFAULT_SLUG
 
 FindUser: TypeAlias = Callable[[dict[str, Any]], object]
 """Finds the user whom verified claims mean, or None; it may block."""
@@ -172,10 +173,15 @@ def _function(path: str) -> FindUser:
 
 def _audience(given: Mapping[str, Any]) -> str:
     audience = _text(given, "audience")
-    if not audience and mcp_settings.public_url is None:
+    try:
+        usable = audience or audience_of(DEFAULT_SLUG)
+    except ValueError:
+        usable = ""
+    if not usable:
         raise UnusableIssuer(
-            'needs an "audience", because without MCP["PUBLIC_URL"] servers have no'
-            " address that tokens could be for. Set one of them."
+            'needs an "audience", because without MCP["PUBLIC_URL"], such as'
+            ' "https://shop.example.com", servers have no address that tokens could be'
+            " for. Set one of them."
         )
     return audience
 

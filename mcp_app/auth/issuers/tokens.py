@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 from django.views.decorators.debug import sensitive_variables
 
-from mcp_app.auth.issuers.audiences import audience_of, canonical
+from mcp_app.auth.issuers.audiences import is_audience
 from mcp_app.auth.issuers.key_sets import ALGORITHMS, KeySet
 from mcp_app.auth.issuers.options import IssuerOptions
 from mcp_app.interface.principal import AuthenticationFailed
@@ -143,4 +143,4 @@ def _is_for(aud: object, options: IssuerOptions, server: str) -> bool:
     texts = [each for each in given if isinstance(each, str)]
     if options.audience:
         return options.audience in texts
-    return audience_of(server) in map(canonical, texts)
+    return any(is_audience(each, server) for each in texts)

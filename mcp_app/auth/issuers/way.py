@@ -26,9 +26,8 @@ from mcp_app.interface.principal import (
     Scope,
 )
 from mcp_app.pools.database import authenticators
+from mcp_app.protocol.oauth.authorization import CHANGE, READ
 
-READ: Final = "mcp:read"
-CHANGE: Final = "mcp:change"
 MOST_CLIENT: Final = 200
 """Characters of the name of a client."""
 

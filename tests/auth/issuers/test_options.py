@@ -121,9 +121,10 @@ def test_what_cannot_be_used() -> None:
 
 
 def test_without_an_address_there_is_no_audience(settings: Settings) -> None:
-    settings.MCP = {}
-    assert 'needs an "audience", because without MCP["PUBLIC_URL"]' in problem(GOOD)
-    assert problem({**GOOD, "audience": "api://mcp"}) == ""
+    for given in ({}, {"PUBLIC_URL": "shop.example.com"}):
+        settings.MCP = given
+        assert 'needs an "audience", because without MCP["PUBLIC_URL"]' in problem(GOOD)
+        assert problem({**GOOD, "audience": "api://mcp"}) == ""
 
 
 def test_a_column_may_be_unique_by_a_constraint(

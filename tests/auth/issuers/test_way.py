@@ -465,6 +465,8 @@ def test_what_an_entry_is_made_into(settings: Settings, staff: LoopbackIssuer) -
     settings.MCP = with_issuer(staff, cache="header")
     found = authenticator("keycloak")
     assert (found.kind, found.is_async, found.keeps) == ("issuer", True, False)
+    assert found.issuer == staff.url
+    assert authenticator("token").issuer == ""
 
 
 async def test_no_log_has_a_token_in_it(
