@@ -61,8 +61,12 @@ class KeySet:
         key = self._key(kid, algorithm)
         if key is not None and self._age() < FRESH_S:
             return key
-        if self._reading is not None or self._is_due():
-            await self._read_once()
+        if self._reading is None and self._is_due():
+            self._reading = asyncio.create_task(self._read())
+        # Known keys do not wait for an issuer that was away the last time.
+        if self._reading is not None and (key is None or not self._is_away):
+            # Whoever asked first may go; the others still wait.
+            await asyncio.shield(self._reading)
             key = self._key(kid, algorithm)
         if key is not None:
             return key
@@ -88,13 +92,6 @@ class KeySet:
                 return None
             self._made[kid, algorithm] = made
         return self._made[kid, algorithm]
-
-    async def _read_once(self) -> None:
-        """Read the set, or wait for who does already."""
-        if self._reading is None:
-            self._reading = asyncio.create_task(self._read())
-        # Whoever asked first may go; the others still wait.
-        await asyncio.shield(self._reading)
 
     async def _read(self) -> None:
         self._tried_at = began = monotonic()

@@ -298,6 +298,26 @@ async def test_while_the_issuer_is_away_known_keys_are_good_for_a_day(
     assert await outcome(keys, TWO) == "wrong"
 
 
+async def test_known_keys_do_not_wait_for_an_issuer_that_hangs(
+    issuer: LoopbackIssuer, clock: Clock
+) -> None:
+    keys = KeySet(issuer.options(jwks=f"{issuer.origin}{KEYS}"))
+    assert await outcome(keys) == "ES256"
+    issuer.stop()
+    clock.now += FRESH_S
+    assert await outcome(keys) == "ES256"
+    issuer.start()
+    clock.now += AGAIN_S
+    fetches(issuer)
+    # The answer is there before the set is asked for, and the set is read all the same.
+    assert await outcome(keys) == "ES256"
+    assert fetches(issuer) == 0
+    await settled()
+    assert fetches(issuer) == 1
+    issuer.stop()
+    assert await outcome(keys) == "ES256"
+
+
 async def test_an_issuer_that_was_never_there_is_asked_again_soon(
     issuer: LoopbackIssuer, clock: Clock
 ) -> None:

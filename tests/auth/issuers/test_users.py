@@ -82,6 +82,15 @@ def test_characters_that_become_others_in_lower_case_are_none_of_them() -> None:
         assert outcome(given, email=address, email_verified=True) == NOBODY
 
 
+def test_addresses_beyond_ascii_are_compared_as_they_are() -> None:
+    User.objects.create(username="ana", email="\u00c1na@b.c")
+    User.objects.create(username="bert", email="\u00c1NA@b.c")
+    given = options("email", "email")
+    for address, name in (("\u00c1na@b.c", "ana"), ("\u00c1NA@b.c", "bert")):
+        assert outcome(given, email=address, email_verified=True) == name
+    assert outcome(given, email="\u00c1nA@b.c", email_verified=True) == NOBODY
+
+
 def test_two_who_are_meant_are_nobody() -> None:
     for name in ("ana", "bert"):
         User.objects.create(username=name, email=f"{'A' if name == 'ana' else 'a'}@b.c")
