@@ -87,6 +87,7 @@ def test_whose_a_token_is(issuer: LoopbackIssuer) -> None:
         f"{head}.{encoded(b'[' * 30_000)}.{signature}",
         f"{head}.{body}é.{signature}",
         f"{head}.{body[:-1]}!.{signature}",
+        f"{head}.{body[:4]}!!!!{body[4:]}.{signature}",
         issuer.token(iss="https://evil.example"),
         issuer.token(iss=f"{issuer.url}/"),
         issuer.token(iss=issuer.url.upper()),
