@@ -92,4 +92,18 @@ def test_urls_choose_the_database_and_the_channel_layer() -> None:
     assert database["ENGINE"] == "django.db.backends.postgresql"
     assert database["HOST"] == "127.0.0.1"
     assert layer["default"]["CONFIG"] == {"hosts": ["redis://127.0.0.1:6379/1"]}
-    assert values["MCP"] == {"THREADS": 3}
+    assert values["MCP"]["THREADS"] == 3
+
+
+def test_programs_sign_in_where_there_is_an_address_for_them() -> None:
+    production = {"SECRET_KEY": "x" * 50, "ALLOWED_HOSTS": "shop.example.com"}
+    public = {**production, "MCP_PUBLIC_URL": "https://shop.example.com"}
+    chosen = {**public, "MCP_AUTHENTICATION": '{"token": "a.b"}'}
+    for environ, ways in (
+        ({}, ["oauth", "token"]),
+        (production, []),
+        (public, ["oauth", "token"]),
+        (chosen, ["token"]),
+    ):
+        values = settings_under(environ, "MCP")
+        assert sorted(values["MCP"].get("AUTHENTICATION", {})) == ways
