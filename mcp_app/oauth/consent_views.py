@@ -30,6 +30,7 @@ from mcp_app.account.rights_choice import tags_of
 from mcp_app.account.views import own_page
 from mcp_app.auth.connections import Client, Grant, PageUsed, signs_in
 from mcp_app.auth.resources import slug_of
+from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import Connection, Server
@@ -47,6 +48,7 @@ from mcp_app.protocol.oauth.errors import OAuthError
 from mcp_app.protocol.oauth.redirects import with_answer
 
 A_MINUTE: Final = 60.0
+DAY_S: Final = 86_400
 MOST_A_MINUTE: Final = 60
 MOST_USERS: Final = 1_000
 
@@ -244,6 +246,7 @@ def _consent_page(
         "server": server,
         "words": words_of(question.client),
         "person": request.user.get_username(),
+        "idle_days": max(1, round(mcp_settings.limits.oauth_idle / DAY_S)),
     }
     return _shown(request, "consent", context)
 
