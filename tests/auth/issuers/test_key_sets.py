@@ -266,6 +266,15 @@ async def test_an_unknown_key_is_asked_for_once_a_minute(
         assert fetches(issuer) == times
 
 
+async def test_nothing_is_remembered_of_keys_that_strangers_name(
+    issuer: LoopbackIssuer, clock: Clock
+) -> None:
+    keys = KeySet(issuer.options())
+    for kid in (ONE, *(f"key {number}" for number in range(20))):
+        await outcome(keys, kid)
+    assert list(keys._made) == [(ONE, "ES256")]
+
+
 async def test_those_who_ask_at_once_wait_for_one_fetch(issuer: LoopbackIssuer) -> None:
     keys = KeySet(issuer.options())
     asked = [asyncio.create_task(outcome(keys)) for _ in range(20)]
