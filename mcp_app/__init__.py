@@ -18,6 +18,7 @@ from mcp_app.interface.principal import (
     AuthenticationRequest,
     AuthenticationUnavailable,
     Principal,
+    Scope,
 )
 from mcp_app.interface.questions import (
     Accepted,
@@ -89,6 +90,7 @@ __all__ = [
     "Roots",
     "Sample",
     "SamplingMessage",
+    "Scope",
     "SyncContext",
     "Text",
     "TimedOut",

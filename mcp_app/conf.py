@@ -31,6 +31,8 @@ MOST_THREADS = 10_000
 
 BY_TOKEN = {"token": "mcp_app.authentication.access_token"}
 """The one way in where a site names none."""
+BY_ISSUER = "mcp_app.authentication.issuer"
+"""The path of a way in that has options of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,18 +85,28 @@ class Entry:
     """An entry of `MCP["AUTHENTICATION"]`: what verifies, and for how long.
 
     With `cache` "header" an answer to the same Authorization header is kept.
+    `options` are all its other keys, as the settings have them.
     """
 
     path: str
     cache: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: str | Mapping[str, str]) -> Entry:
+    def of(cls, given: str | Mapping[str, Any]) -> Entry:
         """Read a dotted path, or a mapping; `entry_problems` has no word against it."""
-        return cls(path=given) if isinstance(given, str) else cls(**given)
+        if isinstance(given, str):
+            return cls(path=given)
+        options = {key: given[key] for key in given if key not in ENTRY_KEYS}
+        return cls(path=given["path"], cache=given.get("cache", ""), options=options)
 
 
-ENTRY_KEYS: tuple[str, ...] = tuple(each.name for each in fields(Entry))
+ENTRY_KEYS = ("path", "cache")
+ISSUER_KEYS = (
+    *("issuer", "claim", "field", "user", "audience", "jwks", "scopes"),
+    *("networks", "ca", "timeout"),
+)
+"""What an entry with the path `BY_ISSUER` may have beside `ENTRY_KEYS`."""
 BY_HEADER = "header"
 
 
@@ -105,7 +117,7 @@ class McpSettings:
     public_url: str | None = None
     hosts: Sequence[str] | None = None
     origins: Sequence[str] | None = None
-    authentication: Mapping[str, str | Mapping[str, str]] = field(
+    authentication: Mapping[str, str | Mapping[str, Any]] = field(
         default_factory=lambda: {**BY_TOKEN}
     )
     call_context_managers: Sequence[str] = ()
@@ -160,23 +172,27 @@ def problems(current: McpSettings) -> list[str]:
     ]
 
 
-def _bad_entries(given: Mapping[str, str | Mapping[str, str]]) -> Iterator[str]:
+def _bad_entries(given: Mapping[str, str | Mapping[str, Any]]) -> Iterator[str]:
     for name, entry in given.items():
         for problem in entry_problems(entry):
             yield f'MCP["AUTHENTICATION"][{name!r}] {problem}'
 
 
-def entry_problems(given: str | Mapping[str, str]) -> Iterator[str]:
+def entry_problems(given: str | Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with an entry of `MCP["AUTHENTICATION"]`."""
     if isinstance(given, str):
         return
+    path = given.get("path")
+    known = (*ENTRY_KEYS, *(ISSUER_KEYS if path == BY_ISSUER else ()))
     for key in given:
-        if key not in ENTRY_KEYS:
-            close = difflib.get_close_matches(key, ENTRY_KEYS, 1)
+        if key not in known:
+            close = difflib.get_close_matches(key, known, 1)
             meant = f" Did you mean {close[0]!r}?" if close else ""
             yield f"has no option {key!r}.{meant}"
-    if not given.get("path"):
+    if not path:
         yield 'has no "path". Set it to the function or class that authenticates.'
+    elif not isinstance(path, str):
+        yield f'has the "path" {path!r}: it must be a text.'
     if given.get("cache", BY_HEADER) != BY_HEADER:
         yield f'has the "cache" {given["cache"]!r}: it must be "header", or left out.'
 

@@ -9,6 +9,11 @@ from typing import Any, Final
 from django.core.exceptions import ImproperlyConfigured
 
 PREFIX: Final = "MCP_"
+SIGN_IN_OR_TOKEN: Final = {
+    "oauth": "mcp_app.authentication.oauth",
+    "token": "mcp_app.authentication.access_token",
+}
+"""The ways in, unless the environment names others."""
 
 TRUE_WORDS: Final = frozenset({"1", "on", "true", "yes"})
 FALSE_WORDS: Final = frozenset({"", "0", "false", "no", "off"})

@@ -13,7 +13,7 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from mcp_project.databases import with_options
-from mcp_project.environment import mcp_settings
+from mcp_project.environment import SIGN_IN_OR_TOKEN, mcp_settings
 from mcp_project.secret_key import development_secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -161,3 +161,6 @@ LOGGING = {
 }
 
 MCP = mcp_settings(os.environ)
+if DEBUG or "PUBLIC_URL" in MCP:
+    # Programs sign in at a public address; in development at that of loopback.
+    MCP.setdefault("AUTHENTICATION", SIGN_IN_OR_TOKEN)

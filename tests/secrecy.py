@@ -223,6 +223,14 @@ def watching(room: str) -> Iterator[None]:
 # -- answers and rows ------------------------------------------------------------------
 
 
+def note(token: str) -> None:
+    """Note that a token which somebody else made is secret, each of its parts."""
+    if _watch is not None:
+        for each in token.split("."):
+            if len(each) >= LENGTH:
+                _watch.knows(each)
+
+
 def look_at_answer(status: int, headers: Mapping[str, str], body: bytes) -> None:
     """Look at what a client was told, where that is an error."""
     if _watch is not None and status >= ERROR:

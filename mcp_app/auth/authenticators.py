@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -16,6 +16,8 @@ from django.dispatch import receiver
 from django.utils.module_loading import import_string
 
 from mcp_app.auth.drf import Bridge
+from mcp_app.auth.issuers.way import issuer
+from mcp_app.auth.oauth_settings import is_usable
 from mcp_app.auth.sessions import django_session
 from mcp_app.auth.token_cache import access_token, oauth
 from mcp_app.conf import BY_HEADER, Entry, entry_problems, mcp_settings
@@ -23,6 +25,7 @@ from mcp_app.interface.extras import with_remedy
 from mcp_app.interface.principal import (
     ACCESS_TOKEN,
     DRF,
+    ISSUER,
     SESSION,
     AuthenticationRequest,
     Principal,
@@ -56,6 +59,8 @@ class Authenticator:
     is_async: bool
     keeps: bool
     """Whether its answers to the same Authorization header are kept."""
+    issuer: str = ""
+    """Who signs the tokens that it takes, "" for nobody else."""
 
     @property
     def signs_in(self) -> bool:
@@ -74,6 +79,9 @@ def authenticator(name: str) -> Authenticator:
         authenticate, kind = verifier(entry.path)
     except Unusable as error:
         raise type(error)(f'MCP["AUTHENTICATION"][{name!r}]: {error}') from None
+    if kind == ISSUER:
+        # It keeps its answers itself, none longer than its token is good.
+        entry, authenticate = replace(entry, cache=""), issuer(name, entry.options)
     keeps = entry.cache == BY_HEADER
     if keeps and kind in _LOOK_FURTHER:
         raise Unusable(
@@ -86,6 +94,7 @@ def authenticator(name: str) -> Authenticator:
         kind=kind,
         is_async=inspect.iscoroutinefunction(authenticate),
         keeps=keeps,
+        issuer=str(entry.options.get("issuer", "")),
     )
 
 
@@ -103,13 +112,14 @@ def authenticators_of(names: tuple[str, ...]) -> tuple[Authenticator, ...] | Non
     )
 
 
-def issuers_of(names: tuple[str, ...], origin: str) -> tuple[str, ...]:
+def issuers_of(ways: Iterable[Authenticator], origin: str) -> tuple[str, ...]:
     """Return who issues tokens for a server with these ways in, in their order.
 
-    `origin` is this site's, which is the issuer where programs sign in here.
+    `origin` is this site's, which is the issuer if programs sign in here.
     """
-    found = authenticators_of(names) or ()
-    return tuple(origin for each in found if each.signs_in)
+    own = origin if is_usable() else ""
+    issuers = (own if each.signs_in else each.issuer for each in ways)
+    return tuple(dict.fromkeys(filter(None, issuers)))
 
 
 def sign_in_names() -> frozenset[str]:
@@ -158,6 +168,7 @@ _OURS: dict[Any, str] = {
     access_token: ACCESS_TOKEN,
     oauth: ACCESS_TOKEN,
     django_session: SESSION,
+    issuer: ISSUER,
 }
 _LOOK_FURTHER = frozenset(_OURS.values())
 """Cookies and addresses are not in the header by which answers are kept."""

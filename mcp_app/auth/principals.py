@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import cast
 
 from mcp_app.auth import token_cache
-from mcp_app.auth.authenticators import Authenticator, authenticators_of
+from mcp_app.auth.authenticators import Authenticator, authenticators_of, issuers_of
 from mcp_app.auth.challenge import WRONG, unauthenticated
 from mcp_app.auth.outages import outage
 from mcp_app.auth.resources import metadata_url, site_origin
@@ -59,10 +59,10 @@ async def find_principal(
 
 def _where(server: ServerDefinition, request: AuthenticationRequest) -> str:
     """Return the URL of the metadata that says who issues tokens, "" without one."""
-    if not any(each.signs_in for each in _authenticators(server)):
-        return ""
     origin = site_origin(request.scheme, request.host)
-    return "" if origin is None else metadata_url(origin, request.path)
+    if origin is None or not issuers_of(_authenticators(server), origin):
+        return ""
+    return metadata_url(origin, request.path)
 
 
 def _required(server: ServerDefinition, *, signs_in: bool) -> str:

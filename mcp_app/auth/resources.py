@@ -14,7 +14,6 @@ from django.conf import settings
 from django.http.request import split_domain_port
 from django.urls import NoReverseMatch, reverse
 
-from mcp_app.auth.oauth_settings import is_usable
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.server import DEFAULT_SLUG, SSE_PART
 from mcp_app.protocol.oauth.redirects import LOOPBACK_HOSTS
@@ -38,8 +37,6 @@ def site_origin(scheme: str, host: str) -> str | None:
 
     `scheme` and `host` are those of a request; they count in development alone.
     """
-    if not is_usable():
-        return None
     if mcp_settings.public_url is not None:
         parts = urlsplit(mcp_settings.public_url)
         return f"{parts.scheme}://{parts.netloc}".lower()
@@ -65,9 +62,28 @@ def slug_of(resource: str, origin: str) -> str | None:
     return slug if slug != given and "/" not in slug and slug != SSE_PART else None
 
 
-def audience_of(slug: str, origin: str = LOCAL) -> str:
-    """Return the one audience of tokens for a server."""
-    return canonical(server_url(slug, origin))
+def audience_of(slug: str) -> str:
+    """Return the one audience of tokens for a server (RFC 8707, section 2).
+
+    It is "" without `MCP["PUBLIC_URL"]`; ValueError if that is no address.
+    """
+    return canonical(server_url(slug)) if mcp_settings.public_url else ""
+
+
+def is_audience(text: str, slug: str) -> bool:
+    """Whether a text is the address of a server, in whatever form."""
+    try:
+        return canonical(text) == audience_of(slug)
+    except ValueError:
+        return False
+
+
+def metadata_of(slug: str) -> str:
+    """Return where the metadata of a server stands at its public address, or ""."""
+    parts = urlsplit(audience_of(slug))
+    if not parts.netloc:
+        return ""
+    return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path}"
 
 
 def metadata_url(origin: str, path: str) -> str:

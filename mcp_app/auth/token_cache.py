@@ -19,12 +19,14 @@ from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.auth.addresses import client_address, within
 from mcp_app.auth.aged_cache import MAX_AGE_S, MAX_ENTRIES, AgedCache
+from mcp_app.auth.issuers.key_ends import key_ends
 from mcp_app.auth.oauth_settings import is_usable
 from mcp_app.auth.permissions import active_users
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import (
     ACCESS_TOKEN,
     DRF,
+    ISSUER,
     SESSION,
     AuthenticationFailed,
     AuthenticationRequest,
@@ -42,7 +44,7 @@ from mcp_app.protocol.oauth.texts import is_access
 SCHEME = "bearer"
 KIND = ACCESS_TOKEN
 """The kind of principals whose `client` is the family of a token."""
-_USERS = frozenset({DRF, SESSION})
+_USERS = frozenset({DRF, ISSUER, SESSION})
 """The kinds of principals who are users of the site, by what else lets them in."""
 
 
@@ -166,8 +168,8 @@ class TokenCache:
         A family is valid as long as one of its tokens is.  If a token is revoked that
         authenticated a request here, everything that the family has open ends once:
         nobody knows which of it came with this token, and the other clients reconnect.
-        A principal without a token, a user of the site, is returned if that user may
-        not log in any more.
+        A principal without a token of ours, a user of the site, is returned if that
+        user may not log in any more, or if the last token of an external issuer ended.
         """
         families: dict[str, str] = {}
         people: dict[str, set[str]] = {}
@@ -177,6 +179,7 @@ class TokenCache:
                 families[client] = key
             elif kind in _USERS:
                 people.setdefault(user, set()).add(key)
+        of_users = {key for each in people.values() for key in each}
         # A token that is used from now on may be newer than the rows.
         let_in = {name: frozenset(self._let_in.get(name, ())) for name in families}
         self._unsure = False
@@ -188,10 +191,11 @@ class TokenCache:
             # The next caller has to ask again.
             self._unsure = True
             raise
-        ends = (family.ends for family in found.values())
+        ends = [family.ends for family in found.values()]
+        ends.append(key_ends.next_end(of_users))
         self._next_end = min(filter(None, ends), default=None)
         gone = {key for name, key in families.items() if not found[name].live}
-        gone = gone.union(*(people[user] for user in lost))
+        gone = gone.union(*(people[user] for user in lost), key_ends.over(of_users))
         for name, family in found.items():
             if ended := let_in[name] - family.standing:
                 gone.add(families[name])

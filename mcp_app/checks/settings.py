@@ -14,6 +14,7 @@ from django.utils.module_loading import import_string
 
 from mcp_app import conf
 from mcp_app.auth import authenticators
+from mcp_app.auth.issuers.options import UnusableIssuer, read_options
 from mcp_app.egress.sites import problems as site_problems
 from mcp_app.interface.server import PUBLIC
 from mcp_app.invalidation.doorbell import shared_layer
@@ -97,8 +98,12 @@ def _unusable(current: conf.McpSettings) -> list[checks.CheckMessage]:
 def _unverifying(entries: Mapping[str, Any]) -> Iterator[checks.CheckMessage]:
     """Yield an error for each entry that can verify nobody."""
     for name, given in entries.items():
-        path = conf.Entry.of(given).path
+        entry = conf.Entry.of(given)
+        path = entry.path
         if path in MOVED:  # an error of its own names the new path
+            continue
+        if path == conf.BY_ISSUER:
+            yield from _unusable_issuer(name, entry)
             continue
         try:
             authenticators.verifier(path)
@@ -106,6 +111,15 @@ def _unverifying(entries: Mapping[str, Any]) -> Iterator[checks.CheckMessage]:
             number = "E007" if isinstance(error, authenticators.BringsCsrf) else "E003"
             said = f'MCP["AUTHENTICATION"][{name!r}]: {error}'
             yield checks.Error(said, id=f"mcp_app.{number}")
+
+
+def _unusable_issuer(name: str, entry: conf.Entry) -> Iterator[checks.CheckMessage]:
+    """Yield an error for an issuer whose tokens can let nobody in."""
+    try:
+        read_options(name, entry.options)
+    except UnusableIssuer as error:
+        said = f'MCP["AUTHENTICATION"][{name!r}] {error}'
+        yield checks.Error(said, id="mcp_app.E014")
 
 
 def _unmade(alias: str) -> Iterator[checks.CheckMessage]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
 
 from httpcore2 import (
@@ -40,7 +41,7 @@ cannot be seen here.
 def pool_for(site: Site, resolver: Resolver) -> AsyncConnectionPool:
     """Return the connections to one site."""
     return AsyncConnectionPool(
-        ssl_context=_ssl_context(site),
+        ssl_context=_ssl_context(site.ca),
         max_connections=site.connections,
         max_keepalive_connections=site.connections,
         keepalive_expiry=IDLE_S,
@@ -48,10 +49,13 @@ def pool_for(site: Site, resolver: Resolver) -> AsyncConnectionPool:
     )
 
 
-def _ssl_context(site: Site) -> ssl.SSLContext:
-    if site.ca:
-        return ssl.create_default_context(cafile=site.ca)
-    return default_ssl_context()
+@lru_cache(maxsize=32)
+def _ssl_context(ca: str) -> ssl.SSLContext:
+    """Return it for the certificates of a file, "" for the system's.
+
+    To read those takes longer than most calls.
+    """
+    return ssl.create_default_context(cafile=ca) if ca else default_ssl_context()
 
 
 class AnswerStream(AsyncNetworkStream):

@@ -129,16 +129,16 @@ def _read(key: object, options: Mapping[str, Any]) -> Site:
     for name in options:
         if name not in OPTIONS:
             raise UnusableSite(f"has no option {name!r}.{_suggestion(str(name))}")
-    networks = tuple(_networks(options.get("networks", ())))
+    networks = tuple(networks_of(options.get("networks", ())))
     return Site(
         key=key,
         title=_text(options, "title", key),
-        **_address(options.get("url"), private=bool(networks)),
+        **address_of(options.get("url"), private=bool(networks)),
         secret_headers=_secret_headers(options.get("secret_headers", {})),
         secret_query=_pairs("secret_query", options.get("secret_query", {})),
         networks=networks,
-        ca=_ca(options),
-        timeout=_number(options, "timeout", 30.0, MOST_SECONDS),
+        ca=ca_of(options),
+        timeout=number_of(options, "timeout", 30.0, MOST_SECONDS),
         connections=_count(options, "connections", 10, MOST_CONNECTIONS),
         answer=_count(options, "answer", 4 * MIB, MOST_ANSWER),
     )
@@ -160,35 +160,38 @@ _NUMBERS: Final = re.compile(r"(.*\.)?(0[xX][0-9A-Fa-f]*|[0-9]+)")
 """Hosts that systems read as addresses in unusual forms: 127.1, 0x7f000001."""
 
 
-def _address(url: object, *, private: bool) -> dict[str, Any]:
-    """Return scheme, host, port and prefix of a URL.
+def address_of(url: object, *, private: bool, option: str = "url") -> dict[str, Any]:
+    """Return scheme, host, port and prefix of a URL; raises `UnusableSite`.
 
-    A URL may hold a secret, so that no sentence repeats it.
+    `option` is its name in the settings.  A URL may hold a secret, so that no sentence
+    repeats it.
     """
     match = _URL.fullmatch(url) if isinstance(url, str) else None
     if match is None:
         raise UnusableSite(
-            'needs a "url" such as "https://help.example.com/api": http or https, a'
-            " host in ASCII, a path; no user, no query, no fragment."
+            f'needs "{option}", an address such as "https://help.example.com/api": http'
+            " or https, a host in ASCII, a path; no user, no query, no fragment."
         )
     scheme, host = match["scheme"], match["host"].lower().strip("[]")
     if problem := path_problem(match["path"]):
-        raise UnusableSite(f'has a "url" with a segment that {problem}.')
+        raise UnusableSite(
+            f'has as "{option}" an address with a segment that {problem}.'
+        )
     address = read_address(host)
     if address is None and (":" in host or _NUMBERS.fullmatch(host)):
         raise UnusableSite(
-            f'has a "url" with the host {host!r}: write an address with four decimal'
-            " numbers, or a name."
+            f'has as "{option}" an address with the host {host!r}: write one with four'
+            " decimal numbers, or a name."
         )
     if not private and (scheme == "http" or address is not None or "." not in host):
         what = "http://" if scheme == "http" else f"the host {host!r}"
         raise UnusableSite(
-            f'has a "url" with {what}, which is for private networks alone. Name them'
-            ' in "networks", or write https:// and a name with a dot.'
+            f'has as "{option}" an address with {what}, which is for private networks'
+            ' alone. Name them in "networks", or write https:// and a name with a dot.'
         )
     port = int(match["port"] or PORTS[scheme])
     if not 0 < port <= HIGHEST_PORT:
-        raise UnusableSite(f'has a "url" with the port {port}.')
+        raise UnusableSite(f'has as "{option}" an address with the port {port}.')
     prefix = match["path"].rstrip("/")
     return {"scheme": scheme, "host": host, "port": port, "prefix": prefix}
 
@@ -207,7 +210,8 @@ def path_problem(path: str) -> str:
     return ""
 
 
-def _networks(given: object) -> Iterator[Network]:
+def networks_of(given: object) -> Iterator[Network]:
+    """Yield the networks of an option; raises `UnusableSite`."""
     if not isinstance(given, list | tuple):
         raise UnusableSite('has "networks" that are no list, such as ["10.2.0.0/16"].')
     for each in given:
@@ -283,7 +287,8 @@ def _text(options: Mapping[str, Any], name: str, default: str) -> str:
     return str(value)
 
 
-def _ca(options: Mapping[str, Any]) -> str:
+def ca_of(options: Mapping[str, Any]) -> str:
+    """Return the path of the option "ca", "" for none; raises `UnusableSite`."""
     path = options.get("ca", "")
     if path and not (isinstance(path, str | Path) and Path(path).is_file()):
         raise UnusableSite(f'has the "ca" {path!r}, which is not a file.')
@@ -299,9 +304,10 @@ def _count(options: Mapping[str, Any], name: str, default: int, most: int) -> in
     return value
 
 
-def _number(
+def number_of(
     options: Mapping[str, Any], name: str, default: float, most: float
 ) -> float:
+    """Return the number of an option, above 0; raises `UnusableSite`."""
     value = options.get(name, default)
     if type(value) not in (int, float) or not 0 < value <= most:
         raise UnusableSite(

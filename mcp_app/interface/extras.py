@@ -8,6 +8,7 @@ from typing import Final
 EXTRAS: Final = {
     "channels_redis": "redis",
     "httpcore2": "http",
+    "jwt": "oauth",
     "rest_framework": "drf",
     "yaml": "openapi",
 }

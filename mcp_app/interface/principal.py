@@ -13,10 +13,11 @@ _SEPARATOR = "\x1f"
 
 ACCESS_TOKEN = "access-token"  # noqa: S105 - the kind, no token
 DRF = "drf"
+ISSUER = "issuer"
 SESSION = "session"
 STDIO = "stdio"
 ANONYMOUS = "anonymous"
-RESERVED_KINDS = frozenset({ACCESS_TOKEN, DRF, SESSION, STDIO, ANONYMOUS})
+RESERVED_KINDS = frozenset({ACCESS_TOKEN, DRF, ISSUER, SESSION, STDIO, ANONYMOUS})
 """Kinds of ours: whoever could claim one would have the sessions of another."""
 
 
@@ -42,8 +43,9 @@ class Principal:
     """The user and the client behind a request, or nobody.
 
     `user_id` is the primary key of the Django user as text, "" for none; `client`
-    is the token's family, "session", the path of a class of Django REST framework,
-    "stdio", or what a site's callable says.  A callable cannot say one of
+    is the token's family, "session", the path of a class of Django REST framework, the
+    name of an issuer's entry with that of its client, "stdio", or what a site's
+    callable says.  A callable cannot say one of
     `RESERVED_KINDS`.  `permissions` of None asks Django for the user's; a set stands
     for itself.  `scope` of None lets them all be used.
     """

@@ -14,6 +14,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 
 from mcp_app.auth.authenticators import sign_in_names
+from mcp_app.auth.oauth_settings import is_usable
 from mcp_app.auth.outages import outage
 from mcp_app.auth.resources import site_origin
 from mcp_app.protocol.json_types import JsonObject
@@ -29,7 +30,7 @@ NO_STORE: Final = "no-store"
 def issuer_of(request: HttpRequest) -> str:
     """Return the issuer of this site; raise 404 if nobody can sign in."""
     origin = origin_of(request)
-    if origin is None or not sign_in_names():
+    if origin is None or not (is_usable() and sign_in_names()):
         raise Http404("Nobody can sign in at this site.")
     return origin
 

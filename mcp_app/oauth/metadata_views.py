@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
 from mcp_app.account.presentation import open_servers
-from mcp_app.auth.authenticators import issuers_of
+from mcp_app.auth.authenticators import authenticators_of, issuers_of
 from mcp_app.auth.oauth_settings import oauth_settings
 from mcp_app.auth.resources import server_url, slug_of
 from mcp_app.interface.extras import is_installed
@@ -33,7 +33,8 @@ def resource(request: HttpRequest, path: str = "") -> HttpResponse:
     url = f"{origin}{path}" if path else server_url(DEFAULT_SLUG, origin)
     slug = slug_of(url, origin)
     server = open_servers().filter(slug=slug or "").first()
-    issuers = () if server is None else issuers_of(server.access_names, origin)
+    ways = None if server is None else authenticators_of(server.access_names)
+    issuers = issuers_of(ways or (), origin)
     if not issuers:
         raise Http404("No issuer has tokens for this address.")
     return answer(resource_metadata(url, issuers))

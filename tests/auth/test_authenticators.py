@@ -17,7 +17,7 @@ from mcp_app.auth.authenticators import (
 from mcp_app.auth.drf import Bridge
 from mcp_app.auth.sessions import django_session
 from mcp_app.auth.token_cache import access_token
-from mcp_app.conf import BY_TOKEN
+from mcp_app.conf import BY_ISSUER, BY_TOKEN
 from tests.auth import callables
 
 BY_NAME = "tests.auth.callables.by_name"
@@ -28,6 +28,7 @@ CLASSES = "tests.auth.drf_classes"
     ("given", "kind", "keeps"),
     [
         (BY_TOKEN["token"], "access-token", False),
+        (BY_ISSUER, "issuer", False),
         (SESSION_INSTEAD, "session", False),
         (BY_NAME, "", False),
         ({"path": BY_NAME}, "", False),
@@ -71,6 +72,9 @@ def test_what_verifies(settings: Settings) -> None:
         ({"cache": "header"}, 'has no "path"'),
         ({"path": BY_NAME, "cache": "body"}, "has the \"cache\" 'body'"),
         ({"path": BY_NAME, "cash": "header"}, "no option 'cash'. Did you mean 'cache'"),
+        ({"path": BY_NAME, "issuer": "https://id.example.com"}, "no option 'issuer'."),
+        ({"path": BY_ISSUER, "isuer": "a"}, "'isuer'. Did you mean 'issuer'?"),
+        ({"path": 7}, 'has the "path" 7: it must be a text.'),
     ],
 )
 def test_what_can_verify_nobody(settings: Settings, given: Any, said: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.auth.challenge import WRONG, unauthenticated
+from mcp_app.auth.challenge import WRONG, insufficient_scope, unauthenticated
 from tests.asgi_client import Client
 from tests.wire.middleware import WireCheck
 
@@ -25,6 +25,19 @@ def test_what_a_client_is_told(given: tuple[str, ...], challenge: str) -> None:
     refused = unauthenticated(*given)
     assert (refused.http_status, refused.message) == (401, given[0])
     assert refused.headers == {"WWW-Authenticate": challenge}
+
+
+def test_a_client_whose_token_allows_too_little() -> None:
+    for metadata, end in (
+        ("", ""),
+        ("https://a/b", ', resource_metadata="https://a/b"'),
+    ):
+        refused = insufficient_scope("Too little.", "mcp:read", metadata)
+        assert (refused.http_status, refused.message) == (403, "Too little.")
+        assert refused.headers == {
+            "WWW-Authenticate": 'Bearer realm="mcp", error="insufficient_scope",'
+            f' scope="mcp:read"{end}'
+        }
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from pytest_django import Settings
 from mcp_app.auth.resources import (
     LOCAL,
     audience_of,
+    is_audience,
+    metadata_of,
     metadata_url,
     server_url,
     site_origin,
@@ -80,12 +82,6 @@ def test_the_server_of_a_resource(
     assert slug_of(resource, ORIGIN) == slug
 
 
-def test_one_audience(settings: Settings) -> None:
-    settings.MCP = {"PUBLIC_URL": "https://Shop.example:443/tools/"}
-    assert audience_of("default") == "https://shop.example/tools"
-    assert audience_of("office") == "https://shop.example/tools/office"
-
-
 @pytest.mark.parametrize(
     ("public", "debug", "host", "origin"),
     [
@@ -104,11 +100,6 @@ def test_the_origin_is_never_that_of_the_host_header(
     assert site_origin("http", host) == origin
 
 
-def test_options_that_are_wrong_close_the_way_in(settings: Settings) -> None:
-    settings.MCP = {"PUBLIC_URL": ORIGIN, "OAUTH": {"schemes": ["javascript"]}}
-    assert site_origin("https", "shop.example") is None
-
-
 def test_the_metadata_is_that_of_the_address_that_was_asked(
     settings: Settings,
 ) -> None:
@@ -118,3 +109,57 @@ def test_the_metadata_is_that_of_the_address_that_was_asked(
     # A proxy maps another path to ours.
     settings.MCP = {"PUBLIC_URL": f"{ORIGIN}/tools"}
     assert metadata_url(ORIGIN, "/mcp/office/sse") == f"{where}/tools/office/sse"
+
+
+def test_the_address_of_a_server(settings: Settings) -> None:
+    for public, slug, audience, metadata in (
+        (None, "default", "", ""),
+        (
+            "https://shop.example.com",
+            "default",
+            "https://shop.example.com/mcp",
+            "https://shop.example.com/.well-known/oauth-protected-resource/mcp",
+        ),
+        (
+            "https://Shop.example.com:443/tools/",
+            "support",
+            "https://shop.example.com/tools/support",
+            "https://shop.example.com/.well-known/oauth-protected-resource"
+            "/tools/support",
+        ),
+    ):
+        settings.MCP = {"PUBLIC_URL": public}
+        assert audience_of(slug) == audience
+        assert metadata_of(slug) == metadata
+
+
+def test_a_setting_that_is_no_address(settings: Settings) -> None:
+    settings.MCP = {"PUBLIC_URL": "shop.example.com"}
+    with pytest.raises(ValueError, match="http"):
+        audience_of("default")
+    assert not is_audience("shop.example.com/mcp", "default")
+
+
+def test_an_address_may_be_written_in_several_forms(settings: Settings) -> None:
+    settings.MCP = {"PUBLIC_URL": "https://shop.example.com"}
+    for text in (
+        "https://Shop.example.com:443/mcp",
+        "https://shop.example.com/mcp/",
+        "https://shop.example.com/mcp/sse",
+    ):
+        assert is_audience(text, "default")
+    for text in (
+        "https://shop.example.com/mcp?a",
+        "https://shop.example.com/mcp#a",
+        "https://shop.example.com:444/mcp",
+        "https://a@shop.example.com/mcp",
+        "https://shop.example.com/MCP",
+        "",
+    ):
+        assert not is_audience(text, "default")
+
+
+def test_the_usual_path_without_the_endpoint(settings: Settings) -> None:
+    settings.ROOT_URLCONF = __name__
+    settings.MCP = {"PUBLIC_URL": "https://shop.example.com"}
+    assert audience_of("default") == "https://shop.example.com/mcp"

@@ -74,12 +74,16 @@ def test_from_a_document_to_a_ticket(
 
 
 def test_the_document_changes(keeper: Page, client: Listening, desk: HelpDesk) -> None:
-    """The page tells the difference; clients see it when somebody publishes."""
+    """The page tells the difference; clients see it when somebody publishes.
+
+    It is of another version of OpenAPI then.
+    """
     _publish_tool(keeper, client)
     desk.release()
     keeper.goto("/admin/mcp_app/tool/openapi/")
     strike(keeper, keeper.get_by_role("link", name="Help desk"))
     strike(keeper, keeper.get_by_role("link", name="Look again"))
+    write(keeper, keeper.get_by_label("Path at the site"), "/api/schema/3.1/")
     strike(keeper, keeper.get_by_role("button", name="Look again"))
     said(keeper, "The document was read again.")
     expect(keeper.get_by_role("heading", name="Changed there")).to_be_visible()
@@ -95,3 +99,8 @@ def test_the_document_changes(keeper: Page, client: Listening, desk: HelpDesk) -
     press(keeper, "Publish version 2")
     said(keeper, "Version 2 is published.")
     client.sees(lambda: "reporter" in client.schema(NAME)["properties"], True)
+    ticket = {"subject": "Cake again", "priority": "low", "reporter": "Ada"}
+    answer = client.ask("call_tool", NAME, ticket)
+    assert not answer.is_error, answer
+    assert desk.tickets()[-1] == answer.structured_content
+    assert answer.structured_content["reporter"] == "Ada"

@@ -10,6 +10,14 @@ from django.test import override_settings
 from mcp_app.checks.deployment import check_deployment
 from mcp_app.checks.settings import check_settings
 
+ISSUER = {
+    "path": "mcp_app.authentication.issuer",
+    "issuer": "https://id.example.com/realms/staff",
+    "claim": "sub",
+    "field": "username",
+    "audience": "api://mcp",
+}
+
 
 def ids(given: Any) -> list[str | None]:
     with override_settings(MCP=given):
@@ -49,6 +57,12 @@ def ids(given: Any) -> list[str | None]:
             ["mcp_app.E002"] * 2,
         ),
         ({"AUTHENTICATION": {"a": "decimal.Decimal"}}, ["mcp_app.E003"]),
+        ({"AUTHENTICATION": {"a": "mcp_app.authentication.issuer"}}, ["mcp_app.E014"]),
+        (
+            {"AUTHENTICATION": {"a": ISSUER, "b": {**ISSUER, "field": "email"}}},
+            ["mcp_app.E014"],
+        ),
+        ({"AUTHENTICATION": {"a": {**ISSUER, "isuer": "b"}}}, ["mcp_app.E002"]),
         (
             {
                 "AUTHENTICATION": {
@@ -114,16 +128,22 @@ def test_sentences() -> None:
 
 
 def test_an_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("channels_redis", "channels_redis.pubsub", "rest_framework"):
+    for module in ("channels_redis", "channels_redis.pubsub", "jwt", "rest_framework"):
         monkeypatch.setitem(sys.modules, module, None)
     backend = "channels_redis.pubsub.RedisPubSubChannelLayer"
     path = "rest_framework.authentication.TokenAuthentication"
     monkeypatch.delitem(sys.modules, "rest_framework.authentication", raising=False)
-    given = {"AUTHENTICATION": {"drf": path}, "DOORBELL": "rings"}
+    ways = {"drf": path, "keycloak": ISSUER}
+    given = {"AUTHENTICATION": ways, "DOORBELL": "rings"}
     with override_settings(MCP=given, CHANNEL_LAYERS={"rings": {"BACKEND": backend}}):
-        way, doorbell = check_settings(None)
+        way, issuer, doorbell = check_settings(None)
         assert check_deployment(None) == []
     assert (way.id, doorbell.id) == ("mcp_app.E003", "mcp_app.E008")
+    assert issuer.id == "mcp_app.E014"
+    assert issuer.msg == (
+        "MCP[\"AUTHENTICATION\"]['keycloak'] needs a package that is not installed."
+        ' Install it: pip install "django-mcp-app[oauth]"'
+    )
     assert way.msg.endswith('Install it: pip install "django-mcp-app[drf]"')
     assert doorbell.msg == (
         f'MCP["DOORBELL"]: Cannot import BACKEND {backend!r} specified for rings.'

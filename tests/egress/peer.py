@@ -109,6 +109,13 @@ async def peer_on(host: str = "127.0.0.1") -> AsyncIterator[Peer]:
         server.close()
 
 
+async def settled() -> None:
+    """Wait until peers have seen that nobody is there any more."""
+    async with asyncio.timeout(60):
+        while len(asyncio.all_tasks()) > 1:
+            await asyncio.sleep(0.001)
+
+
 @contextmanager
 def peer_in_thread() -> Iterator[Peer]:
     """Serve a peer for tests that have no loop."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,9 +13,13 @@ from httpcore2 import ConnectError
 from pytest_django import Settings
 
 from mcp_app.egress.backend import GuardedBackend, pool_for
-from mcp_app.egress.errors import EgressError, Forbidden
+from mcp_app.egress.client import Connections
+from mcp_app.egress.errors import EgressError, Forbidden, Unreachable
+from mcp_app.egress.requests import SiteRequest
 from mcp_app.egress.resolving import Resolver, system_lookup
 from mcp_app.egress.sites import sites
+from mcp_app.interface.principal import Principal
+from mcp_app.interface.rights import AccessRequest
 from tests.egress.test_addresses import PRIVATE
 
 
@@ -103,6 +108,18 @@ async def test_a_network_that_is_allowed(settings: Settings, canary: Any) -> Non
 async def test_a_name_without_addresses(settings: Settings) -> None:
     with pytest.raises(ConnectError, match="has no address"):
         await backend(settings, lambda host, port: []).connect_tcp("peer.example", 1)
+
+
+async def test_without_the_extra(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MCP = {"HTTP": {"peer": {"url": "https://peer.example"}}}
+    monkeypatch.setitem(sys.modules, "httpcore2", None)
+    monkeypatch.delitem(sys.modules, "mcp_app.egress.backend")
+    asked = AccessRequest(principal=Principal.ANONYMOUS, server="")
+    request = SiteRequest(method="GET", path="/", log_path="/")
+    with pytest.raises(Unreachable, match=r'pip install "django-mcp-app\[http\]"'):
+        await Connections().call(sites()["peer"], request, asked)
 
 
 def test_certificates_are_checked(settings: Settings) -> None:

@@ -71,7 +71,7 @@ def test_an_address_with_colons(settings: Settings) -> None:
     assert sites()["peer"].host == "fd00::1"
 
 
-NEEDS = 'needs a "url" such as'
+NEEDS = 'needs "url", an address such as'
 PRIVATE_ALONE = "which is for private networks alone"
 
 

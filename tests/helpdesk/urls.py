@@ -14,4 +14,8 @@ router.register("tickets", TicketViewSet)
 urlpatterns = [
     path("api/", include(router.urls)),
     path("api/schema/", SpectacularAPIView.as_view()),
+    path(
+        "api/schema/3.1/",
+        SpectacularAPIView.as_view(custom_settings={"OAS_VERSION": "3.1.0"}),
+    ),
 ]

@@ -100,3 +100,11 @@ def test_a_preflight(client: Client, name: str) -> None:
     assert response["Access-Control-Allow-Origin"] == "*"
     assert "Authorization" in response["Access-Control-Allow-Headers"]
     assert client.get(f"/mcp-oauth/{name}").status_code == 405
+
+
+def test_options_that_are_wrong_close_the_way_in(
+    client: Client, support: Server, settings: Any
+) -> None:
+    settings.MCP = {**settings.MCP, "OAUTH": {"schemes": ["javascript"]}}
+    assert client.get(SERVER).status_code == 404
+    assert client.get(f"{RESOURCE}/mcp/{support.slug}").status_code == 404

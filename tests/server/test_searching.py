@@ -26,8 +26,11 @@ THREE: Final = {SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL}
 done: list[str] = []
 
 
-def found_registry() -> Registry:
-    """Return tools of which one is listed, and some are for few."""
+SALARIES: Final = "Tell how much money people earn."
+
+
+def found_registry(salaries: str) -> Registry:
+    """Return tools of which one is listed, and one is for few."""
     registry = Registry()
 
     @registry.tool("order_status", tags=["listed"], read_only=True)
@@ -46,22 +49,31 @@ def found_registry() -> Registry:
         """Tell how much money there is."""
         return "Enough money."
 
-    @registry.tool("salaries", permission="shop.salaries", read_only=True)
-    def salaries() -> str:
-        """Tell how much money people earn."""
-        return "A lot of money."
-
+    for_few = registry.tool(
+        "salaries", permission="shop.salaries", read_only=True, description=salaries
+    )
+    for_few(lambda: "A lot of money.")
     return registry
+
+
+@pytest.fixture
+def salaries() -> str:
+    """Return what the tool for few says of itself."""
+    return SALARIES
 
 
 @pytest.fixture(autouse=True)
 def served(
+    salaries: str,
     served_rows: None,
     django_db_blocker: DjangoDbBlocker,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[None]:
     """A server that searches, at “found”."""
-    monkeypatch.setattr("tests.behaviours.registry", found_registry())
+    monkeypatch.setattr("tests.behaviours.registry", found_registry(salaries))
+    if salaries != SALARIES:
+        # What an earlier process has loaded is of another registry.
+        monkeypatch.setattr("tests.serving._warmth", {})
     done.clear()
     with django_db_blocker.unblock():
         row = published(
@@ -142,6 +154,18 @@ async def test_hidden_tools_are_not_found(ask: Any) -> None:
     assert names(await search(ask, "salaries earn", headers=own)) == ["salaries"]
     assert (await search(ask, "money"))["total"] == 2
     assert (await search(ask, "money", headers=own))["total"] == 3
+
+
+@pytest.mark.parametrize("salaries", [SALARIES, "Nothing.", "Money order. " * 30])
+async def test_texts_of_hidden_tools_change_no_answer(ask: Any, salaries: str) -> None:
+    """Neither which are found, nor their order, nor how many there are."""
+    found = await search(ask, "money order")
+    assert names(found) == ["refund", "order_status", "balance"]
+    assert found["total"] == 3
+    assert names(await search(ask, "nothing earn")) == []
+    own = {"x-permissions": "shop.salaries"}
+    word = salaries.rsplit(maxsplit=1)[-1]
+    assert "salaries" in names(await search(ask, word, headers=own))
 
 
 @pytest.mark.parametrize("version", BOTH)

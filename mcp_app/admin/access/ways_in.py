@@ -14,12 +14,13 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.composite import CompositeWidget
 from mcp_app.auth.authenticators import SESSION_INSTEAD
-from mcp_app.conf import BY_TOKEN, mcp_settings
+from mcp_app.conf import BY_ISSUER, BY_TOKEN, mcp_settings
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models.listings import words
 
 LABELS: Final = {
     BY_TOKEN["token"]: _("Access token"),
+    "mcp_app.authentication.oauth": _("OAuth sign-in"),
     SESSION_INSTEAD: _("Signed-in users of this site"),
 }
 """Labels of the built-in authentication methods, by their paths."""
@@ -110,11 +111,14 @@ def _boxes(field: str, ticked: tuple[str, ...]) -> Iterator[Box]:
         if name != PUBLIC:
             given = known.get(name, "")
             path = given if isinstance(given, str) else given.get("path", "")
+            label = LABELS.get(path, "")
+            if path == BY_ISSUER and not isinstance(given, str):
+                label = _("Users of %(issuer)s") % {"issuer": given.get("issuer")}
             yield Box(
                 name=name,
                 control=f"{field}-way-{name}",
-                label=LABELS.get(path, ""),
-                path="" if path in LABELS else path,
+                label=label,
+                path="" if label else path,
                 is_ticked=name in ticked,
                 is_lacking=name not in known,
             )

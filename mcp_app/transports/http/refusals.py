@@ -48,7 +48,7 @@ def reason_of(error: ProtocolError, *, at_server: bool) -> Reason:
     """Return why a request was refused; `at_server` says that its server exists."""
     status = error.http_status
     if isinstance(error, RequestRefused) or status not in (200, 400):
-        if status == 401 and "error=" in error.headers.get(CHALLENGE, ""):  # noqa: PLR2004 - RFC 9110
+        if "error=" in error.headers.get(CHALLENGE, ""):
             return Reason.CREDENTIALS
         if status == 404 and not at_server:  # noqa: PLR2004 - RFC 9110
             return Reason.SERVER

@@ -17,6 +17,10 @@ def _ways(settings: Settings) -> None:
             "token": "mcp_app.authentication.access_token",
             "header": "tests.serving.by_header",
             "drf": {"path": "shop.Basic"},
+            "keycloak": {
+                "path": "mcp_app.authentication.issuer",
+                "issuer": "https://id.example.com/realms/staff",
+            },
         }
     }
 
@@ -66,11 +70,15 @@ def test_each_way_of_the_settings_has_a_box() -> None:
         "token": False,
         "header": True,
         "drf": False,
+        "keycloak": False,
     }
     assert str(found["token"].label) == "Access token"
     assert found["token"].path == ""
     assert found["header"].path == "tests.serving.by_header"
     assert found["drf"].path == "shop.Basic"
+    issuer = found["keycloak"]
+    assert str(issuer.label) == "Users of https://id.example.com/realms/staff"
+    assert issuer.path == ""
     assert not any(box.is_lacking for box in found.values())
 
 

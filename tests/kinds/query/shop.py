@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from random import Random
 from typing import Any, Final
 from uuid import UUID
 
@@ -116,6 +117,14 @@ def order(number: str, **fields: Any) -> Order:
     """Write an order of 10.00 of today."""
     given = {"total": Decimal(10), "created": moment(0), **fields}
     return Order.objects.create(number=number, **given)
+
+
+def random_order(number: str, random: Random) -> Order:
+    """Return an order whose weight and day are often missing."""
+    weight = random.choice([None, None, 1.0, 2.5, random.random()])
+    due = random.choice([None, date(2026, 11, random.randint(1, 28))])
+    own = {"total": Decimal(10), "created": moment(0)}
+    return Order(number=number, weight=weight, due=due, **own)
 
 
 def fill() -> None:

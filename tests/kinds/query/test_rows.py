@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
-from decimal import Decimal
-from random import Random
 from typing import Any
 
 import pytest
@@ -101,36 +98,6 @@ def test_a_row_that_was_added_meanwhile_shifts_nothing() -> None:
     for number in "ac":
         shop.order(number)
     assert reader.page(first.next).rows == [{"number": "f"}]
-
-
-@pytest.mark.parametrize("order", ["weight", "-weight", "-due", None])
-def test_a_thousand_rows_while_others_come_and_go(order: str | None) -> None:
-    """Each row that is there throughout comes exactly once."""
-    random = Random(7)  # noqa: S311 - no secret
-    lasting = {f"row{each}" for each in range(1_000)}
-    Order.objects.bulk_create(_an_order(each, random) for each in lasting)
-    config = {"fields": ["number"], "order": [order] if order else [], "most": 60}
-    reader = shop.reader(config)
-    page, numbers = reader.page(None), []
-    while True:
-        numbers += [each["number"] for each in page.rows]
-        if page.next is None:
-            break
-        news = [f"new{len(numbers)}-{each}" for each in range(10)]
-        Order.objects.bulk_create(_an_order(each, random) for each in news)
-        Order.objects.filter(number__in=random.sample(news, 5)).delete()
-        page = reader.page(page.next)
-    throughout = [each for each in numbers if each in lasting]
-    assert len(throughout) == len(lasting)
-    assert {*throughout} == lasting
-    assert len(numbers) == len({*numbers})
-
-
-def _an_order(number: str, random: Random) -> Order:
-    weight = random.choice([None, None, 1.0, 2.5, random.random()])
-    due = random.choice([None, date(2026, 11, random.randint(1, 28))])
-    own = {"total": Decimal(10), "created": shop.moment(0)}
-    return Order(number=number, weight=weight, due=due, **own)
 
 
 def test_the_total_is_that_of_the_first_page(monkeypatch: pytest.MonkeyPatch) -> None:

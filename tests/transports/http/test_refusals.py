@@ -41,6 +41,7 @@ FAILURE.http_status = 500
         (RequestRefused(403, ""), Reason.ORIGIN),
         (RequestRefused(401, "", {"WWW-Authenticate": "Bearer"}), Reason.NOBODY),
         (RequestRefused(401, "", WRONG), Reason.CREDENTIALS),
+        (RequestRefused(403, "", WRONG), Reason.CREDENTIALS),
         (RequestRefused(404, ""), Reason.SESSION),
         (RequestRefused(405, ""), Reason.METHOD),
         (RequestRefused(406, ""), Reason.ACCEPT),

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from mcp_app.account import token_issuance
 from mcp_app.account.client_configs import TOKEN, command_line
+from mcp_app.conf import mcp_settings
 from mcp_app.interface.server import BY_TOKEN, DEFAULT_SLUG, PUBLIC
 from mcp_app.models import AccessToken, DefinitionRow, Prompt, Resource, Server
 from mcp_app.models.definitions import Source
@@ -22,6 +23,7 @@ from mcp_project.shop.content import make_shop
 
 USER_NAME: Final = "admin"
 TEAM: Final = "team"
+SIGN_IN: Final = "oauth"
 URL: Final = "http://127.0.0.1:8000"
 MANAGE: Final = ".venv/bin/python manage.py"
 ANOTHER: Final = f"{MANAGE} mcp_token new {USER_NAME} laptop --change --server {TEAM}"
@@ -113,11 +115,17 @@ def _make_team_server() -> None:
         defaults={
             "title": "Shop, for its team",
             "instructions": "Find orders and add notes to them.",
-            "access": BY_TOKEN,
+            "access": _ways(),
         },
     )
     if made:
         Server.objects.publish([server], note=NOTE)
+
+
+def _ways() -> str:
+    """Return the ways in: signing in, if programs can, and an access token."""
+    there = mcp_settings.authentication
+    return " ".join(name for name in (SIGN_IN, BY_TOKEN) if name in there)
 
 
 def _make_token() -> str:

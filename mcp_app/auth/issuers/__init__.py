@@ -1,0 +1,1 @@
+"""Tokens of external issuers: JWTs that somebody else signs (RFC 9068)."""

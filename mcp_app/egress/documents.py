@@ -1,0 +1,100 @@
+"""Documents of other sites by their addresses: few bytes, soon, and no redirects (T6).
+
+Unlike `MCP["HTTP"]`, whose sites the settings name, an address may come from outside:
+it must be https and lead to a public address, or to one in the networks of a `Bounds`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from mcp_app.conf import KIB
+from mcp_app.egress.addresses import Network
+from mcp_app.egress.addresses import read as read_address
+from mcp_app.egress.client import Connections
+from mcp_app.egress.errors import Forbidden, Unreadable
+from mcp_app.egress.requests import SiteAnswer, SiteRequest
+from mcp_app.egress.resolving import Lookup, system_lookup
+from mcp_app.egress.sites import Site, UnusableSite, address_of
+from mcp_app.interface.principal import Principal
+from mcp_app.interface.rights import AccessRequest
+
+LOCALHOST: Final = "localhost"
+NOBODY: Final = AccessRequest(principal=Principal.ANONYMOUS, server="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How a document may be had.
+
+    `networks` are private ones where it may be, `ca` is the path of a file with
+    certificates, `timeout` in seconds, `answer` in bytes after decompression.
+    """
+
+    networks: tuple[Network, ...] = ()
+    ca: str = ""
+    timeout: float = 5.0
+    answer: int = 16 * KIB
+
+
+async def fetch(
+    url: str, bounds: Bounds, *, key: str, lookup: Lookup = system_lookup
+) -> SiteAnswer:
+    """Return what is at an address, if the status is 200; raises `EgressError`.
+
+    `key` is the name of the site in the log.
+    """
+    address, _mark, query = url.partition("?")
+    try:
+        parts = document_address(address, bounds.networks)
+    except UnusableSite as error:
+        raise Forbidden(f"{key} {error}") from None
+    path = parts.pop("prefix") + ("/" if address.endswith("/") else "")
+    site = Site(
+        key=key,
+        title=key,
+        prefix="",
+        networks=bounds.networks,
+        ca=bounds.ca,
+        timeout=bounds.timeout,
+        connections=1,
+        answer=bounds.answer,
+        **parts,
+    )
+    path = path or "/"
+    request = SiteRequest(
+        method="GET", path=path, query=query, idempotent=True, log_path=path
+    )
+    own = Connections(lookup)
+    try:
+        answer = await own.call(site, request, NOBODY)
+    finally:
+        await own.close()
+    if answer.status != HTTPStatus.OK:
+        said = f"{site.authority} answered with the status {answer.status}."
+        raise Unreadable(said, sent=True)
+    return answer
+
+
+def document_address(
+    url: object, networks: tuple[Network, ...], option: str = "url"
+) -> dict[str, Any]:
+    """Return scheme, host, port and path of a URL; raises `UnusableSite`.
+
+    It must be https, but on loopback, where `networks` must have the address.  `option`
+    is its name in the settings.
+    """
+    parts = address_of(url, private=bool(networks), option=option)
+    if parts["scheme"] == "http" and not _is_loopback(parts["host"]):
+        raise UnusableSite(
+            f'has as "{option}" an address with http://, which is for loopback alone.'
+            " Write https://."
+        )
+    return parts
+
+
+def _is_loopback(host: str) -> bool:
+    address = read_address(host)
+    return host == LOCALHOST if address is None else address.is_loopback

@@ -1,0 +1,34 @@
+"""Fixtures of external issuers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.auth.issuers.loopback_issuer import LoopbackIssuer, loopback_issuer
+
+
+@pytest.fixture
+def issuer() -> Iterator[LoopbackIssuer]:
+    """An issuer of a test's own, which the settings name."""
+    with loopback_issuer() as made:
+        yield made
+
+
+class Clock:
+    """The time of key sets, which stands until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that a test moves."""
+    made = Clock()
+    monkeypatch.setattr("mcp_app.auth.issuers.key_sets.monotonic", made)
+    return made

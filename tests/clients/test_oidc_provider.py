@@ -1,0 +1,161 @@
+"""JWTs of an issuer that nobody here wrote: oidc-provider, as a program."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+import pytest
+from django.contrib.auth import get_user_model
+from pytest_django import Settings
+
+from mcp_app.auth.issuers import key_sets
+from mcp_app.auth.result_cache import authentication_cache
+from mcp_app.models import Server
+from mcp_app.pools.database import writer
+from tests.asgi_client import Client, Outcome
+from tests.clients.node import HERE, MODULES, NODE, PATIENCE_S, ROOT
+from tests.published import published
+from tests.secrecy import note
+from tests.wire.middleware import WireCheck
+
+SITE: Final = "https://shop.example.com"
+BY: Final = "/mcp/by-provider"
+SECRET: Final = secrets.token_urlsafe(32)
+
+
+class Provider:
+    """The program, and what it gives."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process = process
+        self._input, self._output = process.stdin, process.stdout
+        self.issuer = self._output.readline().strip()
+
+    def token(self, path: str = BY, scope: str = "mcp:read mcp:change") -> str:
+        """Return an access token for an address of the site."""
+        form = {
+            "grant_type": "client_credentials",
+            "resource": f"{SITE}{path}",
+            "scope": scope,
+        }
+        body = urlencode(form).encode()
+        asked = Request(f"{self.issuer}/token", body)  # noqa: S310 - on loopback
+        pair = base64.b64encode(f"ana:{SECRET}".encode()).decode()
+        asked.add_header("Authorization", f"Basic {pair}")
+        with urlopen(asked, timeout=PATIENCE_S) as answer:  # noqa: S310 - on loopback
+            token = str(json.load(answer)["access_token"])
+        note(token)
+        return token
+
+    def change_keys(self) -> None:
+        self._input.write("change\n")
+        self._input.flush()
+        assert self._output.readline() == "changed\n"
+
+    def stop(self) -> None:
+        self._input.close()
+        self._process.wait(PATIENCE_S)
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    if not MODULES.is_dir():
+        pytest.skip("node_modules is missing: `make node` installs it.")
+    with subprocess.Popen(
+        [NODE, HERE / "oidc_provider.mjs"],
+        cwd=ROOT,
+        env={**os.environ, "NO_COLOR": "1", "CLIENT_SECRET": SECRET},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        made = Provider(process)
+        yield made
+        made.stop()
+
+
+@pytest.fixture
+def mcp(provider: Provider) -> dict[str, Any]:
+    entry = {
+        "path": "mcp_app.authentication.issuer",
+        "issuer": provider.issuer,
+        "claim": "sub",
+        "field": "username",
+        "networks": ["127.0.0.1/32"],
+    }
+    return {
+        "AUTHENTICATION": {"provider": entry},
+        "PUBLIC_URL": SITE,
+        "HOSTS": ["localhost"],
+    }
+
+
+@pytest.fixture(autouse=True)
+async def _rows(served_rows: None) -> AsyncIterator[None]:
+    server = Server(slug="by-provider", access="provider", page_size=1000)
+    user: Any = get_user_model()(username="ana")
+    await writer.run(user.save)
+    await writer.run(published, server)
+    yield
+    authentication_cache.forget()
+    await writer.run(server.delete)
+    await writer.run(user.delete)
+
+
+async def listing(application: WireCheck, token: str) -> Outcome:
+    # Nothing is to come from what was answered before.
+    authentication_cache.forget()
+    headers = {"authorization": f"Bearer {token}"}
+    return await Client(application, path=BY, headers=headers).request("tools/list")
+
+
+async def test_its_tokens_let_in_while_its_keys_are_known(
+    application: WireCheck,
+    provider: Provider,
+    mcp: dict[str, Any],
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(key_sets, "monotonic", lambda: now)
+    first = provider.token()
+    headers = {"authorization": f"Bearer {first}"}
+    found = await Client(application, path=BY, headers=headers).call("drill_whoami")
+    assert found.result["structuredContent"]["user"] == "ana"
+    names = [
+        {each["name"] for each in (await listing(application, token)).result["tools"]}
+        for token in (provider.token(scope="mcp:read"), first)
+    ]
+    assert "drill_ledger" in names[1] - names[0]
+    other = await listing(application, provider.token("/mcp/other"))
+    assert other.error["message"] == "The token is for another audience."
+    nothing = await listing(application, provider.token(scope=""))
+    assert nothing.status == 403
+
+    provider.change_keys()
+    second = provider.token()
+    # The set was read a moment ago.
+    assert (await listing(application, second)).status == 401
+    now += key_sets.AGAIN_S
+    assert (await listing(application, second)).status == 200
+    # Who signed with a key that is gone signs no more.
+    assert (await listing(application, first)).status == 401
+
+    provider.stop()
+    now += key_sets.FRESH_S
+    assert (await listing(application, second)).status == 200
+    # A process that has read nothing cannot know.
+    settings.MCP = {**settings.MCP}
+    away = await listing(application, second)
+    assert (away.status, away.headers["retry-after"]) == (503, "5")
