@@ -71,6 +71,9 @@ class Calls:
         return _("%(count)s or more") % {"count": said} if self.cut else said
 
 
+NO_CALLS: Final = Calls({}, cut=False)
+
+
 def calls_of(user: AbstractBaseUser) -> Calls:
     """Count the calls of a user in the last 30 days, with one statement."""
     since = int(time.time() * 1_000) - DAYS * DAY_MS

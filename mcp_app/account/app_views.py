@@ -6,7 +6,9 @@ from collections import Counter
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import ValidationError
+from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -19,7 +21,7 @@ from mcp_app.account.rights_choice import tags_of
 from mcp_app.account.views import app_line, own, own_page
 from mcp_app.auth.app_changes import AppEnded, Choice
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
-from mcp_app.models import AccessToken
+from mcp_app.models import AccessToken, Server
 from mcp_app.process.visible import Visible, visible_to
 
 
@@ -27,13 +29,16 @@ from mcp_app.process.visible import Visible, visible_to
 def app(request: HttpRequest, key: int) -> HttpResponse:
     """Show a connected app; change its name and what it may on POST."""
     rows = own(request).filter(connection__isnull=False)
-    row = get_object_or_404(rows.prefetch_related("servers"), pk=key)
-    line = app_line(row, app_presentation.calls_of(row.user))
+    # An app has one server, or none once that was deleted.
+    named = rows.annotate(slug=F("servers__slug"), title=F("servers__title"))
+    row: Any = get_object_or_404(named, pk=key)
+    server = Server(slug=row.slug, title=row.title) if row.slug else ""
+    line = app_line(row, str(server))
     if line["state"].has_ended:
         if request.method == "POST":
             return _again(request, row, _has_ended())
         return _page(request, row, line, form=None)
-    visible = _visible(row)
+    visible = _visible(row.user, row.slug)
     form = AppForm(
         request.POST if request.method == "POST" else None,
         connection=row.connection,
@@ -54,15 +59,12 @@ def end_all(request: HttpRequest) -> HttpResponse:
     return redirect("mcp_account:tokens")
 
 
-def _visible(row: AccessToken) -> Visible | None:
+def _visible(user: AbstractBaseUser, slug: str | None) -> Visible | None:
     """Return what its owner sees at the server of an app, None for nothing at all."""
-    slug = next((each.slug for each in row.servers.all()), None)
     if slug is None:
         return None
     principal = Principal(
-        kind=ACCESS_TOKEN,
-        user_id=str(row.user.pk),
-        user_name=row.user.get_username(),
+        kind=ACCESS_TOKEN, user_id=str(user.pk), user_name=user.get_username()
     )
     return visible_to(principal, slug)
 

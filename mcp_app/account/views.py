@@ -33,6 +33,7 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
 from mcp_app.account import app_presentation, presentation, token_issuance
+from mcp_app.account.app_presentation import NO_CALLS
 from mcp_app.account.forms import NameForm, NewTokenForm, ReplaceForm
 from mcp_app.account.presentation import end_words
 from mcp_app.account.token_issuance import NO_REPLACEMENT, AlreadyShown, Irreplaceable
@@ -88,12 +89,14 @@ def tokens(request: HttpRequest) -> HttpResponse:
     page = _part(request, "page", counts["all"] - counts["apps"])
     prefetch_related_objects([*apps.object_list, *page.object_list], "servers")
     user: Any = request.user
-    calls = app_presentation.calls_of(user) if apps.object_list else None
+    calls = app_presentation.calls_of(user) if apps.object_list else NO_CALLS
     return _page(
         request,
         "tokens",
         apps=apps,
-        app_lines=[app_line(row, calls) for row in apps.object_list],
+        app_lines=[
+            {**app_line(row), "calls": calls.words(row)} for row in apps.object_list
+        ],
         page=page,
         lines=[_line(row) for row in page.object_list],
     )
@@ -191,28 +194,27 @@ def forget(request: HttpRequest, key: int) -> HttpResponse:
     return redirect("mcp_account:tokens")
 
 
-def _line(row: AccessToken) -> dict[str, object]:
+def _line(row: AccessToken, servers: str = "") -> dict[str, object]:
     """Return what a page shows of a token."""
     return {
         "row": row,
         "name": str(row),
         "state": presentation.state_of(row),
-        "servers": presentation.servers_of(row),
+        "servers": servers or presentation.servers_of(row),
         "ends": presentation.ends_of(row),
         "used": presentation.last_use_of(row),
         "created": presentation.when(row.created),
     }
 
 
-def app_line(row: AccessToken, calls: app_presentation.Calls | None) -> dict[str, Any]:
+def app_line(row: AccessToken, server: str = "") -> dict[str, Any]:
     """Return what a page shows of a connected app."""
     connection = row.connection
     return {
-        **_line(row),
+        **_line(row, server),
         "host": app_presentation.host_of(connection),
         "may": app_presentation.may_of(row.may),
         "until": app_presentation.until_of(connection),
-        "calls": calls.words(row) if calls else "",
     }
 
 

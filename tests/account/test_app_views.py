@@ -14,7 +14,14 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from mcp_app.models import AccessToken, Connection, Tool
+from mcp_app.models import (
+    AccessToken,
+    Connection,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Tool,
+)
 from tests.account.apps import app, end
 from tests.account.conftest import Make, account
 from tests.audit.rows import call
@@ -23,6 +30,7 @@ from tests.published import published
 pytestmark = pytest.mark.django_db
 
 BEFORE = re.compile(r'name="before" value="([0-9a-f]{64})"')
+TEXT = '{"content":[{"type":"text","text":"a"}]}'
 CHOSEN = re.compile(r'<input[^>]*name="(\w+)"[^>]*value="([^"]*)"[^>]*checked')
 
 
@@ -46,8 +54,7 @@ def send(client: Client, row: AccessToken, **typed: Any) -> Any:
 
 
 def tool(name: str, tags: str) -> None:
-    config = '{"content":[{"type":"text","text":"a"}]}'
-    published(Tool(name=name, read_only=True, tags=tags, config=config))
+    published(Tool(name=name, read_only=True, tags=tags, config=TEXT))
 
 
 # -- whose -------------------------------------------------------------------------
@@ -305,6 +312,14 @@ def test_the_pages_ask_no_more_for_many(
 ) -> None:
     token(ana)
     first = app(ana)
+    # Without a process that serves here, all definitions are read, kind by kind.
+    for row in (
+        Tool(name="find", config=TEXT),
+        Resource(name="text", uri="shop://text", config=TEXT),
+        ResourceTemplate(name="order", uri_template="shop://{id}", config=TEXT),
+        Prompt(name="ask", config=TEXT),
+    ):
+        published(row)
     rows = AccessToken.objects.bulk_create(
         AccessToken(
             user=ana,

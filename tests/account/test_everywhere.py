@@ -12,6 +12,8 @@ from django.urls import reverse
 
 from mcp_app.invalidation.workers import here
 from mcp_app.models import AccessToken
+from tests.account.apps import app
+from tests.account.test_app_views import form
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,3 +71,64 @@ def test_a_page_waits_for_every_process(
     assert held
     assert all(held)
     assert len(held) == 1 or which == "admin action"
+
+
+@pytest.mark.parametrize("in_requests", [False, True])
+@pytest.mark.parametrize(
+    ("which", "column"),
+    [
+        ("account end", "revoked"),
+        ("account end all", "revoked"),
+        ("account change", "may"),
+        ("admin end", "revoked"),
+        ("admin narrow", "may"),
+        ("admin action end", "revoked"),
+        ("admin action narrow", "may"),
+    ],
+)
+def test_what_is_done_to_an_app_waits_for_every_process(
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    which: str,
+    column: str,
+    in_requests: bool,
+) -> None:
+    root = User.objects.create_superuser("root")
+    client.force_login(root)
+    rows = [app(root), app(root)]
+    row = rows[0]
+    before = getattr(row, column)
+    url, sent_form = ways_of_apps(client, row, [each.pk for each in rows])[which]
+    monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", in_requests)
+    held: list[bool] = []
+
+    def committed() -> None:
+        now = AccessToken.objects.values_list(column, flat=True).get(pk=row.pk)
+        held.append(now != before and not connection.in_atomic_block)
+
+    monkeypatch.setattr(here, "committed", committed)
+    assert client.post(url, sent_form).status_code == 302
+    assert held
+    assert all(held)
+    # However many apps, there is one wait; the list waits on its own, too.
+    assert len(held) == 1 or "action" in which
+
+
+def ways_of_apps(
+    client: Client, row: AccessToken, keys: list[int]
+) -> dict[str, tuple[str, dict[str, object]]]:
+    """Return the addresses and forms by which apps are ended and changed."""
+    chosen = {"_selected_action": keys}
+    listed = reverse(f"{ADMIN}_changelist")
+    return {
+        "account end": (reverse("mcp_account:delete", args=[row.pk]), {}),
+        "account end all": (reverse("mcp_account:end_all"), {}),
+        "account change": (
+            reverse("mcp_account:app", args=[row.pk]),
+            form(client, row, may="read"),
+        ),
+        "admin end": (reverse(f"{ADMIN}_revoke", args=[row.pk]), {}),
+        "admin narrow": (reverse(f"{ADMIN}_narrow", args=[row.pk]), {}),
+        "admin action end": (listed, {"action": "end_chosen", **chosen}),
+        "admin action narrow": (listed, {"action": "narrow_to_reading", **chosen}),
+    }

@@ -86,7 +86,7 @@ def test_ten_a_minute_for_each_person(documents: Documents, web: Web) -> None:
         documents.find(URL, ANA)
     assert documents.find(URL, BERT).url == URL
     web.now = 61
-    assert documents.find(f"{URL}?more", ANA).url == URL
+    assert documents.find(f"{URL}?more", ANA).url == f"{URL}?more"
     assert len(web.fetches) == MOST_A_MINUTE + 2
 
 

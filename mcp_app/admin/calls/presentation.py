@@ -42,6 +42,7 @@ from mcp_app.models import (
     Tool,
 )
 from mcp_app.models.calls import HOUR_S
+from mcp_app.models.tokens import APP
 
 MODELS: Final[Mapping[str, type[DefinitionRow]]] = {
     "tool": Tool,
@@ -313,6 +314,8 @@ class Whole:
         if self.user is None or not self.user.token_prefix:
             return _("an access token that no longer exists")
         said = _("access token %(prefix)s… (%(name)s)")
+        if self.user.token_prefix.startswith(APP):
+            said = _("connected app %(prefix)s (%(name)s)")
         named = {"prefix": self.user.token_prefix, "name": self.user.token_name}
         return visible(said % named)
 

@@ -13,6 +13,7 @@ from django.test import Client
 from mcp_app.admin.calls.presentation import in_words
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.models import AccessToken, Call, Prompt, Resource, ResourceTemplate, Tool
+from tests.account.apps import app
 from tests.admin.calls.rows import HOUR, crash, write
 from tests.admin.pages import page
 from tests.published import published
@@ -104,6 +105,13 @@ def test_such_calls_are_listed(admin_client: Client) -> None:
     assert [(each.name, each.meaning.label) for each in listed] == [
         ("book_table", "Crashed")
     ] * 2
+
+
+def test_a_call_of_a_connected_app_names_it(admin_client: Client) -> None:
+    user = User.objects.create_user("ana")
+    row = app(user)
+    (call,) = write({"user_id": str(user.pk), "principal_client": row.family})
+    assert f"connected app {row.prefix} (Claude)" in shown(admin_client, call)
 
 
 def test_who_and_what_is_gone_keeps_its_name(admin_client: Client) -> None:

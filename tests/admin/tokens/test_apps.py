@@ -238,6 +238,17 @@ def test_nobody_replaces_it(admin_client: Client, admin_user: User) -> None:
     assert "Renamed this connected app" in LogEntry.objects.get().change_message
 
 
+def test_whoever_deletes_a_user_deletes_the_apps(
+    staff: Callable[..., Client], ana: User
+) -> None:
+    client = staff("delete_user", "view_user")
+    app(ana)
+    url = f"/admin/auth/user/{ana.pk}/delete/"
+    assert "Are you sure" in client.get(url).content.decode()
+    assert client.post(url, {"post": "yes"}).status_code == 302
+    assert not Connection.objects.exists()
+
+
 @pytest.mark.parametrize("count", [1, 60])
 def test_the_pages_ask_no_more_for_many_apps(
     manager: Client, ana: User, count: int, django_assert_max_num_queries: Any

@@ -8,10 +8,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client
-from django.urls import clear_url_caches
+from django.urls import clear_url_caches, path
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -23,6 +24,8 @@ from tests.published import published
 pytestmark = pytest.mark.django_db
 
 LIST = page("accesstoken")
+urlpatterns = [path("admin/", admin.site.urls)]
+"""Of a site without a page for users."""
 ADD = page("accesstoken", "add")
 ALREADY = (
     "This token was already shown. If it is lost, make another and delete this one."
@@ -172,7 +175,7 @@ def test_an_empty_list_says_what_a_token_is(kim: Client) -> None:
 
 
 def test_a_site_without_the_users_page(kim: Client, settings: Settings) -> None:
-    settings.ROOT_URLCONF = "tests.drill.urls"
+    settings.ROOT_URLCONF = __name__
     clear_url_caches()
     assert "Colleagues make" not in text_of(kim.get(LIST))
 
