@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any, Final
 
 import pytest
@@ -166,24 +167,26 @@ def test_groups_are_chosen_where_the_answer_changes(
 
 
 def test_a_row_with_the_rows_that_belong_to_it(keeper: Page, client: Listening) -> None:
-    name = "a-customer-with-open-orders"
-    _chosen(keeper, "shop.Customer", "A customer with open orders", name)
-    keeper.locator("#id_description").fill("Tells what somebody waits for.")
+    name = "a-customer-with-open-invoices"
+    _chosen(keeper, "shop.Customer", "A customer with open invoices", name)
+    keeper.locator("#id_description").fill("Tells what somebody has to pay.")
     choices(keeper, "shown", "name")
-    keeper.get_by_text("With each, a list of its orders").click()
-    choices(keeper, "list_orders", "number", "total")
+    keeper.get_by_text("With each, a list of its invoices").click()
+    choices(keeper, "list_invoices", "number", "order.total")
     where(keeper, 0, "email", "is")
-    part(keeper, "list_orders_filters-0-path").select_option("status")
-    part(keeper, "list_orders_filters-0-comparison").select_option("is")
-    part(keeper, "list_orders_filters-0-given").select_option("fixed")
-    part(keeper, "list_orders_filters-0-value").fill("open")
+    part(keeper, "list_invoices_filters-0-path").select_option("paid")
+    part(keeper, "list_invoices_filters-0-comparison").select_option("is")
+    part(keeper, "list_invoices_filters-0-given").select_option("fixed")
+    part(keeper, "list_invoices_filters-0-value").fill("no")
     save(keeper)
     publish(keeper)
-    client.sees(lambda: client.description(name), "Tells what somebody waits for.")
+    client.sees(lambda: client.description(name), "Tells what somebody has to pay.")
     [row] = _rows(client, name, email="ada@example.com")
     assert row["name"] == "Ada Byron"
-    listed = row["orders"]["rows"]
-    assert all(set(each) == {"number", "total"} for each in listed)
+    listed = row["invoices"]["rows"]
+    assert listed
+    assert all(set(each) == {"number", "order"} for each in listed)
+    assert all(Decimal(each["order"]["total"]) > 0 for each in listed)
 
 
 def test_without_scripts(scriptless_keeper: Page, client: Listening) -> None:
