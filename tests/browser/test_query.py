@@ -66,6 +66,15 @@ def save(page: Page) -> None:
     said(page, "Saved.")
 
 
+def refused(page: Page, name: str, wrong: str, sentence: str, right: str) -> None:
+    """Fill in what is refused at its field, and then what is not."""
+    part(page, name).fill(wrong)
+    press(page, "Save and continue editing")
+    expect(page.locator(".mcp-errors")).to_contain_text(sentence)
+    page.wait_for_load_state("load")
+    part(page, name).fill(right)
+
+
 def publish(page: Page) -> None:
     press(page, "Save and publish…")
     press(page, "Publish version 1")
@@ -86,6 +95,7 @@ def test_from_nothing_to_a_client(keeper: Page, client: Listening) -> None:
     keeper.locator("#id_description").fill("Tells how many pieces there are.")
     choices(keeper, "shown", "name", "stock")
     where(keeper, 0, "sku", "is_any_case")
+    refused(keeper, "most", "500", "less than or equal to 200", "10")
     save(keeper)
     table = keeper.locator("#id_now table")
     expect(table.locator("th")).to_have_text(["name", "stock"])
@@ -141,10 +151,7 @@ def test_groups_are_chosen_where_the_answer_changes(
     told(keeper, "count", "sum/total")
     part(keeper, "by_1").select_option("status")
     where(keeper, 0, "placed", "last_days", "seven")
-    press(keeper, "Save and continue editing")
-    expect(keeper.locator(".mcp-errors")).to_contain_text("Write a number.")
-    keeper.wait_for_load_state("load")
-    part(keeper, "filters-0-value").fill("7")
+    refused(keeper, "filters-0-value", "seven", "Write a number.", "7")
     save(keeper)
     headings = keeper.locator("#id_now th")
     expect(headings).to_have_text(["status", "count", "sum_total"])
@@ -177,8 +184,11 @@ def test_a_row_with_the_rows_that_belong_to_it(keeper: Page, client: Listening) 
     part(keeper, "list_invoices_filters-0-path").select_option("paid")
     part(keeper, "list_invoices_filters-0-comparison").select_option("is")
     part(keeper, "list_invoices_filters-0-given").select_option("fixed")
-    part(keeper, "list_invoices_filters-0-value").fill("no")
+    value = "list_invoices_filters-0-value"
+    refused(keeper, value, "perhaps", "Write yes or no.", "no")
     save(keeper)
+    table = keeper.locator("#id_now table")
+    expect(table.locator("th")).to_have_text(["name", "invoices"])
     publish(keeper)
     client.sees(lambda: client.description(name), "Tells what somebody has to pay.")
     [row] = _rows(client, name, email="ada@example.com")
