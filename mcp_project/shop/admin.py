@@ -6,16 +6,25 @@ from typing import TYPE_CHECKING, ClassVar
 
 from django.contrib import admin
 
-from mcp_project.shop.models import Customer, Delivery, Order, OrderLine, Product
+from mcp_project.shop.models import (
+    Customer,
+    Delivery,
+    Invoice,
+    Order,
+    OrderLine,
+    Product,
+)
 
 if TYPE_CHECKING:
     ProductBase = admin.ModelAdmin[Product]
     CustomerBase = admin.ModelAdmin[Customer]
     OrderBase = admin.ModelAdmin[Order]
+    InvoiceBase = admin.ModelAdmin[Invoice]
     DeliveryBase = admin.ModelAdmin[Delivery]
     LineBase = admin.TabularInline[OrderLine, Order]
 else:
-    ProductBase = CustomerBase = OrderBase = DeliveryBase = admin.ModelAdmin
+    ProductBase = CustomerBase = OrderBase = admin.ModelAdmin
+    InvoiceBase = DeliveryBase = admin.ModelAdmin
     LineBase = admin.TabularInline
 
 
@@ -45,6 +54,14 @@ class OrderAdmin(OrderBase):
     search_fields = ("number", "customer__name")
     autocomplete_fields = ("customer",)
     inlines: ClassVar = [LineInline]
+
+
+@admin.register(Invoice)
+class InvoiceAdmin(InvoiceBase):
+    list_display = ("number", "customer", "due", "paid")
+    list_filter = ("paid",)
+    list_select_related = ("customer",)
+    autocomplete_fields = ("order", "customer")
 
 
 @admin.register(Delivery)

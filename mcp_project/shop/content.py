@@ -1,4 +1,4 @@
-"""The rows of the demo: products, customers, and orders up to today."""
+"""The rows of the demo: products, customers, and orders with invoices up to today."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
 
-from mcp_project.shop.models import Customer, Order, OrderLine, Product
+from mcp_project.shop.models import Customer, Invoice, Order, OrderLine, Product
 
 SEED: Final = 20_240_501
 ORDERS: Final = 300
@@ -27,6 +27,7 @@ CUSTOMERS: Final = (
     *("Ada Byron", "Grace Murray", "Mary Jackson", "Radia Joy", "Hedy Kiesler"),
     *("Alan Mathison", "Edsger Wybe", "Donald Ervin", "Barbara Jane", "Ken Lane"),
 )
+DAYS_TO_PAY: Final = 30
 STATUSES: Final = (
     *("sent", "sent", "sent", "sent", "sent", "sent"),
     *("paid", "paid", "open", "returned"),
@@ -71,4 +72,17 @@ def make_shop(today: date) -> bool:
         line.order.total += line.quantity * line.product.price
     Order.objects.bulk_create(orders)
     OrderLine.objects.bulk_create(lines)
+    Invoice.objects.bulk_create(_invoice(order, today) for order in orders)
     return True
+
+
+def _invoice(order: Order, today: date) -> Invoice:
+    """Return the invoice of an order: all were paid when they were due."""
+    due = order.placed + timedelta(days=DAYS_TO_PAY)
+    return Invoice(
+        number=order.number,
+        order=order,
+        customer=order.customer,
+        due=due,
+        paid=due < today or order.status in ("paid", "returned"),
+    )

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mcp_app import Accepted, Context, ToolError, mcp
-from mcp_project.shop.models import Customer, Order, OrderLine, Product
+from mcp_project.shop.models import Customer, Invoice, Order, OrderLine, Product
 
 VIEW = "shop.view_order"
 CHANGE = "shop.change_order"
@@ -21,7 +21,10 @@ mcp.open_model(
     fields=["number", "customer", "placed", "status", "total", "note", "lines"],
     rows="all",
 )
-mcp.open_model(Customer, fields=["name", "email", "orders"], rows="all")
+mcp.open_model(Customer, fields=["name", "email", "orders", "invoices"], rows="all")
+mcp.open_model(
+    Invoice, fields=["number", "order", "customer", "due", "paid"], rows="all"
+)
 mcp.open_model(OrderLine, fields=["product", "quantity", "order"], rows="all")
 mcp.open_model(
     Product, fields=["sku", "name", "price", "stock"], rows="all", permission=""

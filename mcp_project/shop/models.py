@@ -59,6 +59,20 @@ class OrderLine(models.Model):
         return f"{self.quantity} of {self.product}"
 
 
+class Invoice(models.Model):
+    number = models.PositiveIntegerField(unique=True)
+    order = models.OneToOneField(Order, models.CASCADE, related_name="invoice")
+    customer = models.ForeignKey(Customer, models.PROTECT, related_name="invoices")
+    due = models.DateField()
+    paid = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["-number"]
+
+    def __str__(self) -> str:
+        return f"Invoice {self.number}"
+
+
 class Delivery(models.Model):
     """What was ordered from the supplier."""
 

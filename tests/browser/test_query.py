@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any, Final
 
 import pytest
@@ -65,6 +66,15 @@ def save(page: Page) -> None:
     said(page, "Saved.")
 
 
+def refused(page: Page, name: str, wrong: str, sentence: str, right: str) -> None:
+    """Fill in what is refused at its field, and then what is not."""
+    part(page, name).fill(wrong)
+    press(page, "Save and continue editing")
+    expect(page.locator(".mcp-errors")).to_contain_text(sentence)
+    page.wait_for_load_state("load")
+    part(page, name).fill(right)
+
+
 def publish(page: Page) -> None:
     press(page, "Save and publish…")
     press(page, "Publish version 1")
@@ -85,6 +95,7 @@ def test_from_nothing_to_a_client(keeper: Page, client: Listening) -> None:
     keeper.locator("#id_description").fill("Tells how many pieces there are.")
     choices(keeper, "shown", "name", "stock")
     where(keeper, 0, "sku", "is_any_case")
+    refused(keeper, "most", "500", "less than or equal to 200", "10")
     save(keeper)
     table = keeper.locator("#id_now table")
     expect(table.locator("th")).to_have_text(["name", "stock"])
@@ -140,10 +151,7 @@ def test_groups_are_chosen_where_the_answer_changes(
     told(keeper, "count", "sum/total")
     part(keeper, "by_1").select_option("status")
     where(keeper, 0, "placed", "last_days", "seven")
-    press(keeper, "Save and continue editing")
-    expect(keeper.locator(".mcp-errors")).to_contain_text("Write a number.")
-    keeper.wait_for_load_state("load")
-    part(keeper, "filters-0-value").fill("7")
+    refused(keeper, "filters-0-value", "seven", "Write a number.", "7")
     save(keeper)
     headings = keeper.locator("#id_now th")
     expect(headings).to_have_text(["status", "count", "sum_total"])
@@ -166,24 +174,29 @@ def test_groups_are_chosen_where_the_answer_changes(
 
 
 def test_a_row_with_the_rows_that_belong_to_it(keeper: Page, client: Listening) -> None:
-    name = "a-customer-with-open-orders"
-    _chosen(keeper, "shop.Customer", "A customer with open orders", name)
-    keeper.locator("#id_description").fill("Tells what somebody waits for.")
+    name = "a-customer-with-open-invoices"
+    _chosen(keeper, "shop.Customer", "A customer with open invoices", name)
+    keeper.locator("#id_description").fill("Tells what somebody has to pay.")
     choices(keeper, "shown", "name")
-    keeper.get_by_text("With each, a list of its orders").click()
-    choices(keeper, "list_orders", "number", "total")
+    keeper.get_by_text("With each, a list of its invoices").click()
+    choices(keeper, "list_invoices", "number", "order.total")
     where(keeper, 0, "email", "is")
-    part(keeper, "list_orders_filters-0-path").select_option("status")
-    part(keeper, "list_orders_filters-0-comparison").select_option("is")
-    part(keeper, "list_orders_filters-0-given").select_option("fixed")
-    part(keeper, "list_orders_filters-0-value").fill("open")
+    part(keeper, "list_invoices_filters-0-path").select_option("paid")
+    part(keeper, "list_invoices_filters-0-comparison").select_option("is")
+    part(keeper, "list_invoices_filters-0-given").select_option("fixed")
+    value = "list_invoices_filters-0-value"
+    refused(keeper, value, "perhaps", "Write yes or no.", "no")
     save(keeper)
+    table = keeper.locator("#id_now table")
+    expect(table.locator("th")).to_have_text(["name", "invoices"])
     publish(keeper)
-    client.sees(lambda: client.description(name), "Tells what somebody waits for.")
+    client.sees(lambda: client.description(name), "Tells what somebody has to pay.")
     [row] = _rows(client, name, email="ada@example.com")
     assert row["name"] == "Ada Byron"
-    listed = row["orders"]["rows"]
-    assert all(set(each) == {"number", "total"} for each in listed)
+    listed = row["invoices"]["rows"]
+    assert listed
+    assert all(set(each) == {"number", "order"} for each in listed)
+    assert all(Decimal(each["order"]["total"]) > 0 for each in listed)
 
 
 def test_without_scripts(scriptless_keeper: Page, client: Listening) -> None:

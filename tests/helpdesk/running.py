@@ -49,14 +49,13 @@ class HelpDesk:
 
 
 @contextmanager
-def help_desk(folder: Path, openapi: str = "3.0.3") -> Iterator[HelpDesk]:
-    """Serve a help desk whose document has a version of OpenAPI."""
+def help_desk(folder: Path) -> Iterator[HelpDesk]:
+    """Serve a help desk, whose documents are OpenAPI 3.0 and 3.1."""
     port, release = free_port(), folder / "released"
     environment = shell_environment(
         HELPDESK_DATABASE=str(folder / "helpdesk.sqlite3"),
         HELPDESK_KEY=KEY,
         HELPDESK_RELEASE=str(release),
-        HELPDESK_OPENAPI=openapi,
     )
     command = [sys.executable, "-m", "tests.helpdesk.serve", str(port)]
     with serving(command, CHECKOUT, environment, port) as served:

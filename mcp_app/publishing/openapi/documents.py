@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 
 from asgiref.sync import async_to_sync
@@ -25,6 +26,7 @@ from mcp_app.kinds.openapi.reading import DocumentError, read_document
 from mcp_app.models import OpenApiDocument
 from mcp_app.models.fields import digest
 from mcp_app.models.openapi import LONGEST_LOCATION, MOST_INFLATED, TooManyOffers, pack
+from mcp_app.models.transactions import persistently
 
 
 def site_of(key: str) -> Site:
@@ -93,17 +95,22 @@ def store(
         "read_at": timezone.now(),
         "read_by": author,
     }
-    with transaction.atomic():
-        if known is not None:
+    if known is not None:
+        with transaction.atomic():
             lock(known)
             for name, value in values.items():
                 setattr(known, name, value)
             known.save(update_fields=[*values])
-            return known
-        title = _line(info.get("title"), 200) or site.title
-        row, _created = OpenApiDocument.objects.update_or_create(
-            site=site.key, title=title, defaults=values
-        )
+        return known
+    title = _line(info.get("title"), 200) or site.title
+    keep = partial(
+        OpenApiDocument.objects.update_or_create,
+        site=site.key,
+        title=title,
+        defaults=values,
+    )
+    # MariaDB lets one of two wait for the other in turn, and ends it.
+    row, _created = persistently(keep)
     return row
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.exceptions import ValidationError
+from django.db import Error as DatabaseError
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
@@ -17,6 +18,7 @@ from mcp_app.kinds.openapi.names import Names
 from mcp_app.kinds.openapi.offer import Offer
 from mcp_app.kinds.openapi.reading import DocumentError
 from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
+from mcp_app.models.transactions import is_conflict, persistently
 from mcp_app.protocol import jsonrpc
 from mcp_app.publishing.findings import store_findings
 from mcp_app.publishing.openapi.documents import lock, offers_in
@@ -55,11 +57,19 @@ def make_tools(
 
     What is a tool already, barred or gone is left out.  Raises `DocumentError`.
     """
-    try:
+    wanted = [*keys]
+
+    def make() -> list[Tool]:
         with transaction.atomic():
-            # Two people who import at once do so one after the other.
-            return _make(lock(document), keys, registry, author)
-    except IntegrityError:
+            # Two people who import one document do so one after the other.
+            return _make(lock(document), wanted, registry, author)
+
+    try:
+        # Of another document somebody may take the same name, or lock it.
+        return persistently(make, also=(IntegrityError,))
+    except DatabaseError as error:
+        if not (isinstance(error, IntegrityError) or is_conflict(error)):
+            raise
         said = _("Meanwhile, somebody has made a tool of this name. Try again.")
         raise DocumentError(said) from None
 

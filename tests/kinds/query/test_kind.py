@@ -168,7 +168,11 @@ def _published_rows() -> list[PublishedRow]:
     addresses = {TEMPLATE: ONE, "shop://states/{state}": {**ONE, "filters": [state]}}
     templates = [
         ResourceTemplate(
-            name=f"order{at}", uri_template=uri, config=json.dumps(config), **made
+            name=f"order{at}",
+            uri_template=uri,
+            config=json.dumps(config),
+            public=True,
+            **made,
         )
         for at, (uri, config) in enumerate(addresses.items())
     ]
@@ -310,6 +314,8 @@ async def test_one_row_for_each_address(ask: Any) -> None:
     outcome = await ask("resources/read", uri="shop://orders/a3")
     [content] = outcome.result["contents"]
     assert json.loads(content["text"]) == {"number": "a3", "state": "sent"}
+    # Staff said that all may share it, but rows depend on who asks.
+    assert outcome.result["cacheScope"] == "private"
     for number in ("hidden", "nothing"):
         outcome = await ask("resources/read", uri=f"shop://orders/{number}")
         assert outcome.error["code"] == -32602
