@@ -85,6 +85,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "HOSTS": _words,
     "HTTP": _json_object,
     "LIMITS": _limits,
+    "OAUTH": _json_object,
     "ORIGINS": _words,
     "STATE_KEYS": _words,
     "THREADS": int,
