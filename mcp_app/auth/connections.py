@@ -123,7 +123,7 @@ def _store(grant: Grant, made_with: UUID, code: str) -> None:
     now, client = timezone.now(), grant.client
     row = AccessToken.objects.make_app(
         grant.server,
-        name=client.name,
+        name=_row_name(client),
         user=grant.user,
         may=grant.may,
         tags=grant.tags,
@@ -143,6 +143,13 @@ def _store(grant: Grant, made_with: UUID, code: str) -> None:
         may_ask=grant.may_ask,
         until=grant.until,
     )
+
+
+def _row_name(client: Client) -> str:
+    """Return the name as its column has it: of a long host what tells whose it is."""
+    most = AccessToken._meta.get_field("name").max_length or 0
+    name = client.name
+    return name if len(name) <= most else f"…{name[1 - most :]}"
 
 
 def _code_of_page(made_with: UUID) -> Secret | None:
