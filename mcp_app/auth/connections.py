@@ -16,6 +16,7 @@ from typing import Final
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser
+from django.core.exceptions import ValidationError
 from django.db import IntegrityError, router
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
@@ -109,7 +110,7 @@ def allow(grant: Grant, made_with: UUID) -> Secret:
     try:
         with own_transaction(_alias()):
             _store(grant, made_with, code)
-    except IntegrityError:
+    except (IntegrityError, ValidationError):
         # Two presses at once: the other one was faster.
         again = _code_of_page(made_with)
         if again is None:

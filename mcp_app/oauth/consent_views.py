@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -29,6 +31,7 @@ from mcp_app.account.presentation import open_servers
 from mcp_app.account.rights_choice import tags_of
 from mcp_app.account.views import own_page
 from mcp_app.auth.connections import Client, Grant, PageUsed, signs_in
+from mcp_app.auth.outages import outage
 from mcp_app.auth.resources import slug_of
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
@@ -38,6 +41,7 @@ from mcp_app.oauth.clients import UnknownClient, find_client
 from mcp_app.oauth.consent import ConsentForm, Question, words_of
 from mcp_app.oauth.endpoints import issuer_of
 from mcp_app.process.visible import Visible, visible_to
+from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.oauth.authorization import (
     AuthorizationRequest,
     check_after_resource,
@@ -63,7 +67,27 @@ class Refusal(Exception):
         self.sentence, self.link, self.status = sentence, link, status
 
 
+def tells_outages(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Let a page say that the database or the process is away, instead of failing."""
+
+    @wraps(view)
+    def answered(request: HttpRequest) -> HttpResponse:
+        try:
+            return view(request)
+        except Exception as error:
+            away = error if isinstance(error, Unavailable) else outage(error)
+            if away is None:
+                raise
+        sentence = _("This is not available at the moment. Try again in a minute.")
+        response = _refused(request, Refusal(sentence, status=503))
+        response["Retry-After"] = away.headers.get("Retry-After", "5")
+        return response
+
+    return answered
+
+
 @own_page
+@tells_outages
 @require_safe
 def authorize(request: HttpRequest) -> HttpResponse:
     """Ask the person whether a program may come in as them."""
@@ -78,6 +102,7 @@ def authorize(request: HttpRequest) -> HttpResponse:
 
 
 @own_page
+@tells_outages
 @require_POST
 @sensitive_post_parameters("sealed")
 @sensitive_variables()

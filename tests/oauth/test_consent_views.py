@@ -8,10 +8,12 @@ from urllib.parse import unquote
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import OperationalError
 from django.test import Client
 
+from mcp_app.auth import connections
 from mcp_app.models import AccessToken, Connection, Server, Tool
-from mcp_app.oauth import consent
+from mcp_app.oauth import consent, consent_views
 from tests.oauth.program import (
     CONSENT,
     ORIGIN,
@@ -131,6 +133,42 @@ def test_allow_pressed_twice_makes_one_app(hers: Client, program: Program) -> No
     assert third.status_code == 400
     assert "This page was used already, or is too old." in words(third)
     assert AccessToken.objects.get().revoked is None
+
+
+def test_allow_pressed_twice_while_the_other_press_is_stored(
+    hers: Client, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one looked before the first one was there."""
+    program.register()
+    sealed = sealed_in(page_of(hers, program.request()))
+    sent = {"sealed": sealed, "may": "read", "which": "all", "ends": "90"}
+    first, look = answer_in(hers.post(CONSENT, sent)), connections._code_of_page
+    looks: list[Any] = [lambda _: None, look]
+
+    def late(page: Any) -> Any:
+        return looks.pop(0)(page)
+
+    monkeypatch.setattr(connections, "_code_of_page", late)
+    assert answer_in(hers.post(CONSENT, sent)) == first
+    assert AccessToken.objects.count() == 1
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), OperationalError("It is away.")])
+def test_an_outage_is_a_page_that_says_so(
+    hers: Client, program: Program, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    program.register()
+    sealed = sealed_in(page_of(hers, program.request()))
+    monkeypatch.setattr(consent_views, "visible_to", fail)
+    sent = {"sealed": sealed, "may": "read", "which": "all", "ends": "90"}
+    for response in (hers.get(program.request()), hers.post(CONSENT, sent)):
+        assert response.status_code == 503
+        assert response["Retry-After"] == "5"
+        assert "Try again in a minute." in words(response)
+    assert not Connection.objects.exists()
 
 
 def test_a_page_of_somebody_else_or_that_is_too_old(
