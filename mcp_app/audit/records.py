@@ -38,6 +38,19 @@ class PendingCalls:
         fields = iter(self._fields)
         return zip(*[fields] * _FIELDS, strict=True)
 
+    def by_circumstances(self) -> dict[CircumstancesValues, list[list[Any]]]:
+        """Return the calls of each circumstances: a list for each further field."""
+        first, *fields = [self._fields[place::_FIELDS] for place in range(_FIELDS)]
+        if first and first.count(first[0]) == len(first):
+            return {first[0]: fields}
+        places: dict[CircumstancesValues, list[int]] = {}
+        for place, each in enumerate(first):
+            places.setdefault(each, []).append(place)
+        return {
+            each: [[values[place] for place in those] for values in fields]
+            for each, those in places.items()
+        }
+
     def add(self, record: CallValues) -> None:
         """Add a call."""
         given = record[0]

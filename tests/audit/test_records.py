@@ -32,6 +32,22 @@ def test_calls_are_taken_in_the_order_in_which_they_came(
     assert list(taken) == records[:count]
 
 
+@given(NAMES)
+def test_calls_are_found_by_what_they_have_in_common(names: list[str]) -> None:
+    records = [record(number, name=name) for number, name in enumerate(names)]
+    found = gathered(records).by_circumstances()
+    calls = {
+        circumstances: list(zip(*fields, strict=True))
+        for circumstances, fields in found.items()
+    }
+    assert calls == {
+        each.circumstances: [
+            tuple(other[1:]) for other in records if other[0] == each.circumstances
+        ]
+        for each in records
+    }
+
+
 def test_what_calls_have_in_common_is_kept_once() -> None:
     first, second = gathered([record(name="add"), record(name="add")])
     assert first[0] is second[0]
