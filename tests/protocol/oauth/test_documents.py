@@ -96,10 +96,11 @@ def test_a_document_is_read() -> None:
 
 def test_hosts_and_names() -> None:
     url = "https://A.Example:8443/b"
-    body = json.dumps({"client_id": url, "redirect_uris": [REDIRECT]}).encode()
+    members = {"client_id": url, "client_name": " ", "redirect_uris": [REDIRECT]}
+    body = json.dumps(members).encode()
     document = read_document(url, "application/json", body, [])
     assert (document.host, document.name) == ("a.example:8443", "a.example:8443")
-    assert read(client_name=5).name == "claude.ai"
+    assert read(client_name="").name == "claude.ai"
     assert read(client_name="a”\u202e").name == "a'"
 
 
@@ -127,6 +128,8 @@ def test_what_is_refused() -> None:
         ({"client_id": URL.upper()}, "address"),
         ({"client_id": None}, "address"),
         ({"client_id": [URL]}, "address"),
+        ({"client_name": None}, "client_name"),
+        ({"client_name": 5}, "client_name"),
         ({"redirect_uris": REDIRECT}, "list of strings"),
         ({"redirect_uris": [REDIRECT, 5]}, "list of strings"),
         ({"redirect_uris": []}, "none that is allowed"),
