@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -169,6 +170,28 @@ async def test_a_key_opens_its_server_alone(
         ' error_description="This access token is not valid for this server."'
     )
     await writer.run(other.delete)
+
+
+async def test_who_brings_nothing_is_told_where_to_sign_in(
+    application: WireCheck, program: Program
+) -> None:
+    """What stands at that address is about the server that was asked."""
+    found = [
+        await Client(application, version, path=PATH).request("tools/list")
+        for version in ("2025-11-25", NEWEST)
+    ]
+    assert [each.status for each in found] == [401, 401]
+    challenges = {each.headers["www-authenticate"] for each in found}
+    metadata = f"{ORIGIN}/.well-known/oauth-protected-resource{PATH}"
+    assert challenges == {
+        f'Bearer realm="mcp", resource_metadata="{metadata}",'
+        ' scope="mcp:read mcp:change"'
+    }
+    visit = Client(application, path=metadata.removeprefix(ORIGIN)).visit("GET")
+    said = json.loads(await visit.body())
+    assert said["resource"] == f"{ORIGIN}{PATH}"
+    assert said["authorization_servers"] == [ORIGIN]
+    assert " ".join(said["scopes_supported"]) == "mcp:read mcp:change"
 
 
 async def test_nothing_else_of_an_app_opens_anything(

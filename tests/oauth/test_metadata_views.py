@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from mcp_app.models import Server
-from tests.oauth.program import ORIGIN
+from tests.oauth.program import ORIGIN, WAYS
 from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
@@ -29,6 +29,28 @@ def test_the_path_is_repeated_letter_for_letter(client: Client, path: str) -> No
     }
     assert response["Access-Control-Allow-Origin"] == "*"
     assert response["Cache-Control"] == "max-age=300"
+
+
+def test_all_issuers_of_a_server_are_named(
+    client: Client, support: Server, settings: Any
+) -> None:
+    """This site first, because that is the order of the server's ways in."""
+    outside = {
+        "path": "mcp_app.authentication.issuer",
+        "issuer": "https://id.example.com/realms/staff",
+        "claim": "sub",
+        "field": "username",
+    }
+    settings.MCP = {**settings.MCP, "AUTHENTICATION": {**WAYS, "staff": outside}}
+    for access, issuers in (
+        ("oauth staff", [ORIGIN, outside["issuer"]]),
+        ("staff token", [outside["issuer"]]),
+    ):
+        support.access = access
+        support.save()
+        published(support)
+        found = client.get(f"{RESOURCE}/mcp/support").json()
+        assert found["authorization_servers"] == issuers
 
 
 def test_alone_it_is_the_default_server(client: Client) -> None:
@@ -75,6 +97,13 @@ def test_how_programs_sign_in(client: Client) -> None:
     assert metadata["code_challenge_methods_supported"] == ["S256"]
     assert metadata["token_endpoint_auth_methods_supported"][0] == "none"
     assert metadata["client_id_metadata_document_supported"] is True
+
+
+def test_the_revision_of_a_program_changes_nothing(client: Client) -> None:
+    metadata = client.get(SERVER).json()
+    for version in ("2025-03-26", "1900-01-01", ""):
+        headers = {"MCP-Protocol-Version": version}
+        assert client.get(SERVER, headers=headers).json() == metadata
 
 
 def test_a_site_where_nobody_signs_in_has_no_such_addresses(

@@ -7,7 +7,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server
-from tests.oauth.program import ORIGIN, Program, allow, answer_in, sign_in
+from tests.oauth.program import ORIGIN, RESOURCE, Program, allow, answer_in, sign_in
+from tests.published import published
 
 pytestmark = [
     pytest.mark.django_db,
@@ -31,6 +32,39 @@ def test_a_program_signs_in_and_refreshes(program: Program, hers: Client) -> Non
     row = AccessToken.objects.get()
     assert (row.name, row.may, row.prefix[:4]) == ("Claude", "change", "app_")
     assert [each.slug for each in row.servers.all()] == ["support"]
+
+
+def test_what_is_for_one_server_gets_nothing_for_another(
+    program: Program, hers: Client
+) -> None:
+    program.register()
+    code = answer_in(allow(hers, program.request()))["code"]
+    published(Server(slug="sales", access="oauth token"))
+    for other in (f"{ORIGIN}/mcp/sales", "https://evil.example/mcp/support"):
+        refused = program.exchange(code, resource=other)
+        assert (refused.status_code, refused.json()["error"]) == (400, "invalid_target")
+    token = program.exchange(code, resource=RESOURCE).json()["refresh_token"]
+    for other in (f"{ORIGIN}/mcp/sales", "https://evil.example/mcp/support"):
+        refused = program.refresh(token, resource=other)
+        assert (refused.status_code, refused.json()["error"]) == (400, "invalid_target")
+    assert program.refresh(token, resource=RESOURCE).status_code == 200
+
+
+def test_nothing_that_a_program_shows_is_stored(program: Program, hers: Client) -> None:
+    program.register()
+    code = answer_in(allow(hers, program.request()))["code"]
+    first = program.exchange(code).json()
+    second = program.refresh(first["refresh_token"]).json()
+    rows = [
+        *AccessToken.objects.values(),
+        *Connection.objects.values(),
+        *IssuedToken.objects.values(),
+    ]
+    assert len(rows) == 4
+    for answer in (first, second):
+        for name in ("access_token", "refresh_token"):
+            assert answer[name] not in str(rows)
+    assert code not in str(rows)
 
 
 def test_the_end_of_an_app_by_its_program(program: Program, hers: Client) -> None:
@@ -73,6 +107,7 @@ def test_machines(program: Program, ana: User, support: Server) -> None:
         "client_id": row.prefix,
         "client_secret": str(token),
         "resource": f"{ORIGIN}/mcp/support",
+        "scope": "mcp:read",
     }
     answer = program.post(**sent).json()
     assert answer == {
@@ -81,6 +116,8 @@ def test_machines(program: Program, ana: User, support: Server) -> None:
         "expires_in": 3_600,
         "scope": "mcp:read",
     }
+    wrong = program.post(**{**sent, "client_secret": f"{token}x"})
+    assert (wrong.status_code, wrong.json()["error"]) == (401, "invalid_client")
     elsewhere = program.post(**{**sent, "resource": f"{ORIGIN}/mcp/sales"})
     assert elsewhere.json()["error"] == "invalid_target"
     row.revoke()

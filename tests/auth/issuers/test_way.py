@@ -241,6 +241,8 @@ async def test_who_may_not_change_sees_only_what_reads(
     seen, every = await listed(reading), await listed(changing)
     assert "drill_add" in seen
     assert "drill_ledger" in every - seen
+    # Who may change may read.
+    assert seen < every
     hidden = await reading.call("drill_ledger")
     unknown = await reading.call("drill_unheard_of")
     said = unknown.error["message"].replace("drill_unheard_of", "drill_ledger")
