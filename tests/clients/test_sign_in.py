@@ -85,6 +85,7 @@ async def connected(
             yield client
 
 
+@pytest.mark.covers("L-AUTH-001", "S-AUTH-003")
 async def test_the_sdk_signs_in_and_refreshes(signed: Site) -> None:
     storage, person = Storage(), Person()
     async with connected(signed.url, storage, person) as client:
