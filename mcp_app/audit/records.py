@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from mcp_app.interface.call_record import CallRecord, CallValues, CircumstancesValues
@@ -33,10 +32,6 @@ class PendingCalls:
 
     def __len__(self) -> int:
         return len(self._fields) // _FIELDS
-
-    def __iter__(self) -> Iterator[CallValues]:
-        fields = iter(self._fields)
-        return zip(*[fields] * _FIELDS, strict=True)
 
     def by_circumstances(self) -> dict[CircumstancesValues, list[list[Any]]]:
         """Return the calls of each circumstances: a list for each further field."""
