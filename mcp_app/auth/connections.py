@@ -123,7 +123,7 @@ def _store(grant: Grant, made_with: UUID, code: str) -> None:
     now, client = timezone.now(), grant.client
     row = AccessToken.objects.make_app(
         grant.server,
-        name=client.name,
+        name=_row_name(client),
         user=grant.user,
         may=grant.may,
         tags=grant.tags,
@@ -145,6 +145,13 @@ def _store(grant: Grant, made_with: UUID, code: str) -> None:
     )
 
 
+def _row_name(client: Client) -> str:
+    """Return the name as its column has it: of a long host what tells whose it is."""
+    most = AccessToken._meta.get_field("name").max_length or 0
+    name = client.name
+    return name if len(name) <= most else f"…{name[1 - most :]}"
+
+
 def _code_of_page(made_with: UUID) -> Secret | None:
     """Return the code of a page that was sent before, None for a new one."""
     row = Connection.objects.filter(token__made_with=made_with).first()
@@ -158,7 +165,7 @@ def _code_of_page(made_with: UUID) -> Secret | None:
     raise PageUsed
 
 
-@sensitive_variables("grant")
+@sensitive_variables()
 def exchange(client_id: str, grant: CodeGrant, slug: str | None) -> JsonObject:
     """Return what a program gets for a code (RFC 6749, section 5.1).
 
@@ -206,7 +213,7 @@ def _replace_refresh(connection: Connection, token: str, now: datetime) -> None:
     connection.refreshed, connection.received = now, False
 
 
-@sensitive_variables("grant")
+@sensitive_variables()
 def refresh(client_id: str, grant: RefreshGrant, slug: str | None) -> JsonObject:
     """Return a new key, and the refresh token that follows (RFC 6749, section 6).
 
@@ -257,7 +264,7 @@ def _current(connection: Connection, token: str, now: datetime) -> str | None:
     return None
 
 
-@sensitive_variables("token")
+@sensitive_variables()
 def revoke(client_id: str, token: str) -> None:
     """End the app of a token that its program shows (RFC 7009); else do nothing."""
     _settled(partial(_revoked, client_id, token))
@@ -269,11 +276,11 @@ def _revoked(client_id: str, token: str) -> JsonObject:
         rows = Connection.objects.filter(token__issued__digest=digest(token))
         connection = rows.first()
     if connection is not None and connection.client_id == client_id:
-        _end(_locked(connection), Ended.CLIENT)
+        _end_locked(connection, Ended.CLIENT)
     return {}
 
 
-@sensitive_variables("credentials")
+@sensitive_variables()
 def token_of_machine(credentials: ClientCredentials, slug: str | None) -> JsonObject:
     """Return an access token to the program that shows it as its secret.
 
@@ -309,7 +316,9 @@ def end(connection: Connection, why: Connection.Ended) -> None:
 
 
 def _end_locked(connection: Connection, why: Connection.Ended) -> JsonObject:
-    _end(_locked(connection), why)
+    found = _lock(connection)
+    if found is not None:
+        _end(found, why)
     return {}
 
 
@@ -344,9 +353,17 @@ def _alias() -> str:
     return router.db_for_write(AccessToken)
 
 
-def _locked(connection: Connection) -> Connection:
+def _lock(connection: Connection) -> Connection | None:
+    """Lock and read it again; None if it was deleted since, with its user perhaps."""
     rows = Connection.objects.using(_alias()).select_for_update()
-    return rows.get(pk=connection.pk)
+    return rows.filter(pk=connection.pk).first()
+
+
+def _locked(connection: Connection) -> Connection:
+    found = _lock(connection)
+    if found is None:
+        raise _refused("The connection has ended. Sign in again.")
+    return found
 
 
 def _end(connection: Connection, why: Connection.Ended) -> None:
@@ -384,7 +401,7 @@ def signs_in(server: Server) -> bool:
     return not sign_in_names().isdisjoint(server.access_names)
 
 
-@sensitive_variables("token")
+@sensitive_variables()
 def _answer(
     connection: Connection, now: datetime, token: str
 ) -> JsonObject | OAuthError:
