@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
-from tests.clients.signing import Site, let_in, site
+from tests.clients.signing import Site, let_in
 
 pytestmark = [
     pytest.mark.filterwarnings(
@@ -62,12 +62,6 @@ class Person:
             state=self.answer["state"],
             iss=self.answer["iss"],
         )
-
-
-@pytest.fixture(scope="module")
-def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with site(tmp_path_factory.mktemp("signed")) as running:
-        yield running
 
 
 @asynccontextmanager
