@@ -28,7 +28,7 @@ class Web:
     def clock(self) -> float:
         return self.now
 
-    def fetch(self, url: str, _user: object) -> tuple[ClientDocument, int]:
+    def fetch(self, url: str) -> tuple[ClientDocument, int]:
         self.fetches.append(url)
         if self.away:
             raise OAuthError("invalid_client", "It is away.")
@@ -112,11 +112,11 @@ def test_a_slow_one_keeps_nobody_else_waiting(web: Web) -> None:
     """Its own person waits; whoever points at another one does not."""
     begun, over = Event(), Event()
 
-    def fetch(url: str, user: object) -> tuple[ClientDocument, int]:
+    def fetch(url: str) -> tuple[ClientDocument, int]:
         if "slow" in url:
             begun.set()
             over.wait(30)
-        return web.fetch(url, user)
+        return web.fetch(url)
 
     documents = Documents(fetch, web.clock)
     slow = Thread(target=documents.find, args=(f"{URL}?slow", ANA))
