@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from mcp_app.interface.call_record import CallRecord, CallValues, CircumstancesValues
@@ -34,9 +33,18 @@ class PendingCalls:
     def __len__(self) -> int:
         return len(self._fields) // _FIELDS
 
-    def __iter__(self) -> Iterator[CallValues]:
-        fields = iter(self._fields)
-        return zip(*[fields] * _FIELDS, strict=True)
+    def by_circumstances(self) -> dict[CircumstancesValues, list[list[Any]]]:
+        """Return the calls of each circumstances: a list for each further field."""
+        first, *fields = [self._fields[place::_FIELDS] for place in range(_FIELDS)]
+        if first and first.count(first[0]) == len(first):
+            return {first[0]: fields}
+        places: dict[CircumstancesValues, list[int]] = {}
+        for place, each in enumerate(first):
+            places.setdefault(each, []).append(place)
+        return {
+            each: [[values[place] for place in those] for values in fields]
+            for each, those in places.items()
+        }
 
     def add(self, record: CallValues) -> None:
         """Add a call."""

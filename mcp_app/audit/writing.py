@@ -21,9 +21,10 @@ from django.db import IntegrityError, connections, router
 
 from mcp_app.audit.records import LONGEST_ERROR, PendingCalls
 from mcp_app.audit.refusals import stored_apart
+from mcp_app.audit.sqlite_rows import insert_many
 from mcp_app.audit.storable import storable
 from mcp_app.audit.tallies import Subject, Tallies, begin_ms
-from mcp_app.interface.call_record import CallValues, CircumstancesValues
+from mcp_app.interface.call_record import CircumstancesValues
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.call_statements import Own, SharedValues
 from mcp_app.models.calls import MINUTE_S
@@ -106,8 +107,11 @@ def _attempted(batch: Batch) -> int:
 def _store(
     using: str, rows: Mapping[SharedValues, Sequence[Own]], tallies: Tallies
 ) -> RefusedBatch:
-    if rows:
-        Call.objects.using(using).insert(rows)
+    left: Mapping[SharedValues, Sequence[Own]] = rows
+    if (connection := connections[using]).vendor == "sqlite":
+        left = insert_many(connection, rows)
+    if left:
+        Call.objects.using(using).insert(left)
     CallStatistic.objects.using(using).raise_by(tallies.rows())
     return RefusedBatch()
 
@@ -149,33 +153,37 @@ def _reckoned(
     batch: Batch, clock_ms: int
 ) -> tuple[dict[SharedValues, list[Own]], Tallies]:
     """Return the rows of the calls, and all counters."""
-    groups: dict[CircumstancesValues, list[CallValues]] = {}
-    for record in batch.records:
-        groups.setdefault(record[0], []).append(record)
     # The same call is often made again.
     digest = cache(batch.digest)
     rows: dict[SharedValues, list[Own]] = {}
     tallies = Tallies()
     tallies.merge(batch.tallies)
-    for circumstances, records in groups.items():
+    for circumstances, fields in batch.records.by_circumstances().items():
         shared = _bounded(circumstances)
-        own = [_own(record, clock_ms, digest) for record in records]
+        own = list(_own(fields, clock_ms, digest))
         rows.setdefault(shared, []).extend(own)
         for minute_ms, times_us in _minutes(own):
             tallies.add(minute_ms, subject(shared), times_us)
     return rows, tallies
 
 
-def _own(record: CallValues, clock_ms: int, digest: Callable[[bytes], str]) -> Own:
-    _, began, took, size, arguments, length, long_digest, failure, error = record
-    return (
-        int(began * 1_000) + clock_ms,
-        int(took * 1_000_000),
-        size,
-        len(arguments) or length,
-        digest(arguments) if arguments else long_digest,
-        failure,
-        error and storable(error)[:LONGEST_ERROR],
+def _own(
+    fields: Sequence[Sequence[Any]], clock_ms: int, digest: Callable[[bytes], str]
+) -> Iterable[Own]:
+    """Return what is the calls' own.
+
+    It goes field by field: a step for each call takes twice as long.
+    """
+    began, took, sizes, texts, lengths, digests, failures, errors = fields
+    return zip(
+        [int(each * 1_000) + clock_ms for each in began],
+        [int(each * 1_000_000) for each in took],
+        sizes,
+        [len(text) or length for text, length in zip(texts, lengths, strict=True)],
+        [digest(text) if text else of for text, of in zip(texts, digests, strict=True)],
+        failures,
+        [error and storable(error)[:LONGEST_ERROR] for error in errors],
+        strict=True,
     )
 
 

@@ -214,10 +214,13 @@ def _log(site: Site, request: SiteRequest, began: float, end: str) -> None:
 
 
 async def call_once(
-    site: Site, request: SiteRequest, asked: AccessRequest
+    site: Site,
+    request: SiteRequest,
+    asked: AccessRequest,
+    lookup: Lookup = system_lookup,
 ) -> SiteAnswer:
     """Send a request over connections of its own, which are closed then."""
-    own = Connections()
+    own = Connections(lookup)
     try:
         return await own.call(site, request, asked)
     finally:

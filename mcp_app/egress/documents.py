@@ -13,7 +13,7 @@ from typing import Any, Final
 from mcp_app.conf import KIB
 from mcp_app.egress.addresses import Network
 from mcp_app.egress.addresses import read as read_address
-from mcp_app.egress.client import Connections
+from mcp_app.egress.client import call_once
 from mcp_app.egress.errors import Forbidden, Unreadable
 from mcp_app.egress.requests import SiteAnswer, SiteRequest
 from mcp_app.egress.resolving import Lookup, system_lookup
@@ -67,11 +67,7 @@ async def fetch(
     request = SiteRequest(
         method="GET", path=path, query=query, idempotent=True, log_path=path
     )
-    own = Connections(lookup)
-    try:
-        answer = await own.call(site, request, NOBODY)
-    finally:
-        await own.close()
+    answer = await call_once(site, request, NOBODY, lookup)
     if answer.status != HTTPStatus.OK:
         said = f"{site.authority} answered with the status {answer.status}."
         raise Unreadable(said, sent=True)

@@ -308,7 +308,9 @@ def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
 
 def _shown(request: HttpRequest, name: str, context: dict[str, Any]) -> HttpResponse:
     response = render(request, f"mcp_app/oauth/{name}.html", context)
-    response["Referrer-Policy"] = "no-referrer"
+    # Programs get no referrer.  Without any, a browser would send the form as that of
+    # an unknown origin, which is refused.
+    response["Referrer-Policy"] = "same-origin"
     policy = getattr(settings, "SECURE_CSP", None)
     if policy:
         # Django 6 sends a site's own policy, with this in it.

@@ -14,19 +14,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Final
-from urllib.parse import urlsplit
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import AbstractBaseUser
 
 from mcp_app.auth.oauth_settings import oauth_settings
-from mcp_app.egress.client import call_once
+from mcp_app.egress.documents import Bounds, fetch
 from mcp_app.egress.errors import EgressError
-from mcp_app.egress.requests import SiteRequest
-from mcp_app.egress.sites import PORTS, Site
-from mcp_app.interface.rights import AccessRequest
 from mcp_app.protocol.oauth.client_metadata import MOST_BYTES
 from mcp_app.protocol.oauth.documents import (
     ClientDocument,
@@ -47,7 +42,7 @@ MOST_A_MINUTE: Final = 10
 MOST_AT_ONCE: Final = 20
 MOST_STORED: Final = 1_000
 
-Fetch = Callable[[str, AbstractBaseUser], tuple[ClientDocument, int]]
+Fetch = Callable[[str], tuple[ClientDocument, int]]
 """Returns a document, and for how many seconds it is good; raises `OAuthError`."""
 
 
@@ -91,7 +86,7 @@ class Documents:
             old = known.document
         try:
             with self._turn(str(user.pk)):
-                document, seconds = self._fetch(url, user)
+                document, seconds = self._fetch(url)
         except (Busy, OAuthError) as error:
             if isinstance(error, OAuthError):
                 read = known.read if known is not None else now
@@ -134,34 +129,14 @@ def _not_now() -> OAuthError:
     return OAuthError("invalid_client", "Its document cannot be had at the moment.")
 
 
-def fetch_document(url: str, user: AbstractBaseUser) -> tuple[ClientDocument, int]:
+def fetch_document(url: str) -> tuple[ClientDocument, int]:
     """Return the document at a URL, and for how many seconds it is good; blocks."""
-    options, parts = oauth_settings(), urlsplit(url)
-    site = Site(
-        key="client-document",
-        title=parts.hostname or "",
-        scheme="https",
-        host=parts.hostname or "",
-        port=parts.port or PORTS["https"],
-        prefix="",
-        networks=options.networks,
-        ca=options.ca,
-        timeout=TIMEOUT_S,
-        connections=1,
-        answer=MOST_BYTES,
+    options = oauth_settings()
+    bounds = Bounds(
+        networks=options.networks, ca=options.ca, timeout=TIMEOUT_S, answer=MOST_BYTES
     )
-    request = SiteRequest(
-        method="GET",
-        path=parts.path,
-        query=parts.query,
-        headers=[("Accept", "application/json")],
-        log_path=parts.path,
-    )
-    asked = AccessRequest.of_user(user)
     try:
-        answer = async_to_sync(call_once)(site, request, asked)
-        if answer.status != HTTPStatus.OK:
-            raise OAuthError("invalid_client", f"It answers {answer.status}.")
+        answer = async_to_sync(fetch)(url, bounds, key="a client's document")
         document = read_document(url, answer.media_type, answer.body, options.schemes)
     except EgressError as error:
         logger.warning("No document of the client %s: %s", url, error.message)

@@ -4,10 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_app.audit.records import PendingCalls
-from mcp_app.interface.call_record import CallRecord
+from mcp_app.interface.call_record import CallRecord, CallValues
 from tests.audit.records import record
 
 NAMES = st.lists(st.sampled_from(["add", "book", "read"]), max_size=12)
+
+
+def calls_of(pending: PendingCalls) -> list[CallValues]:
+    fields = iter(pending._fields)
+    return list(zip(*[fields] * len(CallRecord._fields), strict=True))
 
 
 def gathered(records: list[CallRecord]) -> PendingCalls:
@@ -23,17 +28,33 @@ def test_calls_are_taken_in_the_order_in_which_they_came(
 ) -> None:
     records = [record(number, name=name) for number, name in enumerate(names)]
     waiting = gathered(records)
-    assert (len(waiting), list(waiting)) == (len(records), records)
+    assert (len(waiting), calls_of(waiting)) == (len(records), records)
     taken = waiting.take(count)
-    assert (len(taken), list(taken)) == (len(records[:count]), records[:count])
-    assert list(waiting) == records[count:]
+    assert (len(taken), calls_of(taken)) == (len(records[:count]), records[:count])
+    assert calls_of(waiting) == records[count:]
     waiting.add(last := record(99, name="last"))
-    assert list(waiting) == [*records[count:], last]
-    assert list(taken) == records[:count]
+    assert calls_of(waiting) == [*records[count:], last]
+    assert calls_of(taken) == records[:count]
+
+
+@given(NAMES)
+def test_calls_are_found_by_what_they_have_in_common(names: list[str]) -> None:
+    records = [record(number, name=name) for number, name in enumerate(names)]
+    found = gathered(records).by_circumstances()
+    calls = {
+        circumstances: list(zip(*fields, strict=True))
+        for circumstances, fields in found.items()
+    }
+    assert calls == {
+        each.circumstances: [
+            tuple(other[1:]) for other in records if other[0] == each.circumstances
+        ]
+        for each in records
+    }
 
 
 def test_what_calls_have_in_common_is_kept_once() -> None:
-    first, second = gathered([record(name="add"), record(name="add")])
+    first, second = calls_of(gathered([record(name="add"), record(name="add")]))
     assert first[0] is second[0]
 
 
@@ -46,5 +67,5 @@ def test_what_was_taken_is_not_known_for_ever() -> None:
         assert len(waiting._known) == 1
     last = record(name="tool19")
     waiting.add(last)
-    first, second = waiting
+    first, second = calls_of(waiting)
     assert first[0] is second[0]

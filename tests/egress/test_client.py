@@ -23,6 +23,7 @@ from mcp_app.egress.errors import EgressError, Forbidden, TooLarge, TooSlow, Unr
 from mcp_app.egress.requests import SiteAnswer, SiteRequest
 from mcp_app.interface.principal import Principal
 from mcp_app.interface.rights import AccessRequest
+from tests.egress.certificates import write_certificate
 from tests.egress.peer import Peer, Received, answer, site
 
 ASKED = AccessRequest(principal=Principal.ANONYMOUS, server="")
@@ -306,40 +307,6 @@ async def tls_port(tmp_path: Path) -> AsyncIterator[int]:
     server = await asyncio.start_server(peer.serve, "127.0.0.1", 0, ssl=context)
     yield server.sockets[0].getsockname()[1]
     server.close()
-
-
-def write_certificate(folder: Path, name: str) -> None:
-    """Write a certificate that signs itself, and its key."""
-    from datetime import UTC, datetime, timedelta  # noqa: PLC0415
-
-    from cryptography import x509  # noqa: PLC0415
-    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    (folder / "certificate.pem").write_bytes(certificate.public_bytes(pem))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(
-            pem,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
 
 
 @pytest.mark.parametrize(

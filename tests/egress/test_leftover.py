@@ -12,8 +12,9 @@ from pytest_django import Settings
 
 from mcp_app.egress.backend import MOST_KEPT
 from mcp_app.egress.client import Connections
+from tests.egress.certificates import write_certificate
 from tests.egress.peer import Peer, Received, answer
-from tests.egress.test_client import GET, POST, call, write_certificate
+from tests.egress.test_client import GET, POST, call
 
 CHUNKED = (
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nasked\r\n0\r\n\r\n"

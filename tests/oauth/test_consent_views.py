@@ -44,6 +44,7 @@ def test_whoever_is_not_signed_in_logs_in_first(
     assert response["Location"].startswith("/account/login/?next=/mcp-oauth/authorize")
 
 
+@pytest.mark.covers("L-AUTH-042", "L-AUTH-082", "S-AUTH-112")
 def test_the_page_says_what_is_proved_and_what_is_not(
     hers: Client, program: Program
 ) -> None:
@@ -57,11 +58,13 @@ def test_the_page_says_what_is_proved_and_what_is_not(
     assert "\u202e" not in text
     assert "It could use" in text
     assert response["Cache-Control"] == "no-store, private"
-    assert response["Referrer-Policy"] == "no-referrer"
+    # With none at all, browsers send the form with "Origin: null".
+    assert response["Referrer-Policy"] == "same-origin"
     assert response["X-Frame-Options"] == "DENY"
     assert "frame-ancestors 'none'" in response["Content-Security-Policy"]
 
 
+@pytest.mark.covers("L-AUTH-080", "S-AUTH-110")
 def test_a_program_on_this_computer_is_warned_about(
     hers: Client, program: Program
 ) -> None:
@@ -105,6 +108,7 @@ def test_groups(hers: Client, program: Program) -> None:
     assert AccessToken.objects.get().tag_names == {"orders", "refunds"}
 
 
+@pytest.mark.covers("L-AUTH-015", "L-AUTH-017", "S-AUTH-107")
 def test_cancel(hers: Client, program: Program) -> None:
     program.register()
     answer = answer_in(allow(hers, program.request(), cancel="1"))
@@ -292,6 +296,19 @@ KNOWN: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", NOT_KNOWN)
+@pytest.mark.covers(
+    "L-AUTH-034",
+    "L-AUTH-042",
+    "L-AUTH-064",
+    "L-AUTH-075",
+    "S-AUTH-020",
+    "S-AUTH-022",
+    "S-AUTH-041",
+    "S-AUTH-044",
+    "S-AUTH-093",
+    "S-AUTH-104",
+    "S-AUTH-107",
+)
 def test_a_request_of_an_unknown_program(
     hers: Client, program: Program, case: str
 ) -> None:
@@ -305,6 +322,25 @@ def test_a_request_of_an_unknown_program(
 
 
 @pytest.mark.parametrize("case", KNOWN)
+@pytest.mark.covers(
+    "L-AUTH-015",
+    "L-AUTH-034",
+    "L-AUTH-064",
+    "L-AUTH-072",
+    "L-AUTH-076",
+    "L-AUTH-077",
+    "L-AUTH-116",
+    "S-AUTH-022",
+    "S-AUTH-023",
+    "S-AUTH-041",
+    "S-AUTH-044",
+    "S-AUTH-075",
+    "S-AUTH-093",
+    "S-AUTH-100",
+    "S-AUTH-105",
+    "S-AUTH-106",
+    "S-AUTH-107",
+)
 def test_a_request_that_is_wrong(hers: Client, program: Program, case: str) -> None:
     program.register()
     changed, error = KNOWN[case]
@@ -332,6 +368,7 @@ def test_a_frame_is_refused(hers: Client, program: Program) -> None:
     assert hers.get(program.request(), headers=headers).status_code == 400
 
 
+@pytest.mark.covers("L-AUTH-083", "S-AUTH-113")
 def test_hosts_that_are_not_let_in(
     hers: Client, program: Program, settings: Any
 ) -> None:

@@ -28,7 +28,7 @@ class Web:
     def clock(self) -> float:
         return self.now
 
-    def fetch(self, url: str, _user: object) -> tuple[ClientDocument, int]:
+    def fetch(self, url: str) -> tuple[ClientDocument, int]:
         self.fetches.append(url)
         if self.away:
             raise OAuthError("invalid_client", "It is away.")
@@ -52,6 +52,7 @@ def documents(web: Web) -> Documents:
     return Documents(web.fetch, web.clock)
 
 
+@pytest.mark.covers("L-AUTH-056", "S-AUTH-069")
 def test_one_serves_as_long_as_it_says(documents: Documents, web: Web) -> None:
     for at, fetches in ((0, 1), (59, 1), (61, 2)):
         web.now = at
@@ -70,6 +71,7 @@ def test_what_cannot_be_had_is_not_asked_for_again(
         assert len(web.fetches) == fetches
 
 
+@pytest.mark.covers("L-AUTH-110")
 def test_one_that_was_read_serves_for_a_day(documents: Documents, web: Web) -> None:
     documents.find(URL, ANA)
     web.away, web.now = True, 80_000
@@ -100,6 +102,9 @@ def test_ten_a_minute_for_each_person(documents: Documents, web: Web) -> None:
         "https://127.1/client.json",
     ],
 )
+@pytest.mark.covers(
+    "L-AUTH-053", "L-AUTH-059", "L-AUTH-061", "S-AUTH-065", "S-AUTH-066", "S-AUTH-072"
+)
 def test_what_is_no_address_of_a_document_is_not_fetched(
     documents: Documents, web: Web, url: str
 ) -> None:
@@ -112,11 +117,11 @@ def test_a_slow_one_keeps_nobody_else_waiting(web: Web) -> None:
     """Its own person waits; whoever points at another one does not."""
     begun, over = Event(), Event()
 
-    def fetch(url: str, user: object) -> tuple[ClientDocument, int]:
+    def fetch(url: str) -> tuple[ClientDocument, int]:
         if "slow" in url:
             begun.set()
             over.wait(30)
-        return web.fetch(url, user)
+        return web.fetch(url)
 
     documents = Documents(fetch, web.clock)
     slow = Thread(target=documents.find, args=(f"{URL}?slow", ANA))

@@ -16,7 +16,8 @@ from django.views.debug import ExceptionReporter
 
 from mcp_app.auth import connections
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server
-from tests.oauth.program import ORIGIN, Program, allow, answer_in, sign_in
+from tests.oauth.program import ORIGIN, RESOURCE, Program, allow, answer_in, sign_in
+from tests.published import published
 
 pytestmark = [
     pytest.mark.django_db,
@@ -25,6 +26,29 @@ pytestmark = [
 ]
 
 
+@pytest.mark.covers(
+    "L-AUTH-006",
+    "L-AUTH-008",
+    "L-AUTH-015",
+    "L-AUTH-017",
+    "L-AUTH-067",
+    "L-AUTH-068",
+    "L-AUTH-072",
+    "L-AUTH-112",
+    "S-AUTH-005",
+    "S-AUTH-006",
+    "S-AUTH-009",
+    "S-AUTH-018",
+    "S-AUTH-024",
+    "S-AUTH-025",
+    "S-AUTH-046",
+    "S-AUTH-047",
+    "S-AUTH-048",
+    "S-AUTH-095",
+    "S-AUTH-096",
+    "S-AUTH-101",
+    "S-AUTH-107",
+)
 def test_a_program_signs_in_and_refreshes(program: Program, hers: Client) -> None:
     assert program.register().status_code == 201
     answer = answer_in(allow(hers, program.request()))
@@ -42,6 +66,42 @@ def test_a_program_signs_in_and_refreshes(program: Program, hers: Client) -> Non
     assert [each.slug for each in row.servers.all()] == ["support"]
 
 
+@pytest.mark.covers("L-AUTH-116", "S-AUTH-075", "S-AUTH-081")
+def test_what_is_for_one_server_gets_nothing_for_another(
+    program: Program, hers: Client
+) -> None:
+    program.register()
+    code = answer_in(allow(hers, program.request()))["code"]
+    published(Server(slug="sales", access="oauth token"))
+    for other in (f"{ORIGIN}/mcp/sales", "https://evil.example/mcp/support"):
+        refused = program.exchange(code, resource=other)
+        assert (refused.status_code, refused.json()["error"]) == (400, "invalid_target")
+    token = program.exchange(code, resource=RESOURCE).json()["refresh_token"]
+    for other in (f"{ORIGIN}/mcp/sales", "https://evil.example/mcp/support"):
+        refused = program.refresh(token, resource=other)
+        assert (refused.status_code, refused.json()["error"]) == (400, "invalid_target")
+    assert program.refresh(token, resource=RESOURCE).status_code == 200
+
+
+@pytest.mark.covers("L-AUTH-066", "S-AUTH-094")
+def test_nothing_that_a_program_shows_is_stored(program: Program, hers: Client) -> None:
+    program.register()
+    code = answer_in(allow(hers, program.request()))["code"]
+    first = program.exchange(code).json()
+    second = program.refresh(first["refresh_token"]).json()
+    rows = [
+        *AccessToken.objects.values(),
+        *Connection.objects.values(),
+        *IssuedToken.objects.values(),
+    ]
+    assert len(rows) == 4
+    for answer in (first, second):
+        for name in ("access_token", "refresh_token"):
+            assert answer[name] not in str(rows)
+    assert code not in str(rows)
+
+
+@pytest.mark.covers("S-AUTH-018")
 def test_the_end_of_an_app_by_its_program(program: Program, hers: Client) -> None:
     answer = sign_in(program, hers)
     assert program.post("revoke", token=answer["refresh_token"]).status_code == 200
@@ -51,6 +111,9 @@ def test_the_end_of_an_app_by_its_program(program: Program, hers: Client) -> Non
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
 
 
+@pytest.mark.covers(
+    "L-AUTH-064", "S-AUTH-022", "S-AUTH-023", "S-AUTH-093", "S-AUTH-100"
+)
 def test_a_code_that_is_used_twice_ends_the_app(program: Program, hers: Client) -> None:
     program.register()
     code = answer_in(allow(hers, program.request()))["code"]
@@ -75,6 +138,17 @@ def test_a_refresh_token_that_is_sent_twice_gets_the_same(
     assert AccessToken.objects.get().revoked is None
 
 
+@pytest.mark.covers(
+    "L-AUTH-006",
+    "L-AUTH-089",
+    "L-AUTH-090",
+    "L-AUTH-092",
+    "L-AUTH-093",
+    "L-AUTH-096",
+    "S-AUTH-005",
+    "S-AUTH-009",
+    "S-AUTH-046",
+)
 def test_machines(program: Program, ana: User, support: Server) -> None:
     row, token = AccessToken.objects.make(user=ana, name="a job", servers=[support])
     sent = {
@@ -82,6 +156,7 @@ def test_machines(program: Program, ana: User, support: Server) -> None:
         "client_id": row.prefix,
         "client_secret": str(token),
         "resource": f"{ORIGIN}/mcp/support",
+        "scope": "mcp:read",
     }
     answer = program.post(**sent).json()
     assert answer == {
@@ -90,6 +165,8 @@ def test_machines(program: Program, ana: User, support: Server) -> None:
         "expires_in": 3_600,
         "scope": "mcp:read",
     }
+    wrong = program.post(**{**sent, "client_secret": f"{token}x"})
+    assert (wrong.status_code, wrong.json()["error"]) == (401, "invalid_client")
     elsewhere = program.post(**{**sent, "resource": f"{ORIGIN}/mcp/sales"})
     assert elsewhere.json()["error"] == "invalid_target"
     row.revoke()

@@ -1,0 +1,209 @@
+"""A program with a document: its host is proved, and it signs in."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, Final
+
+import pytest
+from django.test import Client
+
+from mcp_app.egress.documents import fetch
+from mcp_app.models import Connection
+from tests.egress.certificates import write_certificate
+from tests.oauth.program import Program, page_of, sign_in
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("support")]
+
+HOST: Final = "program.example"
+
+
+class Web(ThreadingHTTPServer):
+    """Serves one document over TLS, and counts how often."""
+
+    document: dict[str, Any]
+    content_type = "application/json"
+    requests = 0
+
+    @property
+    def host(self) -> str:
+        return f"{HOST}:{self.server_address[1]}"
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.host}/client.json"
+
+
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        web: Any = self.server
+        web.requests += 1
+        body = json.dumps(web.document).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", web.content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def web(
+    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Web]:
+    write_certificate(tmp_path, HOST)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "certificate.pem", tmp_path / "key.pem")
+    server = Web(("127.0.0.1", 0), Answer)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    ca = str(tmp_path / "certificate.pem")
+    settings.MCP = {
+        **settings.MCP,
+        "OAUTH": {"networks": ["127.0.0.1/32"], "ca": ca},
+    }
+    here = partial(fetch, lookup=lambda *_: ["127.0.0.1"])
+    monkeypatch.setattr("mcp_app.oauth.documents.fetch", here)
+    server.document = {
+        "client_id": server.url,
+        "client_name": "Claude Code",
+        "redirect_uris": [f"https://{server.host}/back", "http://127.0.0.1/callback"],
+        "grant_types": ["authorization_code", "refresh_token", "jwt-bearer"],
+        "token_endpoint_auth_method": "none",
+    }
+    yield server
+    server.shutdown()
+    thread.join(30)
+    server.server_close()
+
+
+@pytest.mark.covers(
+    "L-AUTH-007",
+    "L-AUTH-052",
+    "L-AUTH-053",
+    "L-AUTH-054",
+    "L-AUTH-082",
+    "S-AUTH-050",
+    "S-AUTH-065",
+    "S-AUTH-067",
+    "S-AUTH-112",
+)
+def test_it_signs_in(web: Web, hers: Client) -> None:
+    program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
+    assert web.requests == 0
+    page = page_of(hers, program.request())
+    assert f"“Claude Code”, says {web.host}" in page
+    assert f"Let {web.host} use Support desk as you?" in page
+    answer = sign_in(program, hers)
+    assert answer["refresh_token"]
+    row = Connection.objects.get()
+    assert (row.client_host, row.client_id) == (web.host, web.url)
+    # One fetch serves; nothing is fetched where tokens are exchanged.
+    assert web.requests == 1
+
+
+@pytest.mark.covers("L-AUTH-078", "S-AUTH-108")
+def test_nothing_is_fetched_for_who_is_not_signed_in(web: Web, client: Client) -> None:
+    program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
+    assert client.get(program.request()).status_code == 302
+    assert web.requests == 0
+
+
+@pytest.mark.covers("L-AUTH-080", "S-AUTH-110")
+def test_on_this_computer_its_host_proves_nothing(web: Web, hers: Client) -> None:
+    redirect = "http://127.0.0.1:51123/callback"
+    program = Program(Client(), client_id=web.url, redirect=redirect)
+    page = page_of(hers, program.request())
+    assert f"It says that it is “Claude Code” of {web.host}." in page
+    assert "Let a program on this computer use Support desk as you?" in page
+    assert "choose Cancel" in page
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"client_id": "https://program.example/another.json"},
+        {"client_name": None},
+        {"redirect_uris": ["https://evil.example/back"]},
+        {"token_endpoint_auth_method": "client_secret_post"},
+        {"padding": "x" * 17_000},
+    ],
+)
+@pytest.mark.covers(
+    "L-AUTH-053",
+    "L-AUTH-055",
+    "L-AUTH-058",
+    "S-AUTH-065",
+    "S-AUTH-066",
+    "S-AUTH-068",
+    "S-AUTH-071",
+)
+def test_a_document_that_cannot_be_used(
+    web: Web, hers: Client, changed: dict[str, Any]
+) -> None:
+    web.document.update(changed)
+    program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
+    response = hers.get(program.request())
+    assert response.status_code == 400
+    assert 'href="https://program' not in response.content.decode()
+
+
+def test_another_type(web: Web, hers: Client) -> None:
+    web.content_type = "text/html"
+    program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
+    assert hers.get(program.request()).status_code == 400
+
+
+@pytest.mark.covers("L-AUTH-053", "L-AUTH-057", "S-AUTH-065", "S-AUTH-070")
+def test_its_answer_goes_nowhere_else(web: Web, hers: Client) -> None:
+    for redirect in (f"https://{web.host}/back/x", "https://claude.ai/back"):
+        program = Program(Client(), client_id=web.url, redirect=redirect)
+        response = hers.get(program.request())
+        assert response.status_code == 400
+        assert "none of the addresses that it may name" in response.content.decode()
+
+
+@pytest.mark.covers(
+    "L-AUTH-059", "L-AUTH-078", "L-AUTH-079", "S-AUTH-072", "S-AUTH-108", "S-AUTH-109"
+)
+def test_a_document_in_a_private_network_is_not_had(
+    web: Web, hers: Client, settings: Any
+) -> None:
+    """Its name leads there, or it is named by its address."""
+    ca = settings.MCP["OAUTH"]["ca"]
+    settings.MCP = {**settings.MCP, "OAUTH": {"ca": ca}}
+    for url in (web.url, web.url.replace(HOST, "127.0.0.1")):
+        web.document["client_id"] = url
+        program = Program(Client(), client_id=url, redirect=f"https://{web.host}/back")
+        response = hers.get(program.request())
+        assert response.status_code == 400
+        assert "did not say who this program is" in response.content.decode()
+    assert web.requests == 0
+
+
+@pytest.mark.covers("S-AUTH-016", "S-AUTH-049")
+def test_it_needs_no_registration(web: Web, hers: Client, settings: Any) -> None:
+    options = {**settings.MCP["OAUTH"], "registration": False}
+    settings.MCP = {**settings.MCP, "OAUTH": options}
+    program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
+    assert sign_in(program, hers)["token_type"] == "Bearer"
+
+
+@pytest.mark.covers("L-AUTH-083", "S-AUTH-113")
+def test_the_host_of_a_document_may_be_kept_out(
+    web: Web, hers: Client, settings: Any
+) -> None:
+    options = {**settings.MCP["OAUTH"], "clients": [f"!{HOST}"]}
+    settings.MCP = {**settings.MCP, "OAUTH": options}
+    program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
+    response = hers.get(program.request())
+    assert f"does not let programs of {web.host} in" in response.content.decode()
