@@ -58,7 +58,7 @@ def for_programs(method: str, cache_control: str = NO_STORE) -> Callable[..., Se
     def decorate(view: Callable[..., HttpResponse]) -> Serve:
         @wraps(view)
         def answered(request: HttpRequest, **named: str) -> HttpResponse:
-            request.exception_reporter_filter = NoSecrets()  # type: ignore[attr-defined]
+            request.exception_reporter_filter = NoSecrets()
             if request.method == "OPTIONS":
                 response = HttpResponse(status=204)
                 response["Access-Control-Allow-Methods"] = method
