@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from hmac import compare_digest
 from typing import Final
 from uuid import UUID
 
@@ -161,7 +162,7 @@ def _code_of_page(made_with: UUID) -> Secret | None:
     if not row.code_used and row.code_ends > timezone.now():
         for secret in secrets():
             code = code_of(made_with.hex, secret)
-            if digest(code) == row.code:
+            if _is_digest(row.code, code):
                 return Secret(code)
     raise PageUsed
 
@@ -234,7 +235,7 @@ def _refreshed(
     connection, now = _locked(connection), timezone.now()
     _check_client(connection, client_id, slug)
     _check_open(connection, now)
-    if digest(grant.refresh_token) == connection.refresh:
+    if _is_digest(connection.refresh, grant.refresh_token):
         token: str | None = successor(grant.refresh_token, secrets()[0])
         _replace_refresh(connection, str(token), now)
         connection.save()
@@ -259,7 +260,7 @@ def _current(connection: Connection, token: str, now: datetime) -> str | None:
     for step in range(1, STEPS + 1):
         later = [successor(each, secret) for each in later for secret in secrets()]
         for each in later:
-            if digest(each) == connection.refresh:
+            if _is_digest(connection.refresh, each):
                 lost = step == 1 and not connection.received and age <= ASK_AGAIN
                 return each if lost or age <= _overlap() else None
     return None
@@ -452,6 +453,11 @@ def _is_good_at(row: AccessToken, slug: str) -> bool:
     if server is None or token_names().isdisjoint(server.access_names):
         return False
     return row.everywhere or slug in _slugs(row)
+
+
+@sensitive_variables("text")
+def _is_digest(stored: str, text: str) -> bool:
+    return compare_digest(stored, digest(text))
 
 
 def _overlap() -> timedelta:
