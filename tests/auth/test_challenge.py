@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.auth.challenge import WRONG, insufficient_scope, unauthenticated
+from mcp_app.server.handlers import HANDLERS
 from tests.asgi_client import Client
 from tests.wire.middleware import WireCheck
 
@@ -57,6 +58,19 @@ async def test_there_is_no_metadata_yet(application: WireCheck, path: str) -> No
     found = await Client(application, path=path).visit("GET").begun()
     assert found.status == 404
     await found.leave()
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2026-07-28"])
+@pytest.mark.covers("L-AUTH-085", "L-AUTH-108", "S-AUTH-084")
+async def test_no_method_is_answered_before_the_caller_is_known(
+    application: WireCheck, version: str
+) -> None:
+    """`initialize` and `server/discover` neither."""
+    client = Client(application, version, path="/mcp/private")
+    for method in (*HANDLERS, "unheard/of"):
+        found = await client.request(method)
+        assert found.status == 401, method
+        assert found.error["message"].startswith("Authentication is required."), method
 
 
 async def test_no_client_is_sent_to_look_for_it(application: WireCheck) -> None:

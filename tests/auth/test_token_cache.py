@@ -122,6 +122,7 @@ async def test_a_token_lets_its_user_in(
 
 
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER"])
+@pytest.mark.covers("L-AUTH-021", "S-AUTH-036")
 async def test_the_name_of_the_scheme_has_no_case(
     application: WireCheck, make: Make, scheme: str
 ) -> None:
@@ -144,6 +145,20 @@ async def test_what_is_no_token_of_ours_is_passed_by(
     assert found.headers["www-authenticate"] == 'Bearer realm="mcp"'
 
 
+@pytest.mark.covers(
+    "L-AUTH-021",
+    "L-AUTH-024",
+    "L-AUTH-026",
+    "L-AUTH-027",
+    "L-AUTH-032",
+    "L-AUTH-086",
+    "S-AUTH-017",
+    "S-AUTH-039",
+    "S-AUTH-040",
+    "S-AUTH-041",
+    "S-AUTH-042",
+    "S-AUTH-079",
+)
 async def test_a_wrong_token(application: WireCheck, make: Make) -> None:
     _, token = await make()
     for wrong in (token[:-1], f"{token}x", token.swapcase(), f"{token} x", "mcp_"):
@@ -153,6 +168,7 @@ async def test_a_wrong_token(application: WireCheck, make: Make) -> None:
         assert found.status == 401
 
 
+@pytest.mark.covers("L-AUTH-066", "L-AUTH-096", "S-AUTH-094")
 async def test_a_token_is_kept_by_its_digest_alone(make: Make) -> None:
     row, token = await make()
     values = await writer.run(
@@ -167,6 +183,9 @@ async def test_a_token_is_kept_by_its_digest_alone(make: Make) -> None:
 # -- and who no more ------------------------------------------------------------------
 
 
+@pytest.mark.covers(
+    "L-AUTH-022", "L-AUTH-024", "L-AUTH-086", "S-AUTH-017", "S-AUTH-037", "S-AUTH-079"
+)
 async def test_a_revoked_token(
     application: WireCheck, make: Make, commit: Commit
 ) -> None:
@@ -208,6 +227,15 @@ async def test_tokens_that_are_revoked_together(
     refused(await client.request("tools/list"), "This access token was revoked.")
 
 
+@pytest.mark.covers(
+    "L-AUTH-024",
+    "L-AUTH-027",
+    "L-AUTH-086",
+    "S-AUTH-017",
+    "S-AUTH-018",
+    "S-AUTH-040",
+    "S-AUTH-079",
+)
 async def test_a_token_expires_at_its_stroke(
     application: WireCheck, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +261,17 @@ async def test_the_token_of_somebody_who_may_not_log_in(
     refused(await client.request("tools/list"), said)
 
 
+@pytest.mark.covers(
+    "L-AUTH-025",
+    "L-AUTH-028",
+    "L-AUTH-029",
+    "L-AUTH-065",
+    "L-AUTH-087",
+    "S-AUTH-080",
+    "S-AUTH-082",
+    "S-AUTH-083",
+    "S-AUTH-085",
+)
 async def test_a_token_is_for_some_servers(
     application: WireCheck, make: Make, server: Server, commit: Commit
 ) -> None:
@@ -563,6 +602,7 @@ async def test_a_use_that_cannot_be_written_is_written_later(
     assert await last_use(row) is not None
 
 
+@pytest.mark.covers("L-AUTH-066", "S-AUTH-094")
 async def test_no_token_is_logged(
     application: WireCheck, make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:

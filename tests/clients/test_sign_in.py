@@ -117,6 +117,7 @@ async def names(client: Client) -> set[str]:
     return {each.name for each in (await client.list_tools()).tools}
 
 
+@pytest.mark.covers("L-AUTH-001", "S-AUTH-003")
 async def test_the_sdk_signs_in_and_refreshes(signed: Site) -> None:
     storage, person = Storage(), Person()
     async with connected(signed.url, storage, person) as client:

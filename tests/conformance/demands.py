@@ -41,7 +41,6 @@ PLANNED: Final = frozenset(
     {
         "access",
         "apps",
-        "authorization",
         "identity of who opens an elicitation URL",
         "rate limits",
         "sanitising",

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcp_app.auth import challenge
+from mcp_app.auth import challenge, connections, principals, token_cache
+from mcp_app.auth.issuers import way
 from mcp_app.catalog import decorators, form_fields, outputs
+from mcp_app.checks import sign_in
+from mcp_app.egress import addresses
 from mcp_app.interface import rules
+from mcp_app.models import fields
+from mcp_app.oauth import consent, consent_views, token_views
 from mcp_app.protocol import (
     content,
     envelope,
@@ -26,6 +31,14 @@ from mcp_app.protocol import (
     sealing,
     sse,
     uri_templates,
+)
+from mcp_app.protocol.oauth import (
+    authorization,
+    documents,
+    metadata,
+    pkce,
+    redirects,
+    texts,
 )
 from mcp_app.server import (
     call,
@@ -60,7 +73,197 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(
         challenge.unauthenticated,
         returns=None,
-        demands=("S-ELICIT-039", "L-ELICIT-023"),
+        demands=(
+            "S-ELICIT-039",
+            "L-ELICIT-023",
+            "S-AUTH-010",
+            "S-AUTH-039",
+            "S-AUTH-041",
+            "S-AUTH-084",
+            "L-AUTH-026",
+            "L-AUTH-032",
+            "L-AUTH-085",
+            "L-AUTH-108",
+        ),
+    ),
+    Guard(challenge.insufficient_scope, returns=None, demands=("L-AUTH-033",)),
+    Guard(
+        connections._exchanged,
+        returns=None,
+        demands=(
+            "S-AUTH-005",
+            "S-AUTH-046",
+            "L-AUTH-006",
+        ),
+    ),
+    Guard(
+        connections._is_good_at,
+        returns=True,
+        demands=(
+            "L-AUTH-089",
+            "L-AUTH-090",
+            "L-AUTH-096",
+        ),
+    ),
+    Guard(
+        principals._where,
+        returns=None,
+        demands=(
+            "S-AUTH-057",
+            "S-AUTH-058",
+            "L-AUTH-045",
+        ),
+    ),
+    Guard(
+        token_cache.TokenEntry.refusal_at,
+        returns=None,
+        demands=(
+            "S-AUTH-017",
+            "S-AUTH-040",
+            "S-AUTH-079",
+            "S-AUTH-080",
+            "S-AUTH-082",
+            "S-AUTH-083",
+            "S-AUTH-085",
+            "L-AUTH-024",
+            "L-AUTH-025",
+            "L-AUTH-027",
+            "L-AUTH-028",
+            "L-AUTH-029",
+            "L-AUTH-065",
+            "L-AUTH-086",
+            "L-AUTH-087",
+        ),
+    ),
+    Guard(way.IssuerWay._scope, returns=None, demands=("L-AUTH-041",)),
+    Guard(
+        sign_in._public_url,
+        returns=None,
+        demands=(
+            "S-AUTH-019",
+            "S-AUTH-097",
+            "S-AUTH-098",
+            "L-AUTH-069",
+            "L-AUTH-070",
+            "L-AUTH-113",
+        ),
+    ),
+    Guard(
+        addresses.is_allowed,
+        returns=True,
+        demands=(
+            "S-AUTH-108",
+            "L-AUTH-078",
+        ),
+    ),
+    Guard(
+        fields.digest,
+        returns="argument",
+        demands=(
+            "S-AUTH-094",
+            "L-AUTH-066",
+        ),
+    ),
+    Guard(
+        consent.words_of,
+        returns=None,
+        demands=(
+            "S-AUTH-112",
+            "L-AUTH-082",
+        ),
+    ),
+    Guard(consent_views._address, returns=None, demands=("L-AUTH-112",)),
+    Guard(token_views._slug, returns=None, demands=("S-AUTH-081",)),
+    Guard(authorization._check_challenge, returns=None, demands=("S-AUTH-023",)),
+    Guard(authorization.check_before_resource, returns=None, demands=("L-AUTH-034",)),
+    Guard(
+        documents._check_client,
+        returns=None,
+        demands=(
+            "S-AUTH-068",
+            "S-AUTH-071",
+            "L-AUTH-055",
+            "L-AUTH-058",
+        ),
+    ),
+    Guard(
+        documents.document_url_problem,
+        returns=None,
+        demands=(
+            "S-AUTH-065",
+            "L-AUTH-053",
+        ),
+    ),
+    Guard(
+        metadata._abilities,
+        returns=None,
+        demands=(
+            "L-AUTH-016",
+            "L-AUTH-094",
+        ),
+    ),
+    Guard(
+        metadata.resource_metadata,
+        returns=None,
+        demands=(
+            "S-AUTH-054",
+            "S-AUTH-055",
+            "L-AUTH-009",
+            "L-AUTH-043",
+            "L-AUTH-044",
+            "L-AUTH-115",
+        ),
+    ),
+    Guard(
+        metadata.server_metadata,
+        returns=None,
+        demands=(
+            "S-AUTH-012",
+            "S-AUTH-013",
+            "S-AUTH-051",
+            "S-AUTH-052",
+            "L-AUTH-010",
+        ),
+    ),
+    Guard(
+        pkce.fits,
+        returns=True,
+        demands=(
+            "S-AUTH-022",
+            "S-AUTH-093",
+            "L-AUTH-064",
+        ),
+    ),
+    Guard(
+        redirects._check_kind,
+        returns=None,
+        demands=(
+            "S-AUTH-021",
+            "S-AUTH-099",
+            "L-AUTH-071",
+        ),
+    ),
+    Guard(
+        redirects.is_same_redirect,
+        returns=True,
+        demands=(
+            "S-AUTH-020",
+            "S-AUTH-070",
+            "S-AUTH-103",
+            "S-AUTH-104",
+            "L-AUTH-042",
+            "L-AUTH-057",
+            "L-AUTH-074",
+            "L-AUTH-075",
+        ),
+    ),
+    Guard(
+        texts.successor,
+        returns="argument",
+        demands=(
+            "S-AUTH-096",
+            "L-AUTH-068",
+        ),
     ),
     Guard(decorators._problems, returns=None, demands=("L-CACHE-004",)),
     Guard(form_fields._check_offered, returns=None, demands=("S-ELICIT-012",)),

@@ -72,6 +72,7 @@ ELSEWHERE: Final = (
 
 
 @pytest.mark.parametrize("bounds", [HERE, Bounds()], ids=["private", "public"])
+@pytest.mark.covers("L-AUTH-059", "L-AUTH-079", "S-AUTH-072", "S-AUTH-109")
 async def test_what_is_never_fetched(bounds: Bounds) -> None:
     for url in ELSEWHERE:
         assert (await problem(url, bounds, "203.0.113.7")).startswith("Forbidden"), url
@@ -98,6 +99,7 @@ async def test_loopback_needs_its_network() -> None:
         assert await problem(url, HERE, "127.0.0.1") == ""
 
 
+@pytest.mark.covers("L-AUTH-059", "S-AUTH-072")
 async def test_what_is_no_document() -> None:
     async with peer_on() as peer:
         url = f"http://127.0.0.1:{peer.port}/"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -41,6 +42,7 @@ def test_whoever_is_not_signed_in_logs_in_first(
     assert response["Location"].startswith("/account/login/?next=/mcp-oauth/authorize")
 
 
+@pytest.mark.covers("L-AUTH-042", "L-AUTH-082", "S-AUTH-112")
 def test_the_page_says_what_is_proved_and_what_is_not(
     hers: Client, program: Program
 ) -> None:
@@ -60,6 +62,7 @@ def test_the_page_says_what_is_proved_and_what_is_not(
     assert "frame-ancestors 'none'" in response["Content-Security-Policy"]
 
 
+@pytest.mark.covers("L-AUTH-080", "S-AUTH-110")
 def test_a_program_on_this_computer_is_warned_about(
     hers: Client, program: Program
 ) -> None:
@@ -103,6 +106,7 @@ def test_groups(hers: Client, program: Program) -> None:
     assert AccessToken.objects.get().tag_names == {"orders", "refunds"}
 
 
+@pytest.mark.covers("L-AUTH-015", "L-AUTH-017", "S-AUTH-107")
 def test_cancel(hers: Client, program: Program) -> None:
     program.register()
     answer = answer_in(allow(hers, program.request(), cancel="1"))
@@ -160,6 +164,48 @@ def test_other_connections_are_told_and_ended(hers: Client, program: Program) ->
     assert AccessToken.objects.filter(revoked=None).count() == 1
 
 
+def test_ending_others_pressed_twice_spares_the_new_app(
+    hers: Client, program: Program
+) -> None:
+    sign_in(program, hers)
+    sealed = sealed_in(page_of(hers, program.request()))
+    sent = {"sealed": sealed, "may": "read", "ends": "90", "end_others": "on"}
+    first, second = (answer_in(hers.post(CONSENT, sent)) for _ in range(2))
+    assert first == second
+    assert program.exchange(second["code"]).status_code == 200
+    assert AccessToken.objects.filter(revoked=None).count() == 1
+
+
+def test_groups_that_are_gone_meanwhile_do_not_become_all(
+    hers: Client, program: Program
+) -> None:
+    program.register()
+    sent = {"which": "some", "tags": ["orders"]}
+    assert "Select a valid choice" in words(allow(hers, program.request(), **sent))
+    assert not Connection.objects.exists()
+
+
+@pytest.mark.parametrize("state", ["%01" * 2_400, '"' * 7_200, "a" * 7_200])
+def test_a_long_state_comes_back(hers: Client, program: Program, state: str) -> None:
+    program.register()
+    address = f"{program.request(state=None)}&state={state}"
+    assert answer_in(allow(hers, address))["state"] == unquote(state)
+
+
+@pytest.mark.parametrize("label", ["x" * 60, "x" * 200])
+def test_a_program_whose_name_is_a_long_host(
+    hers: Client, program: Program, label: str
+) -> None:
+    program.redirect = f"https://{label}.{label}.example/back"
+    program.redirects = [program.redirect]
+    program.register(client_name=None)
+    assert "code" in answer_in(allow(hers, program.request()))
+    row = AccessToken.objects.get()
+    assert row.name.endswith("x.example")
+    assert len(row.name) == 100
+    assert row.connection.redirect_host == f"{label}.{label}.example"
+
+
 def test_who_may_not_use_the_server_reads_so(
     hers: Client, program: Program, ana: User, support: Server
 ) -> None:
@@ -212,6 +258,19 @@ KNOWN: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", NOT_KNOWN)
+@pytest.mark.covers(
+    "L-AUTH-034",
+    "L-AUTH-042",
+    "L-AUTH-064",
+    "L-AUTH-075",
+    "S-AUTH-020",
+    "S-AUTH-022",
+    "S-AUTH-041",
+    "S-AUTH-044",
+    "S-AUTH-093",
+    "S-AUTH-104",
+    "S-AUTH-107",
+)
 def test_a_request_of_an_unknown_program(
     hers: Client, program: Program, case: str
 ) -> None:
@@ -225,6 +284,25 @@ def test_a_request_of_an_unknown_program(
 
 
 @pytest.mark.parametrize("case", KNOWN)
+@pytest.mark.covers(
+    "L-AUTH-015",
+    "L-AUTH-034",
+    "L-AUTH-064",
+    "L-AUTH-072",
+    "L-AUTH-076",
+    "L-AUTH-077",
+    "L-AUTH-116",
+    "S-AUTH-022",
+    "S-AUTH-023",
+    "S-AUTH-041",
+    "S-AUTH-044",
+    "S-AUTH-075",
+    "S-AUTH-093",
+    "S-AUTH-100",
+    "S-AUTH-105",
+    "S-AUTH-106",
+    "S-AUTH-107",
+)
 def test_a_request_that_is_wrong(hers: Client, program: Program, case: str) -> None:
     program.register()
     changed, error = KNOWN[case]
@@ -252,6 +330,7 @@ def test_a_frame_is_refused(hers: Client, program: Program) -> None:
     assert hers.get(program.request(), headers=headers).status_code == 400
 
 
+@pytest.mark.covers("L-AUTH-083", "S-AUTH-113")
 def test_hosts_that_are_not_let_in(
     hers: Client, program: Program, settings: Any
 ) -> None:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
+from django.core.signals import got_request_exception
 from django.test import Client
+from django.views.debug import ExceptionReporter
 
+from mcp_app.auth import connections
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server
-from tests.oauth.program import ORIGIN, Program, allow, answer_in, sign_in
+from tests.oauth.program import ORIGIN, RESOURCE, Program, allow, answer_in, sign_in
+from tests.published import published
 
 pytestmark = [
     pytest.mark.django_db,
@@ -16,6 +26,29 @@ pytestmark = [
 ]
 
 
+@pytest.mark.covers(
+    "L-AUTH-006",
+    "L-AUTH-008",
+    "L-AUTH-015",
+    "L-AUTH-017",
+    "L-AUTH-067",
+    "L-AUTH-068",
+    "L-AUTH-072",
+    "L-AUTH-112",
+    "S-AUTH-005",
+    "S-AUTH-006",
+    "S-AUTH-009",
+    "S-AUTH-018",
+    "S-AUTH-024",
+    "S-AUTH-025",
+    "S-AUTH-046",
+    "S-AUTH-047",
+    "S-AUTH-048",
+    "S-AUTH-095",
+    "S-AUTH-096",
+    "S-AUTH-101",
+    "S-AUTH-107",
+)
 def test_a_program_signs_in_and_refreshes(program: Program, hers: Client) -> None:
     assert program.register().status_code == 201
     answer = answer_in(allow(hers, program.request()))
@@ -33,6 +66,42 @@ def test_a_program_signs_in_and_refreshes(program: Program, hers: Client) -> Non
     assert [each.slug for each in row.servers.all()] == ["support"]
 
 
+@pytest.mark.covers("L-AUTH-116", "S-AUTH-075", "S-AUTH-081")
+def test_what_is_for_one_server_gets_nothing_for_another(
+    program: Program, hers: Client
+) -> None:
+    program.register()
+    code = answer_in(allow(hers, program.request()))["code"]
+    published(Server(slug="sales", access="oauth token"))
+    for other in (f"{ORIGIN}/mcp/sales", "https://evil.example/mcp/support"):
+        refused = program.exchange(code, resource=other)
+        assert (refused.status_code, refused.json()["error"]) == (400, "invalid_target")
+    token = program.exchange(code, resource=RESOURCE).json()["refresh_token"]
+    for other in (f"{ORIGIN}/mcp/sales", "https://evil.example/mcp/support"):
+        refused = program.refresh(token, resource=other)
+        assert (refused.status_code, refused.json()["error"]) == (400, "invalid_target")
+    assert program.refresh(token, resource=RESOURCE).status_code == 200
+
+
+@pytest.mark.covers("L-AUTH-066", "S-AUTH-094")
+def test_nothing_that_a_program_shows_is_stored(program: Program, hers: Client) -> None:
+    program.register()
+    code = answer_in(allow(hers, program.request()))["code"]
+    first = program.exchange(code).json()
+    second = program.refresh(first["refresh_token"]).json()
+    rows = [
+        *AccessToken.objects.values(),
+        *Connection.objects.values(),
+        *IssuedToken.objects.values(),
+    ]
+    assert len(rows) == 4
+    for answer in (first, second):
+        for name in ("access_token", "refresh_token"):
+            assert answer[name] not in str(rows)
+    assert code not in str(rows)
+
+
+@pytest.mark.covers("S-AUTH-018")
 def test_the_end_of_an_app_by_its_program(program: Program, hers: Client) -> None:
     answer = sign_in(program, hers)
     assert program.post("revoke", token=answer["refresh_token"]).status_code == 200
@@ -42,6 +111,9 @@ def test_the_end_of_an_app_by_its_program(program: Program, hers: Client) -> Non
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
 
 
+@pytest.mark.covers(
+    "L-AUTH-064", "S-AUTH-022", "S-AUTH-023", "S-AUTH-093", "S-AUTH-100"
+)
 def test_a_code_that_is_used_twice_ends_the_app(program: Program, hers: Client) -> None:
     program.register()
     code = answer_in(allow(hers, program.request()))["code"]
@@ -66,6 +138,17 @@ def test_a_refresh_token_that_is_sent_twice_gets_the_same(
     assert AccessToken.objects.get().revoked is None
 
 
+@pytest.mark.covers(
+    "L-AUTH-006",
+    "L-AUTH-089",
+    "L-AUTH-090",
+    "L-AUTH-092",
+    "L-AUTH-093",
+    "L-AUTH-096",
+    "S-AUTH-005",
+    "S-AUTH-009",
+    "S-AUTH-046",
+)
 def test_machines(program: Program, ana: User, support: Server) -> None:
     row, token = AccessToken.objects.make(user=ana, name="a job", servers=[support])
     sent = {
@@ -73,6 +156,7 @@ def test_machines(program: Program, ana: User, support: Server) -> None:
         "client_id": row.prefix,
         "client_secret": str(token),
         "resource": f"{ORIGIN}/mcp/support",
+        "scope": "mcp:read",
     }
     answer = program.post(**sent).json()
     assert answer == {
@@ -81,8 +165,87 @@ def test_machines(program: Program, ana: User, support: Server) -> None:
         "expires_in": 3_600,
         "scope": "mcp:read",
     }
+    wrong = program.post(**{**sent, "client_secret": f"{token}x"})
+    assert (wrong.status_code, wrong.json()["error"]) == (401, "invalid_client")
     elsewhere = program.post(**{**sent, "resource": f"{ORIGIN}/mcp/sales"})
     assert elsewhere.json()["error"] == "invalid_target"
     row.revoke()
     ended = program.post(**sent)
     assert (ended.status_code, ended.json()["error"]) == (401, "invalid_client")
+
+
+def test_a_content_length_that_no_int_takes(program: Program) -> None:
+    for path in ("token", "revoke", "register"):
+        response = program.http.post(
+            f"/mcp-oauth/{path}",
+            "a=b",
+            content_type="application/x-www-form-urlencoded",
+            CONTENT_LENGTH="9" * 5_000,
+        )
+        assert response.status_code == 413
+
+
+def test_an_app_that_is_deleted_while_it_is_asked_for(
+    program: Program, hers: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = connections._lock
+
+    def late(connection: Connection) -> Connection | None:
+        AccessToken.objects.all().delete()
+        return lock(connection)
+
+    answer = sign_in(program, hers)
+    with monkeypatch.context() as patched:
+        patched.setattr(connections, "_lock", late)
+        response = program.refresh(answer["refresh_token"])
+    assert (response.status_code, response.json()["error"]) == (400, "invalid_grant")
+    answer = sign_in(program, hers)
+    row = Connection.objects.latest("token__pk")
+    monkeypatch.setattr(connections, "_lock", late)
+    connections.end(row, Connection.Ended.PERSON)
+    assert not Connection.objects.exists()
+    assert program.post("revoke", token=answer["refresh_token"]).status_code == 200
+
+
+@contextmanager
+def reports() -> Iterator[list[str]]:
+    """Collect the error pages and mails of requests that fail."""
+    found: list[str] = []
+
+    def collect(sender: object, request: Any = None, **_: object) -> None:
+        reporter = ExceptionReporter(request, *sys.exc_info())
+        found.extend([reporter.get_traceback_html(), reporter.get_traceback_text()])
+
+    got_request_exception.connect(collect)
+    try:
+        yield found
+    finally:
+        got_request_exception.disconnect(collect)
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("place", ["_check_client", "_check_open", "_are_too_many"])
+def test_no_error_page_has_a_secret(
+    program: Program,
+    hers: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Any,
+    place: str,
+    debug: bool,
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("This is a fault.")
+
+    settings.DEBUG = debug
+    token = sign_in(program, hers)["refresh_token"]
+    code = answer_in(allow(hers, program.request()))["code"]
+    monkeypatch.setattr(connections, place, fail)
+    program.http.raise_request_exception = False
+    with reports() as found:
+        assert program.exchange(code).status_code == 500
+        assert program.refresh(token).status_code == 500
+    assert len(found) == 4
+    for each in found:
+        assert "This is a fault." in each
+        assert not re.search(r"mcp_(?:ac|at|rt)_\w{9}", each)
+        assert "v" * 43 not in each

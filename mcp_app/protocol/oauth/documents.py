@@ -69,7 +69,8 @@ def read_document(
 
     `schemes` are private-use schemes of redirects.  Raises OAuthError
     (`invalid_client`), with a sentence, for what is no JSON of at most 16 KiB, is
-    about another client, wants a secret, or has no redirect that is allowed.
+    about another client, has no name, wants a secret, or has no redirect that is
+    allowed.
     """
     if not _JSON.fullmatch(content_type.strip()):
         raise _wrong("The document is not of the type application/json.")
@@ -91,6 +92,8 @@ def read_document(
 def _check_client(metadata: ClientMetadata, url: str) -> None:
     if metadata.members.get("client_id") != url:
         raise _wrong("client_id of the document is not its own address.")
+    if not isinstance(metadata.members.get("client_name"), str):
+        raise _wrong("client_name of the document is not a text.")
     method = metadata.members.get("token_endpoint_auth_method")
     # Whoever reads the document would read the secret (§4.1).
     if isinstance(method, str) and method.startswith("client_secret"):

@@ -152,6 +152,7 @@ async def test_the_client_of_a_token(process: Process, staff: LoopbackIssuer) ->
         assert (await principal(staff.token(**changes))).client == client
 
 
+@pytest.mark.covers("L-AUTH-026", "L-AUTH-027", "S-AUTH-039", "S-AUTH-040")
 async def test_what_is_refused(application: WireCheck, staff: LoopbackIssuer) -> None:
     """The telling ones of `test_tokens.py`, with what a client reads."""
     algorithm = "The algorithm of the token is not accepted."
@@ -172,6 +173,15 @@ async def test_what_is_refused(application: WireCheck, staff: LoopbackIssuer) ->
         )
 
 
+@pytest.mark.covers(
+    "L-AUTH-025",
+    "L-AUTH-028",
+    "L-AUTH-065",
+    "L-AUTH-087",
+    "S-AUTH-080",
+    "S-AUTH-082",
+    "S-AUTH-085",
+)
 async def test_a_token_for_one_server_is_none_for_another(
     process: Process, staff: LoopbackIssuer
 ) -> None:
@@ -184,6 +194,7 @@ async def test_a_token_for_one_server_is_none_for_another(
     assert (await principal(both, "default")).user_name == "ana"
 
 
+@pytest.mark.covers("S-AUTH-087")
 async def test_what_is_of_others_goes_on_to_the_next_way(
     application: WireCheck, staff: LoopbackIssuer, user: Any
 ) -> None:
@@ -233,6 +244,7 @@ async def listed(client: Client) -> set[str]:
     }
 
 
+@pytest.mark.covers("L-AUTH-041")
 async def test_who_may_not_change_sees_only_what_reads(
     application: WireCheck, staff: LoopbackIssuer
 ) -> None:
@@ -241,6 +253,8 @@ async def test_who_may_not_change_sees_only_what_reads(
     seen, every = await listed(reading), await listed(changing)
     assert "drill_add" in seen
     assert "drill_ledger" in every - seen
+    # Who may change may read.
+    assert seen < every
     hidden = await reading.call("drill_ledger")
     unknown = await reading.call("drill_unheard_of")
     said = unknown.error["message"].replace("drill_unheard_of", "drill_ledger")
@@ -278,6 +292,21 @@ def test_scopes_may_be_written_in_several_ways() -> None:
         assert scopes_of(claims) == scopes
 
 
+@pytest.mark.covers(
+    "L-AUTH-013",
+    "L-AUTH-033",
+    "L-AUTH-036",
+    "L-AUTH-037",
+    "L-AUTH-038",
+    "L-AUTH-039",
+    "S-AUTH-039",
+    "S-AUTH-041",
+    "S-AUTH-043",
+    "S-AUTH-062",
+    "S-AUTH-089",
+    "S-AUTH-090",
+    "S-AUTH-091",
+)
 async def test_a_token_that_allows_nothing_here_is_told_what_would(
     application: WireCheck, staff: LoopbackIssuer
 ) -> None:
@@ -469,6 +498,7 @@ def test_what_an_entry_is_made_into(settings: Settings, staff: LoopbackIssuer) -
     assert authenticator("token").issuer == ""
 
 
+@pytest.mark.covers("L-AUTH-066", "S-AUTH-094")
 async def test_no_log_has_a_token_in_it(
     application: WireCheck, staff: LoopbackIssuer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -34,6 +34,7 @@ def test_where_a_document_can_be() -> None:
         assert document_url_problem(url) is None, url
 
 
+@pytest.mark.covers("L-AUTH-053", "L-AUTH-061", "S-AUTH-065", "S-AUTH-066")
 def test_where_none_can_be() -> None:
     for url, reason in [
         ("", "begin"),
@@ -96,10 +97,11 @@ def test_a_document_is_read() -> None:
 
 def test_hosts_and_names() -> None:
     url = "https://A.Example:8443/b"
-    body = json.dumps({"client_id": url, "redirect_uris": [REDIRECT]}).encode()
+    members = {"client_id": url, "client_name": " ", "redirect_uris": [REDIRECT]}
+    body = json.dumps(members).encode()
     document = read_document(url, "application/json", body, [])
     assert (document.host, document.name) == ("a.example:8443", "a.example:8443")
-    assert read(client_name=5).name == "claude.ai"
+    assert read(client_name="").name == "claude.ai"
     assert read(client_name="a”\u202e").name == "a'"
 
 
@@ -121,12 +123,23 @@ def test_types_of_documents() -> None:
             read(content_type)
 
 
+@pytest.mark.covers(
+    "L-AUTH-053",
+    "L-AUTH-055",
+    "L-AUTH-058",
+    "S-AUTH-065",
+    "S-AUTH-066",
+    "S-AUTH-068",
+    "S-AUTH-071",
+)
 def test_what_is_refused() -> None:
     refused: list[tuple[dict[str, object], str]] = [
         ({"client_id": URL + "/"}, "address"),
         ({"client_id": URL.upper()}, "address"),
         ({"client_id": None}, "address"),
         ({"client_id": [URL]}, "address"),
+        ({"client_name": None}, "client_name"),
+        ({"client_name": 5}, "client_name"),
         ({"redirect_uris": REDIRECT}, "list of strings"),
         ({"redirect_uris": [REDIRECT, 5]}, "list of strings"),
         ({"redirect_uris": []}, "none that is allowed"),
@@ -146,6 +159,7 @@ def test_what_is_refused() -> None:
             read_document(URL, "application/json", body, [])
 
 
+@pytest.mark.covers("L-AUTH-056", "L-AUTH-110", "S-AUTH-069")
 def test_how_long_it_is_kept() -> None:
     for header, seconds in [
         (None, 3_600),

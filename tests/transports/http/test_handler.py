@@ -85,6 +85,7 @@ async def test_http_refuses(connect: Connect, version: str) -> None:
     "name", ["content-type", "authorization", "host", "last-event-id"]
 )
 @pytest.mark.parametrize("version", ERAS)
+@pytest.mark.covers("L-AUTH-034", "S-AUTH-044")
 async def test_headers_that_stand_twice(
     connect: Connect, version: str, name: str
 ) -> None:
@@ -451,7 +452,20 @@ async def test_paths(application: WireCheck, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/mcp/private", "/mcp/closed"])
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE", "PUT"])
-@pytest.mark.covers("L-ELICIT-023", "L-HTTP-008", "S-ELICIT-039", "S-HTTP-007")
+@pytest.mark.covers(
+    "L-AUTH-022",
+    "L-AUTH-032",
+    "L-AUTH-085",
+    "L-AUTH-109",
+    "L-ELICIT-023",
+    "L-HTTP-008",
+    "S-AUTH-010",
+    "S-AUTH-041",
+    "S-AUTH-042",
+    "S-AUTH-084",
+    "S-ELICIT-039",
+    "S-HTTP-007",
+)
 async def test_nobody_authenticates(
     application: WireCheck, method: str, path: str
 ) -> None:
