@@ -48,6 +48,8 @@ class Storage:
 
     tokens: OAuthToken | None = None
     client: OAuthClientInformationFull | None = None
+    provider: OAuthClientProvider | None = None
+    """Who signs in with it."""
 
     async def get_tokens(self) -> OAuthToken | None:
         return self.tokens
@@ -98,6 +100,7 @@ async def connected(
         redirect_uris=[AnyUrl("http://127.0.0.1:1/back")],
     )
     auth = OAuthClientProvider(url, metadata, storage, person.opens, person.brings)
+    storage.provider = auth
     async with httpx2.AsyncClient(
         auth=auth, timeout=30, event_hooks={"response": [person.sees]}
     ) as http:
@@ -119,13 +122,23 @@ async def test_the_sdk_signs_in_and_refreshes(signed: Site) -> None:
     storage, person = Storage(), Person()
     async with connected(signed.url, storage, person) as client:
         assert await added(client) == SUM
-    assert storage.tokens is not None
-    assert storage.tokens.access_token.startswith("mcp_at_")
-    # It comes again with what it remembers, once its key is over.
-    first = storage.tokens
-    storage.tokens = first.model_copy(update={"access_token": "mcp_at_" + "x" * 43})
+        first = storage.tokens
+        assert first is not None
+        assert first.access_token.startswith("mcp_at_")
+        # The time of its key is over.
+        assert storage.provider is not None
+        storage.provider.context.token_expiry_time = 1.0
+        assert await added(client) == SUM
+    second = storage.tokens
+    assert second is not None
+    assert second.access_token != first.access_token
+    assert second.refresh_token != first.refresh_token
+    assert person.asked == 1
+    # It comes again with a key that is refused: it does not refresh then.
+    storage.tokens = second.model_copy(update={"access_token": "mcp_at_" + "x" * 43})
     async with connected(signed.url, storage, person) as client:
-        await added(client)
+        assert await added(client) == SUM
+    assert person.asked == 2
 
 
 async def test_the_sdk_signs_in_anew_after_an_end(signed: Site) -> None:
