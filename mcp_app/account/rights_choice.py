@@ -62,7 +62,9 @@ class RightsChoice(ExpiryChoice):
         self._add_tags(tags)
 
     def _add_tags(self, tags: Counter[str]) -> None:
-        if not tags:
+        # Without tags there is no choice; but whoever chose some that are gone since
+        # did not choose all.
+        if not tags and self.data.get("which") != SOME:
             del self.fields["which"]
         elif len(tags) <= MOST_TAGS:
             self.fields["tags"] = forms.MultipleChoiceField(

@@ -51,9 +51,9 @@ def change(connection: Connection, choose: Callable[[Choice], Choice]) -> Choice
 def _changed(key: int, choose: Callable[[Choice], Choice]) -> Choice:
     using = router.db_for_write(AccessToken)
     with own_transaction(using):
-        connection = Connection.objects.using(using).select_for_update().get(pk=key)
-        now = timezone.now()
-        if connection.token.has_ended(now):
+        rows = Connection.objects.using(using).select_for_update()
+        connection, now = rows.filter(pk=key).first(), timezone.now()
+        if connection is None or connection.token.has_ended(now):
             raise AppEnded
         before = Choice.of(connection)
         after = choose(before)

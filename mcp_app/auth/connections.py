@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from hmac import compare_digest
 from typing import Final
 from uuid import UUID
 
@@ -123,7 +124,7 @@ def _store(grant: Grant, made_with: UUID, code: str) -> None:
     now, client = timezone.now(), grant.client
     row = AccessToken.objects.make_app(
         grant.server,
-        name=client.name,
+        name=_row_name(client),
         user=grant.user,
         may=grant.may,
         tags=grant.tags,
@@ -145,6 +146,13 @@ def _store(grant: Grant, made_with: UUID, code: str) -> None:
     )
 
 
+def _row_name(client: Client) -> str:
+    """Return the name as its column has it: of a long host what tells whose it is."""
+    most = AccessToken._meta.get_field("name").max_length or 0
+    name = client.name
+    return name if len(name) <= most else f"…{name[1 - most :]}"
+
+
 def _code_of_page(made_with: UUID) -> Secret | None:
     """Return the code of a page that was sent before, None for a new one."""
     row = Connection.objects.filter(token__made_with=made_with).first()
@@ -153,12 +161,12 @@ def _code_of_page(made_with: UUID) -> Secret | None:
     if not row.code_used and row.code_ends > timezone.now():
         for secret in secrets():
             code = code_of(made_with.hex, secret)
-            if digest(code) == row.code:
+            if _is_digest(row.code, code):
                 return Secret(code)
     raise PageUsed
 
 
-@sensitive_variables("grant")
+@sensitive_variables()
 def exchange(client_id: str, grant: CodeGrant, slug: str | None) -> JsonObject:
     """Return what a program gets for a code (RFC 6749, section 5.1).
 
@@ -206,7 +214,7 @@ def _replace_refresh(connection: Connection, token: str, now: datetime) -> None:
     connection.refreshed, connection.received = now, False
 
 
-@sensitive_variables("grant")
+@sensitive_variables()
 def refresh(client_id: str, grant: RefreshGrant, slug: str | None) -> JsonObject:
     """Return a new key, and the refresh token that follows (RFC 6749, section 6).
 
@@ -226,7 +234,7 @@ def _refreshed(
     connection, now = _locked(connection), timezone.now()
     _check_client(connection, client_id, slug)
     _check_open(connection, now)
-    if digest(grant.refresh_token) == connection.refresh:
+    if _is_digest(connection.refresh, grant.refresh_token):
         token: str | None = successor(grant.refresh_token, secrets()[0])
         _replace_refresh(connection, str(token), now)
         connection.save()
@@ -251,13 +259,13 @@ def _current(connection: Connection, token: str, now: datetime) -> str | None:
     for step in range(1, STEPS + 1):
         later = [successor(each, secret) for each in later for secret in secrets()]
         for each in later:
-            if digest(each) == connection.refresh:
+            if _is_digest(connection.refresh, each):
                 lost = step == 1 and not connection.received and age <= ASK_AGAIN
                 return each if lost or age <= _overlap() else None
     return None
 
 
-@sensitive_variables("token")
+@sensitive_variables()
 def revoke(client_id: str, token: str) -> None:
     """End the app of a token that its program shows (RFC 7009); else do nothing."""
     _settled(partial(_revoked, client_id, token))
@@ -269,11 +277,11 @@ def _revoked(client_id: str, token: str) -> JsonObject:
         rows = Connection.objects.filter(token__issued__digest=digest(token))
         connection = rows.first()
     if connection is not None and connection.client_id == client_id:
-        _end(_locked(connection), Ended.CLIENT)
+        _end_locked(connection, Ended.CLIENT)
     return {}
 
 
-@sensitive_variables("credentials")
+@sensitive_variables()
 def token_of_machine(credentials: ClientCredentials, slug: str | None) -> JsonObject:
     """Return an access token to the program that shows it as its secret.
 
@@ -309,7 +317,9 @@ def end(connection: Connection, why: Connection.Ended) -> None:
 
 
 def _end_locked(connection: Connection, why: Connection.Ended) -> JsonObject:
-    _end(_locked(connection), why)
+    found = _lock(connection)
+    if found is not None:
+        _end(found, why)
     return {}
 
 
@@ -344,9 +354,17 @@ def _alias() -> str:
     return router.db_for_write(AccessToken)
 
 
-def _locked(connection: Connection) -> Connection:
+def _lock(connection: Connection) -> Connection | None:
+    """Lock and read it again; None if it was deleted since, with its user perhaps."""
     rows = Connection.objects.using(_alias()).select_for_update()
-    return rows.get(pk=connection.pk)
+    return rows.filter(pk=connection.pk).first()
+
+
+def _locked(connection: Connection) -> Connection:
+    found = _lock(connection)
+    if found is None:
+        raise _refused("The connection has ended. Sign in again.")
+    return found
 
 
 def _end(connection: Connection, why: Connection.Ended) -> None:
@@ -384,7 +402,7 @@ def signs_in(server: Server) -> bool:
     return not sign_in_names().isdisjoint(server.access_names)
 
 
-@sensitive_variables("token")
+@sensitive_variables()
 def _answer(
     connection: Connection, now: datetime, token: str
 ) -> JsonObject | OAuthError:
@@ -434,6 +452,11 @@ def _is_good_at(row: AccessToken, slug: str) -> bool:
     if server is None or token_names().isdisjoint(server.access_names):
         return False
     return row.everywhere or slug in _slugs(row)
+
+
+@sensitive_variables("text")
+def _is_digest(stored: str, text: str) -> bool:
+    return compare_digest(stored, digest(text))
 
 
 def _overlap() -> timedelta:

@@ -25,7 +25,8 @@ from mcp_app.protocol.sealing import Sealer
 
 LASTS_S: Final = 600
 """A page that is older counts as closed."""
-LONGEST: Final = 24 * 1024
+LONGEST: Final = 160 * 1024
+"""Of the longest request, twice, each character of which JSON writes as six."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,9 +115,7 @@ def _decided(
     form, page = _page_of(request, user, question)
     if not form.is_valid():
         return _consent_page(request, question, form, page)
-    if form.cleaned_data.get("end_others"):
-        for each in connected_apps.connections_of(user, question.client.client_id):
-            connected_apps.end(user, each.token)
+    made_with = question.made_with(user)
     grant = Grant(
         user=user,
         server=server,
@@ -128,7 +126,12 @@ def _decided(
         tags=form.chosen_tags(),
         until=form.end(),
     )
-    code = connected_apps.allow(grant, question.made_with(user))
+    code = connected_apps.allow(grant, made_with)
+    if form.cleaned_data.get("end_others"):
+        for each in connected_apps.connections_of(user, question.client.client_id):
+            # Pressed twice, it does not end what it has just made.
+            if each.token.made_with != made_with:
+                connected_apps.end(user, each.token)
     return _answered(request, question, {"code": code}, issuer)
 
 
@@ -280,7 +283,9 @@ def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
 
 def _shown(request: HttpRequest, name: str, context: dict[str, Any]) -> HttpResponse:
     response = render(request, f"mcp_app/oauth/{name}.html", context)
-    response["Referrer-Policy"] = "no-referrer"
+    # Programs get no referrer.  Without any, a browser would send the form as that of
+    # an unknown origin, which is refused.
+    response["Referrer-Policy"] = "same-origin"
     policy = getattr(settings, "SECURE_CSP", None)
     if policy:
         # Django 6 sends a site's own policy, with this in it.

@@ -10,6 +10,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.db import Error as DatabaseError
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.views.debug import SafeExceptionReporterFilter
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 
@@ -25,6 +26,14 @@ Serve = Callable[[HttpRequest], HttpResponse]
 
 UNAUTHORIZED: Final = 401
 NO_STORE: Final = "no-store"
+MOST_DIGITS: Final = 20
+
+
+class NoSecrets(SafeExceptionReporterFilter):
+    """Hides what programs send with DEBUG, too: they write error pages into logs."""
+
+    def is_active(self, request: HttpRequest | None) -> bool:
+        return True
 
 
 def issuer_of(request: HttpRequest) -> str:
@@ -49,6 +58,7 @@ def for_programs(method: str, cache_control: str = NO_STORE) -> Callable[..., Se
     def decorate(view: Callable[..., HttpResponse]) -> Serve:
         @wraps(view)
         def answered(request: HttpRequest, **named: str) -> HttpResponse:
+            request.exception_reporter_filter = NoSecrets()
             if request.method == "OPTIONS":
                 response = HttpResponse(status=204)
                 response["Access-Control-Allow-Methods"] = method
@@ -113,7 +123,8 @@ def body_of(request: HttpRequest) -> bytes:
     too_large = OAuthError(
         "invalid_request", f"The body has more than {MOST_BYTES} bytes.", status=413
     )
-    if not length.isdecimal() or int(length) > MOST_BYTES:
+    # int() takes no more than 4,300 digits.
+    if not length.isdecimal() or len(length) > MOST_DIGITS or int(length) > MOST_BYTES:
         raise too_large
     body = request.body
     if len(body) > MOST_BYTES:

@@ -40,7 +40,7 @@ def test_no_more_than_was_asked_for(may_ask: str, may: str, is_valid: bool) -> N
         (FEW, {"tags": ["orders"]}, ""),
         (FEW, {"which": "some", "tags": ["refunds", "orders"]}, "refunds orders"),
         (MANY, {"which": "some", "tags": "tag1, tag2 tag1"}, "tag1 tag2"),
-        (Counter[str](), {"which": "some", "tags": ["orders"]}, ""),
+        (Counter[str](), {}, ""),
     ],
 )
 def test_which_groups(known: Counter[str], typed: Any, chosen: str) -> None:
@@ -54,6 +54,8 @@ def test_which_groups(known: Counter[str], typed: Any, chosen: str) -> None:
     [
         (FEW, [], "Choose at least one group, or all."),
         (FEW, ["secret"], "Select a valid choice"),
+        (Counter[str](), ["orders"], "Select a valid choice"),
+        (Counter[str](), [], "Choose at least one group, or all."),
         (MANY, " , ", "Choose at least one group, or all."),
         (MANY, "a " * 20 + "b" * 500, "These are too many groups."),
         (MANY, "a\u202eb", "U+202E"),

@@ -40,7 +40,8 @@ NO_SECRET: Final = {
         "of requests of one session, whose client made both"
     ),
     "mcp_app/streams/announcing.py: kind == ACCESS_TOKEN": "a kind of principals",
-    "mcp_app/auth/principals.py: each.kind == ACCESS_TOKEN": "a kind of principals",
+    "mcp_app/auth/principals.py: each.kind != ACCESS_TOKEN": "a kind of principals",
+    "mcp_app/auth/issuers/tokens.py: claims.get('typ') == ID_TOKEN": "a type",
     "mcp_app/protocol/uri_templates.py: self.mark == '?'": "a character of a template",
 }
 BY_DIGEST: Final = {
@@ -48,6 +49,7 @@ BY_DIGEST: Final = {
     "mcp_app/streams/event_ids.py": "hmac.compare_digest(",
     "mcp_app/models/tokens.py": "self.filter(digest=digest(token))",
     "mcp_app/auth/token_cache.py": "return digest(token)",
+    "mcp_app/auth/connections.py": "return compare_digest(stored, digest(text))",
     "mcp_app/streams/session_store.py": "digest = digest_of(session_id)",
 }
 """Where secrets that come from clients are looked up."""

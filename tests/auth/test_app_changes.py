@@ -103,3 +103,11 @@ def test_what_no_row_can_have_changes_nothing(ana: User) -> None:
             changed_to(row, may="read", **wrong)
     assert stored(row) == Choice.of(row.connection)
     assert stored(row).may == "change"
+
+
+def test_an_app_that_is_deleted_meanwhile_has_ended(ana: User) -> None:
+    row = app(ana)
+    connection = row.connection
+    row.delete()
+    with pytest.raises(AppEnded):
+        change(connection, lambda now: replace(now, may="read"))

@@ -56,6 +56,9 @@ AXE: Final = MODULES / "axe-core" / "axe.min.js"
 CLOSED: Final = "for-tokens"
 """A server that lets in by tokens alone."""
 
+SIGNED: Final = "for-programs"
+"""A server that programs sign in to."""
+
 KEEPER: Final = "kim"
 """Who keeps the shop: may make tools and publish them, and see what the shop has."""
 
@@ -67,8 +70,12 @@ PASSWORD: Final = "a-Long-enough-1"
 MADE: Final = f"""
 from django.contrib.auth.models import Permission, User
 from mcp_app.models import AccessToken, Server
-row = Server.objects.create(slug={CLOSED!r}, title="For tokens", access="token")
-row.rows().publish([row])
+for slug, title, access in (
+    ({CLOSED!r}, "For tokens", "token"),
+    ({SIGNED!r}, "For programs", "oauth token"),
+):
+    row = Server.objects.create(slug=slug, title=title, access=access)
+    row.rows().publish([row])
 rights = Permission.objects.filter(content_type__app_label="mcp_app")
 names = "view_tool add_tool change_tool view_server behind publish".split()
 shop = Permission.objects.filter(content_type__app_label="shop")
@@ -99,7 +106,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HelpDesk]:
 
 @pytest.fixture(scope="package")
 def served_shop(database: Path, desk: HelpDesk) -> Iterator[tuple[Serving, str]]:
-    """Serve the demo, which has a second server, more staff and the help desk.
+    """Serve the demo, which has two more servers, more staff and the help desk.
 
     With it comes an access token of who keeps the shop.
     """

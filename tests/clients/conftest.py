@@ -15,6 +15,8 @@ from tests.clients.facts import PLAIN_TOOLS, STATEFUL, STATELESS
 from tests.clients.guarded import Guarded
 from tests.clients.guarded import guarded as guarding
 from tests.clients.person import Person
+from tests.clients.signing import Site
+from tests.clients.signing import site as signing
 from tests.drill.databases import PREPARE
 from tests.drill.piped import database, environment
 from tests.drill.running import ROOT, running
@@ -57,6 +59,13 @@ def endpoint(request: pytest.FixtureRequest, endpoints: Callable[[str], str]) ->
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """A server that asks for access tokens."""
     with guarding(tmp_path_factory.mktemp("guarded")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server that programs sign in to."""
+    with signing(tmp_path_factory.mktemp("signed")) as found:
         yield found
 
 

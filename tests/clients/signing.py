@@ -53,6 +53,14 @@ class Site:
     url: str
     operator: Operator
 
+    def ends(self, name: str) -> None:
+        """Return when programs of this name are let in no more."""
+        listed = self.operator.types("mcp_token", "list", "--apps")
+        found = re.findall(rf"^(app_\w+) +{re.escape(name)}  ", listed, re.MULTILINE)
+        assert found, listed
+        for handle in found:
+            self.operator.types("mcp_token", "revoke", handle)
+
 
 @contextmanager
 def site(directory: Path, server: str = "uvicorn") -> Iterator[Site]:

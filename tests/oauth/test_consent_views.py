@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -55,7 +56,8 @@ def test_the_page_says_what_is_proved_and_what_is_not(
     assert "\u202e" not in text
     assert "It could use" in text
     assert response["Cache-Control"] == "no-store, private"
-    assert response["Referrer-Policy"] == "no-referrer"
+    # With none at all, browsers send the form with "Origin: null".
+    assert response["Referrer-Policy"] == "same-origin"
     assert response["X-Frame-Options"] == "DENY"
     assert "frame-ancestors 'none'" in response["Content-Security-Policy"]
 
@@ -160,6 +162,48 @@ def test_other_connections_are_told_and_ended(hers: Client, program: Program) ->
     assert ended is not None
     assert (ended.ended, ended.token.revoked is None) == ("person", False)
     assert AccessToken.objects.filter(revoked=None).count() == 1
+
+
+def test_ending_others_pressed_twice_spares_the_new_app(
+    hers: Client, program: Program
+) -> None:
+    sign_in(program, hers)
+    sealed = sealed_in(page_of(hers, program.request()))
+    sent = {"sealed": sealed, "may": "read", "ends": "90", "end_others": "on"}
+    first, second = (answer_in(hers.post(CONSENT, sent)) for _ in range(2))
+    assert first == second
+    assert program.exchange(second["code"]).status_code == 200
+    assert AccessToken.objects.filter(revoked=None).count() == 1
+
+
+def test_groups_that_are_gone_meanwhile_do_not_become_all(
+    hers: Client, program: Program
+) -> None:
+    program.register()
+    sent = {"which": "some", "tags": ["orders"]}
+    assert "Select a valid choice" in words(allow(hers, program.request(), **sent))
+    assert not Connection.objects.exists()
+
+
+@pytest.mark.parametrize("state", ["%01" * 2_400, '"' * 7_200, "a" * 7_200])
+def test_a_long_state_comes_back(hers: Client, program: Program, state: str) -> None:
+    program.register()
+    address = f"{program.request(state=None)}&state={state}"
+    assert answer_in(allow(hers, address))["state"] == unquote(state)
+
+
+@pytest.mark.parametrize("label", ["x" * 60, "x" * 200])
+def test_a_program_whose_name_is_a_long_host(
+    hers: Client, program: Program, label: str
+) -> None:
+    program.redirect = f"https://{label}.{label}.example/back"
+    program.redirects = [program.redirect]
+    program.register(client_name=None)
+    assert "code" in answer_in(allow(hers, program.request()))
+    row = AccessToken.objects.get()
+    assert row.name.endswith("x.example")
+    assert len(row.name) == 100
+    assert row.connection.redirect_host == f"{label}.{label}.example"
 
 
 def test_who_may_not_use_the_server_reads_so(

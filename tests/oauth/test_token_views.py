@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
+from django.core.signals import got_request_exception
 from django.test import Client
+from django.views.debug import ExceptionReporter
 
+from mcp_app.auth import connections
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server
 from tests.oauth.program import ORIGIN, RESOURCE, Program, allow, answer_in, sign_in
 from tests.published import published
@@ -163,3 +172,80 @@ def test_machines(program: Program, ana: User, support: Server) -> None:
     row.revoke()
     ended = program.post(**sent)
     assert (ended.status_code, ended.json()["error"]) == (401, "invalid_client")
+
+
+def test_a_content_length_that_no_int_takes(program: Program) -> None:
+    for path in ("token", "revoke", "register"):
+        response = program.http.post(
+            f"/mcp-oauth/{path}",
+            "a=b",
+            content_type="application/x-www-form-urlencoded",
+            CONTENT_LENGTH="9" * 5_000,
+        )
+        assert response.status_code == 413
+
+
+def test_an_app_that_is_deleted_while_it_is_asked_for(
+    program: Program, hers: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = connections._lock
+
+    def late(connection: Connection) -> Connection | None:
+        AccessToken.objects.all().delete()
+        return lock(connection)
+
+    answer = sign_in(program, hers)
+    with monkeypatch.context() as patched:
+        patched.setattr(connections, "_lock", late)
+        response = program.refresh(answer["refresh_token"])
+    assert (response.status_code, response.json()["error"]) == (400, "invalid_grant")
+    answer = sign_in(program, hers)
+    row = Connection.objects.latest("token__pk")
+    monkeypatch.setattr(connections, "_lock", late)
+    connections.end(row, Connection.Ended.PERSON)
+    assert not Connection.objects.exists()
+    assert program.post("revoke", token=answer["refresh_token"]).status_code == 200
+
+
+@contextmanager
+def reports() -> Iterator[list[str]]:
+    """Collect the error pages and mails of requests that fail."""
+    found: list[str] = []
+
+    def collect(sender: object, request: Any = None, **_: object) -> None:
+        reporter = ExceptionReporter(request, *sys.exc_info())
+        found.extend([reporter.get_traceback_html(), reporter.get_traceback_text()])
+
+    got_request_exception.connect(collect)
+    try:
+        yield found
+    finally:
+        got_request_exception.disconnect(collect)
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("place", ["_check_client", "_check_open", "_are_too_many"])
+def test_no_error_page_has_a_secret(
+    program: Program,
+    hers: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Any,
+    place: str,
+    debug: bool,
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("This is a fault.")
+
+    settings.DEBUG = debug
+    token = sign_in(program, hers)["refresh_token"]
+    code = answer_in(allow(hers, program.request()))["code"]
+    monkeypatch.setattr(connections, place, fail)
+    program.http.raise_request_exception = False
+    with reports() as found:
+        assert program.exchange(code).status_code == 500
+        assert program.refresh(token).status_code == 500
+    assert len(found) == 4
+    for each in found:
+        assert "This is a fault." in each
+        assert not re.search(r"mcp_(?:ac|at|rt)_\w{9}", each)
+        assert "v" * 43 not in each
