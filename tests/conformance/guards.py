@@ -317,7 +317,11 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(envelope.parse, returns="argument", demands=("L-BASE-003",)),
     Guard(envelope.parse_batch, returns=None, demands=("S-BASE-028",)),
     Guard(envelope.result_message, returns=None, demands=("L-SUBS-018",)),
-    Guard(headers.Headers.get, returns=None, demands=("L-HEAD-030", "L-HEAD-044")),
+    Guard(
+        headers.Headers.get,
+        returns=None,
+        demands=("L-HEAD-030", "L-HEAD-044", "S-AUTH-036", "L-AUTH-021"),
+    ),
     Guard(headers._argument, returns=None, demands=("L-HEAD-028",)),
     Guard(
         headers._is_taken,

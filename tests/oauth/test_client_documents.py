@@ -16,6 +16,7 @@ from django.test import Client
 
 from mcp_app.egress.documents import fetch
 from mcp_app.models import Connection
+from mcp_app.oauth.documents import Documents, fetch_document
 from tests.egress.certificates import write_certificate
 from tests.oauth.program import Program, page_of, sign_in
 
@@ -73,6 +74,8 @@ def web(
     }
     here = partial(fetch, lookup=lambda *_: ["127.0.0.1"])
     monkeypatch.setattr("mcp_app.oauth.documents.fetch", here)
+    # The same person may have fetched too often in another test.
+    monkeypatch.setattr("mcp_app.oauth.clients.documents", Documents(fetch_document))
     server.document = {
         "client_id": server.url,
         "client_name": "Claude Code",
