@@ -74,7 +74,8 @@ def test_from_a_document_to_a_ticket(
     called = report_of("call.mjs", f"{served.url}/mcp", NAME, another)
     assert called["listed"]
     assert not called["result"].get("isError"), called
-    assert [each["subject"] for each in desk.tickets()] == [
+    # Another test may have made one before.
+    assert [each["subject"] for each in desk.tickets()[-2:]] == [
         "The cake is a lie",
         "There is no tea",
     ]
