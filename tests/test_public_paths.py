@@ -23,6 +23,7 @@ PUBLIC = {
     "kinds",
     "logs",
     "models",
+    "oauth_urls",
     "urls",
 }
 PATH = re.compile(r"\bmcp_app\.([a-z_]+)((?:\.\w+)*)")
