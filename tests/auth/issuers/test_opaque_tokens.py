@@ -95,7 +95,7 @@ async def _rows(served_rows: None) -> AsyncIterator[None]:
     users: Any = get_user_model()._default_manager
     made = [
         await writer.run(lambda: users.create(username="ana")),
-        await writer.run(lambda: users.create(username="bert", is_active=False)),
+        await writer.run(lambda: users.create(username="ines", is_active=False)),
     ]
     await writer.run(published, server)
     authentication_cache.forget()
@@ -155,7 +155,7 @@ async def test_what_is_not_good(
         "endless": {**meaning(), "exp": 0},
         "for others": meaning(aud="https://shop.example.com/mcp/other"),
         "nobody": meaning(sub="zoe"),
-        "inactive": meaning(sub="bert"),
+        "inactive": meaning(sub="ines"),
         "no sub": meaning(sub=None),
         "not active": meaning(active="true"),
     }

@@ -163,7 +163,7 @@ async def test_what_is_refused(application: WireCheck, staff: LoopbackIssuer) ->
         (staff.token(exp=time.time() - 99), "The token has expired."),
         (staff.token(aud=f"{SITE}/mcp"), "The token is for another audience."),
         (staff.token("ES256", "two"), "The token is signed with no key of its issuer."),
-        (staff.token(sub="bert"), "This site has no user for the token."),
+        (staff.token(sub="zoe"), "This site has no user for the token."),
         (staff.token(sub="ANA"), "This site has no user for the token."),
     ):
         found = await asked(application, token)
@@ -226,7 +226,7 @@ async def test_a_function_of_the_site_finds_users(
     settings.MCP = with_issuer(staff, claim="employee", field=None, user=path)
     assert (await principal(staff.token(employee="e-ana"))).user_name == "ana"
     for employee, said in (
-        ("e-bert", "no user for the token"),
+        ("e-zoe", "no user for the token"),
         ("refused", "Employees of yesterday are not let in"),
         ("away", "not available at the moment"),
         ("wrong", "not an instance of AUTH_USER_MODEL"),
@@ -502,7 +502,7 @@ def test_what_an_entry_is_made_into(settings: Settings, staff: LoopbackIssuer) -
 async def test_no_log_has_a_token_in_it(
     application: WireCheck, staff: LoopbackIssuer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    shown = [staff.token(), staff.token(sub="bert"), staff.token(exp=1)]
+    shown = [staff.token(), staff.token(sub="zoe"), staff.token(exp=1)]
     with caplog.at_level(logging.DEBUG):
         for each in shown:
             await asked(application, each)
