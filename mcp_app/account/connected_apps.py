@@ -31,10 +31,8 @@ class ChangedMeanwhile(Exception):
 
 def allow(grant: Grant, made_with: UUID) -> Secret:
     """Store what a person allows, and return the code; raises as `connections` does."""
-    before = AccessToken.objects.filter(made_with=made_with).exists()
-    code = connections.allow(grant, made_with)
-    if not before:
-        row = AccessToken.objects.get(made_with=made_with)
+    code, row = connections.allow(grant, made_with)
+    if row is not None:
         said = _("Let “%(app)s” connect to “%(server)s” (%(may)s).")
         shown = {
             "app": row,

@@ -14,7 +14,7 @@ from functools import partial
 from django.db import router
 from django.utils import timezone
 
-from mcp_app.auth.connections import end_of
+from mcp_app.auth.connections import end_of, lock
 from mcp_app.models import AccessToken, Connection
 from mcp_app.models.transactions import own_transaction, persistently
 
@@ -45,20 +45,18 @@ def change(connection: Connection, choose: Callable[[Choice], Choice]) -> Choice
     Raises `AppEnded`, `ValueError` for more than the program asked for,
     `ValidationError`, and what `choose` raises; then nothing is changed.
     """
-    return persistently(partial(_changed, connection.pk, choose))
+    return persistently(partial(_changed, connection, choose))
 
 
-def _changed(key: int, choose: Callable[[Choice], Choice]) -> Choice:
-    using = router.db_for_write(AccessToken)
-    with own_transaction(using):
-        rows = Connection.objects.using(using).select_for_update()
-        connection, now = rows.filter(pk=key).first(), timezone.now()
-        if connection is None or connection.token.has_ended(now):
+def _changed(connection: Connection, choose: Callable[[Choice], Choice]) -> Choice:
+    with own_transaction(router.db_for_write(AccessToken)):
+        current, now = lock(connection), timezone.now()
+        if current is None or current.token.has_ended(now):
             raise AppEnded
-        before = Choice.of(connection)
+        before = Choice.of(current)
         after = choose(before)
         if after != before:
-            _store(connection, before, after, now)
+            _store(current, before, after, now)
     return after
 
 

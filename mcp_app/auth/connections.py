@@ -98,30 +98,30 @@ class Grant:
     until: datetime | None
 
 
-def allow(grant: Grant, made_with: UUID) -> Secret:
-    """Store what a person allows on the page `made_with`; return the code.
+def allow(grant: Grant, made_with: UUID) -> tuple[Secret, AccessToken | None]:
+    """Store what a person allows on the page `made_with`; return the code and the row.
 
-    The same page gives the same code while that is good and unused, else `PageUsed`.
-    Raises `ValidationError`.
+    The same page gives the same code while that is good and unused, else `PageUsed`;
+    the row is None then.  Raises `ValidationError`.
     """
     code = _code_of_page(made_with)
     if code is not None:
-        return code
+        return code, None
     code = Secret(code_of(made_with.hex, secrets()[0]))
     try:
         with own_transaction(_alias()):
-            _store(grant, made_with, code)
+            row = _store(grant, made_with, code)
     except (IntegrityError, ValidationError):
         # Two presses at once: the other one was faster.
         again = _code_of_page(made_with)
         if again is None:
             raise
-        return again
-    return code
+        return again, None
+    return code, row
 
 
 @sensitive_variables("code")
-def _store(grant: Grant, made_with: UUID, code: str) -> None:
+def _store(grant: Grant, made_with: UUID, code: str) -> AccessToken:
     now, client = timezone.now(), grant.client
     row = AccessToken.objects.make_app(
         grant.server,
@@ -145,6 +145,7 @@ def _store(grant: Grant, made_with: UUID, code: str) -> None:
         may_ask=grant.may_ask,
         until=grant.until,
     )
+    return row
 
 
 def _row_name(client: Client) -> str:
@@ -318,7 +319,7 @@ def end(connection: Connection, why: Connection.Ended) -> None:
 
 
 def _end_locked(connection: Connection, why: Connection.Ended) -> JsonObject:
-    found = _lock(connection)
+    found = lock(connection)
     if found is not None:
         _end(found, why)
     return {}
@@ -355,14 +356,14 @@ def _alias() -> str:
     return router.db_for_write(AccessToken)
 
 
-def _lock(connection: Connection) -> Connection | None:
+def lock(connection: Connection) -> Connection | None:
     """Lock and read it again; None if it was deleted since, with its user perhaps."""
     rows = Connection.objects.using(_alias()).select_for_update()
     return rows.filter(pk=connection.pk).first()
 
 
 def _locked(connection: Connection) -> Connection:
-    found = _lock(connection)
+    found = lock(connection)
     if found is None:
         raise _refused("The connection has ended. Sign in again.")
     return found
@@ -404,16 +405,14 @@ def signs_in(server: Server) -> bool:
 
 
 @sensitive_variables()
-def _answer(
-    connection: Connection, now: datetime, token: str
-) -> JsonObject | OAuthError:
+def _answer(connection: Connection, now: datetime, token: str) -> JsonObject:
     """Issue a key, and return it with the refresh token, "" for none."""
     row, limits = connection.token, mcp_settings.limits
+    if _are_too_many(row, now):
+        raise OAuthError("slow_down", "Too many tokens in a minute.", status=429)
     ends = end_of(connection, connection.until, now)
     AccessToken.objects.using(_alias()).move_end(row.pk, ends)
     key_ends = min(ends, now + timedelta(seconds=limits.oauth_access))
-    if _are_too_many(row, now):
-        raise OAuthError("slow_down", "Too many tokens in a minute.", status=429)
     key = new_access()
     IssuedToken.objects.using(_alias()).create(
         digest=digest(key), token=row, created=now, expires=key_ends

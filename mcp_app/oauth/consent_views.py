@@ -9,7 +9,6 @@ follows by itself: under a site's `form-action 'self'` a redirect would be block
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final
@@ -40,6 +39,7 @@ from mcp_app.models import Connection, Server
 from mcp_app.oauth.clients import UnknownClient, find_client
 from mcp_app.oauth.consent import ConsentForm, Question, words_of
 from mcp_app.oauth.endpoints import issuer_of
+from mcp_app.oauth.minute_limit import MinuteLimit
 from mcp_app.process.visible import Visible, visible_to
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.oauth.authorization import (
@@ -51,12 +51,10 @@ from mcp_app.protocol.oauth.authorization import (
 from mcp_app.protocol.oauth.errors import OAuthError
 from mcp_app.protocol.oauth.redirects import with_answer
 
-A_MINUTE: Final = 60.0
 DAY_S: Final = 86_400
-MOST_A_MINUTE: Final = 60
-MOST_USERS: Final = 1_000
 
-_recent: dict[str, deque[float]] = {}
+page_limit: Final = MinuteLimit(60)
+"""Of questions that one person opens."""
 
 
 class Refusal(Exception):
@@ -167,14 +165,9 @@ def _check_browser(request: HttpRequest, user: AbstractBaseUser) -> None:
     """Refuse frames and the like, and whoever asks too often."""
     if request.headers.get("Sec-Fetch-Dest", "document") != "document":
         raise Refusal(_("This page must be opened in a window of its own."))
-    now, name = time.monotonic(), str(user.pk)
-    if len(_recent) > MOST_USERS:
-        _recent.clear()
-    recent = _recent.setdefault(name, deque(maxlen=MOST_A_MINUTE))
-    if len(recent) == MOST_A_MINUTE and now - recent[0] < A_MINUTE:
+    if not page_limit.take(str(user.pk), time.monotonic()):
         sentence = _("You asked for this page too often. Try again in a minute.")
         raise Refusal(sentence, status=429)
-    recent.append(now)
 
 
 def _question(request: HttpRequest, user: AbstractBaseUser, issuer: str) -> Question:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from mcp_app.auth.oauth_settings import oauth_settings
 from mcp_app.egress.documents import Bounds, fetch
 from mcp_app.egress.errors import EgressError
+from mcp_app.oauth.minute_limit import MinuteLimit
 from mcp_app.protocol.oauth.client_metadata import MOST_BYTES
 from mcp_app.protocol.oauth.documents import (
     ClientDocument,
@@ -37,7 +37,6 @@ TIMEOUT_S: Final = 5.0
 FAILED_S: Final = 60.0
 """So long a document that could not be had is not asked for again."""
 LONGEST_S: Final = 86_400.0
-A_MINUTE: Final = 60.0
 MOST_A_MINUTE: Final = 10
 MOST_AT_ONCE: Final = 20
 MOST_STORED: Final = 1_000
@@ -69,7 +68,7 @@ class Documents:
         self._lock = threading.Lock()
         self._stored: dict[str, _Entry] = {}
         self._busy: set[str] = set()
-        self._recent: dict[str, deque[float]] = {}
+        self._limit = MinuteLimit(MOST_A_MINUTE)
 
     def find(self, url: str, user: AbstractBaseUser) -> ClientDocument:
         """Return the document at a URL; raise `OAuthError` if it cannot be had."""
@@ -101,15 +100,11 @@ class Documents:
     @contextmanager
     def _turn(self, user: str) -> Iterator[None]:
         """Take one of the places, and give it back; raise `Busy` without one."""
-        now = self._clock()
         with self._lock:
-            recent = self._recent.setdefault(user, deque(maxlen=MOST_A_MINUTE))
-            full = len(recent) == MOST_A_MINUTE and now - recent[0] < A_MINUTE
-            if full or user in self._busy or len(self._busy) >= MOST_AT_ONCE:
+            if user in self._busy or len(self._busy) >= MOST_AT_ONCE:
                 raise Busy
-            if len(self._recent) > MOST_STORED:
-                self._recent = {user: recent}
-            recent.append(now)
+            if not self._limit.take(user, self._clock()):
+                raise Busy
             self._busy.add(user)
         try:
             yield

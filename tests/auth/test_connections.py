@@ -88,7 +88,7 @@ class Program:
             may_ask="change",
             **columns,
         )
-        return connections.allow(grant, made_with or uuid4())
+        return connections.allow(grant, made_with or uuid4())[0]
 
     def exchange(self, code: str, slug: str | None = None, **changes: Any) -> Any:
         given = {"code": code, "redirect_uri": REDIRECT, "verifier": VERIFIER}

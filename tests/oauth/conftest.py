@@ -19,7 +19,7 @@ def site(settings: Any) -> None:
     """The two lines, and a public address."""
     settings.MCP = {**settings.MCP, "PUBLIC_URL": ORIGIN, "AUTHENTICATION": WAYS}
     settings.ALLOWED_HOSTS = ["*"]
-    consent_views._recent.clear()
+    consent_views.page_limit.forget()
 
 
 @pytest.fixture

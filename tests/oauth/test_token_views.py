@@ -188,7 +188,7 @@ def test_a_content_length_that_no_int_takes(program: Program) -> None:
 def test_an_app_that_is_deleted_while_it_is_asked_for(
     program: Program, hers: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock = connections._lock
+    lock = connections.lock
 
     def late(connection: Connection) -> Connection | None:
         AccessToken.objects.all().delete()
@@ -196,12 +196,12 @@ def test_an_app_that_is_deleted_while_it_is_asked_for(
 
     answer = sign_in(program, hers)
     with monkeypatch.context() as patched:
-        patched.setattr(connections, "_lock", late)
+        patched.setattr(connections, "lock", late)
         response = program.refresh(answer["refresh_token"])
     assert (response.status_code, response.json()["error"]) == (400, "invalid_grant")
     answer = sign_in(program, hers)
     row = Connection.objects.latest("token__pk")
-    monkeypatch.setattr(connections, "_lock", late)
+    monkeypatch.setattr(connections, "lock", late)
     connections.end(row, Connection.Ended.PERSON)
     assert not Connection.objects.exists()
     assert program.post("revoke", token=answer["refresh_token"]).status_code == 200
