@@ -7,7 +7,8 @@ With `SECRECY_ROOMS=auth,account` only tests of these rooms are looked at, and t
 programs that they start.
 
 Each process of the suite notes the secrets that it makes: access tokens, ids of
-sessions, sealed request state, the site's key and what is derived from it.  It looks at
+sessions, codes and keys of apps, what is sealed, the site's key and what is derived
+from it.  It looks at
 every record of a log, of each level, whether that is shown or not; at rows, before a
 test or a database ends; and at answers that are errors.  What looks like a secret there
 is noted, too: which of it is one is known at the end, for a process may write what
@@ -37,7 +38,10 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 LENGTH: Final = 43
 """Characters of 32 random bytes in base64."""
 LIKE_A_SECRET: Final = re.compile(rf"[A-Za-z0-9_-]{{{LENGTH},}}")
-PURPOSES: Final = ("request-state", "cursors", "query cursors", "call arguments")
+PURPOSES: Final = (
+    *("request-state", "cursors", "query cursors", "call arguments"),
+    *("client", "consent", "oauth-code", "oauth-refresh"),
+)
 CLIENTS: Final = frozenset(
     {"fastmcp", "FastMCP", "httpcore", "httpcore2", "httpx", "httpx2", "mcp"}
 )
@@ -124,6 +128,7 @@ def watch() -> None:
         _watch.knows_key(settings.SECRET_KEY)
         return
 
+    from mcp_app.protocol.oauth import texts  # noqa: PLC0415
     from mcp_app.protocol.sealing import Sealer  # noqa: PLC0415
 
     _watch = Watch(ROOT / os.environ[VARIABLE])
@@ -131,6 +136,9 @@ def watch() -> None:
     noting = _noting(_watch)
     secrets.token_urlsafe = noting(secrets.token_urlsafe)
     Sealer.seal = noting(Sealer.seal)  # type: ignore[method-assign]
+    # It has the function already; codes and later refresh tokens are computed.
+    texts.token_urlsafe = noting(texts.token_urlsafe)  # type: ignore[attr-defined]
+    texts._hmac = noting(texts._hmac)
     _look_at_logs(_watch)
 
 

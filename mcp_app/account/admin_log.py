@@ -6,6 +6,8 @@ admin, a log of users, cannot name.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.apps import apps
 from django.contrib.auth.models import AbstractBaseUser
 
@@ -19,8 +21,17 @@ def log_of(
     by: AbstractBaseUser | None, row: AccessToken, action: int, said: str
 ) -> None:
     """Write a message to the admin's log, if the site has one and the user is known."""
-    if by is None or not apps.is_installed("django.contrib.admin"):
+    log_all(by, [row], action, said)
+
+
+def log_all(
+    by: AbstractBaseUser | None, rows: Sequence[AccessToken], action: int, said: str
+) -> None:
+    """Write the same message of several rows, with one statement."""
+    if by is None or not rows or not apps.is_installed("django.contrib.admin"):
         return
     from django.contrib.admin.models import LogEntry  # noqa: PLC0415 - needs the admin
 
-    LogEntry.objects.log_actions(str(by.pk), [row], action, said, single_object=True)
+    LogEntry.objects.log_actions(
+        str(by.pk), rows, action, said, single_object=len(rows) == 1
+    )

@@ -53,7 +53,8 @@ def app(request: HttpRequest, key: int) -> HttpResponse:
 @require_POST
 def end_all(request: HttpRequest) -> HttpResponse:
     """End all connected apps of the user."""
-    count = connected_apps.end_all(request.user)  # type: ignore[arg-type]
+    user: Any = request.user
+    count = connected_apps.end_all(user, connected_apps.open_apps(user))
     said = app_presentation.ended_words(count)
     messages.success(request, said, fail_silently=True)
     return redirect("mcp_account:tokens")

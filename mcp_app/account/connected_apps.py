@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from uuid import UUID
@@ -16,7 +17,7 @@ from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
-from mcp_app.account.admin_log import ADDITION, CHANGE, log_of
+from mcp_app.account.admin_log import ADDITION, CHANGE, log_all, log_of
 from mcp_app.auth import app_changes, connections
 from mcp_app.auth.app_changes import AppEnded, Choice
 from mcp_app.auth.connections import Ended, Grant
@@ -78,24 +79,24 @@ def narrow(by: AbstractBaseUser, row: AccessToken) -> bool:
 
 def end(by: AbstractBaseUser | None, row: AccessToken) -> None:
     """End a connected app; every process refuses its keys once this returns."""
-    if row.revoked is not None:
-        return
-    own = by is not None and by.pk == row.user_id
-    connections.end(row.connection, Ended.PERSON if own else Ended.STAFF)
-    log_of(by, row, CHANGE, _("Ended the connected app “%(app)s”.") % {"app": row})
+    end_all(by, [row])
 
 
-def end_all(by: AbstractBaseUser) -> int:
-    """End all apps of a person; return how many there were."""
-    return persistently(partial(_end_all, by))
+def end_all(by: AbstractBaseUser | None, rows: Iterable[AccessToken]) -> int:
+    """End connected apps together; return how many had not ended before."""
+    return persistently(partial(_end_all, by, list(rows)))
 
 
-def _end_all(by: AbstractBaseUser) -> int:
+def _end_all(by: AbstractBaseUser | None, rows: list[AccessToken]) -> int:
+    own = [row for row in rows if by is not None and by.pk == row.user_id]
+    others = [row for row in rows if row not in own]
     with own_transaction(router.db_for_write(AccessToken)):
-        rows = list(open_apps(by))
-        for row in rows:
-            end(by, row)
-    return len(rows)
+        ended = [
+            *app_changes.end_all(own, Ended.PERSON),
+            *app_changes.end_all(others, Ended.STAFF),
+        ]
+        log_all(by, ended, CHANGE, _("Ended this connected app."))
+    return len(ended)
 
 
 def open_apps(user: AbstractBaseUser) -> QuerySet[AccessToken]:

@@ -1,12 +1,13 @@
-"""What a connected app may, changed later: never more than its program asked for.
+"""What a connected app may, changed later, and the end of several together.
 
-Everything here blocks.  The row is locked while it is looked at and changed; saving the
-token says that its rights changed, so that all that is open with it is told.
+It never may more than its program asked for.
+Everything here blocks.  A row is locked while it is looked at and changed; that the
+rights of its user changed is recorded with it, so that all that is open is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -15,7 +16,9 @@ from django.db import router
 from django.utils import timezone
 
 from mcp_app.auth.connections import end_of, lock
+from mcp_app.auth.rights import record_rights
 from mcp_app.models import AccessToken, Connection
+from mcp_app.models.tokens import AT_ONCE
 from mcp_app.models.transactions import own_transaction, persistently
 
 
@@ -76,3 +79,35 @@ def _store(
         if connection.code_used:
             row.expires = end_of(connection, after.until, now)
     row.save(update_fields=columns)
+
+
+def end_all(apps: Iterable[AccessToken], why: Connection.Ended) -> list[AccessToken]:
+    """End apps together; return those that nobody had ended before.
+
+    Every process refuses their keys once the transaction is committed; how many
+    statements that takes depends on their users, not on the apps.
+    """
+    # In one order, so that two who do it wait for each other.
+    rows = sorted(apps, key=lambda row: row.pk)
+    alias, now, ended = router.db_for_write(AccessToken), timezone.now(), []
+    with own_transaction(alias):
+        for at in range(0, len(rows), AT_ONCE):
+            some = {row.pk: row for row in rows[at : at + AT_ONCE]}
+            keys = _end_some(alias, list(some), why, now)
+            ended += [some[key] for key in keys]
+        for user in {row.user_id for row in ended}:
+            record_rights(str(user), alias)
+    return ended
+
+
+def _end_some(
+    alias: str, keys: list[int], why: Connection.Ended, now: datetime
+) -> list[int]:
+    connections = Connection.objects.using(alias).filter(pk__in=keys).order_by("pk")
+    # They are locked as `lock` does it, before anything is looked at.
+    locked = list(connections.select_for_update().values_list("pk", flat=True))
+    rows = AccessToken.objects.using(alias).filter(pk__in=locked, revoked=None)
+    found = sorted(rows.values_list("pk", flat=True))
+    Connection.objects.using(alias).filter(pk__in=found).update(ended=why)
+    AccessToken.objects.using(alias).note_ends(found, now)
+    return found

@@ -59,14 +59,14 @@ def _user_saved(
     if not issubclass(sender, get_user_model()):
         return
     if not created and not raw and not harmless:
-        _record(str(instance.pk), using)
+        record_rights(str(instance.pk), using)
 
 
 def _user_deleted(
     sender: type[models.Model], instance: models.Model, using: str, **_: object
 ) -> None:
     if issubclass(sender, get_user_model()):
-        _record(str(instance.pk), using)
+        record_rights(str(instance.pk), using)
 
 
 def _user_related(
@@ -81,25 +81,25 @@ def _user_related(
     if not _changes(action) or pk_set == set():
         return
     if not reverse:
-        _record(str(instance.pk), using)
+        record_rights(str(instance.pk), using)
     elif pk_set is None:
-        _record(ANY, using)
+        record_rights(ANY, using)
     else:
         for key in pk_set:
-            _record(str(key), using)
+            record_rights(str(key), using)
 
 
 def _all_changed(
     using: str, action: str = "post_add", pk_set: set[Any] | None = None, **_: object
 ) -> None:
     if _changes(action) and pk_set != set():
-        _record(ANY, using)
+        record_rights(ANY, using)
 
 
 def _renamed(using: str, created: bool, **_: object) -> None:
     # A new one is nobody's yet.
     if not created:
-        _record(ANY, using)
+        record_rights(ANY, using)
 
 
 def _token_saved(
@@ -111,11 +111,11 @@ def _token_saved(
 ) -> None:
     # A new one is nobody's yet.
     if not created and (update_fields is None or update_fields - AccessToken.PRIVATE):
-        _record(str(instance.user_id), using)
+        record_rights(str(instance.user_id), using)
 
 
 def _token_deleted(instance: AccessToken, using: str, **_: object) -> None:
-    _record(str(instance.user_id), using)
+    record_rights(str(instance.user_id), using)
 
 
 def _changes(action: str) -> bool:
@@ -123,7 +123,8 @@ def _changes(action: str) -> bool:
     return action in ("post_add", "post_remove", "pre_clear")
 
 
-def _record(ref: str, using: str) -> None:
+def record_rights(ref: str, using: str) -> None:
+    """Record that rights of a user, by the key, or of all changed."""
     record(using, RIGHTS, ref)
     if in_atomic(using):
         hold_after_commit(using)

@@ -76,7 +76,7 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         """Store a new token; return its row, and the token, which nothing else knows.
 
         `servers` are the rows of those where it is good; without any it is everywhere.
-        Raises `ValidationError`.
+        Raises `ValidationError`, and `IntegrityError` for a page that was sent before.
         """
         servers = columns.pop("servers", ())
         columns.setdefault("everywhere", not servers)
@@ -86,7 +86,7 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
     def make_app(self, server: Server, **columns: Any) -> AccessToken:
         """Store the row of a connected app, which only keys that it is issued open.
 
-        Nobody has the token that its digest is of.  Raises `ValidationError`.
+        Nobody has the token that its digest is of.  Raises as `make` does.
         """
         handle = f"{APP}{secrets.token_hex(HANDLE_BYTES)}"
         token = secrets.token_urlsafe(SECRET_BYTES)
@@ -102,8 +102,10 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
     ) -> AccessToken:
         named = {"family": secrets.token_hex(16), **columns}
         row = AccessToken(digest=digest(token), prefix=prefix, **named)
-        row.full_clean()
-        with transaction.atomic(using=self._write_alias()):
+        # What is unique is random, or of a page that was sent twice: that is an
+        # `IntegrityError`.
+        row.full_clean(validate_unique=False)
+        with transaction.atomic(using=self._write_alias(), savepoint=False):
             row.save(using=self.db)
             # `set` says that everybody's rights changed, but this is nobody's yet.
             links = AccessToken.servers.through.objects.using(self.db)
@@ -115,6 +117,10 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
     def move_end(self, key: int, end: datetime) -> None:
         """Let a token end later or earlier; nobody is told, ends are never early."""
         models.QuerySet.update(self.filter(pk=key), expires=end)
+
+    def note_ends(self, keys: Iterable[int], now: datetime) -> None:
+        """Revoke tokens; whoever does it says whose rights changed."""
+        models.QuerySet.update(self.filter(pk__in=keys), revoked=now)
 
     def note_uses(self, keys: Iterable[int], now: datetime) -> None:
         """Keep that tokens were used, by their keys, to the minute; nobody is told."""

@@ -151,10 +151,10 @@ def _decided(
     )
     code = connected_apps.allow(grant, made_with)
     if form.cleaned_data.get("end_others"):
-        for each in connected_apps.connections_of(user, question.client.client_id):
-            # Pressed twice, it does not end what it has just made.
-            if each.token.made_with != made_with:
-                connected_apps.end(user, each.token)
+        others = connected_apps.connections_of(user, question.client.client_id)
+        tokens = [each.token for each in others]
+        # Pressed twice, it does not end what it has just made.
+        connected_apps.end_all(user, [t for t in tokens if t.made_with != made_with])
     return _answered(request, question, {"code": code}, issuer)
 
 

@@ -272,7 +272,7 @@ def test_it_is_ended_now_and_taken_off_later(hers: Client, ana: User) -> None:
     response = hers.post(account("delete", row.pk), follow=True)
     assert "Ended: “Claude" in text_of(response)
     assert Connection.objects.get().ended == "person"
-    assert LogEntry.objects.get().change_message.startswith("Ended the connected app")
+    assert LogEntry.objects.get().change_message.startswith("Ended this connected")
     hers.post(account("forget", row.pk))
     assert not AccessToken.objects.exists()
 

@@ -8,6 +8,8 @@ from datetime import timedelta
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from mcp_app.account import connected_apps, token_issuance
 from mcp_app.account.connected_apps import ChangedMeanwhile
@@ -36,7 +38,8 @@ def test_its_owner_and_others_end_an_app(ana: User, bert: User) -> None:
     entries = LogEntry.objects.order_by("pk")
     # Of the command line the log knows no user.
     assert [each.user_id for each in entries] == [ana.pk, bert.pk]
-    assert said()[0] == f"Ended the connected app “Claude ({rows[0].prefix})”."
+    assert said() == ["Ended this connected app."] * 2
+    assert entries[0].object_repr == f"Claude ({rows[0].prefix})"
 
 
 def test_a_change_by_its_owner(ana: User) -> None:
@@ -73,9 +76,26 @@ def test_all_of_one_person_end_together(ana: User, bert: User) -> None:
     kept = {token.pk, app(bert).pk}
     for _ in range(3):
         app(ana)
-    assert connected_apps.end_all(ana) == 3
-    assert connected_apps.end_all(ana) == 0
+    mine = list(connected_apps.open_apps(ana))
+    Change.objects.all().delete()
+    assert connected_apps.end_all(ana, mine) == 3
+    assert [each.ref for each in Change.objects.filter(kind=RIGHTS)] == [str(ana.pk)]
+    assert connected_apps.end_all(ana, mine) == 0
+    assert connected_apps.end_all(ana, connected_apps.open_apps(ana)) == 0
     assert {each.pk for each in AccessToken.objects.filter(revoked=None)} == kept
+    assert set(Connection.objects.values_list("ended", flat=True)) == {"person", ""}
+    assert len(said()) == 3
+
+
+def test_the_end_of_many_takes_no_more_statements(ana: User, bert: User) -> None:
+    counts = []
+    for many in (1, 30):
+        for _ in range(many):
+            app(ana)
+        with CaptureQueriesContext(connection) as statements:
+            assert connected_apps.end_all(bert, connected_apps.open_apps(ana)) == many
+        counts.append(len(statements))
+    assert counts[0] == counts[1]
 
 
 def test_an_app_is_not_replaced(ana: User) -> None:

@@ -12,16 +12,21 @@ from typing import Any, Final, TypeAlias
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from mcp_app.models import AccessToken, Server
+from mcp_app.auth import connections
+from mcp_app.models import AccessToken, Connection, Server
 from mcp_app.pools.database import writer
 from mcp_app.transports.addresses import endpoint
 from mcp_app.transports.asgi_types import Receive, Scope, Send
 from tests.asgi_client import BASE_HEADERS, Client, Visit, routing_headers
 from tests.attacks.matrix import (
+    APP,
+    APP_ELSEWHERE,
+    APP_ENDED,
     CLOSED,
     DELETE,
     GET,
     HTTP,
+    ISSUED,
     LACKING,
     OTHER_CLIENT,
     OTHER_USER,
@@ -33,7 +38,10 @@ from tests.attacks.matrix import (
     Named,
     message,
 )
+from tests.auth.apps import Program
+from tests.auth.issuers.loopback_issuer import LoopbackIssuer
 from tests.behaviours import Stage
+from tests.oauth.program import ORIGIN
 from tests.old_client import OldClient
 from tests.published import published
 from tests.wire.middleware import WireCheck
@@ -60,20 +68,24 @@ class Callers:
 
 
 @asynccontextmanager
-async def callers() -> AsyncIterator[Callers]:
-    """Make users, tokens and servers; remove them at the end."""
+async def callers(issuer: LoopbackIssuer | None = None) -> AsyncIterator[Callers]:
+    """Make users, tokens and servers; remove them at the end.
+
+    With an issuer, programs sign in, too, and its tokens are good.
+    """
     users: Any = get_user_model()
     # She may do all, and he nothing that needs a right.
     ana, ben = users(username="ana", is_superuser=True), users(username="ben")
     servers = [
         Server(
             slug=SLUG,
-            access="token",
+            access="token" if issuer is None else "token oauth keycloak",
             page_size=1000,
             listing="search",
             listed_tags="private",
         ),
         Server(slug="lacking", access="token nothing"),
+        *([Server(slug="elsewhere", access="oauth")] if issuer else []),
     ]
 
     def made() -> Callers:
@@ -88,6 +100,9 @@ async def callers() -> AsyncIterator[Callers]:
         }
         for closed in (CLOSED, LACKING):
             tokens[closed] = tokens[OWN]
+        if issuer is not None:
+            tokens |= _of_apps(servers[0], servers[-1], ana)
+            tokens[ISSUED] = issuer.token(aud=f"{ORIGIN}/mcp/{SLUG}")
         return Callers(tokens)
 
     def gone() -> None:
@@ -102,6 +117,18 @@ async def callers() -> AsyncIterator[Callers]:
 
 def _token(user: Any) -> str:
     return AccessToken.objects.make(user=user, name="laptop", may="change")[1]
+
+
+def _of_apps(own: Server, elsewhere: Server, user: Any) -> dict[str, str]:
+    """Return the keys of apps, of which one has ended."""
+    programs = {
+        APP: Program(own, user),
+        APP_ELSEWHERE: Program(elsewhere, user),
+        APP_ENDED: Program(own, user),
+    }
+    keys = {caller: each.sign_in().access for caller, each in programs.items()}
+    connections.end(programs[APP_ENDED].row, Connection.Ended.PERSON)
+    return keys
 
 
 def _replaced(user: Any) -> dict[str, str]:
@@ -205,12 +232,18 @@ class Victim:
 
 
 async def victim(
-    transport: str, version: str, application: WireCheck, who: Callers, stage: Stage
+    transport: str,
+    version: str,
+    application: WireCheck,
+    who: Callers,
+    stage: Stage,
+    owner: str = OWN,
 ) -> Victim:
     """Open what the transport has, and leave it open."""
+    headers = who.headers(owner)
     if transport == SSE:
-        return await _on_sse(version, application, who, stage)
-    client = Client(application, version, path=who.path(OWN), headers=who.headers(OWN))
+        return await _on_sse(version, application, who.path(owner), headers, stage)
+    client = Client(application, version, path=who.path(owner), headers=headers)
     await client.open()
     found = Victim(
         transport=transport,
@@ -248,11 +281,13 @@ async def victim(
 
 
 async def _on_sse(
-    version: str, application: WireCheck, who: Callers, stage: Stage
+    version: str,
+    application: WireCheck,
+    path: str,
+    headers: dict[str, str],
+    stage: Stage,
 ) -> Victim:
-    old = OldClient(
-        application, version, path=f"{who.path(OWN)}/sse", headers=who.headers(OWN)
-    )
+    old = OldClient(application, version, path=f"{path}/sse", headers=headers)
     await old.open()
     await old.begin("tools/call", {"name": "waits", "arguments": {}}, id="of waits")
     await stage.begun()

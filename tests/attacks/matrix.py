@@ -128,14 +128,21 @@ ANONYMOUS: Final = "anonymous"
 REVOKED: Final = "revoked"
 CLOSED: Final = "closed"
 LACKING: Final = "closed by the settings"
-STRANGERS: Final = (OTHER_USER, OTHER_CLIENT)
-SHUT_OUT: Final = (ANONYMOUS, REVOKED, CLOSED, LACKING)
+APP: Final = "app of mine"
+APP_ELSEWHERE: Final = "app at another server"
+APP_ENDED: Final = "ended app"
+ISSUED: Final = "issuer's user"
+"""The same user, with a token of an external issuer."""
+STRANGERS: Final = (OTHER_USER, OTHER_CLIENT, APP, ISSUED)
+SHUT_OUT: Final = (ANONYMOUS, REVOKED, APP_ELSEWHERE, APP_ENDED, CLOSED, LACKING)
 CALLERS: Final = (OWN, *STRANGERS, *SHUT_OUT)
+OWNERS: Final = (OWN, APP, ISSUED)
+"""Who may do all that there is, each with what is their own."""
 
 NO_SUCH_CALLER: Final[Mapping[tuple[str, str], str]] = {
     **{
         (STDIO, caller): "The pipes are the principal's own: nobody else has them."
-        for caller in (*STRANGERS, REVOKED)
+        for caller in (*STRANGERS, REVOKED, APP_ELSEWHERE, APP_ENDED)
     },
     (STDIO, ANONYMOUS): "The process ends before it takes a line.",
     (STDIO, CLOSED): "The process ends before it takes a line.",

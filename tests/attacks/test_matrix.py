@@ -12,7 +12,6 @@ from typing import Any, Final, TypeAlias, cast
 
 import pytest
 
-from mcp_app.conf import BY_TOKEN
 from mcp_app.interface.principal import Principal
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
@@ -35,7 +34,6 @@ from tests.attacks.callers import (
     without_streams,
 )
 from tests.attacks.matrix import (
-    ANONYMOUS,
     ANSWER,
     BATCH,
     CALLERS,
@@ -50,10 +48,10 @@ from tests.attacks.matrix import (
     NOTIFICATIONS,
     OTHER_USER,
     OWN,
+    OWNERS,
     REFUSAL,
     REQUESTS,
     RESUME,
-    REVOKED,
     ROWS,
     SHUT_OUT,
     SSE,
@@ -65,28 +63,49 @@ from tests.attacks.matrix import (
     exists,
     pairs,
 )
+from tests.auth.issuers.loopback_issuer import LoopbackIssuer, loopback_issuer
 from tests.behaviours import Stage
+from tests.oauth.program import ORIGIN, WAYS
 from tests.old_client import OldClient
 from tests.serving import _nothing_untold
-from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
+from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST, long_cases
 from tests.transports.stdio.test_connection import META, Channel, called
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"
 ON_HTTP: Final = list(pairs(HTTP, WSGI, SSE))
+OWN_ON_HTTP: Final = [
+    *((transport, version, OWN) for transport, version in ON_HTTP),
+    *((HTTP, NEWEST, owner) for owner in OWNERS if owner != OWN),
+    *long_cases(
+        *(
+            (transport, version, owner)
+            for transport, version in ON_HTTP
+            for owner in OWNERS
+            if owner != OWN and (transport, version) != (HTTP, NEWEST)
+        )
+    ),
+]
 TALE: Final = {"roots": [{"uri": "file:///mine", "name": "mine"}]}
 Opened: TypeAlias = Callable[..., Any]
 
 
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[LoopbackIssuer]:
+    with loopback_issuer() as made:
+        yield made
+
+
 @pytest.fixture
-def mcp() -> dict[str, Any]:
+def mcp(issuer: LoopbackIssuer) -> dict[str, Any]:
     # The "header" of other tests is missing: a server that names it is closed.
-    return {"AUTHENTICATION": BY_TOKEN}
+    ways = {**WAYS, "keycloak": issuer.entry()}
+    return {"AUTHENTICATION": ways, "PUBLIC_URL": ORIGIN, "HOSTS": ["*"]}
 
 
 @pytest.fixture
-async def who(process: Process) -> AsyncIterator[Callers]:
-    async with callers() as made:
+async def who(process: Process, issuer: LoopbackIssuer) -> AsyncIterator[Callers]:
+    async with callers(issuer) as made:
         # So that no stream of a test is told of these rows.
         await _nothing_untold(process)
         yield made
@@ -252,22 +271,23 @@ ENDS: Final = {row for rows in ENDINGS for row in rows}
 
 
 @pytest.mark.usefixtures("each_way")
-@pytest.mark.parametrize(("transport", "version"), ON_HTTP)
+@pytest.mark.parametrize(("transport", "version", "owner"), OWN_ON_HTTP)
 async def test_what_is_ones_own_is_served(
     served: Callable[[str], WireCheck],
     who: Callers,
     stage: Stage,
     transport: str,
     version: str,
+    owner: str,
 ) -> None:
     """A cell exists exactly where its own caller is not refused."""
     served_rows = set()
     for rows in ([each for each in ROWS if each not in ENDS], *ENDINGS):
         stage.entered.clear()
         stage.released.clear()
-        target = await victim(transport, version, served(transport), who, stage)
+        target = await victim(transport, version, served(transport), who, stage, owner)
         for row in rows:
-            if await serves(row, target, who, served(transport)):
+            if await serves(row, target, who.headers(owner), served(transport)):
                 served_rows.add(row)
         stage.released.set()
         await left(target)
@@ -275,10 +295,10 @@ async def test_what_is_ones_own_is_served(
 
 
 async def serves(
-    row: str, target: Victim, who: Callers, application: WireCheck
+    row: str, target: Victim, own: dict[str, str], application: WireCheck
 ) -> bool:
     """Whether the victim itself may send it."""
-    headers, path = {**target.headers, **who.headers(OWN)}, target.path
+    headers, path = {**target.headers, **own}, target.path
     if row == "initialize" or (target.old is not None and row == GET):
         headers.pop("mcp-session-id", None)
         if target.old is not None:
@@ -620,7 +640,3 @@ async def test_pipes_are_nobody_elses(process: Process, who: Callers) -> None:
     channel = Channel(process, "by-token", Principal.ANONYMOUS)
     with pytest.raises(NotServed):
         await channel.connection.served()
-    assert {caller for transport, caller in NO_SUCH_CALLER} == {
-        *STRANGERS,
-        *(ANONYMOUS, REVOKED, CLOSED, LACKING),
-    }

@@ -1,9 +1,10 @@
 """T17: whatever is secret stands in no log, no row and no page that tells of an error.
 
 Real servers at DEBUG, in front of Django, and within it with Django's own DEBUG:
-clients of both eras and of HTTP+SSE call, fail, crash, ask and are refused.  Secrets
-are tokens (good, wrong, and in the address), cookies, ids of sessions, request state,
-cursors, arguments, answers of people, and the site's key with what is derived from it.
+clients of both eras and of HTTP+SSE call, fail, crash, ask and are refused, and a
+program signs in.  Secrets are tokens (good, wrong, and in the address), codes, keys and
+refresh tokens of apps, passwords, cookies, ids of sessions, request state, cursors,
+arguments, answers of people, and the site's key with what is derived from it.
 """
 
 from __future__ import annotations
@@ -37,19 +38,20 @@ from tests.attacks.canaries import (
     keys,
     rows,
 )
+from tests.attacks.signing_in import ORIGIN, PASSWORD, signs_in
 from tests.drill.databases import prepared_file
 from tests.drill.running import THERE, started
 from tests.process.clusters import run_python
 from tests.wire.middleware import WireCheck
 
-PREPARE: Final = """
+PREPARE: Final = f"""
 import django
 django.setup()
 from django.contrib.auth.models import User
 from mcp_app.models import AccessToken, Server
 from tests.published import published
-ana = User.objects.create_superuser("ana", password="canary-password-of-ana")
-published(Server(slug="by-token", access="token"))
+ana = User.objects.create_superuser("ana", password="{PASSWORD}")
+published(Server(slug="by-token", access="token oauth"))
 published(Server(slug="paged", access="token", page_size=2))
 print(AccessToken.objects.make(user=ana, name="laptop", may="change")[1])
 """
@@ -66,11 +68,15 @@ LOGGED: Final = {
 
 
 def environment(database: Path, **more: str) -> dict[str, str]:
-    tokens = {"token": "mcp_app.authentication.access_token"}
+    ways = {
+        "token": "mcp_app.authentication.access_token",
+        "oauth": "mcp_app.authentication.oauth",
+    }
     return {
         "DATABASE_URL": f"sqlite:///{database}",
         "SECRET_KEY": SECRET_KEY,
-        "MCP_AUTHENTICATION": json.dumps(tokens),
+        "MCP_AUTHENTICATION": json.dumps(ways),
+        "MCP_PUBLIC_URL": ORIGIN,
         **THERE,
         **LOGGED,
         **more,
@@ -87,7 +93,7 @@ def test_no_secret_is_written_anywhere(tmp_path: Path, site: str) -> None:
     for kind, text in (
         *(("token", each) for each in (token, WRONG, BASIC)),
         *(("cookie", each) for each in (COOKIE,)),
-        *(("argument", ARGUMENT), ("answer", ANSWER)),
+        *(("argument", ARGUMENT), ("answer", ANSWER), ("password", PASSWORD)),
         *(("key", each) for each in keys(SECRET_KEY)),
     ):
         canaries.note(kind, text)
@@ -98,6 +104,7 @@ def test_no_secret_is_written_anywhere(tmp_path: Path, site: str) -> None:
         client.refused()
         client.old()
         client.stateless()
+        signs_in(server.url, token, canaries)
         status = server.stop()
     finally:
         server.kill() if server.process.poll() is None else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 from uuid import uuid4
@@ -16,19 +15,17 @@ from django.db import connection as database
 from django.utils import timezone
 
 from mcp_app.auth import connections
-from mcp_app.auth.connections import Client as App
-from mcp_app.auth.connections import Grant, PageUsed
+from mcp_app.auth.connections import PageUsed
 from mcp_app.auth.token_cache import token_cache
-from mcp_app.conf import secrets
 from mcp_app.models import AccessToken, Change, Connection, IssuedToken, Server
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.oauth.errors import OAuthError
-from mcp_app.protocol.oauth.registration import Registration, client_id_of
 from mcp_app.protocol.oauth.token_requests import CodeGrant, RefreshGrant
 from tests.asgi_client import Client
+from tests.auth.apps import Program
 from tests.behaviours import Stage
-from tests.oauth.program import ORIGIN, REDIRECT, VERIFIER, WAYS, challenge_of
+from tests.oauth.program import ORIGIN, REDIRECT, VERIFIER, WAYS
 from tests.published import published
 from tests.wire.middleware import WireCheck
 
@@ -60,73 +57,10 @@ async def user(served_rows: None) -> AsyncIterator[Any]:
     await writer.run(made.delete)
 
 
-@dataclass
-class Program:
-    """A program that a person has let in, and what it got; its methods block."""
-
-    server: Server
-    user: Any
-    client_id: str
-    access: str = ""
-    refresh_token: str = ""
-
-    def allowed(self, made_with: Any = None, **changes: Any) -> str:
-        client = App(
-            client_id=self.client_id,
-            name="Claude",
-            host="",
-            redirect_uri=REDIRECT,
-            redirect_host="claude.ai",
-            refreshes=True,
-        )
-        columns = {"may": "change", "tags": "", "until": None, **changes}
-        grant = Grant(
-            user=self.user,
-            server=self.server,
-            client=client,
-            challenge=challenge_of(VERIFIER),
-            may_ask="change",
-            **columns,
-        )
-        return connections.allow(grant, made_with or uuid4())[0]
-
-    def exchange(self, code: str, slug: str | None = None, **changes: Any) -> Any:
-        given = {"code": code, "redirect_uri": REDIRECT, "verifier": VERIFIER}
-        grant = CodeGrant(resource="", **{**given, **changes})
-        return self._took(connections.exchange(self.client_id, grant, slug))
-
-    def refresh(self, token: str | None = None) -> Any:
-        grant = RefreshGrant(
-            refresh_token=self.refresh_token if token is None else token, resource=""
-        )
-        return self._took(connections.refresh(self.client_id, grant, None))
-
-    def _took(self, answer: Any) -> Any:
-        self.access = answer["access_token"]
-        self.refresh_token = answer["refresh_token"]
-        return answer
-
-    def sign_in(self, **changes: Any) -> Program:
-        self.exchange(self.allowed(**changes))
-        return self
-
-    @property
-    def row(self) -> Connection:
-        return Connection.objects.select_related("token").get(
-            client_id=self.client_id, token__revoked=None
-        )
-
-
 @pytest.fixture
 def program(server: Server, user: Any, process: Process) -> Program:
     token_cache.forget()
-    registration = Registration(
-        name="Claude",
-        redirects=(REDIRECT,),
-        grants=("authorization_code", "refresh_token"),
-        issued=1,
-    )
-    return Program(server, user, client_id_of(registration, secrets()[0]))
+    return Program(server, user)
 
 
 @pytest.fixture

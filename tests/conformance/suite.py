@@ -8,7 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,7 +23,7 @@ PATIENCE_MS: Final = 60_000
 
 # server-<scenario>-2026-01-31T12-00-00-000Z
 RESULT: Final = re.compile(
-    r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT[\d-]+Z/checks\.json"
+    r"[a-z]+-(?P<scenario>.+)-\d{4}-\d\d-\d\dT[\d-]+Z/checks\.json"
 )
 
 
@@ -62,30 +63,42 @@ def _node() -> str | None:
 
 def run(url: str, revision: str, results: Path) -> Outcome:
     """Run a revision's requirements; a warning in the scored set is a failure, too."""
-    finished = subprocess.run(
-        [
-            str(_node()),
-            str(PROGRAM),
-            "server",
-            *("--url", url),
-            *("--requirements", revision),
-            *("--expected-failures", str(NONE_EXPECTED)),
-            *("--output-dir", str(results)),
-            *("--timeout", str(PATIENCE_MS)),
-        ],
-        cwd=results,
+    options = {
+        "--url": url,
+        "--requirements": revision,
+        "--expected-failures": str(NONE_EXPECTED),
+        "--output-dir": str(results),
+        "--timeout": str(PATIENCE_MS),
+    }
+    with begun("server", options, results) as program:
+        text, _ = program.communicate(timeout=TIME_S)
+    return Outcome(program.returncode, text, checks_in(results, "server"))
+
+
+@contextmanager
+def begun(
+    command: str, options: Mapping[str, str], directory: Path
+) -> Iterator[subprocess.Popen[str]]:
+    """Start a command of the suite; what it says comes from its `stdout`."""
+    given = [each for option in options.items() for each in option]
+    with subprocess.Popen(
+        [str(_node()), str(PROGRAM), command, *given],
+        cwd=directory,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=TIME_S,
-        check=False,
-    )
-    return Outcome(finished.returncode, finished.stdout, _read(results))
+    ) as program:
+        try:
+            yield program
+        except BaseException:
+            program.kill()
+            raise
 
 
-def _read(results: Path) -> dict[str, list[Check]]:
+def checks_in(results: Path, command: str) -> dict[str, list[Check]]:
+    """Return the checks of each scenario that a command has run."""
     checks = {}
-    for path in sorted(results.glob("server-*/checks.json")):
+    for path in sorted(results.glob(f"{command}-*/checks.json")):
         named = RESULT.fullmatch(path.relative_to(results).as_posix())
         if named is None:
             raise ValueError(f"{path} is not named as the suite names its results.")

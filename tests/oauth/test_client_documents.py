@@ -2,91 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import ssl
-from collections.abc import Iterator
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from threading import Thread
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from django.test import Client
 
-from mcp_app.egress.documents import fetch
 from mcp_app.models import Connection
-from mcp_app.oauth.documents import Documents, fetch_document
-from tests.egress.certificates import write_certificate
 from tests.oauth.program import Program, page_of, sign_in
+from tests.oauth.web import HOST, Web
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("support")]
-
-HOST: Final = "program.example"
-
-
-class Web(ThreadingHTTPServer):
-    """Serves one document over TLS, and counts how often."""
-
-    document: dict[str, Any]
-    content_type = "application/json"
-    requests = 0
-
-    @property
-    def host(self) -> str:
-        return f"{HOST}:{self.server_address[1]}"
-
-    @property
-    def url(self) -> str:
-        return f"https://{self.host}/client.json"
-
-
-class Answer(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        web: Any = self.server
-        web.requests += 1
-        body = json.dumps(web.document).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", web.content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture
-def web(
-    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Web]:
-    write_certificate(tmp_path, HOST)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "certificate.pem", tmp_path / "key.pem")
-    server = Web(("127.0.0.1", 0), Answer)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    ca = str(tmp_path / "certificate.pem")
-    settings.MCP = {
-        **settings.MCP,
-        "OAUTH": {"networks": ["127.0.0.1/32"], "ca": ca},
-    }
-    here = partial(fetch, lookup=lambda *_: ["127.0.0.1"])
-    monkeypatch.setattr("mcp_app.oauth.documents.fetch", here)
-    # The same person may have fetched too often in another test.
-    monkeypatch.setattr("mcp_app.oauth.clients.documents", Documents(fetch_document))
-    server.document = {
-        "client_id": server.url,
-        "client_name": "Claude Code",
-        "redirect_uris": [f"https://{server.host}/back", "http://127.0.0.1/callback"],
-        "grant_types": ["authorization_code", "refresh_token", "jwt-bearer"],
-        "token_endpoint_auth_method": "none",
-    }
-    yield server
-    server.shutdown()
-    thread.join(30)
-    server.server_close()
 
 
 @pytest.mark.covers(

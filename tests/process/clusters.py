@@ -32,12 +32,15 @@ LISTED: Final = "drill_add"
 AUTHENTICATION: Final = {
     "name": "tests.auth.callables.by_name",
     "token": "mcp_app.authentication.access_token",
+    "oauth": "mcp_app.authentication.oauth",
 }
+ORIGIN: Final = "http://localhost"
+"""The address that programs sign in at."""
 CHANGING: Final = "changing"
 """A server whose list has only what changes, and is short for that."""
 
 GUARDED: Final = "guarded"
-"""A server with everything, for who has an access token."""
+"""A server with everything, for access tokens and for programs that sign in."""
 
 PREPARE: Final = f"""
 import json
@@ -63,7 +66,7 @@ published(
 published(Server(
     slug="{CHANGING}", access="public", selection="tags", tags="{CHANGING}"
 ))
-published(Server(slug="{GUARDED}", access="token"))
+published(Server(slug="{GUARDED}", access="token oauth"))
 published(Tool(
     name="secret", permission="mcp_app.view_tool", tags="private",
     config='{{"content": [{{"type": "text", "text": "psst"}}]}}',
@@ -163,6 +166,7 @@ def cluster(kind: str, *, wire: str = "check") -> Iterator[Cluster]:
             "FAULTS": str(faults),
             "LEDGER": "bound",
             "MCP_AUTHENTICATION": json.dumps(AUTHENTICATION),
+            "MCP_PUBLIC_URL": ORIGIN,
             **THERE,
         }
         redis = RedisServer() if KINDS[kind].rings else None

@@ -28,14 +28,14 @@ class Staff(httpx.Client):
         if cookies is None:
             self.get("/admin/login/")
             sent = {"username": "admin", "password": "admin", "next": "/admin/"}
-            done = self._sent("/admin/login/", **sent)
+            done = self.submit("/admin/login/", **sent)
             assert done.status_code == HTTPStatus.FOUND, done.text
 
     def at(self, url: str) -> Staff:
         """The same superuser, at another process."""
         return Staff(url, httpx.Cookies(self.cookies))
 
-    def _sent(self, path: str, **sent: Any) -> httpx.Response:
+    def submit(self, path: str, **sent: Any) -> httpx.Response:
         """Post a form, and do not look where that leads: that would take its time."""
         sent["csrfmiddlewaretoken"] = self.cookies["csrftoken"]
         return self.post(path, data=sent, follow_redirects=False)
@@ -64,17 +64,17 @@ class Staff(httpx.Client):
 
     def press(self, model: str, key: str, version: int, number: str) -> httpx.Response:
         """Publish it there."""
-        return self._sent(_rollback(model, key, version), number=number)
+        return self.submit(_rollback(model, key, version), number=number)
 
     def act(self, model: str, action: str, *keys: str) -> None:
         """Do something to rows; where a page asks before, it is answered."""
         sent = {"action": action, "_selected_action": list(keys), "confirmed": "yes"}
-        done = self._sent(f"/admin/{model}/", **sent)
+        done = self.submit(f"/admin/{model}/", **sent)
         assert done.status_code == HTTPStatus.FOUND, done.text
 
     def press_on(self, page: str) -> None:
         """Press the one button of a page."""
-        done = self._sent(page)
+        done = self.submit(page)
         assert done.status_code == HTTPStatus.FOUND, done.text
 
     def cancel_calls(self) -> int:
@@ -82,7 +82,7 @@ class Staff(httpx.Client):
         page = self.get("/admin/mcp_app/session/live/").text
         buttons = re.findall(r'formaction="([^"]+/cancel/)"', page)
         for each in buttons:
-            done = self._sent(each)
+            done = self.submit(each)
             assert done.status_code == HTTPStatus.FOUND, done.text
         return len(buttons)
 
@@ -108,7 +108,7 @@ class Staff(httpx.Client):
         sent = {name: value for name, value in form.items() if name != "right"}
         if may:
             sent["permissions" if model == "group" else "user_permissions"] = right
-        saved = self._sent(_account(model, key), **sent)
+        saved = self.submit(_account(model, key), **sent)
         # A form with errors is shown again.
         assert saved.status_code == HTTPStatus.FOUND, saved.text
 

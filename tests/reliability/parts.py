@@ -22,8 +22,9 @@ from tests.reliability.rates import TEST as RATES
 from tests.reliability.rates import rates
 from tests.reliability.resuming import CUT, cuts, resumes
 from tests.reliability.resuming import TEST as RESUMED
+from tests.reliability.revocations import ENDS as ENDED
 from tests.reliability.revocations import TEST as REVOKED
-from tests.reliability.revocations import revocations
+from tests.reliability.revocations import ends, revocations
 from tests.reliability.rounds import Round
 from tests.reliability.stale_reads import SLOWED, stale_reads
 from tests.reliability.stale_reads import TEST as STALE
@@ -62,6 +63,7 @@ SECURITY: Final[dict[str, tuple[Test, float]]] = {
     # Of 2,000 calls each.
     CROSSED: (crossing, 1 / 20),
     REVOKED: (revocations, 1),
+    ENDED: (ends, 1),
 }
 PARTS: Final = {"changes": CHANGES, "log": LOG, "security": SECURITY}
 TESTS: Final = {**CHANGES, **LOG, **SECURITY}
@@ -73,5 +75,5 @@ ONLY_ON: Final = {
     ALONE: ("sqlite",),
 }
 """Tests that are of some kinds of cluster."""
-TIMED: Final = (STALE, RATES, REVOKED)
+TIMED: Final = (STALE, RATES, REVOKED, ENDED)
 """Tests that measure times: one kind is tried after the other."""

@@ -1,7 +1,8 @@
-"""Tokens that are revoked: once that was answered, nobody is let in by them anywhere.
+"""Tokens that are revoked and apps that are ended: nobody is let in by them anywhere.
 
-At each process somebody listens by the token; a session has a standing stream, and a
-call that runs.  All of that must end; what another token has open goes on.
+That holds once it was answered.  At each process somebody listens by the token; a
+session has a standing stream, and a call that runs.  All of that must end; what another
+token has open goes on.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from tests.process.apps import sign_in
 from tests.process.clusters import GUARDED
 from tests.process.operating import SHOWN
 from tests.process.staff import Staff
@@ -21,14 +24,17 @@ from tests.reliability.rounds import Round
 from tests.reliability.site import FRESHNESS, Site
 
 TEST: Final = "revocations"
+ENDS: Final = "ends of connected apps"
 BOUND_S: Final = 2 * FRESHNESS
 """So soon after the answer the last stream is to end."""
 USER: Final = "user0"
 OK: Final = 200
 UNAUTHORIZED: Final = 401
 LISTED: Final = re.compile(r"/admin/mcp_app/accesstoken/(\d+)/change/")
+REVOKE: Final = "/admin/mcp_app/accesstoken/{}/revoke/"
 
-Revoke = Callable[[str], None]
+Make = Callable[[Site, Staff, int], tuple[str, Callable[[], object]]]
+"""Makes what is shown in one round; returns it, and how it is ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +64,29 @@ def revocations(site: Site, rounds: int) -> Generator[Round]:
 
     In turn by `mcp_token`, and on the page of a process.
     """
+    return _rounds(TEST, _token, site, rounds)
+
+
+def ends(site: Site, rounds: int) -> Generator[Round]:
+    """Yield rounds: in each a program signs in, and its app is used and ended.
+
+    In turn on the page of its person, in the admin, and by `mcp_token`.
+    """
+    return _rounds(ENDS, _app, site, rounds)
+
+
+def _rounds(test: str, make: Make, site: Site, rounds: int) -> Generator[Round]:
     urls = [f"{url}/{GUARDED}" for url in site.cluster.urls]
-    operator = site.operator
-    other = Bearer(urls, operator.token(USER, "another one"))
+    other = Bearer(urls, site.operator.token(USER, f"another one, for {test}"))
     going_on = other.listens()
     for number in range(rounds):
-        own = Bearer(urls, operator.token(USER, f"round {number}"))
         here = site.cluster.urls[number // 2 % len(urls)]
         with closing(site.staff.at(here)) as staff:
-            revoke = _on_page(staff, own.token) if number % 2 else operator.revokes
-            found = _round(own, revoke, number, site.patience)
+            token, revoke = make(site, staff, number)
+            found = _round(Bearer(urls, token), revoke, number, site.patience)
         held = [*found.held, *(not each.ended for each in going_on)]
         yield Round(
-            test=TEST,
+            test=test,
             asked=len(held),
             wrong=held.count(False),
             untold=found.open,
@@ -80,12 +96,25 @@ def revocations(site: Site, rounds: int) -> Generator[Round]:
         each.leave()
 
 
-def _on_page(staff: Staff, token: str) -> Revoke:
-    """Look for the token, so that all that is left is to press the button."""
+def _token(site: Site, staff: Staff, number: int) -> tuple[str, Callable[[], object]]:
+    token = site.operator.token(USER, f"round {number}")
+    if number % 2 == 0:
+        return token, partial(site.operator.revokes, token)
+    # Look for the token, so that all that is left is to press the button.
     page = staff.get("/admin/mcp_app/accesstoken/", params={"q": token[:SHOWN]}).text
     key = LISTED.search(page)
     assert key is not None, page
-    return lambda _: staff.press_on(f"/admin/mcp_app/accesstoken/{key[1]}/revoke/")
+    return token, partial(staff.press_on, REVOKE.format(key[1]))
+
+
+def _app(site: Site, staff: Staff, number: int) -> tuple[str, Callable[[], object]]:
+    app = sign_in(staff, f"program {number}")
+    ways: list[Callable[[], object]] = [
+        partial(staff.press_on, f"/account/tokens/{app.key}/delete/"),
+        partial(staff.press_on, REVOKE.format(app.key)),
+        partial(site.operator.types, "mcp_token", "revoke", app.handle),
+    ]
+    return app.access, ways[number % len(ways)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +126,9 @@ class Found:
     seconds: float
 
 
-def _round(own: Bearer, revoke: Revoke, number: int, patience: float) -> Found:
+def _round(
+    own: Bearer, revoke: Callable[[], object], number: int, patience: float
+) -> Found:
     """Have something open everywhere, and let it be revoked."""
     at = number % len(own.urls)
     session = Session(own.urls[at], own.headers)
@@ -109,7 +140,7 @@ def _round(own: Bearer, revoke: Revoke, number: int, patience: float) -> Found:
     streams[-1].until(lambda each: each.raw)
     # Each process has the token in its memory.
     assert set(own.statuses(session)) == {OK}
-    revoke(own.token)
+    revoke()
     answered = time.monotonic()
     held = [each == UNAUTHORIZED for each in own.statuses(session)]
     for each in streams:

@@ -17,7 +17,7 @@ from tests.suite.selecting import DRIVING, IN_PROCESS
 
 GUARDS: Final = "tests.conformance.proving"
 SECRECY: Final = "results/secrecy"
-SECRECY_ROOMS: Final = "account,attacks,auth"
+SECRECY_ROOMS: Final = "account,attacks,auth,oauth"
 """Whose tests are searched for secrets by `make test`, too."""
 SETTINGS: Final = {
     "DATABASE_URL": "sqlite://:memory:",

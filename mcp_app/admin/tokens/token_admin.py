@@ -117,12 +117,13 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
 
     @admin.action(description=gettext_lazy("Delete or end the chosen now"))
     def end_chosen(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
+        user: Any = request.user
         rows = list(queryset.filter(revoked=None).order_by("pk"))
+        tokens = [row for row in rows if not row.is_app]
         with own_transaction(router.db_for_write(AccessToken)):
-            for row in rows:
-                token_issuance.end(request.user, row)  # type: ignore[arg-type]
-        apps = sum(row.is_app for row in rows)
-        tokens = len(rows) - apps
+            apps = connected_apps.end_all(user, [row for row in rows if row.is_app])
+            for row in tokens:
+                token_issuance.end(user, row)
         if apps:
             said = app_presentation.ended_words(apps)
             self.message_user(request, said, messages.SUCCESS)
@@ -130,9 +131,9 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
             said = ngettext(
                 "Deleted: %d token lets nobody in any more.",
                 "Deleted: %d tokens let nobody in any more.",
-                tokens,
+                len(tokens),
             )
-            self.message_user(request, said % tokens, messages.SUCCESS)
+            self.message_user(request, said % len(tokens), messages.SUCCESS)
 
     @admin.action(description=gettext_lazy("Let the chosen apps only look things up"))
     def narrow_to_reading(

@@ -77,15 +77,15 @@ class StreamHandler(Address):
             raise RequestRefused(406, "Accept must allow text/event-stream.")
         current = self._process
         session = current.sse_sessions.new(self._principal, self._slug)
-        events = EventStream(self.send, self.cors)
-        stream = HeldStream(OneChannel(events), current, session, self._principal)
+        channel = OneChannel(EventStream(self.send, self.cors))
+        stream = HeldStream(channel, current, session, self._principal)
         try:
             current.listen(stream)
             with stream:
                 await current.sessions.store(session, self._principal)
                 self.started = True
                 with current.sse_reader.of(session.pk, stream):
-                    events.endpoint(self._messages_at(session.session_id))
+                    channel.open(self._messages_at(session.session_id))
                     await stream.serve(self.receive)
         finally:
             current.listeners.discard(stream)

@@ -32,6 +32,7 @@ class OneChannel:
     def __init__(self, events: EventStream) -> None:
         self._events = events
         self.closed = events.closed
+        self._is_open = False
         self._said = float("-inf")
         self._late: deque[tuple[float, bytes]] = deque()
         """Answers that wait, and until when."""
@@ -70,8 +71,15 @@ class OneChannel:
     def prime(self, event_id: str) -> None:
         """Do nothing: there are no ids."""
 
+    def open(self, address: str) -> None:
+        """Send the first event, which names the address for messages."""
+        self._is_open = True
+        self._events.endpoint(address)
+
     def beat(self) -> None:
-        self._events.beat()
+        # Before, the response may still become an error.
+        if self._is_open:
+            self._events.beat()
 
     def end(self, *, retry_ms: int | None = None) -> None:
         while self._late:

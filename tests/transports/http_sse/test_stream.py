@@ -136,3 +136,17 @@ async def test_answers_that_wait_are_counted(
     assert channel.full
     channel.abandon()
     assert not channel.full
+
+
+async def test_no_heartbeat_comes_before_the_address(
+    client: Client, channel: OneChannel
+) -> None:
+    """It would begin a response that may still become an error."""
+    channel.beat()
+    await asyncio.sleep(0)
+    assert client.pieces == []
+    channel.open("/mcp/messages?session_id=a")
+    endpoint = b"event: endpoint\ndata: /mcp/messages?session_id=a\n\n"
+    assert await client.got(1) == [endpoint]
+    channel.beat()
+    assert await client.got(2) == [endpoint, b":\n\n"]

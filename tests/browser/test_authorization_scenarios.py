@@ -1,0 +1,61 @@
+"""The official scenarios of authorization servers, with a person in Chromium."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, StorageState, expect
+
+from tests.browser.conftest import SIGNED, open_page
+from tests.conformance import suite
+from tests.drill.ports import HOST, free_port
+from tests.newcomer.programs import Serving
+
+pytestmark = [
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.skipif(bool(suite.missing()), reason=suite.missing()),
+]
+
+SCENARIOS: Final = {
+    "authorization-server-metadata-endpoint",
+    "authorization-code-grant",
+}
+BROUGHT: Final = "OK. You can close this page."
+
+
+def test_both_scenarios_pass_without_a_warning(
+    browser: Browser, served: Serving, keys: StorageState, tmp_path: Path
+) -> None:
+    port = free_port()
+    registered = httpx.post(
+        f"{served.url}/mcp-oauth/register",
+        json={
+            "client_name": "Conformance",
+            "redirect_uris": [f"http://{HOST}:{port}/callback"],
+        },
+    )
+    options = {
+        "--url": served.url,
+        "--client-id": registered.json()["client_id"],
+        "--resource": f"{served.url}/mcp/{SIGNED}",
+        "--port": str(port),
+        "--output-dir": str(tmp_path),
+    }
+    with (
+        suite.begun("authorization", options, tmp_path) as program,
+        open_page(browser, served, storage_state=keys) as page,
+    ):
+        assert program.stdout is not None
+        page.goto(next(line for line in program.stdout if "/authorize?" in line))
+        page.get_by_role("button", name="Allow").click()
+        expect(page.get_by_text(BROUGHT)).to_be_visible()
+        rest = program.stdout.read()
+    assert program.returncode == 0, rest
+    checks = suite.checks_in(tmp_path, "authorization")
+    assert checks.keys() == SCENARIOS
+    for scenario, verdicts in checks.items():
+        statuses = {each.status for each in verdicts}
+        assert statuses == {"SUCCESS"}, (scenario, list(map(str, verdicts)))

@@ -1,0 +1,120 @@
+"""mcp-remote signs in for programs that speak through pipes alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import httpx2
+import pytest
+
+from tests.clients.node import MODULES, NODE
+from tests.clients.signing import Site, let_in
+from tests.drill.ports import HOST, free_port
+
+pytestmark = pytest.mark.xdist_group("signing in")
+
+PROGRAM: Final = MODULES / "mcp-remote" / "dist" / "proxy.js"
+NAME: Final = "MCP CLI Proxy"
+ADDRESS: Final = re.compile(r"http://\S+/mcp-oauth/authorize\?\S+")
+READY: Final = "Proxy established successfully"
+HELLO: Final = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "pipes", "version": "1"},
+}
+
+
+@dataclass
+class Bridge:
+    """The program, and how often it asked for the person."""
+
+    process: subprocess.Popen[str]
+    port: int
+    asked: int = 0
+
+    def opens(self) -> None:
+        """Let it in whenever it asks, until it is connected."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if READY in line:
+                return
+            address = ADDRESS.search(line)
+            if address is not None:
+                self.asked += 1
+                answer = urlencode(let_in(address[0]))
+                back = f"http://{HOST}:{self.port}/oauth/callback?{answer}"
+                assert httpx2.get(back).status_code == 200
+        raise AssertionError("It ended before it was connected.")
+
+    def request(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send a request through the pipes, and return its answer."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        message = {"jsonrpc": "2.0", "id": method, "method": method, "params": params}
+        self.process.stdin.write(f"{json.dumps(message)}\n")
+        self.process.stdin.flush()
+        for line in self.process.stdout:
+            answer: dict[str, Any] = json.loads(line)
+            if answer.get("id") == method:
+                return answer
+        raise AssertionError(f"It ended before it answered {method}.")
+
+    def sum(self) -> Any:
+        """Open a session, list and call."""
+        assert "result" in self.request("initialize", **HELLO)
+        names = {each["name"] for each in self.request("tools/list")["result"]["tools"]}
+        assert "drill_add" in names
+        call = {"name": "drill_add", "arguments": {"a": 20, "b": 22}}
+        return self.request("tools/call", **call)["result"]["structuredContent"]
+
+
+@contextmanager
+def bridge(site: Site, directory: Path, port: int) -> Iterator[Bridge]:
+    """Run the program; what it remembers, of this port, is in a directory."""
+    # Who would open a browser opens nothing.
+    given = {"MCP_REMOTE_CONFIG_DIR": str(directory), "BROWSER": "true"}
+    with subprocess.Popen(
+        [NODE, PROGRAM, site.url, str(port), "--transport", "http-only"],
+        env={**os.environ, **given},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            made = Bridge(process, port)
+            made.opens()
+            yield made
+        finally:
+            process.kill()
+
+
+def test_it_signs_in_refreshes_and_signs_in_anew(signed: Site, tmp_path: Path) -> None:
+    if not PROGRAM.exists():
+        pytest.skip("mcp-remote is missing: `make node` installs it.")
+    port = free_port()
+    with bridge(signed, tmp_path, port) as first:
+        assert first.sum() == {"result": 42}
+    assert first.asked == 1
+    [stored] = tmp_path.rglob("*_tokens.json")
+    before = json.loads(stored.read_text())
+    # Its key is refused: it gets another one, and asks nobody.
+    stored.write_text(json.dumps({**before, "access_token": "mcp_at_" + "x" * 43}))
+    with bridge(signed, tmp_path, port) as second:
+        assert second.sum() == {"result": 42}
+    assert second.asked == 0
+    after = json.loads(stored.read_text())
+    assert after["refresh_token"] != before["refresh_token"]
+    signed.ends(NAME)
+    with bridge(signed, tmp_path, port) as third:
+        assert third.sum() == {"result": 42}
+    assert third.asked == 1
