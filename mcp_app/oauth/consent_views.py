@@ -36,6 +36,7 @@ from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import Connection, Server
+from mcp_app.models.tokens import Secret
 from mcp_app.oauth.clients import UnknownClient, find_client
 from mcp_app.oauth.consent import ConsentForm, Question, words_of
 from mcp_app.oauth.endpoints import issuer_of
@@ -280,7 +281,8 @@ def _answered(
     request: HttpRequest, question: Question, answer: dict[str, str], issuer: str
 ) -> HttpResponse:
     """Send an answer to the program, by a page that leads there."""
-    link = _address(question.client, question.state, issuer, answer)
+    # With DEBUG, Django logs what a template has, if it looks for what is not there.
+    link = Secret(_address(question.client, question.state, issuer, answer))
     words = words_of(question.client)
     context = {"link": link, "words": words, "allowed": "code" in answer}
     return _shown(request, "answer", context)

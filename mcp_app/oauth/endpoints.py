@@ -27,6 +27,8 @@ Serve = Callable[[HttpRequest], HttpResponse]
 UNAUTHORIZED: Final = 401
 NO_STORE: Final = "no-store"
 MOST_DIGITS: Final = 20
+_QUERY: Final = "MCP_SECRET_QUERY"
+"""In META: by such a name Django's error pages hide it."""
 
 
 class NoSecrets(SafeExceptionReporterFilter):
@@ -59,6 +61,9 @@ def for_programs(method: str, cache_control: str = NO_STORE) -> Callable[..., Se
         @wraps(view)
         def answered(request: HttpRequest, **named: str) -> HttpResponse:
             request.exception_reporter_filter = NoSecrets()
+            # Whatever a program shows there, Django would log the address.
+            request.META[_QUERY] = request.META.get("QUERY_STRING", "")
+            request.META["QUERY_STRING"] = ""
             if request.method == "OPTIONS":
                 response = HttpResponse(status=204)
                 response["Access-Control-Allow-Methods"] = method
@@ -115,6 +120,12 @@ def refusal(error: OAuthError) -> HttpResponse:
 def answer(body: JsonObject, status: int = 200) -> HttpResponse:
     """Return JSON."""
     return JsonResponse(body, status=status)
+
+
+def query_of(request: HttpRequest) -> str:
+    """Return the query of a request of a program, which stands nowhere else."""
+    query: str = request.META[_QUERY]
+    return query
 
 
 def body_of(request: HttpRequest) -> bytes:

@@ -10,7 +10,7 @@ from mcp_app.auth import connections
 from mcp_app.auth.oauth_settings import oauth_settings
 from mcp_app.auth.resources import slug_of
 from mcp_app.conf import secrets
-from mcp_app.oauth.endpoints import answer, body_of, for_programs, issuer_of
+from mcp_app.oauth.endpoints import answer, body_of, for_programs, issuer_of, query_of
 from mcp_app.protocol.oauth.errors import OAuthError
 from mcp_app.protocol.oauth.registration import (
     client_id_of,
@@ -71,8 +71,7 @@ def revoke(request: HttpRequest) -> HttpResponse:
 
 def _form(request: HttpRequest) -> dict[str, str]:
     content_type = request.headers.get("Content-Type", "")
-    query = request.META.get("QUERY_STRING", "")
-    return read_form(content_type, body_of(request), query)
+    return read_form(content_type, body_of(request), query_of(request))
 
 
 def _slug(resource: str, issuer: str) -> str | None:

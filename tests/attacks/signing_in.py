@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import html
 import json
+from collections.abc import Callable
+from contextlib import closing
 from typing import Any, Final
 
 import httpx
@@ -31,7 +33,11 @@ class Program:
         )
         answer = self._http.post(
             "/mcp-oauth/register",
-            json={"client_name": "Canaries", "redirect_uris": [REDIRECT]},
+            json={
+                "client_name": "Canaries",
+                "redirect_uris": [REDIRECT],
+                "grant_types": ["authorization_code", "refresh_token"],
+            },
         )
         self.client_id = answer.json()["client_id"]
 
@@ -40,7 +46,6 @@ class Program:
         note = self._canaries.note
         self._http.get("/admin/login/")
         self._submit("/admin/login/", username="ana", password=PASSWORD)
-        note("cookie", self._http.cookies["sessionid"])
         asked = {
             "response_type": "code",
             "client_id": self.client_id,
@@ -55,7 +60,8 @@ class Program:
         page = self._http.get(AUTHORIZE, params=asked).text
         sealed = note("consent", html.unescape(sealed_in(page)))
         self.taken(self._submit(CONSENT, sealed=sealed[:-2]))
-        done = self._submit(CONSENT, sealed=sealed, may="change", which="all", ends="9")
+        chosen = {"may": "change", "which": "all", "ends": "90"}
+        done = self._submit(CONSENT, sealed=sealed, **chosen)
         return note("code", answer_in(done)["code"])
 
     def _submit(self, path: str, **sent: str) -> httpx.Response:
@@ -78,6 +84,9 @@ class Program:
         self.taken(httpx.post(self._url, headers=headers, json={}))
         self.taken(httpx.post(f"{self._url}?access_token={bearer}", json={}))
 
+    def close(self) -> None:
+        self._http.close()
+
     def taken(self, answer: httpx.Response) -> httpx.Response:
         """Keep what an error said."""
         if answer.status_code >= 400:
@@ -90,7 +99,11 @@ def signs_in(url: str, token: str, canaries: Canaries) -> None:
     """Sign in, do everything twice or wrong, and go; `token` is a machine's."""
     note = canaries.note
     note("verifier", VERIFIER)
-    program = Program(url, canaries)
+    with closing(Program(url, canaries)) as program:
+        _signs_in(program, token, note)
+
+
+def _signs_in(program: Program, token: str, note: Callable[[str, str], str]) -> None:
     code = program.lets_in()
     assert "error" in program.exchanges(code, code_verifier=f"{VERIFIER}x")
     assert "error" in program.exchanges(code, client_id="mcp_cl_none")

@@ -77,6 +77,7 @@ def environment(database: Path, **more: str) -> dict[str, str]:
         "SECRET_KEY": SECRET_KEY,
         "MCP_AUTHENTICATION": json.dumps(ways),
         "MCP_PUBLIC_URL": ORIGIN,
+        "MCP_HOSTS": "127.0.0.1",
         **THERE,
         **LOGGED,
         **more,
@@ -132,7 +133,7 @@ def judge(canaries: Canaries, output: str, database: Path) -> None:
             for each in canaries.found(f"an error: {said!r:.300}", said)
         ),
     ]
-    assert found == [], output[-3000:]
+    assert found == [], f"{found}\n{output[-3000:]}"
 
 
 @pytest.fixture

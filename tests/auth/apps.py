@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import count
+from typing import Any, Final
 from uuid import uuid4
 
 from mcp_app.auth import connections
@@ -14,14 +15,16 @@ from mcp_app.protocol.oauth.registration import Registration, client_id_of
 from mcp_app.protocol.oauth.token_requests import CodeGrant, RefreshGrant
 from tests.oauth.program import REDIRECT, VERIFIER, challenge_of
 
+_seconds: Final = count(1)
+
 
 def registered() -> str:
-    """Return the id of a program that has registered."""
+    """Return the id of a program that has registered, of which there is no other."""
     registration = Registration(
         name="Claude",
         redirects=(REDIRECT,),
         grants=("authorization_code", "refresh_token"),
-        issued=1,
+        issued=next(_seconds),
     )
     return client_id_of(registration, secrets()[0])
 

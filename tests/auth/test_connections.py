@@ -22,7 +22,7 @@ from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.oauth.errors import OAuthError
 from mcp_app.protocol.oauth.token_requests import CodeGrant, RefreshGrant
-from tests.asgi_client import Client
+from tests.asgi_client import Client, outcome
 from tests.auth.apps import Program
 from tests.behaviours import Stage
 from tests.oauth.program import ORIGIN, REDIRECT, VERIFIER, WAYS
@@ -205,6 +205,25 @@ async def test_the_end_of_a_key_and_of_its_app(
     await writer.run(program.refresh)
     client = bearing(application, program.access)
     assert (await client.request("tools/list")).status == 200
+
+
+async def test_a_call_outlives_the_key_that_began_it(
+    application: WireCheck,
+    program: Program,
+    stage: Stage,
+    process: Process,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await writer.run(program.sign_in)
+    client, began = bearing(application, program.access), timezone.now()
+    call = client.begin("tools/call", {"name": "waits", "arguments": {}})
+    await stage.begun()
+    later = began + timedelta(hours=8, seconds=1)
+    monkeypatch.setattr(timezone, "now", lambda: later)
+    await process.gate.look()
+    assert (await client.request("tools/list")).status == 401
+    stage.released.set()
+    assert (await outcome(call)).text == "waited"
 
 
 async def test_an_app_that_ends_takes_what_is_open_along(

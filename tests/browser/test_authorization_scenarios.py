@@ -54,7 +54,7 @@ def test_both_scenarios_pass_without_a_warning(
         expect(page.get_by_text(BROUGHT)).to_be_visible()
         rest = program.stdout.read()
     assert program.returncode == 0, rest
-    checks = suite.checks_in(tmp_path, "authorization")
+    checks = suite.checks_in(tmp_path, "authorization-server")
     assert checks.keys() == SCENARIOS
     for scenario, verdicts in checks.items():
         statuses = {each.status for each in verdicts}

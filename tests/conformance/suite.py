@@ -23,7 +23,7 @@ PATIENCE_MS: Final = 60_000
 
 # server-<scenario>-2026-01-31T12-00-00-000Z
 RESULT: Final = re.compile(
-    r"[a-z]+-(?P<scenario>.+)-\d{4}-\d\d-\d\dT[\d-]+Z/checks\.json"
+    r"(?:authorization-)?server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT[\d-]+Z/checks\.json"
 )
 
 
@@ -95,10 +95,10 @@ def begun(
             raise
 
 
-def checks_in(results: Path, command: str) -> dict[str, list[Check]]:
-    """Return the checks of each scenario that a command has run."""
+def checks_in(results: Path, kind: str) -> dict[str, list[Check]]:
+    """Return the checks of each scenario of servers, or of authorization servers."""
     checks = {}
-    for path in sorted(results.glob(f"{command}-*/checks.json")):
+    for path in sorted(results.glob(f"{kind}-*/checks.json")):
         named = RESULT.fullmatch(path.relative_to(results).as_posix())
         if named is None:
             raise ValueError(f"{path} is not named as the suite names its results.")

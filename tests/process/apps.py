@@ -24,7 +24,7 @@ from tests.process.staff import PATIENCE_S, Staff
 OK: Final = 200
 PAGES: Final = "/account/tokens/"
 LISTED: Final = re.compile(r'href="/account/tokens/apps/(\d+)/">([^<]+)</a>')
-HANDLE: Final = re.compile(r"app_\w{6}")
+HANDLE: Final = re.compile(r"app_\w{8}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,12 @@ def sign_in(staff: Staff, name: str, *, exchange: bool = True) -> App:
     If it does not exchange its code, it has none.
     """
     registered = staff.post(
-        "/mcp-oauth/register", json={"client_name": name, "redirect_uris": [REDIRECT]}
+        "/mcp-oauth/register",
+        json={
+            "client_name": name,
+            "redirect_uris": [REDIRECT],
+            "grant_types": ["authorization_code", "refresh_token"],
+        },
     )
     client_id = registered.json()["client_id"]
     code = _allowed(staff, client_id)

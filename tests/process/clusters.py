@@ -167,6 +167,7 @@ def cluster(kind: str, *, wire: str = "check") -> Iterator[Cluster]:
             "LEDGER": "bound",
             "MCP_AUTHENTICATION": json.dumps(AUTHENTICATION),
             "MCP_PUBLIC_URL": ORIGIN,
+            "MCP_HOSTS": "127.0.0.1",
             **THERE,
         }
         redis = RedisServer() if KINDS[kind].rings else None

@@ -16,7 +16,7 @@ from django.utils import timezone
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from mcp_app.auth.token_cache import token_cache
+from mcp_app.auth.token_cache import TokenCache, token_cache
 from mcp_app.models import AccessToken, Server, Tool
 from mcp_app.pools.database import writer
 from mcp_app.process import callers
@@ -284,6 +284,10 @@ def mcp() -> dict[str, Any]:
     }
 
 
+async def _write_nothing(_: TokenCache) -> None:
+    """Leave everything as it is."""
+
+
 @pytest.fixture
 async def both(
     application: WireCheck, process: Process, monkeypatch: pytest.MonkeyPatch
@@ -292,6 +296,8 @@ async def both(
     # A machine that is busy for a moment makes no request late.
     monkeypatch.setattr(plain_call, "AT_ONCE_S", 60.0)
     monkeypatch.setattr(request_handler, "AT_ONCE_S", 60.0)
+    # Uses are looked at; what writes them now and then takes them away.
+    monkeypatch.setattr(TokenCache, "write_uses", _write_nothing)
     return Both(application, process, monkeypatch)
 
 
