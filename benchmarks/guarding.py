@@ -1,7 +1,8 @@
 """Guards the drill's server: prints a token that may call `drill_add`, as JSON.
 
 `python -m benchmarks.guarding` where DATABASE_URL names a database that is served.
-From then on the endpoint wants a token, and the tool a permission and a group.
+From then on the endpoint wants a token, and the tool a permission and a group.  Where
+programs can sign in, the key of an app that may do the same is printed, too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,24 @@ def main() -> None:
     """Save who may do what, and print the token."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.drill.settings"
     django.setup()
-    print(json.dumps({"token": guard()}))
+    print(json.dumps({"token": guard(), "key": _key_of_app()}))
+
+
+def _key_of_app() -> str:
+    """Let a program in as the same user; return its key, "" where none can sign in."""
+    from django.contrib.auth.models import User  # noqa: PLC0415
+
+    from mcp_app.auth.authenticators import sign_in_names  # noqa: PLC0415
+    from mcp_app.models import Server  # noqa: PLC0415
+    from tests.auth.apps import Program  # noqa: PLC0415
+
+    if not sign_in_names():
+        return ""
+    server = Server.objects.get(slug="default")
+    server.access = "oauth token"
+    server.save()
+    Server.objects.publish([server])
+    return Program(server, User.objects.get(username=NAME)).sign_in().access
 
 
 def guard() -> str:

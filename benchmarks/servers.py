@@ -12,6 +12,9 @@ from pathlib import Path
 from benchmarks.load import Answer
 from benchmarks.processes import Process, free_port, serving
 
+SIGN_IN = {"MCP_PUBLIC_URL": "http://localhost", "MCP_HOSTS": "127.0.0.1"}
+"""With a public address the site lets programs sign in."""
+
 _MADE_BY_THE_SERVER = {"connection", "content-length", "date", "server"}
 
 
@@ -23,11 +26,13 @@ def drill(
     janitor: int = 0,
     audit: str = "batched",
     workers: int = 1,
+    sign_in: bool = False,
 ) -> AbstractContextManager[Process]:
     """Serve the fixture set, with that many plain tools after its own.
 
     With `janitor` it comes each so many seconds, and removes what was over for as long.
-    Several workers are served by `uvicorn-worker` only.
+    Several workers are served by `uvicorn-worker` only.  Programs can sign in if
+    `sign_in` is true.
     """
     port = free_port()
     environment = {"PORT": str(port), "SERVER": server, "NTOOLS": str(tools)}
@@ -36,6 +41,8 @@ def drill(
     environment["WEB_CONCURRENCY"] = str(workers)
     if database:
         environment["DATABASE_URL"] = database
+    if sign_in:
+        environment |= SIGN_IN
     command = [sys.executable, "-m", "tests.drill.serve"]
     return serving(command, port, environment)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from benchmarks import servers
-from benchmarks.guarded_server import guarded_call
+from benchmarks.guarded_server import calls_of_both, guarded_call
 from benchmarks.measuring import (
     AtLeast,
     AtMost,
@@ -39,20 +39,26 @@ def by_token(effort: Effort) -> Iterator[Result]:
         bare = Subject.asked(
             given(servers.drill(audit="off")), call("drill_add"), is_sum
         )
-        written, embedded = (
-            _asked(given(servers.drill(database=url)), url)
-            for url in (database.url, file)
+        server = given(servers.drill(database=database.url, sign_in=True))
+        calls = calls_of_both(server, database.url)
+        written, by_app = (
+            Subject.asked(server, calls[name], is_sum) for name in ("token", "key")
         )
+        embedded = _asked(given(servers.drill(database=file)), file)
         least = given(servers.floor(written.answer))
         floor = Subject(least, written.request, written.answer)
-        found = interleaved(effort, [written, embedded, bare, floor])
+        found = interleaved(effort, [written, embedded, bare, floor, by_app])
         kept = _each_has_a_row(effort, database, written)
     yield from _compared(*found)
     yield from kept
 
 
 def _compared(
-    written: Medians, embedded: Medians, bare: Medians, floor: Medians
+    written: Medians,
+    embedded: Medians,
+    bare: Medians,
+    floor: Medians,
+    by_app: Medians,
 ) -> Iterator[Result]:
     yield Result(
         figure="drill_add by token, with rights and audit / floor, PostgreSQL",
@@ -67,6 +73,12 @@ def _compared(
             bound=AtMost(1.45),
             raw=f"{own} : {bare}",
         )
+    yield Result(
+        figure="CPU: by the key of an app / by a token, PostgreSQL",
+        measured=by_app.cpu / written.cpu,
+        bound=AtMost(1.03),
+        raw=f"{by_app} : {written}",
+    )
 
 
 def _asked(server: Process, url: str) -> Subject:

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -27,6 +28,7 @@ from tests.auth.apps import Program
 from tests.behaviours import Stage
 from tests.oauth.program import ORIGIN, REDIRECT, VERIFIER, WAYS
 from tests.published import published
+from tests.statements import counted
 from tests.wire.middleware import WireCheck
 
 pytestmark = pytest.mark.databases
@@ -205,6 +207,27 @@ async def test_the_end_of_a_key_and_of_its_app(
     await writer.run(program.refresh)
     client = bearing(application, program.access)
     assert (await client.request("tools/list")).status == 200
+
+
+async def test_its_call_asks_no_more_than_that_of_a_token(
+    application: WireCheck, program: Program, process: Process
+) -> None:
+    """Not the first one; the next ones take none but, now and then, the check."""
+    await writer.run(program.sign_in)
+    make = partial(AccessToken.objects.make, user=program.user, may="change")
+    _, token = await writer.run(partial(make, name="laptop"))
+    await process.gate.look()
+    counts = []
+    for bearer in (token, program.access):
+        client = bearing(application, bearer)
+        for _ in range(2):
+            async with counted() as statements:
+                call = {"name": "drill_add", "arguments": {"a": 1, "b": 2}}
+                assert (await client.request("tools/call", call)).status == 200
+            counts.append(len(statements))
+    by_token, by_app = counts[:2], counts[2:]
+    assert by_app[0] <= by_token[0]
+    assert max(by_token[1], by_app[1]) <= 1
 
 
 async def test_a_call_outlives_the_key_that_began_it(
