@@ -32,6 +32,8 @@ def log_all(
         return
     from django.contrib.admin.models import LogEntry  # noqa: PLC0415 - needs the admin
 
-    LogEntry.objects.log_actions(
-        str(by.pk), rows, action, said, single_object=len(rows) == 1
-    )
+    log = LogEntry.objects
+    if len(rows) == 1:
+        log.log_actions(str(by.pk), rows, action, said, single_object=True)
+    else:
+        log.log_actions(str(by.pk), rows, action, said)

@@ -8,6 +8,7 @@ If one option is wrong, a check says so, and nobody can sign in until it is mend
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
@@ -17,7 +18,6 @@ from typing import Any, Final
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
-from django.http.request import split_domain_port
 
 from mcp_app.conf import mcp_settings
 from mcp_app.egress.addresses import Network
@@ -25,6 +25,7 @@ from mcp_app.protocol.oauth.redirects import LOOPBACK_HOSTS, scheme_problem
 
 OUT: Final = "!"
 """In front of a host that is kept out."""
+_PORT: Final = re.compile(r":[0-9]*\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class OAuthSettings:
 
 def _domain(host: str) -> str:
     """Return a host without its port; one name stands for a person's own computer."""
-    domain = split_domain_port(host)[0]
+    domain = _PORT.sub("", host.lower()).removesuffix(".")
     return "localhost" if domain in LOOPBACK_HOSTS else domain
 
 

@@ -32,18 +32,22 @@ class Loopback:
     brought: Queue[dict[str, str]]
     client_id: str = ""
 
-    def address(self, name: str) -> str:
-        """Register a program of this name; return the page that it opens."""
+    def address(self, name: str, redirect: str = "") -> str:
+        """Register a program of this name; return the page that it opens.
+
+        Its answer comes here, unless another redirect is given.
+        """
+        redirect = redirect or self.redirect
         answer = httpx.post(
             f"{self.site}/mcp-oauth/register",
-            json={"client_name": name, "redirect_uris": [self.redirect]},
+            json={"client_name": name, "redirect_uris": [redirect]},
         )
         assert answer.status_code == 201, answer.text
         self.client_id = answer.json()["client_id"]
         query = {
             "response_type": "code",
             "client_id": self.client_id,
-            "redirect_uri": self.redirect,
+            "redirect_uri": redirect,
             "state": STATE,
             "scope": "mcp:read mcp:change",
             "resource": self.resource,

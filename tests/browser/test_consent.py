@@ -7,7 +7,15 @@ from contextlib import contextmanager
 from typing import Final
 
 import pytest
-from playwright.sync_api import APIResponse, Browser, Page, Route, StorageState, expect
+from playwright.sync_api import (
+    APIResponse,
+    Browser,
+    Page,
+    Route,
+    StorageState,
+    ViewportSize,
+    expect,
+)
 
 from tests.browser.conftest import KEEPER, PASSWORD, SIGNED, open_page
 from tests.browser.keyboard import strike, tab_to, write
@@ -167,3 +175,20 @@ def test_the_page_cannot_be_framed(
         page.goto("/account/tokens/")
         page.evaluate(FRAMED, address)
         assert [each.url for each in page.frames[1:]] == [REFUSED]
+
+
+def test_names_and_hosts_are_text_and_shown_whole(
+    browser: Browser, served: Serving, keys: StorageState, program: Loopback
+) -> None:
+    host = ".".join(["w" * 48] * 4) + ".example"
+    address = program.address("<b>“Bold”\u202e</b>", f"https://{host}/back")
+    narrow: ViewportSize = {"width": 320, "height": 800}
+    with open_page(browser, served, storage_state=keys, viewport=narrow) as page:
+        page.goto(address)
+        heading = page.get_by_role("heading", name=f"Let {host} use")
+        expect(heading).to_be_visible()
+        expect(page.get_by_text("It calls itself “<b>'Bold'</b>”.")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+        box = heading.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= 320

@@ -72,7 +72,7 @@ def _block(url: str, shown: Secrets) -> str:
     endpoint = f"{url}/mcp"
     lines = [
         ("MCP endpoint", f"{endpoint}   (public)"),
-        ("", f"{endpoint}/{TEAM}   (with a token)"),
+        ("", f"{endpoint}/{TEAM}   (sign in, or send a token)"),
         ("Admin", f"{url}/admin/"),
         ("Log in", login),
         ("Connect", command_line("shop", endpoint, "")),

@@ -1,0 +1,37 @@
+"""Which programs `MCP["OAUTH"]["clients"]` lets in, by their hosts."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_app.auth.oauth_settings import OAuthSettings
+
+HERE = "localhost"
+
+
+@pytest.mark.parametrize(
+    ("clients", "hosts", "is_in"),
+    [
+        ([], ["claude.ai"], True),
+        (["claude.ai"], ["claude.ai"], True),
+        (["claude.ai"], ["claude.ai:8443"], True),
+        (["claude.ai:8443"], ["claude.ai:8443"], True),
+        (["claude.ai:8443"], ["claude.ai"], False),
+        (["claude.ai"], ["a.claude.ai"], False),
+        (["claude.ai"], ["claude.ai", "evil.example"], False),
+        (["!evil.example"], ["claude.ai"], True),
+        (["!evil.example"], ["evil.example"], False),
+        (["!evil.example"], ["claude.ai", "evil.example:1"], False),
+        # A name that is no host by RFC 1123, and one from the root.
+        (["!my_host.example"], ["my_host.example:8443"], False),
+        (["my_host.example"], ["my_host.example:8443"], True),
+        (["!evil.example"], ["evil.example."], False),
+        (["!evil.example"], ["evil.example.:443"], False),
+        ([HERE], ["127.0.0.1:1"], True),
+        ([HERE], ["[::1]:1"], True),
+        ([f"!{HERE}"], ["[::1]"], False),
+        ([f"!{HERE}"], ["127.0.0.1"], False),
+    ],
+)
+def test_whom_it_lets_in(clients: list[str], hosts: list[str], is_in: bool) -> None:
+    assert OAuthSettings(clients=tuple(clients)).lets_in(hosts) is is_in
