@@ -279,7 +279,9 @@ def _revoked(client_id: str, token: str) -> JsonObject:
         rows = Connection.objects.filter(token__issued__digest=digest(token))
         connection = rows.first()
     if connection is not None and connection.client_id == client_id:
-        _end_locked(connection, Ended.CLIENT)
+        current = lock(connection)
+        if current is not None:
+            _end(current, Ended.CLIENT)
     return {}
 
 
@@ -311,18 +313,6 @@ def token_of_machine(credentials: ClientCredentials, slug: str | None) -> JsonOb
         "expires_in": int(lasts),
         "scope": _scope(row),
     }
-
-
-def end(connection: Connection, why: Connection.Ended) -> None:
-    """End an app; every process refuses its keys once this returns."""
-    _settled(partial(_end_locked, connection, why))
-
-
-def _end_locked(connection: Connection, why: Connection.Ended) -> JsonObject:
-    found = lock(connection)
-    if found is not None:
-        _end(found, why)
-    return {}
 
 
 def end_of(connection: Connection, until: datetime | None, now: datetime) -> datetime:

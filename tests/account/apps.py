@@ -9,7 +9,7 @@ from uuid import uuid4
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from mcp_app.auth import connections
+from mcp_app.auth import app_changes, connections
 from mcp_app.auth.connections import Client, Grant
 from mcp_app.models import AccessToken, Connection, Server
 from mcp_app.protocol.oauth.redirects import redirect_host
@@ -71,4 +71,4 @@ def app(
 
 def end(row: AccessToken, why: str) -> None:
     """End an app for a reason."""
-    connections.end(row.connection, Connection.Ended(why))
+    app_changes.end_all([row], Connection.Ended(why))

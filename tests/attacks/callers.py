@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from mcp_app.auth import connections
+from mcp_app.auth import app_changes
 from mcp_app.models import AccessToken, Connection, Server
 from mcp_app.pools.database import writer
 from mcp_app.transports.addresses import endpoint
@@ -127,7 +127,7 @@ def _of_apps(own: Server, elsewhere: Server, user: Any) -> dict[str, str]:
         APP_ENDED: Program(own, user),
     }
     keys = {caller: each.sign_in().access for caller, each in programs.items()}
-    connections.end(programs[APP_ENDED].row, Connection.Ended.PERSON)
+    app_changes.end_all([programs[APP_ENDED].row.token], Connection.Ended.PERSON)
     return keys
 
 

@@ -14,7 +14,7 @@ from django.core.signals import got_request_exception
 from django.test import Client
 from django.views.debug import ExceptionReporter
 
-from mcp_app.auth import connections
+from mcp_app.auth import app_changes, connections
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server
 from tests.oauth.program import ORIGIN, RESOURCE, Program, allow, answer_in, sign_in
 from tests.published import published
@@ -200,11 +200,11 @@ def test_an_app_that_is_deleted_while_it_is_asked_for(
         response = program.refresh(answer["refresh_token"])
     assert (response.status_code, response.json()["error"]) == (400, "invalid_grant")
     answer = sign_in(program, hers)
-    row = Connection.objects.latest("token__pk")
+    token = AccessToken.objects.latest("pk")
     monkeypatch.setattr(connections, "lock", late)
-    connections.end(row, Connection.Ended.PERSON)
-    assert not Connection.objects.exists()
     assert program.post("revoke", token=answer["refresh_token"]).status_code == 200
+    assert not Connection.objects.exists()
+    assert app_changes.end_all([token], Connection.Ended.PERSON) == []
 
 
 @contextmanager
