@@ -53,9 +53,12 @@ class Switch:
 
     # Servers ask `inspect` whether it is a coroutine function: ASGI, and not WSGI.
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        place = self._place(scope) if scope["type"] == "http" else None
+        kind = scope["type"]
+        place = self._place(scope) if kind in ("http", "websocket") else None
         if place is None:
             await self._site(scope, receive, send)
+        elif kind == "websocket":
+            await _refuse_websocket(receive, send)
         else:
             slug, part = place
             await self._endpoint(scope, receive, send, slug=slug, part=part)
@@ -92,6 +95,16 @@ def _place_of(named: str) -> Place | None:
     if not slash:
         return (DEFAULT_SLUG, slug) if slug in PARTS else (slug, "") if slug else None
     return (slug, part) if slug and part in PARTS else None
+
+
+async def _refuse_websocket(receive: Receive, send: Send) -> None:
+    """Close it, which servers answer with 403: no revision of MCP has WebSockets.
+
+    An answer of our own (the extension `websocket.http.response`) would be an error in
+    uvicorn's log each time.
+    """
+    await receive()
+    await send({"type": "websocket.close"})
 
 
 def application(site: Callable[..., Awaitable[Any]]) -> Application:

@@ -123,10 +123,9 @@ def test_many_paths_are_not_remembered_for_ever() -> None:
     assert len(switch._places) == 1
 
 
-@pytest.mark.parametrize("kind", ["lifespan", "websocket"])
-async def test_what_is_not_http_is_the_sites(kind: str) -> None:
+async def test_lifespan_is_the_sites() -> None:
     site = Site()
-    scope = {"type": kind, "path": "/mcp", "root_path": ""}
+    scope = {"type": "lifespan"}
     await mcp_app.asgi.application(site)(scope, None, None)  # type: ignore[arg-type]
     assert site.scopes == [scope]
 
@@ -163,3 +162,34 @@ async def test_the_site_behind_is_unchanged(application: WireCheck) -> None:
     await visit.body()
     assert visit.status == 404
     assert visit.headers["Content-Type"].startswith("text/html")
+
+
+# -- WebSockets ------------------------------------------------------------------------
+
+
+async def socket(path: str) -> tuple[Site, list[Any]]:
+    """Open a WebSocket; return the site, and what was sent."""
+    site, sent = Site(), []
+    opened = {"type": "websocket", "path": path, "headers": []}
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await mcp_app.asgi.application(site)(opened, receive, send)
+    return site, sent
+
+
+@pytest.mark.parametrize("address", ["/mcp", "/mcp/staff", "/mcp/sse"])
+async def test_no_websocket_is_the_endpoints(address: str) -> None:
+    site, sent = await socket(address)
+    assert sent == [{"type": "websocket.close"}]
+    assert site.scopes == []
+
+
+async def test_websockets_of_the_site_are_its_own() -> None:
+    site, sent = await socket("/chat")
+    assert [each["path"] for each in site.scopes] == ["/chat"]
+    assert sent == []

@@ -223,7 +223,8 @@ def _digest_of(headers: Headers, *, issued: bool) -> str | None:
     `issued` says whether a key of a connected app is meant, or any other token.
     """
     scheme, _, token = (headers.get(b"authorization") or "").partition(" ")
-    token = token.strip()
+    # Not what Python calls white space, such as 0xA0.
+    token = token.strip(" \t")
     if scheme.lower() != SCHEME or not token.startswith(BEGINNING):
         return None
     return digest(token) if is_access(token) is issued else None

@@ -121,6 +121,21 @@ async def test_a_token_lets_its_user_in(
     assert (known.principal.kind, known.principal.client) == (KIND, row.family)
 
 
+@pytest.mark.parametrize("more", [b"\xa0", b"\x85", b"\x0c", b"\x1f", b" \xa0"])
+async def test_a_token_with_something_after_it_is_another_one(
+    application: WireCheck, make: Make, more: bytes
+) -> None:
+    """Python's own idea of white space is wider than that of HTTP."""
+    _, token = await make()
+    shown = f"Bearer {token}".encode() + more
+    client = bearing(application, "")
+    headers = {"authorization": shown.decode("latin-1")}
+    found = await outcome(client.begin("tools/list", headers=headers))
+    assert found.status == 401
+    headers = {"authorization": f"Bearer  {token}\t"}
+    assert (await outcome(client.begin("tools/list", headers=headers))).status == 200
+
+
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER"])
 @pytest.mark.covers("L-AUTH-021", "S-AUTH-036")
 async def test_the_name_of_the_scheme_has_no_case(

@@ -55,7 +55,7 @@ class UnverifiedToken:
 def token_of(headers: Headers, issuer: str) -> UnverifiedToken | None:
     """Return the JWT in the headers that says to be of an issuer, None for others."""
     scheme, _, text = (headers.get(b"authorization") or "").partition(" ")
-    text = text.strip()
+    text = text.strip(" \t")
     parts = text.split(".")
     is_other = len(parts) != PARTS or text.startswith(BEGINNING)
     if scheme.lower() != SCHEME or is_other:

@@ -95,9 +95,9 @@ def client_of(form: Mapping[str, str], authorization: str | None) -> ClientCrede
     Raises OAuthError: `invalid_request` for both ways at once, or none,
     `invalid_client` (401) for a header that cannot be read.
     """
-    scheme, _, value = (authorization or "").strip().partition(" ")
+    scheme, _, value = (authorization or "").strip(" \t").partition(" ")
     if scheme.lower() == "basic":
-        return _client_of_header(form, value.strip())
+        return _client_of_header(form, value.strip(" \t"))
     return ClientCredentials(
         client_id=_needed(form, "client_id"),
         secret=form.get("client_secret", ""),
