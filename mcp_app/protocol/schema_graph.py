@@ -220,7 +220,7 @@ class SchemaGraph:
             node.any_member.append(number)
         elif keyword == "properties":
             node.named["member", keys[1]] = [number]
-        elif keyword == "prefixItems" or (keyword == "items" and len(keys) > 1):
+        elif keyword in ("prefixItems", "items") and len(keys) > 1:
             node.named["item", keys[1]] = [number]
         elif keyword in _ITEMS:
             node.any_item.append(number)

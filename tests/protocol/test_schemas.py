@@ -3,12 +3,13 @@ from __future__ import annotations
 import math
 import socket
 from random import Random
+from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_app.protocol import schemas
+from mcp_app.protocol import schema_graph, schemas
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import SchemaError, SchemaLimits, Violation, check_schema
 
@@ -434,3 +435,40 @@ def test_the_order_of_violations_does_not_depend_on_the_order_of_keys() -> None:
         value = dict.fromkeys(random.sample(names, len(names)), 1)
         found.append(schemas.compile({"properties": properties}).violations(value))
     assert all(violations == found[0] for violations in found)
+
+
+SHAPES: Final[list[object]] = [
+    {"x": {"type": "string"}},
+    {"0": True},
+    [{"type": "string"}],
+    [[]],
+    [5],
+    5,
+    "text",
+    None,
+    True,
+]
+
+
+@pytest.mark.parametrize("keyword", sorted(schema_graph._KEYWORDS))
+def test_a_keyword_of_a_wrong_shape_is_named(keyword: str) -> None:
+    """Whatever stands there, a person reads where the schema is wrong."""
+    refused = 0
+    for shape in SHAPES:
+        for schema in ({keyword: shape}, {"properties": {"a": {keyword: shape}}}):
+            try:
+                check_schema({"type": "object", **schema})
+            except SchemaError as error:
+                assert keyword in str(error)
+                refused += 1
+    assert refused
+
+
+def test_what_clients_would_read_of_an_object_of_schemas() -> None:
+    schema = {"properties": {"a": {"prefixItems": {"type": "string"}}}}
+    with pytest.raises(SchemaError) as error:
+        check_schema(schema)
+    assert str(error.value) == (
+        "The schema is wrong at $.properties.a.prefixItems: the value is not of type"
+        ' "array".'
+    )
