@@ -461,7 +461,8 @@ def test_a_keyword_of_a_wrong_shape_is_named(keyword: str) -> None:
             except SchemaError as error:
                 assert keyword in str(error)
                 refused += 1
-    assert refused
+    # The dialect of 2020 has no such keyword.
+    assert refused or keyword == "additionalItems"
 
 
 def test_what_clients_would_read_of_an_object_of_schemas() -> None:
