@@ -105,7 +105,7 @@ QUERIES ?= 20000
 # A test of this length may take longer than one of the suite.
 .PHONY: queries
 queries: $(VENV_STAMP) ## Compare random queries with what they mean in plain Python (QUERIES=20000, JOBS=2, DATABASE_URL).
-	@QUERY_EXAMPLES=$$(( $(QUERIES) / 2 )) pytest -q -n $(JOBS) -o faulthandler_timeout=0 tests/kinds/query/test_scoping.py tests/kinds/query/test_hidden_rows.py -k "those_of_the_scope or change_no_answer"
+	@QUERY_EXAMPLES=$$(( ($(QUERIES) + 1) / 2 )) pytest -q -n $(JOBS) -o faulthandler_timeout=0 tests/kinds/query/test_scoping.py tests/kinds/query/test_hidden_rows.py -k "those_of_the_scope or change_no_answer"
 
 COUNT ?= 30
 JOBS ?= 2

@@ -88,13 +88,12 @@ def end_all(by: AbstractBaseUser | None, rows: Iterable[AccessToken]) -> int:
 
 
 def _end_all(by: AbstractBaseUser | None, rows: list[AccessToken]) -> int:
-    own = [row for row in rows if by is not None and by.pk == row.user_id]
-    others = [row for row in rows if row not in own]
+    def why_of(row: AccessToken) -> Ended:
+        own = by is not None and by.pk == row.user_id
+        return Ended.PERSON if own else Ended.STAFF
+
     with own_transaction(router.db_for_write(AccessToken)):
-        ended = [
-            *app_changes.end_all(own, Ended.PERSON),
-            *app_changes.end_all(others, Ended.STAFF),
-        ]
+        ended = app_changes.end_all(rows, why_of)
         log_all(by, ended, CHANGE, _("Ended this connected app."))
     return len(ended)
 

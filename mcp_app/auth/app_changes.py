@@ -81,7 +81,9 @@ def _store(
     row.save(update_fields=columns)
 
 
-def end_all(apps: Iterable[AccessToken], why: Connection.Ended) -> list[AccessToken]:
+def end_all(
+    apps: Iterable[AccessToken], why_of: Callable[[AccessToken], Connection.Ended]
+) -> list[AccessToken]:
     """End apps together; return those that nobody had ended before.
 
     Every process refuses their keys once the transaction is committed; how many
@@ -92,22 +94,28 @@ def end_all(apps: Iterable[AccessToken], why: Connection.Ended) -> list[AccessTo
     alias, now, ended = router.db_for_write(AccessToken), timezone.now(), []
     with own_transaction(alias):
         for at in range(0, len(rows), AT_ONCE):
-            some = {row.pk: row for row in rows[at : at + AT_ONCE]}
-            keys = _end_some(alias, list(some), why, now)
-            ended += [some[key] for key in keys]
+            ended += _end_some(alias, rows[at : at + AT_ONCE], why_of, now)
         for user in {row.user_id for row in ended}:
             record_rights(str(user), alias)
     return ended
 
 
 def _end_some(
-    alias: str, keys: list[int], why: Connection.Ended, now: datetime
-) -> list[int]:
-    connections = Connection.objects.using(alias).filter(pk__in=keys).order_by("pk")
+    alias: str,
+    apps: list[AccessToken],
+    why_of: Callable[[AccessToken], Connection.Ended],
+    now: datetime,
+) -> list[AccessToken]:
+    named = {row.pk: row for row in apps}
+    connections = Connection.objects.using(alias)
     # They are locked as `lock` does it, before anything is looked at.
-    locked = list(connections.select_for_update().values_list("pk", flat=True))
-    rows = AccessToken.objects.using(alias).filter(pk__in=locked, revoked=None)
-    found = sorted(rows.values_list("pk", flat=True))
-    Connection.objects.using(alias).filter(pk__in=found).update(ended=why)
-    AccessToken.objects.using(alias).note_ends(found, now)
-    return found
+    locked = connections.filter(pk__in=named).order_by("pk").select_for_update()
+    keys = list(locked.values_list("pk", flat=True))
+    tokens = AccessToken.objects.using(alias).filter(pk__in=keys, revoked=None)
+    tokens = tokens.order_by("pk").select_for_update()
+    ended = [named[key] for key in tokens.values_list("pk", flat=True)]
+    for why in {why_of(row) for row in ended}:
+        own = [row.pk for row in ended if why_of(row) == why]
+        connections.filter(pk__in=own).update(ended=why)
+    AccessToken.objects.using(alias).note_ends([row.pk for row in ended], now)
+    return ended

@@ -46,16 +46,30 @@ class OAuthSettings:
         """
         kept_out = {each[1:] for each in self.clients if each.startswith(OUT)}
         allowed = {each for each in self.clients if not each.startswith(OUT)}
-        named = [{host, _domain(host)} for host in hosts]
+        written = map(_host, hosts)
+        named = [{host, _PORT.sub("", host)} for host in written]
         if any(names & kept_out for names in named):
             return False
         return not allowed or all(names & allowed for names in named)
 
 
-def _domain(host: str) -> str:
-    """Return a host without its port; one name stands for a person's own computer."""
-    domain = _PORT.sub("", host.lower()).removesuffix(".")
-    return "localhost" if domain in LOOPBACK_HOSTS else domain
+def _host(text: str) -> str:
+    """Return a host, as it may be written, in one way, with a port that is not usual.
+
+    One name stands for a person's own computer.
+    """
+    host = text.lower()
+    if host.count(":") > 1 and not host.startswith("["):
+        host = f"[{host}]"
+    name = _PORT.sub("", host)
+    port = host[len(name) :].removesuffix(":443").removesuffix(":")
+    name = name.removesuffix(".")
+    return f"{'localhost' if name in LOOPBACK_HOSTS else name}{port}"
+
+
+def _entry(text: str) -> str:
+    out = OUT if text.startswith(OUT) else ""
+    return f"{out}{_host(text.removeprefix(OUT))}"
 
 
 OPTIONS: Final = tuple(each.name for each in fields(OAuthSettings))
@@ -68,7 +82,7 @@ def oauth_settings() -> OAuthSettings:
     if any(problems(given)):
         return OAuthSettings()
     return OAuthSettings(
-        clients=tuple(each.lower() for each in given.get("clients", ())),
+        clients=tuple(map(_entry, given.get("clients", ()))),
         registration=given.get("registration", True),
         schemes=tuple(each.lower() for each in given.get("schemes", ())),
         networks=tuple(map(ip_network, given.get("networks", ()))),

@@ -71,4 +71,4 @@ def app(
 
 def end(row: AccessToken, why: str) -> None:
     """End an app for a reason."""
-    app_changes.end_all([row], Connection.Ended(why))
+    app_changes.end_all([row], lambda _: Connection.Ended(why))

@@ -87,6 +87,23 @@ def test_all_of_one_person_end_together(ana: User, bert: User) -> None:
     assert len(said()) == 3
 
 
+@pytest.mark.databases
+def test_ones_own_and_others_are_locked_in_one_order(ana: User, bert: User) -> None:
+    """Two who end the same ones wait for each other."""
+    rows = [app(bert), app(ana), app(bert)]
+    with CaptureQueriesContext(connection) as statements:
+        assert connected_apps.end_all(ana, rows[::-1]) == 3
+    locking = [
+        each["sql"]
+        for each in statements
+        if each["sql"].startswith("SELECT") and "mcp_app_connection" in each["sql"]
+    ]
+    assert len(locking) == 1
+    assert "ORDER BY" in locking[0]
+    ended = Connection.objects.order_by("pk").values_list("ended", flat=True)
+    assert list(ended) == ["staff", "person", "staff"]
+
+
 def test_the_end_of_many_takes_no_more_statements(ana: User, bert: User) -> None:
     counts = []
     for many in (1, 30):

@@ -12,8 +12,7 @@ from typing import Any, Final, TypeAlias
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from mcp_app.auth import app_changes
-from mcp_app.models import AccessToken, Connection, Server
+from mcp_app.models import AccessToken, Server
 from mcp_app.pools.database import writer
 from mcp_app.transports.addresses import endpoint
 from mcp_app.transports.asgi_types import Receive, Scope, Send
@@ -38,7 +37,7 @@ from tests.attacks.matrix import (
     Named,
     message,
 )
-from tests.auth.apps import Program
+from tests.auth.apps import Program, end
 from tests.auth.issuers.loopback_issuer import LoopbackIssuer
 from tests.behaviours import Stage
 from tests.oauth.program import ORIGIN
@@ -127,7 +126,7 @@ def _of_apps(own: Server, elsewhere: Server, user: Any) -> dict[str, str]:
         APP_ENDED: Program(own, user),
     }
     keys = {caller: each.sign_in().access for caller, each in programs.items()}
-    app_changes.end_all([programs[APP_ENDED].row.token], Connection.Ended.PERSON)
+    end(programs[APP_ENDED].row.token)
     return keys
 
 

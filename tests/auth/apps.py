@@ -7,10 +7,10 @@ from itertools import count
 from typing import Any, Final
 from uuid import uuid4
 
-from mcp_app.auth import connections
+from mcp_app.auth import app_changes, connections
 from mcp_app.auth.connections import Client, Grant
 from mcp_app.conf import secrets
-from mcp_app.models import Connection, Server
+from mcp_app.models import AccessToken, Connection, Server
 from mcp_app.protocol.oauth.registration import Registration, client_id_of
 from mcp_app.protocol.oauth.token_requests import CodeGrant, RefreshGrant
 from tests.oauth.program import REDIRECT, VERIFIER, challenge_of
@@ -84,3 +84,8 @@ class Program:
         return Connection.objects.select_related("token").get(
             client_id=self.client_id, token__revoked=None
         )
+
+
+def end(token: AccessToken) -> None:
+    """End an app as its person does."""
+    app_changes.end_all([token], lambda _: Connection.Ended.PERSON)

@@ -15,7 +15,7 @@ from django.contrib.auth import get_user_model
 from django.db import connection as database
 from django.utils import timezone
 
-from mcp_app.auth import app_changes, connections
+from mcp_app.auth import connections
 from mcp_app.auth.connections import PageUsed
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.models import AccessToken, Change, Connection, IssuedToken, Server
@@ -24,7 +24,7 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.oauth.errors import OAuthError
 from mcp_app.protocol.oauth.token_requests import CodeGrant, RefreshGrant
 from tests.asgi_client import Client, outcome
-from tests.auth.apps import Program
+from tests.auth.apps import Program, end
 from tests.behaviours import Stage
 from tests.oauth.program import ORIGIN, REDIRECT, VERIFIER, WAYS
 from tests.published import published
@@ -257,7 +257,7 @@ async def test_an_app_that_ends_takes_what_is_open_along(
     call = client.begin("tools/call", {"name": "waits", "arguments": {}})
     await stage.begun()
     row = await writer.run(lambda: program.row)
-    await commit(app_changes.end_all, [row.token], Connection.Ended.PERSON)
+    await commit(end, row.token)
     await call.done()
     found = await client.request("tools/list")
     assert found.error["message"] == "This connection has ended. Sign in again."
@@ -387,7 +387,7 @@ async def test_when_an_app_ends(program: Program) -> None:
     row = await writer.run(lambda: program.row)
     assert row.refreshed is not None
     assert row.token.expires == row.refreshed + timedelta(days=30)
-    await writer.run(app_changes.end_all, [row.token], Connection.Ended.PERSON)
+    await writer.run(end, row.token)
     soon = timezone.now() + timedelta(days=2)
     await writer.run(lambda: program.sign_in(until=soon))
     assert (await writer.run(lambda: program.row.token.expires)) == soon

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from pytest_django import Settings
 
-from mcp_app.auth.oauth_settings import OAuthSettings
+from mcp_app.auth.oauth_settings import oauth_settings
 
 HERE = "localhost"
 
@@ -31,7 +32,19 @@ HERE = "localhost"
         ([HERE], ["[::1]:1"], True),
         ([f"!{HERE}"], ["[::1]"], False),
         ([f"!{HERE}"], ["127.0.0.1"], False),
+        # Entries may be written in several ways, too.
+        (["!Evil.example."], ["evil.example"], False),
+        (["!evil.example:443"], ["evil.example"], False),
+        (["!127.0.0.1"], ["localhost:3000"], False),
+        (["!localhost:3000"], ["127.0.0.1:3000"], False),
+        (["!localhost:3000"], ["127.0.0.1:3001"], True),
+        (["!::1"], ["[::1]:3000"], False),
+        (["claude.ai.", "127.0.0.1"], ["claude.ai", "localhost:1"], True),
+        (["2001:db8::1"], ["[2001:db8::1]:8443"], True),
     ],
 )
-def test_whom_it_lets_in(clients: list[str], hosts: list[str], is_in: bool) -> None:
-    assert OAuthSettings(clients=tuple(clients)).lets_in(hosts) is is_in
+def test_whom_it_lets_in(
+    settings: Settings, clients: list[str], hosts: list[str], is_in: bool
+) -> None:
+    settings.MCP = {**settings.MCP, "OAUTH": {"clients": clients}}
+    assert oauth_settings().lets_in(hosts) is is_in

@@ -16,6 +16,7 @@ from django.views.debug import ExceptionReporter
 
 from mcp_app.auth import app_changes, connections
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server
+from mcp_app.oauth import token_views
 from tests.oauth.program import ORIGIN, RESOURCE, Program, allow, answer_in, sign_in
 from tests.published import published
 
@@ -204,7 +205,7 @@ def test_an_app_that_is_deleted_while_it_is_asked_for(
     monkeypatch.setattr(connections, "lock", late)
     assert program.post("revoke", token=answer["refresh_token"]).status_code == 200
     assert not Connection.objects.exists()
-    assert app_changes.end_all([token], Connection.Ended.PERSON) == []
+    assert app_changes.end_all([token], lambda _: Connection.Ended.PERSON) == []
 
 
 @contextmanager
@@ -249,3 +250,35 @@ def test_no_error_page_has_a_secret(
         assert "This is a fault." in each
         assert not re.search(r"mcp_(?:ac|at|rt)_\w{9}", each)
         assert "v" * 43 not in each
+
+
+def test_no_error_page_has_what_stands_in_the_address(
+    program: Program, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """Servers put the address into more than one place, and middleware reads it."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("This is a fault.")
+
+    class Reading:
+        def __init__(self, get_response: Any) -> None:
+            self._get_response = get_response
+
+        def __call__(self, request: Any) -> Any:
+            assert request.GET["code"] == "a-canary"
+            return self._get_response(request)
+
+    monkeypatch.setattr(token_views, "issuer_of", fail)
+    monkeypatch.setattr(token_views, "ReadingMiddleware", Reading, raising=False)
+    path = f"{token_views.__name__}.ReadingMiddleware"
+    settings.MIDDLEWARE = [path, *settings.MIDDLEWARE]
+    client = Client(raise_request_exception=False)
+    address = "/mcp-oauth/token?code=a-canary"
+    with reports() as found:
+        for name in ("RAW_URI", "REQUEST_URI"):
+            places: Any = {name: address}
+            assert client.post(address, {}, **places).status_code == 500
+    assert len(found) == 4
+    for each in found:
+        assert "This is a fault." in each
+        assert "a-canary" not in each

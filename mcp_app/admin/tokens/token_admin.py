@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.auth import get_permission_codename, get_user_model
+from django.contrib.auth.models import AbstractBaseUser
 from django.db import router
 from django.db.models import QuerySet
 from django.forms import ModelForm
@@ -30,7 +32,21 @@ from mcp_app.admin.tokens.token_lists import (
 )
 from mcp_app.admin.tokens.token_pages import MEDIA, NOT_YOURS, TokenPages, manages
 from mcp_app.models import AccessToken
-from mcp_app.models.transactions import own_transaction
+from mcp_app.models.transactions import own_transaction, persistently
+
+
+def _end_rows(
+    user: AbstractBaseUser, queryset: QuerySet[AccessToken]
+) -> tuple[int, int]:
+    """End what was chosen; return how many apps and how many tokens that were."""
+    with own_transaction(router.db_for_write(AccessToken)):
+        # Read anew where it is tried again.
+        rows = list(queryset.filter(revoked=None).order_by("pk"))
+        tokens = [row for row in rows if not row.is_app]
+        apps = connected_apps.end_all(user, [row for row in rows if row.is_app])
+        for row in tokens:
+            token_issuance.end(user, row)
+    return apps, len(tokens)
 
 
 @admin.register(AccessToken)
@@ -118,12 +134,7 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
     @admin.action(description=gettext_lazy("Delete or end the chosen now"))
     def end_chosen(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
         user: Any = request.user
-        rows = list(queryset.filter(revoked=None).order_by("pk"))
-        tokens = [row for row in rows if not row.is_app]
-        with own_transaction(router.db_for_write(AccessToken)):
-            apps = connected_apps.end_all(user, [row for row in rows if row.is_app])
-            for row in tokens:
-                token_issuance.end(user, row)
+        apps, tokens = persistently(partial(_end_rows, user, queryset))
         if apps:
             said = app_presentation.ended_words(apps)
             self.message_user(request, said, messages.SUCCESS)
@@ -131,9 +142,9 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
             said = ngettext(
                 "Deleted: %d token lets nobody in any more.",
                 "Deleted: %d tokens let nobody in any more.",
-                len(tokens),
+                tokens,
             )
-            self.message_user(request, said % len(tokens), messages.SUCCESS)
+            self.message_user(request, said % tokens, messages.SUCCESS)
 
     @admin.action(description=gettext_lazy("Let the chosen apps only look things up"))
     def narrow_to_reading(

@@ -32,7 +32,7 @@ class OneChannel:
     def __init__(self, events: EventStream) -> None:
         self._events = events
         self.closed = events.closed
-        self._is_open = False
+        self._is_open = self._is_over = False
         self._said = float("-inf")
         self._late: deque[tuple[float, bytes]] = deque()
         """Answers that wait, and until when."""
@@ -74,7 +74,10 @@ class OneChannel:
     def open(self, address: str) -> None:
         """Send the first event, which names the address for messages."""
         self._is_open = True
-        self._events.endpoint(address)
+        if self._is_over:
+            self._events.end()
+        else:
+            self._events.endpoint(address)
 
     def beat(self) -> None:
         # Before, the response may still become an error.
@@ -82,6 +85,9 @@ class OneChannel:
             self._events.beat()
 
     def end(self, *, retry_ms: int | None = None) -> None:
+        if not self._is_open:
+            self._is_over = True
+            return
         while self._late:
             self._events.message(self._late.popleft()[1])
         self._events.end(retry_ms=retry_ms)

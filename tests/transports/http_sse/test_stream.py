@@ -16,12 +16,15 @@ class Client:
     """Notes the pieces that are sent, once it is there."""
 
     def __init__(self) -> None:
+        self.started: list[int] = []
         self.pieces: list[bytes] = []
         self.there = asyncio.Event()
         self.there.set()
 
     async def send(self, message: Any) -> None:
         await self.there.wait()
+        if "status" in message:
+            self.started.append(message["status"])
         if message.get("body"):
             self.pieces.append(message["body"])
 
@@ -38,8 +41,17 @@ def client() -> Client:
 
 
 @pytest.fixture
-async def channel(client: Client) -> OneChannel:
+async def closed_channel(client: Client) -> OneChannel:
+    """One whose first event was not sent yet."""
     return OneChannel(EventStream(client.send, []))
+
+
+@pytest.fixture
+async def channel(client: Client, closed_channel: OneChannel) -> OneChannel:
+    closed_channel.open("/mcp/messages")
+    await client.got(1)
+    client.pieces.clear()
+    return closed_channel
 
 
 def event(data: str) -> bytes:
@@ -139,14 +151,25 @@ async def test_answers_that_wait_are_counted(
 
 
 async def test_no_heartbeat_comes_before_the_address(
-    client: Client, channel: OneChannel
+    client: Client, closed_channel: OneChannel
 ) -> None:
     """It would begin a response that may still become an error."""
-    channel.beat()
+    closed_channel.beat()
     await asyncio.sleep(0)
     assert client.pieces == []
-    channel.open("/mcp/messages?session_id=a")
+    closed_channel.open("/mcp/messages?session_id=a")
     endpoint = b"event: endpoint\ndata: /mcp/messages?session_id=a\n\n"
     assert await client.got(1) == [endpoint]
-    channel.beat()
+    closed_channel.beat()
     assert await client.got(2) == [endpoint, b":\n\n"]
+
+
+async def test_what_ends_before_the_address_sends_nothing_until_then(
+    client: Client, closed_channel: OneChannel
+) -> None:
+    closed_channel.end()
+    await asyncio.sleep(0)
+    assert client.started == []
+    closed_channel.open("/mcp/messages?session_id=a")
+    await closed_channel.closed
+    assert (client.started, client.pieces) == ([200], [])
