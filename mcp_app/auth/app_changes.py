@@ -1,8 +1,8 @@
 """What a connected app may, changed later, and the end of several together.
 
-It never may more than its program asked for.
-Everything here blocks.  A row is locked while it is looked at and changed; that the
-rights of its user changed is recorded with it, so that all that is open is told.
+No app may do more than its program asked for.  Everything here blocks.  A row is locked
+while it is looked at and changed.  The change of its user's rights is recorded in the
+same transaction, so that every open stream hears of it.
 """
 
 from __future__ import annotations

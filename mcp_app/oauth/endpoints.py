@@ -9,7 +9,7 @@ from typing import Final
 from django.contrib.auth.decorators import login_not_required
 from django.db import Error as DatabaseError
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views.debug import SafeExceptionReporterFilter
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
@@ -21,6 +21,7 @@ from mcp_app.auth.resources import site_origin
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.oauth.errors import OAuthError
 from mcp_app.protocol.oauth.token_requests import MOST_BYTES
+from mcp_app.transports.http.view import forget_query
 
 Serve = Callable[[HttpRequest], HttpResponse]
 
@@ -29,8 +30,6 @@ NO_STORE: Final = "no-store"
 MOST_DIGITS: Final = 20
 _QUERY: Final = "MCP_SECRET_QUERY"
 """In META: by such a name Django's error pages hide it."""
-_ADDRESSES: Final = frozenset({"QUERY_STRING", "RAW_URI", "REQUEST_URI"})
-"""What has the query in META; servers differ."""
 
 
 class NoSecrets(SafeExceptionReporterFilter):
@@ -65,9 +64,7 @@ def for_programs(method: str, cache_control: str = NO_STORE) -> Callable[..., Se
             request.exception_reporter_filter = NoSecrets()
             # Whatever a program shows there, Django would log the address.
             request.META[_QUERY] = request.META.get("QUERY_STRING", "")
-            for name in _ADDRESSES & request.META.keys():
-                request.META[name] = ""
-            request.GET = QueryDict()
+            forget_query(request)
             if request.method == "OPTIONS":
                 response = HttpResponse(status=204)
                 response["Access-Control-Allow-Methods"] = method

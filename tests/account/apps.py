@@ -72,3 +72,30 @@ def app(
 def end(row: AccessToken, why: str) -> None:
     """End an app for a reason."""
     app_changes.end_all([row], lambda _: Connection.Ended(why))
+
+
+def many_apps(user: User, count: int) -> None:
+    """Make so many apps of another program, with few statements."""
+    rows = AccessToken.objects.bulk_create(
+        AccessToken(
+            user=user,
+            name=f"app {number}",
+            prefix=f"app_{number:08}",
+            digest=f"{number:064}",
+            family=f"{number:032}",
+            everywhere=False,
+        )
+        for number in range(count)
+    )
+    Connection.objects.bulk_create(
+        Connection(
+            token=row,
+            client_id="mcp_cl_another",
+            redirect_uri="https://claude.ai/cb",
+            code=row.digest,
+            code_ends=timezone.now(),
+            challenge="c" * 43,
+            may_ask="read",
+        )
+        for row in rows
+    )

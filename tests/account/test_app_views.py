@@ -22,7 +22,7 @@ from mcp_app.models import (
     ResourceTemplate,
     Tool,
 )
-from tests.account.apps import app, end
+from tests.account.apps import app, end, many_apps
 from tests.account.conftest import Make, account
 from tests.audit.rows import call
 from tests.published import published
@@ -320,28 +320,7 @@ def test_the_pages_ask_no_more_for_many(
         Prompt(name="ask", config=TEXT),
     ):
         published(row)
-    rows = AccessToken.objects.bulk_create(
-        AccessToken(
-            user=ana,
-            name=f"app {number}",
-            prefix=f"app_{number:08}",
-            digest=f"{number:064}",
-            family=f"{number:032}",
-            everywhere=False,
-        )
-        for number in range(1, count)
-    )
-    Connection.objects.bulk_create(
-        Connection(
-            token=row,
-            redirect_uri="https://claude.ai/cb",
-            code=row.digest,
-            code_ends=timezone.now(),
-            challenge="c" * 43,
-            may_ask="read",
-        )
-        for row in rows
-    )
+    many_apps(ana, count - 1)
     # Session, user, counts, apps, tokens, their servers, calls.
     with django_assert_max_num_queries(7):
         page = hers.get(account("tokens")).content.decode()

@@ -13,13 +13,13 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 from pytest_django import Settings
 
-from mcp_app.models import AccessToken, Connection, Server
+from mcp_app.models import Server
 from mcp_app.pools.database import writer
 from mcp_app.process import current
 from mcp_app.process.runtime import Process
+from tests.account.apps import many_apps
 from tests.oauth.program import (
     CONSENT,
     ORIGIN,
@@ -43,34 +43,6 @@ Result = TypeVar("Result")
 @pytest.fixture
 def mcp() -> dict[str, Any]:
     return {"AUTHENTICATION": WAYS, "PUBLIC_URL": ORIGIN, "HOSTS": ["*"]}
-
-
-def with_apps(user: Any) -> None:
-    """Give a user apps of another program."""
-    now = timezone.now()
-    rows = AccessToken.objects.bulk_create(
-        AccessToken(
-            user=user,
-            name=f"app {number}",
-            prefix=f"app_{number:08}",
-            digest=f"{number:064}",
-            family=f"{number:032}",
-            everywhere=False,
-        )
-        for number in range(APPS)
-    )
-    Connection.objects.bulk_create(
-        Connection(
-            token=row,
-            client_id="mcp_cl_another",
-            redirect_uri="https://claude.ai/cb",
-            code=row.digest,
-            code_ends=now,
-            challenge="c" * 43,
-            may_ask="change",
-        )
-        for row in rows
-    )
 
 
 async def taken(most: int, act: Callable[[], Result]) -> Result:
@@ -100,7 +72,7 @@ async def test_signing_in(
     def made() -> None:
         user.save()
         published(server)
-        with_apps(user)
+        many_apps(user, APPS)
         browser.force_login(user)
         program.register()
 

@@ -128,15 +128,21 @@ def _forget_secrets(request: HttpRequest) -> None:
 
     It shows all headers of a failed request, except those whose names it knows.
     """
+    forget_query(request)
     meta = request.META
-    meta["QUERY_STRING"] = ""
     for name in [each for each in meta if each.startswith(SECRET_HEADERS)]:
         del meta[name]
+    vars(request).pop("headers", None)
+
+
+def forget_query(request: HttpRequest) -> None:
+    """Remove the query of a request wherever Django would log or show it."""
+    meta = request.META
+    meta["QUERY_STRING"] = ""
     for name in SECRET_ADDRESSES & meta.keys():
         meta[name] = meta[name].partition("?")[0]
-    for name in ("GET", "headers"):
-        # They are cached at first use.
-        vars(request).pop(name, None)
+    # It is cached at first use, as the headers are.
+    vars(request).pop("GET", None)
 
 
 def _refused(status: int, error: ProtocolError) -> HttpResponse:
