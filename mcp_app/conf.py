@@ -66,6 +66,8 @@ class Limits:
     streams_per_process: int = 2_000
     running_calls: int = 64
     sessions_per_principal: int = 100
+    anonymous_sessions: int = 10_000
+    anonymous_idle: float = 3_600
     heartbeat: float = 15
     session_idle: float = 7 * 86_400
     session_age: float = 30 * 86_400

@@ -19,7 +19,8 @@ from mcp_app.auth.challenge import WRONG, unauthenticated
 from mcp_app.auth.outages import outage
 from mcp_app.auth.resources import metadata_url, site_origin
 from mcp_app.auth.result_cache import authentication_cache
-from mcp_app.auth.token_cache import TokenEntry, access_token
+from mcp_app.auth.token_cache import access_token
+from mcp_app.auth.token_entries import TokenEntry
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import (
     ACCESS_TOKEN,

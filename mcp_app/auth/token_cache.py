@@ -10,91 +10,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
-from mcp_app.auth.addresses import client_address, within
+from mcp_app.auth import token_entries
 from mcp_app.auth.aged_cache import MAX_AGE_S, MAX_ENTRIES, AgedCache
 from mcp_app.auth.issuers.key_ends import key_ends
 from mcp_app.auth.oauth_settings import is_usable
 from mcp_app.auth.permissions import active_users
-from mcp_app.conf import mcp_settings
+from mcp_app.auth.token_entries import KIND, TokenEntry
 from mcp_app.interface.principal import (
-    ACCESS_TOKEN,
     DRF,
     ISSUER,
     SESSION,
     AuthenticationFailed,
     AuthenticationRequest,
     Principal,
-    Scope,
     parts_of_key,
 )
-from mcp_app.models import AccessToken, Connection, IssuedToken
+from mcp_app.models import AccessToken, Connection
 from mcp_app.models.fields import digest
-from mcp_app.models.tokens import BEGINNING, Network
-from mcp_app.pools.database import authenticators, reader, writer
+from mcp_app.models.tokens import BEGINNING
+from mcp_app.pools.batching import Batches
+from mcp_app.pools.database import lookups, reader, writer
 from mcp_app.protocol.headers import Headers
 from mcp_app.protocol.oauth.texts import is_access
 
 SCHEME = "bearer"
-KIND = ACCESS_TOKEN
-"""The kind of principals whose `client` is the family of a token."""
 _USERS = frozenset({DRF, ISSUER, SESSION})
 """The kinds of principals who are users of the site, by what else lets them in."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenEntry:
-    """The row of a token, and the principal that it authenticates.
-
-    `ends` is when what was shown ends: a key ends before its app.
-    """
-
-    pk: int
-    principal: Principal
-    servers: frozenset[str] | None
-    """The slugs of the servers that accept it; None stands for all."""
-    networks: tuple[Network, ...]
-    ends: datetime | None
-    revoked: bool
-    active: bool
-    """Whether its user may log in."""
-    is_app: bool = False
-    """Whether a key of a connected app was shown."""
-    arrives: datetime | None = None
-    """When the key was made, if its use shows that the program has its answer."""
-
-    def refusal(self, request: AuthenticationRequest) -> str | None:
-        """Return why a request is refused, None if the token is accepted."""
-        refusal = self.refusal_at(request.server)
-        if refusal is None and self.networks and not self._is_near(request):
-            return "This access token is not valid from your network address."
-        return refusal
-
-    def refusal_at(self, server: str) -> str | None:
-        """Return why a server refuses the token now, from any address."""
-        if self.revoked:
-            if self.is_app:
-                return "This connection has ended. Sign in again."
-            return "This access token was revoked."
-        if self.ends is not None and self.ends <= timezone.now():
-            return "This access token has expired."
-        if not self.active:
-            return "The user of this access token may not log in."
-        if self.servers is not None and server not in self.servers:
-            return "This access token is not valid for this server."
-        return None
-
-    def _is_near(self, request: AuthenticationRequest) -> bool:
-        forwarded = request.headers.get(b"x-forwarded-for")
-        trusted = mcp_settings.trusted_proxies
-        address = client_address(request.peer, forwarded, trusted)
-        return address is not None and within(address, self.networks)
 
 
 class TokenCache:
@@ -102,6 +50,8 @@ class TokenCache:
 
     def __init__(self) -> None:
         self._entries: AgedCache[str, TokenEntry | None] = AgedCache()
+        self._tokens = Batches(lookups, token_entries.read)
+        self._issued = Batches(lookups, token_entries.read_issued)
         self._used: set[int] = set()
         self._arrived: dict[int, datetime] = {}
         self._next_end: datetime | None = None
@@ -121,9 +71,8 @@ class TokenCache:
 
     async def find(self, name: str, *, issued: bool = False) -> TokenEntry | None:
         """Return the token of a digest, None if there is none."""
-        # Not the reader: it must stay free for checks, whatever strangers send.
-        load = partial(authenticators.run, _read_issued if issued else _read, name)
-        return await self._entries.find(name, load)
+        tokens = self._issued if issued else self._tokens
+        return await self._entries.find(name, partial(tokens.run, name))
 
     def used(self, found: TokenEntry) -> None:
         """Note that a token authenticated a request."""
@@ -315,47 +264,6 @@ def _lost(users: frozenset[str]) -> set[str]:
     return set(users) - {str(each) for each in active_users(users)}
 
 
-def _read(name: str) -> TokenEntry | None:
-    row = AccessToken.objects.filter(digest=name).first()
-    return None if row is None else _entry_of(row)
-
-
-def _read_issued(name: str) -> TokenEntry | None:
-    keys = IssuedToken.objects.select_related("token__connection")
-    key = keys.filter(digest=name).first()
-    if key is None:
-        return None
-    row, connection = key.token, key.token.connection
-    newest = connection.refreshed is not None and key.created >= connection.refreshed
-    return replace(
-        _entry_of(row),
-        ends=key.expires if row.expires is None else min(key.expires, row.expires),
-        is_app=True,
-        arrives=key.created if newest and not connection.received else None,
-    )
-
-
 def _note_arrival(key: int, made: datetime) -> None:
     rows = Connection.objects.filter(pk=key, refreshed__lte=made)
     rows.update(received=True)
-
-
-def _entry_of(row: AccessToken) -> TokenEntry:
-    user = active_users({row.user_id}).get(row.user_id)
-    scope = Scope(read_only=row.may != AccessToken.May.CHANGE, tags=row.tag_names)
-    slugs = frozenset(row.servers.values_list("slug", flat=True))
-    return TokenEntry(
-        pk=row.pk,
-        principal=Principal(
-            kind=KIND,
-            user_id=str(row.user_id),
-            user_name="" if user is None else user.get_username(),
-            client=row.family,
-            scope=scope if scope != Scope() else None,
-        ),
-        servers=None if row.everywhere else slugs,
-        networks=row.network_list(),
-        ends=row.expires,
-        revoked=row.revoked is not None,
-        active=user is not None,
-    )

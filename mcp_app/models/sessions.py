@@ -12,7 +12,7 @@ from django.db.models.signals import post_delete, post_save, pre_delete
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.interface.context import LEVELS
-from mcp_app.interface.principal import parts_of_key
+from mcp_app.interface.principal import Principal, parts_of_key
 from mcp_app.interface.rules import visible
 from mcp_app.models import erasing
 from mcp_app.models.changes import Change, RecordedRows
@@ -109,6 +109,18 @@ class SessionQuerySet(RecordedRows["Session"]):
         """Return them as they are now: a replica may not have them yet."""
         return self.using(self._write_alias())
 
+    def add(self, rows: list[Session]) -> None:
+        """Insert new sessions, with their keys; nobody knows them yet."""
+        using = self._write_alias()
+        models.QuerySet.bulk_create(self, rows)
+        if any(row.pk is None for row in rows):
+            # MySQL does not return keys.
+            digests = [row.digest for row in rows]
+            stored = self.using(using).filter(digest__in=digests)
+            keys = dict(stored.values_list("digest", "pk"))
+            for row in rows:
+                row.pk = keys[row.digest]
+
     def named(self, session_id: str) -> SessionQuerySet:
         """Return the rows (one at most) of a session by its id."""
         return self.filter(digest=digest(session_id))
@@ -138,6 +150,10 @@ class SessionQuerySet(RecordedRows["Session"]):
             models.Q(seen_ms__lt=seen_before_ms)
             | models.Q(created_ms__lt=created_before_ms)
         )
+
+    def anonymous(self) -> SessionQuerySet:
+        """Return those of anonymous callers."""
+        return self.filter(principal_key=Principal.ANONYMOUS.key)
 
     def held(self) -> SessionQuerySet:
         """Return those of HTTP+SSE, which a process holds; an index finds them."""

@@ -452,18 +452,25 @@ def _with_kept_connections(function: Callable[[], Value]) -> Value:
         return function()
 
 
+checks = DatabaseThreads("mcp-checks", repeatable=True)
+"""Checks for changes wait for nothing else.  `replace` handles those that hang."""
 reader = DatabaseThreads("mcp-reader", repeatable=True, patience=60.0)
-"""Loading a large catalog takes long; `replace` handles hanging checks sooner."""
+"""Loading a large catalog takes long."""
+lookups = DatabaseThreads("mcp-lookups", 2, repeatable=True, patience=30.0)
+"""Look-ups of what clients send, such as tokens: strangers may keep them busy."""
 writer = DatabaseThreads("mcp-writer")
 log_writer = DatabaseThreads("mcp-log", repeatable=True)
 """Messages to clients wait for no other statement of ours."""
 call_writer = DatabaseThreads("mcp-calls", repeatable=True)
 """The call log is written behind, and delays nobody."""
 authenticators = DatabaseThreads("mcp-authentication", 4, patience=30.0)
-"""Authentication never waits for a thread of user code."""
+"""Authenticators of the site never wait for a thread of user code."""
 judges = DatabaseThreads("mcp-rules", 2, patience=30.0)
 """Rules of the site: one that hangs delays no authentication."""
-POOLS = (reader, writer, log_writer, call_writer, authenticators, judges)
+POOLS = (
+    *(checks, reader, lookups, writer),
+    *(log_writer, call_writer, authenticators, judges),
+)
 """All pools, for counting or closing their connections."""
 
 

@@ -14,7 +14,8 @@ from typing import Final, Protocol
 
 from mcp_app.auth import principals
 from mcp_app.auth.permissions import RightsCache
-from mcp_app.auth.token_cache import TokenEntry, token_cache
+from mcp_app.auth.token_cache import token_cache
+from mcp_app.auth.token_entries import TokenEntry
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import Principal
 from mcp_app.interface.rights import NOTHING, Rights

@@ -31,7 +31,7 @@ from mcp_app.invalidation.workers import (
     here,
 )
 from mcp_app.pools import loop_thread
-from mcp_app.pools.database import POOLS, give_up_hanging, reader, writer
+from mcp_app.pools.database import POOLS, checks, give_up_hanging, reader, writer
 from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process import assembly
 from mcp_app.process.announcements import Announcements
@@ -212,7 +212,7 @@ class Process:
         await self.heartbeat.begun()
         self.doorbell.listen()
         away, self._away = self._away, True
-        news = await reader.run(self.announcements.read)
+        news = await checks.run(self.announcements.read)
         if away:
             loop_thread.close_cut()
         self._away = False
@@ -359,5 +359,5 @@ class Process:
 
 def _replace() -> None:
     """A check hangs: let others go on in place of the threads that it needs."""
-    reader.replace()
+    checks.replace()
     writer.replace(TIMEOUT / 2)

@@ -27,6 +27,8 @@ def expired_streams(limits: Limits) -> list[ExpiredRows]:
         seen_before_ms=now - int(limits.session_idle * 1000),
         created_before_ms=now - int(limits.session_age * 1000),
     )
+    idle_ms = int(limits.anonymous_idle * 1000)
+    strangers = Session.objects.anonymous().filter(seen_ms__lt=now - idle_ms)
     waits_ms = int(limits.question_deadline * 1000) + SLACK_MS
     questions = Question.objects.over(now - max(STREAMS_KEPT_MS, waits_ms))
     streams = Stream.objects.filter(ended_ms__lt=now - STREAMS_KEPT_MS)
@@ -34,6 +36,7 @@ def expired_streams(limits: Limits) -> list[ExpiredRows]:
     messages = LoggedMessage.objects.filter(created_ms__lt=now - STREAMS_KEPT_MS)
     return [
         _with_messages("sessions", sessions.order_by("pk")),
+        _with_messages("anonymous sessions", strangers.order_by("pk")),
         expired_rows("questions", questions.order_by("created_ms")),
         _with_messages("streams", streams.order_by("ended_ms", "pk")),
         ExpiredRows("messages of streams", too_much, lambda: trim() or None),

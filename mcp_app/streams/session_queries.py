@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 from django.db import IntegrityError, transaction
 from django.db.models import F, Prefetch, QuerySet
 
 from mcp_app.interface.context import Client
-from mcp_app.interface.principal import Principal
 from mcp_app.models import Session
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import digest as digest_of
@@ -22,6 +22,9 @@ from mcp_app.protocol.revisions import REVISIONS, Revision
 from mcp_app.streams.event_ids import SeenEvents
 from mcp_app.streams.open_session import OpenSession, not_found
 
+SLACK: Final = 50
+"""Of sessions that are too many, a fiftieth more goes, so that it is seldom done."""
+
 
 async def delete_sessions(rows: SessionQuerySet) -> None:
     """Delete sessions with everything that belongs to them, which may be a lot."""
@@ -29,12 +32,43 @@ async def delete_sessions(rows: SessionQuerySet) -> None:
     await writer.run(rows.delete)
 
 
-def insert(
-    session: OpenSession, seen: int, principal: Principal, limit: int
-) -> list[str]:
-    """Insert the row of a session; return the digests of those that it replaces."""
-    replaced = _make_room(principal, limit)
-    row = Session.objects.create(
+@dataclass(frozen=True, slots=True, eq=False)
+class NewSession:
+    """A session that has no row yet; `seen` is the number of the last change."""
+
+    session: OpenSession
+    seen: int
+    most: int
+    """The number of sessions that its principal may have; 0 for any."""
+    anonymous: bool
+
+
+Rows: TypeAlias = dict[int, str]
+"""The digests of sessions, by the primary keys of their rows."""
+
+
+def insert(new: list[NewSession]) -> dict[NewSession, Rows]:
+    """Insert the rows of sessions; return with each which others are too many now.
+
+    With one principal's sessions these are returned once.
+    """
+    rows = [_row(each) for each in new]
+    Session.objects.add(rows)
+    for each, row in zip(new, rows, strict=True):
+        each.session.pk = row.pk
+        each.session.created = each.session.seen = time.monotonic()
+    first = {each.session.principal_key: each for each in reversed(new)}
+    surplus = {each: _surplus(each) for each in first.values()}
+    digests = {digest for rows in surplus.values() for digest in rows.values()}
+    for each in new:
+        each.session.closed = each.session.digest in digests
+    return {each: surplus.get(each, {}) for each in new}
+
+
+def _row(new: NewSession) -> Session:
+    session = new.session
+    client = session.client if session.negotiated else None
+    return Session(
         digest=session.digest,
         principal_key=session.principal_key,
         server=session.server,
@@ -42,14 +76,41 @@ def insert(
         whole=session.whole,
         created_ms=NowMilliseconds(),
         seen_ms=NowMilliseconds(),
-        seen=seen,
-        **agreed_values(
-            session.revision, session.client if session.negotiated else None
-        ),
+        seen=new.seen,
+        **agreed_values(session.revision, client),
     )
-    session.pk = row.pk
-    session.created = session.seen = time.monotonic()
-    return replaced
+
+
+def _surplus(new: NewSession) -> Rows:
+    """Return the sessions of a principal that are too many, the most idle first."""
+    if not new.most:
+        return {}
+    rows = Session.objects.current()
+    if new.anonymous:
+        return _surplus_of_strangers(rows.anonymous().filter(holder=""), new.most)
+    own = rows.filter(principal_key=new.session.principal_key)
+    idle = own.order_by("-seen_ms", "-pk")[new.most :]
+    return dict(idle.values_list("pk", "digest"))
+
+
+def _surplus_of_strangers(own: SessionQuerySet, most: int) -> Rows:
+    """Return those of anonymous callers that are too many.
+
+    Sessions that were opened and never used give way first, unless they are fewer than
+    half: so a flood of them closes no session in use, and a new one has time to begin.
+    """
+    surplus = own.count() - most
+    if surplus <= 0:
+        return {}
+    surplus += most // SLACK
+    unused = own.filter(initialized=False).order_by("seen_ms", "pk")
+    rows = unused[: min(surplus, max(0, unused.count() - most // 2))]
+    some = dict(rows.values_list("pk", "digest"))
+    if len(some) < surplus:
+        used = own.filter(initialized=True).order_by("seen_ms", "pk")
+        others = used[: surplus - len(some)]
+        some |= dict(others.values_list("pk", "digest"))
+    return some
 
 
 def agreed_values(revision: Revision, client: Client | None) -> dict[str, str]:
@@ -101,22 +162,6 @@ def is_initialized(pk: int) -> bool:
     return Session.objects.current().filter(pk=pk, initialized=True).exists()
 
 
-def _make_room(principal: Principal, limit: int) -> list[str]:
-    """Close the principal's most idle sessions beyond a limit."""
-    if not limit:
-        return []
-    replaced = list(surplus(principal, limit).values_list("pk", "digest"))
-    if replaced:
-        Session.objects.filter(pk__in=[pk for pk, _ in replaced]).delete()
-    return [digest for _, digest in replaced]
-
-
-def surplus(principal: Principal, limit: int) -> SessionQuerySet:
-    """Return the sessions to close so that there is room for one more."""
-    own = Session.objects.filter(principal_key=principal.key).order_by("-seen_ms")
-    return own[limit - 1 :]
-
-
 async def mark_empty(rows: SessionQuerySet) -> None:
     """Delete the messages of sessions that will be closed, in portions.
 
@@ -126,9 +171,9 @@ async def mark_empty(rows: SessionQuerySet) -> None:
         continue
 
 
-def read(digest: str) -> OpenSession | None:
-    row = _aged(Session.objects.current().filter(digest=digest)).first()
-    return None if row is None else _open(row)
+def read(digests: list[str]) -> dict[str, OpenSession]:
+    rows = _aged(Session.objects.current().filter(digest__in=digests))
+    return {row.digest: _open(row) for row in rows}
 
 
 def read_some(pks: list[int]) -> Mapping[int, OpenSession]:

@@ -19,7 +19,8 @@ from mcp_app.models.changes import ANY
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import digest as digest_of
 from mcp_app.models.sessions import Subscription
-from mcp_app.pools.database import reader, writer
+from mcp_app.pools.batching import Batches
+from mcp_app.pools.database import lookups, reader, writer
 from mcp_app.streams import session_queries as queries
 from mcp_app.streams.event_ids import SeenEvents
 from mcp_app.streams.open_session import (
@@ -36,6 +37,8 @@ TOUCH_S = 60.0
 """Seconds by which a row's time of last use may lag behind."""
 AT_ONCE = 500
 """Sessions that one statement reloads."""
+DELETED_AT_ONCE = 50
+"""Sessions that one transaction deletes, while others wait for the writer."""
 HANDSHAKE_S = 5.0
 """Seconds that questions wait for a missing `notifications/initialized`."""
 HANDSHAKE_LOOK_S = 0.1
@@ -60,6 +63,8 @@ class SessionStore:
         self._closed = closed
         self._settled = settled
         self._announced = announced
+        self._lookups = Batches(lookups, queries.read)
+        self._inserts = Batches(writer, queries.insert)
         self._kept: OrderedDict[str, OpenSession] = OrderedDict()
         self._by_id: dict[str, OpenSession] = {}
         self._by_pk: dict[str, OpenSession] = {}
@@ -76,20 +81,34 @@ class SessionStore:
 
     async def store(self, session: OpenSession, principal: Principal) -> None:
         """Insert the row of a session; beyond the limit, close the most idle one."""
-        counts = self._limits.rates and not principal.anonymous
-        limit = self._limits.sessions_per_principal if counts else 0
-        seen = await self._announced()
-        if limit:
-            await queries.mark_empty(queries.surplus(principal, limit))
+        new = queries.NewSession(
+            session, await self._announced(), self._most(principal), principal.anonymous
+        )
         with self._overtaken() as reloaded:
-            replaced = await writer.run(queries.insert, session, seen, principal, limit)
-            for digest in replaced:
-                self._drop(digest)
+            surplus = await self._inserts.run(new) or {}
             while not reloaded.isdisjoint({str(session.pk), ANY}):
                 # If it was closed meanwhile, the change found no session here.
                 reloaded.clear()
                 await self._check_row(session)
-            self._keep(session)
+            if not session.closed:
+                self._keep(session)
+        await self._close_all(surplus)
+
+    def _most(self, principal: Principal) -> int:
+        """Return how many sessions a principal may have; 0 for any number."""
+        if not self._limits.rates:
+            return 0
+        if principal.anonymous:
+            return self._limits.anonymous_sessions
+        return self._limits.sessions_per_principal
+
+    async def _close_all(self, surplus: queries.Rows) -> None:
+        for digest in surplus.values():
+            self._drop(digest)
+        keys = list(surplus)
+        for start in range(0, len(keys), DELETED_AT_ONCE):
+            some = keys[start : start + DELETED_AT_ONCE]
+            await queries.delete_sessions(Session.objects.filter(pk__in=some))
 
     def cached(
         self, session_id: str, principal: Principal, server: str
@@ -130,14 +149,20 @@ class SessionStore:
     def _name(self, session: OpenSession, session_id: str) -> None:
         """Let `cached` find the session until its row must be read again."""
         expires = session.created + self._limits.session_age
-        session.fresh = min(session.seen + self._touch_after, expires)
+        session.fresh = min(session.seen + self._touch_after(session), expires)
         session.session_id = session_id
         if session.digest in self._kept:
             self._by_id[session_id] = session
 
-    @property
-    def _touch_after(self) -> float:
-        return min(TOUCH_S, self._limits.session_idle / 2)
+    def _touch_after(self, session: OpenSession) -> float:
+        return min(TOUCH_S, self._idle(session) / 2)
+
+    def _idle(self, session: OpenSession) -> float:
+        """Return how many seconds a session may be idle."""
+        limits = self._limits
+        if session.principal_key == Principal.ANONYMOUS.key:
+            return limits.anonymous_idle
+        return limits.session_idle
 
     async def _loaded(self, digest: str) -> OpenSession | None:
         session, overtaken = await self._read(digest)
@@ -153,7 +178,7 @@ class SessionStore:
     async def _read(self, digest: str) -> tuple[OpenSession | None, set[str]]:
         """Read a session's row; also return what was reloaded meanwhile."""
         with self._overtaken() as reloaded:
-            return await reader.run(queries.read, digest), reloaded
+            return await self._lookups.run(digest), reloaded
 
     @contextmanager
     def _overtaken(self) -> Iterator[set[str]]:
@@ -339,9 +364,9 @@ class SessionStore:
         """
         self._kept.move_to_end(session.digest)
         now = time.monotonic()
-        if now - session.seen <= self._touch_after:
+        if now - session.seen <= self._touch_after(session):
             return
-        oldest = NowMilliseconds() - int(self._limits.session_idle * 1000)
+        oldest = NowMilliseconds() - int(self._idle(session) * 1000)
         row = Session.objects.filter(pk=session.pk, seen_ms__gte=oldest)
         if not await writer.run(row.update, seen_ms=NowMilliseconds()):
             self._drop(session.digest)
@@ -357,7 +382,8 @@ class SessionStore:
         used = [
             each
             for each in self._kept.values()
-            if (each.streams or each.running) and now - each.seen > self._touch_after
+            if (each.streams or each.running)
+            and now - each.seen > self._touch_after(each)
         ]
         for start in range(0, len(used), AT_ONCE):
             some = used[start : start + AT_ONCE]

@@ -251,18 +251,19 @@ async def test_a_read_that_was_overtaken_is_done_again(
     """It may have hung while a change of the session was read and passed by."""
     session_id, session = await store.opened_by()
     row = Session.objects.filter(pk=session.pk)
-    loop, other, reads = asyncio.get_running_loop(), Store(), []
+    loop, reads = asyncio.get_running_loop(), []
     read = session_queries.read
 
-    def late(digest: str) -> OpenSession | None:
-        found = read(digest)
-        reads.append(found)
+    def late(digests: list[str]) -> dict[str, OpenSession]:
+        rows = read(digests)
+        reads.append(rows)
         if len(reads) == 1:
             row.update(log_level=4)
             loop.call_soon_threadsafe(_reload, other, ref and str(session.pk))
-        return found
+        return rows
 
     monkeypatch.setattr(session_queries, "read", late)
+    other = Store()
     found = await other.find(session_id, ANNA, "default")
     assert (len(reads), found.level) == (2, 4)
 
@@ -270,19 +271,23 @@ async def test_a_read_that_was_overtaken_is_done_again(
 @pytest.mark.parametrize("ref", ["its own", None])
 @pytest.mark.parametrize("gone", [True, False])
 async def test_a_session_that_is_closed_while_it_is_stored(
-    store: Store, monkeypatch: pytest.MonkeyPatch, ref: str | None, gone: bool
+    monkeypatch: pytest.MonkeyPatch, ref: str | None, gone: bool
 ) -> None:
     """Its process does not know it yet when it is told of that."""
     loop, insert = asyncio.get_running_loop(), session_queries.insert
 
-    def late(session: OpenSession, *arguments: Any) -> list[str]:
-        replaced = insert(session, *arguments)
+    def late(
+        new: list[session_queries.NewSession],
+    ) -> dict[session_queries.NewSession, session_queries.Rows]:
+        surplus = insert(new)
+        [session] = [each.session for each in new]
         if gone:
             Session.objects.filter(pk=session.pk).delete()
         loop.call_soon_threadsafe(_reload, store, ref and str(session.pk))
-        return replaced
+        return surplus
 
     monkeypatch.setattr(session_queries, "insert", late)
+    store = Store()
     if gone:
         with pytest.raises(RequestRefused):
             await store.create(Opening(ANNA, "default", REVISION, CLIENT))
@@ -290,6 +295,7 @@ async def test_a_session_that_is_closed_while_it_is_stored(
         return
     await store.opened_by()
     assert len(store._kept) == 1
+    await writer.run(_erase)
 
 
 def _reload(store: Store, ref: str | None) -> None:
@@ -303,16 +309,17 @@ async def test_a_read_is_not_overtaken_by_what_others_change(
 ) -> None:
     """Where sessions are opened and closed all the time, it would be for ever."""
     session_id, session = await store.opened_by()
-    loop, other, reads = asyncio.get_running_loop(), Store(), []
+    loop, reads = asyncio.get_running_loop(), []
     read = session_queries.read
 
-    def busy(digest: str) -> OpenSession | None:
-        reads.append(digest)
+    def busy(digests: list[str]) -> dict[str, OpenSession]:
+        reads.append(digests)
         assert len(reads) == 1
         loop.call_soon_threadsafe(_reload, other, f"{session.pk + 1}")
-        return read(digest)
+        return read(digests)
 
     monkeypatch.setattr(session_queries, "read", busy)
+    other = Store()
     assert (await other.find(session_id, ANNA, "default")).pk == session.pk
 
 
@@ -544,6 +551,92 @@ async def test_where_sessions_are_not_counted(
     assert store.closed == []
     assert await reader.run(Session.objects.count) == 3
     await writer.run(_erase)
+
+
+async def test_t21_sessions_that_strangers_open_give_way_to_those_in_use() -> None:
+    store = Store(anonymous_sessions=6)
+    used_id, used = await store.opened_by(Principal.ANONYMOUS)
+    await store.initialized(used)
+    await older(used, seen=50)
+    anna_id, _ = await store.opened_by(ANNA)
+    for _ in range(8):
+        await store.opened_by(Principal.ANONYMOUS)
+    assert await reader.run(Session.objects.anonymous().count) == 6
+    newest_id, newest = await store.opened_by(Principal.ANONYMOUS)
+    assert newest not in store.closed
+    for session_id, principal in (
+        (used_id, Principal.ANONYMOUS),
+        (newest_id, Principal.ANONYMOUS),
+        (anna_id, ANNA),
+    ):
+        await store.find(session_id, principal, "default")
+    await writer.run(_erase)
+
+
+async def test_t21_a_new_session_has_time_to_begin_where_all_others_are_in_use() -> (
+    None
+):
+    store = Store(anonymous_sessions=4)
+    sessions = [(await store.opened_by(Principal.ANONYMOUS))[1] for _ in range(4)]
+    for at, each in enumerate(sessions):
+        await store.initialized(each)
+        await older(each, seen=50 - at)
+    _, session = await store.opened_by(Principal.ANONYMOUS)
+    assert store.closed == [sessions[0]]
+    await store.initialized(session)
+    await writer.run(_erase)
+
+
+async def test_sessions_of_strangers_are_idle_for_an_hour_at_most() -> None:
+    for principal, idle in ((Principal.ANONYMOUS, True), (ANNA, False)):
+        store = Store(anonymous_idle=3_600)
+        session_id, session = await store.opened_by(principal)
+        await older(session, seen=3_700)
+        if idle:
+            await missing(store, session_id, principal)
+        else:
+            await store.find(session_id, principal, "default")
+        await writer.run(_erase)
+
+
+async def test_sessions_that_come_together_are_stored_together(store: Store) -> None:
+    async with counted() as told:
+        ids = await asyncio.gather(
+            *(
+                store.create(Opening(who, "default", REVISION, CLIENT))
+                for who in (ANNA, Principal.ANONYMOUS, BERT)
+                for _ in range(20)
+            )
+        )
+    assert len(set(ids)) == await reader.run(Session.objects.count) == 60
+    inserts = [each for each in told if each.startswith("INSERT")]
+    assert len(inserts) <= 2, told
+
+
+async def test_those_of_one_principal_that_come_together_are_as_many_as_may_be() -> (
+    None
+):
+    store = Store(sessions_per_principal=3)
+    opening = Opening(ANNA, "default", REVISION, CLIENT)
+    ids = await asyncio.gather(*(store.create(opening) for _ in range(9)))
+    assert await reader.run(Session.objects.count) == 3
+    good = 0
+    for each in ids:
+        with suppress(RequestRefused):
+            await store.find(each, ANNA, "default")
+            good += 1
+    assert good == 3
+    await writer.run(_erase)
+
+
+async def test_t20_sessions_that_nobody_has_are_looked_up_together() -> None:
+    store = Store()
+    async with counted() as told:
+        gone = await asyncio.gather(
+            *(missing(store, f"made-up-{at}") for at in range(300))
+        )
+    assert set(gone) == {"Session not found. Initialize a new one."}
+    assert len(told) <= 2, told
 
 
 async def test_a_process_keeps_the_sessions_that_are_used(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcp_app.interface.context import Client
 from mcp_app.protocol import jsonrpc, negotiation, results
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.json_types import JsonObject
@@ -11,7 +12,8 @@ from mcp_app.server.exchange import SEVERITY, Exchange, described_client
 from mcp_app.server.handlers.lists import list_hint
 from mcp_app.streams.open_session import Opening
 
-MOST_DESCRIBED = 64 * 1024
+MOST_DESCRIBED = 16 * 1024
+"""Bytes of a session's row that a client may fill; its icons are not stored."""
 
 
 async def initialize(exchange: Exchange) -> JsonObject:
@@ -22,14 +24,15 @@ async def initialize(exchange: Exchange) -> JsonObject:
     info = parameters.mapping(params, "clientInfo", required=True)
     parameters.string(info, "name", "params.clientInfo")
     parameters.string(info, "version", "params.clientInfo")
-    _check_description(clientInfo=info, capabilities=capabilities)
+    client = described_client(info, capabilities)
+    _check_description(client)
     revision = negotiation.negotiate(requested)
     exchange.revision = revision
     opening = Opening(
         exchange.principal,
         exchange.catalog.server.slug,
         revision,
-        described_client(info, capabilities),
+        client,
         streams=exchange.streams,
     )
     exchange.opened_session = await exchange.adapters.handshakes.create(opening)
@@ -41,18 +44,22 @@ async def initialize(exchange: Exchange) -> JsonObject:
     return _with_instructions(exchange, result)
 
 
-def _check_description(**described: JsonObject) -> None:
+def _check_description(client: Client) -> None:
     """Raise if a client's description does not fit into a session's row."""
+    named = [client.name, client.version, client.title]
     size = 0
-    for member, value in described.items():
+    for member, value in (
+        ("clientInfo", named),
+        ("capabilities", client.capabilities),
+    ):
         text = jsonrpc.write(value)
         size += len(text)
         if jsonrpc.holds_nul(text):
             raise InvalidParams(f"params.{member} has a NUL character.")
     if size > MOST_DESCRIBED:
         raise InvalidParams(
-            f"params.clientInfo and params.capabilities have {size} bytes;"
-            f" {MOST_DESCRIBED} are allowed."
+            f"params.clientInfo (without icons) and params.capabilities have {size}"
+            f" bytes; {MOST_DESCRIBED} are allowed."
         )
 
 

@@ -1,0 +1,103 @@
+"""Statements that serve many callers at once.
+
+While one runs, further keys wait for the next, which takes all of them.  So strangers
+who send a thousand keys a second cost no more statements than one of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Final, Generic, TypeVar
+
+from mcp_app.pools.database import DatabaseThreads
+from mcp_app.protocol.errors import Unavailable
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+AT_ONCE: Final = 500
+"""Keys that one statement takes."""
+SPACING_S: Final = 0.05
+"""Seconds from one statement to the next if most keys of the first had no value."""
+
+
+class Batches(Generic[Key, Value]):
+    """Does the same for many keys in one piece of work; used on a loop."""
+
+    def __init__(
+        self, pool: DatabaseThreads, work: Callable[[list[Key]], Mapping[Key, Value]]
+    ) -> None:
+        """`work` blocks; it returns values by key, and none where there is none."""
+        self._pool = pool
+        self._work = work
+        self._begin()
+
+    def _begin(self) -> None:
+        self._waiting: dict[Key, asyncio.Future[Value | None]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._next = float("-inf")
+
+    async def run(self, key: Key) -> Value | None:
+        """Return the value of a key, None if it has none.
+
+        The work begins after this call.  Raises what it raises, and `Unavailable` if
+        the database cannot be reached.
+        """
+        loop = asyncio.get_running_loop()
+        if self._task is not None and self._task.get_loop() is not loop:
+            # That loop has ended, and nobody waits there.
+            self._begin()
+        future = self._waiting.get(key)
+        if future is None:
+            future = self._waiting[key] = loop.create_future()
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._serve())
+        # Others may wait for the same key.
+        return await asyncio.shield(future)
+
+    async def _serve(self) -> None:
+        """Do what is waiting until nothing is."""
+        while self._waiting:
+            if (pause := self._next - time.monotonic()) > 0:
+                await asyncio.sleep(pause)
+            some = dict(islice(self._waiting.items(), AT_ONCE))
+            for key in some:
+                del self._waiting[key]
+            await self._take(some)
+
+    async def _take(self, some: Mapping[Key, asyncio.Future[Value | None]]) -> None:
+        began = time.monotonic()
+        try:
+            values = await self._pool.run(self._work, list(some))
+        except Exception as error:
+            await self._fail(some, error)
+        except BaseException:
+            _refuse(some, Unavailable("This process is stopping."))
+            raise
+        else:
+            if 2 * len(values) < len(some):
+                self._next = began + SPACING_S
+            for key, future in some.items():
+                if not future.done():
+                    future.set_result(values.get(key))
+
+    async def _fail(
+        self, some: Mapping[Key, asyncio.Future[Value | None]], error: Exception
+    ) -> None:
+        """Raise it for each caller, unless it is due to the key of one of them."""
+        if len(some) == 1 or isinstance(error, Unavailable):
+            _refuse(some, error)
+            return
+        for key, future in some.items():
+            await self._take({key: future})
+
+
+def _refuse(some: Mapping[Key, asyncio.Future[Value | None]], error: Exception) -> None:
+    for future in some.values():
+        if not future.done():
+            future.set_exception(error)
+            # Whoever waited may have left.
+            future.exception()

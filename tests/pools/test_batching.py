@@ -1,0 +1,163 @@
+"""Work for many keys at once: who waits for what, and what each caller gets."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import pytest
+
+from mcp_app.pools import batching
+from mcp_app.pools.batching import AT_ONCE, Batches
+from mcp_app.pools.database import DatabaseThreads
+from mcp_app.protocol.errors import Unavailable
+
+BAD: Final = 13
+
+
+class Doubles:
+    """Doubles numbers below a hundred, and notes what it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[int]] = []
+        self.began = threading.Event()
+        self.may_end = threading.Event()
+        self.may_end.set()
+
+    def __call__(self, numbers: list[int]) -> dict[int, int]:
+        self.asked.append(numbers)
+        self.began.set()
+        assert self.may_end.wait(30)
+        if BAD in numbers:
+            raise ValueError("thirteen")
+        return {each: 2 * each for each in numbers if each < 100}
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Let work that begins within the block wait for its end."""
+        self.began.clear()
+        self.may_end.clear()
+        yield
+        self.may_end.set()
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[DatabaseThreads]:
+    threads = DatabaseThreads("test-batches")
+    yield threads
+    threads.close()
+
+
+@pytest.fixture
+def doubles() -> Doubles:
+    return Doubles()
+
+
+@pytest.fixture
+def batches(pool: DatabaseThreads, doubles: Doubles) -> Batches[int, int]:
+    return Batches(pool, doubles)
+
+
+async def begun(doubles: Doubles) -> None:
+    while not doubles.began.is_set():
+        await asyncio.sleep(0.001)
+
+
+async def test_what_comes_meanwhile_is_done_together(
+    batches: Batches[int, int], doubles: Doubles
+) -> None:
+    with doubles.busy():
+        first = asyncio.create_task(batches.run(1))
+        await begun(doubles)
+        later = [asyncio.create_task(batches.run(each)) for each in (1, 2, 2, 200)]
+        await asyncio.sleep(0)
+    assert [await each for each in (first, *later)] == [2, 2, 4, 4, None]
+    # The same key that is under way is done again: it began before it was asked for.
+    assert doubles.asked == [[1], [1, 2, 200]]
+
+
+async def test_no_work_takes_more_than_so_many(
+    batches: Batches[int, int], doubles: Doubles
+) -> None:
+    with doubles.busy():
+        tasks = [asyncio.create_task(batches.run(0))]
+        await begun(doubles)
+        tasks += [asyncio.create_task(batches.run(-each)) for each in range(1_200)]
+        await asyncio.sleep(0)
+    await asyncio.gather(*tasks)
+    assert [len(each) for each in doubles.asked] == [1, AT_ONCE, AT_ONCE, 200]
+
+
+async def test_a_key_that_fails_fails_alone(
+    batches: Batches[int, int], doubles: Doubles
+) -> None:
+    with doubles.busy():
+        tasks = [asyncio.create_task(batches.run(0))]
+        await begun(doubles)
+        tasks += [asyncio.create_task(batches.run(each)) for each in (1, BAD, 2)]
+        await asyncio.sleep(0)
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert answers[:2] + answers[3:] == [0, 2, 4]
+    assert isinstance(answers[2], ValueError)
+
+
+async def test_an_outage_is_everybodys(
+    batches: Batches[int, int], doubles: Doubles, pool: DatabaseThreads
+) -> None:
+    with doubles.busy():
+        first = asyncio.create_task(batches.run(0))
+        await begun(doubles)
+        later = [asyncio.create_task(batches.run(each)) for each in (1, 2)]
+        await asyncio.sleep(0)
+        pool.give_up(0.0)
+        with pytest.raises(Unavailable):
+            await first
+    assert await asyncio.gather(*later) == [2, 4]
+
+
+async def test_who_leaves_takes_nobody_along(
+    batches: Batches[int, int], doubles: Doubles
+) -> None:
+    with doubles.busy():
+        leaving, staying = (asyncio.create_task(batches.run(1)) for _ in range(2))
+        await begun(doubles)
+        leaving.cancel()
+        await asyncio.sleep(0)
+    assert await staying == 2
+    assert leaving.cancelled()
+
+
+async def test_t20_keys_that_nobody_has_are_looked_up_seldom(
+    batches: Batches[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def slept(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(batching.asyncio, "sleep", slept)
+    assert await batches.run(1) == 2
+    assert await batches.run(200) is None
+    assert pauses == []
+    assert await batches.run(2) == 4
+    [pause] = pauses
+    assert 0 < pause <= batching.SPACING_S
+
+
+def test_another_loop_begins_anew(doubles: Doubles) -> None:
+    pool = DatabaseThreads("test-batches")
+    batches = Batches(pool, doubles)
+
+    async def left() -> None:
+        asyncio.create_task(batches.run(1))  # noqa: RUF006 - its loop ends first
+        await begun(doubles)
+
+    with doubles.busy():
+        asyncio.run(left())
+    assert asyncio.run(batches.run(2)) == 4
+    pool.close()
