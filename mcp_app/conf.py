@@ -65,6 +65,10 @@ class Limits:
     streams_per_principal: int = 32
     streams_per_process: int = 2_000
     running_calls: int = 64
+    tool_rate: int = 600
+    tool_burst: int = 100
+    request_rate: int = 1_200
+    request_burst: int = 300
     sessions_per_principal: int = 100
     anonymous_sessions: int = 10_000
     anonymous_idle: float = 3_600
@@ -264,6 +268,31 @@ def _too_great(limits: Limits) -> list[str]:
     ]
 
 
+def _bad_rates(limits: Limits) -> Iterator[str]:
+    """Yield what is wrong with rates; `_mistyped` tells of other types."""
+    for rate, burst in (("tool_rate", "tool_burst"), ("request_rate", "request_burst")):
+        per_minute, at_once = getattr(limits, rate), getattr(limits, burst)
+        for name, number in ((rate, per_minute), (burst, at_once)):
+            if type(number) is not int or number < 1:
+                yield (
+                    f'MCP["LIMITS"][{_key(name)}] is {number!r}: it must be a whole'
+                    ' number of at least 1. To switch rates off, set MCP["LIMITS"] to'
+                    ' "off".'
+                )
+                return
+        if at_once > per_minute:
+            yield (
+                f'MCP["LIMITS"][{_key(burst)}] is {at_once}: it must be at most'
+                f" {_key(rate)}, which is {per_minute}."
+            )
+    if type(limits.batch) is int and limits.request_burst < limits.batch:
+        yield (
+            f'MCP["LIMITS"]["REQUEST_BURST"] is {limits.request_burst}: it must be at'
+            f' least "BATCH", which is {limits.batch}, or no batch of that size would'
+            " be taken."
+        )
+
+
 def _key(name: str) -> str:
     return f'"{name.upper()}"'
 
@@ -312,7 +341,7 @@ def _limits(given: object) -> Limits:
                 f'MCP["LIMITS"] has no limit {name!r}.{_suggestion(name, LIMITS)}'
             )
     limits = Limits(**named)
-    for sentence in _too_great(limits):
+    for sentence in (*_too_great(limits), *_bad_rates(limits)):
         # With such a number requests would fail half-way, and leave rows behind.
         raise ImproperlyConfigured(sentence)
     return limits

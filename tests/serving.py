@@ -219,6 +219,13 @@ def _audit() -> list[type[Model]]:
     return [Call, CallStatistic, CallWriter]
 
 
+RATES: Final = {
+    **{"tool_rate": 10**8, "tool_burst": 10**7},
+    **{"request_rate": 10**8, "request_burst": 10**7},
+}
+"""A test calls more often than a person: all is counted, and nothing refused."""
+
+
 @pytest.fixture
 def mcp() -> dict[str, Any]:
     """`settings.MCP` of a test; tests replace it by a parameter of this name."""
@@ -237,7 +244,11 @@ async def process(
     from tests.behaviours import new_stage, registry  # noqa: PLC0415
 
     scene = new_stage()
-    settings.MCP = {"AUTHENTICATION": {"header": "tests.serving.by_header"}, **mcp}
+    settings.MCP = {
+        "AUTHENTICATION": {"header": "tests.serving.by_header"},
+        "LIMITS": {**RATES},
+        **mcp,
+    }
     policy.forget()
     current_process._current = current = runtime.Process(registry)
     # Whole pages are kept encoded, with cursors that are sealed with the keys.

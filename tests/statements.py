@@ -1,31 +1,39 @@
-"""Statements of the reader thread, which no connection of a test sees."""
+"""Statements of our own threads that read, which no connection of a test sees."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from django.db import OperationalError, connection
 
-from mcp_app.pools.database import reader
+from mcp_app.pools.database import DatabaseThreads, checks, lookups, reader
 
 Wrapper: TypeAlias = Callable[[Callable[..., Any], str, Any, bool, Any], Any]
+READING: Final = (checks, reader, lookups)
+"""Pools of one thread each."""
 
 
 @asynccontextmanager
-async def wrapped(wrapper: Wrapper) -> AsyncIterator[None]:
-    """Let each statement of the reader go through a function."""
-    await reader.run(lambda: connection.execute_wrappers.append(wrapper))
+async def wrapped(
+    wrapper: Wrapper, pools: Sequence[DatabaseThreads] = READING
+) -> AsyncIterator[None]:
+    """Let each statement of these pools go through a function."""
+    for each in pools:
+        await each.run(lambda: connection.execute_wrappers.append(wrapper))
     try:
         yield
     finally:
-        await reader.run(lambda: connection.execute_wrappers.remove(wrapper))
+        for each in pools:
+            await each.run(lambda: connection.execute_wrappers.remove(wrapper))
 
 
 @asynccontextmanager
-async def counted() -> AsyncIterator[list[str]]:
-    """Collect the statements of the reader."""
+async def counted(
+    pools: Sequence[DatabaseThreads] = READING,
+) -> AsyncIterator[list[str]]:
+    """Collect the statements of these pools."""
     told: list[str] = []
 
     def note(
@@ -34,13 +42,13 @@ async def counted() -> AsyncIterator[list[str]]:
         told.append(sql)
         return execute(sql, params, many, context)
 
-    async with wrapped(note):
+    async with wrapped(note, pools):
         yield told
 
 
 @asynccontextmanager
 async def failing(part: str = "") -> AsyncIterator[list[str]]:
-    """Let the reader's statements that have this part fail; collect those."""
+    """Let statements that read, and have this part, fail; collect those."""
     failed: list[str] = []
 
     def fail(

@@ -6,14 +6,62 @@ others write into `X-Forwarded-For` says nothing.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TypeAlias
 
 from mcp_app.models.tokens import Network
 
 Address: TypeAlias = IPv4Address | IPv6Address
+
+
+logger = logging.getLogger("mcp_app.auth")
+
+PREFIX_V6 = 64
+"""Bits that are one subscriber's: whoever has an address has all of these."""
+
+
+class CallerAddresses:
+    """The addresses of anonymous callers, as keys for limits; used on the loop only.
+
+    An address counts only if it is vouched for.  Behind a proxy that the settings do
+    not name all callers have one address, and would share one limit.
+    """
+
+    def __init__(self, trusted: int | Sequence[str]) -> None:
+        """`trusted` is the setting `TRUSTED_PROXIES`."""
+        self._trusted = trusted
+        self._cached = lru_cache(maxsize=4096)(self._key)
+
+    def of(self, peer: str, forwarded: str | None) -> str:
+        """Return the key of an address, "" if it is not vouched for.
+
+        `peer` and `forwarded` are those of `client_address`.
+        """
+        return self._cached(peer, forwarded)
+
+    def _key(self, peer: str, forwarded: str | None) -> str:
+        if self._trusted:
+            address = client_address(peer, forwarded, self._trusted)
+        else:
+            address = _address(peer) if forwarded is None else None
+            if address is None or address.is_loopback:
+                self._unknown  # noqa: B018 - it is logged once
+                return ""
+        if address is None:
+            return ""
+        if isinstance(address, IPv6Address):
+            return f"@{ip_network((address, PREFIX_V6), strict=False)}"
+        return f"@{address}"
+
+    @cached_property
+    def _unknown(self) -> None:
+        logger.info(
+            "Anonymous callers are not limited by their addresses, because these are"
+            ' not known. Behind a proxy, set MCP["TRUSTED_PROXIES"].'
+        )
 
 
 def client_address(

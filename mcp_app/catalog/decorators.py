@@ -70,7 +70,10 @@ class DefinitionOptions(RunOptions, total=False):
 
 
 class ToolOptions(DefinitionOptions, total=False):
-    """The hints are the protocol's; schemas stand in for those of the signature."""
+    """The hints are the protocol's; schemas stand in for those of the signature.
+
+    One person may call it `calls_per_minute` times, None for the site's rate.
+    """
 
     read_only: bool | None
     destructive: bool | None
@@ -78,6 +81,7 @@ class ToolOptions(DefinitionOptions, total=False):
     open_world: bool | None
     input_schema: JsonObject | None
     output_schema: JsonObject | None
+    calls_per_minute: int | None
 
 
 class ResourceOptions(DefinitionOptions, total=False):
@@ -228,6 +232,10 @@ def _problems(definition: Definition) -> Iterator[str]:
     yield from filter(None, map(meta_key_problem, definition.meta))
     if definition.timeout is not None and not 0 < definition.timeout < math.inf:
         yield f"The timeout is {definition.timeout}; it must be more than 0 seconds."
+    if isinstance(definition, ToolDefinition):
+        rate = definition.calls_per_minute
+        if rate is not None and rate < 1:
+            yield f"The calls_per_minute are {rate}; there must be at least 1."
     if isinstance(definition, _READABLE) and definition.ttl_ms < 0:
         # 2026-07-28, CacheableResult: clients refuse a negative one.
         yield f"The ttl_ms is {definition.ttl_ms}; it must be 0 or more."

@@ -29,4 +29,6 @@ def overlaid(definition: AnyDefinition, content: JsonObject) -> AnyDefinition:
         changes["demands"] = demands
     if isinstance(definition, ToolDefinition):
         changes["hints"] = hints_of(content, definition.hints)
+        own = definition.calls_per_minute
+        changes["calls_per_minute"] = content.get("calls_per_minute", own)
     return replace(definition, **changes)

@@ -344,6 +344,7 @@ def _tool(content: JsonObject) -> ToolDefinition:
         input_schema=content.get("input_schema") or EMPTY_SCHEMA,
         output_schema=content.get("output_schema"),
         hints=hints_of(content),
+        calls_per_minute=content.get("calls_per_minute"),
     )
 
 

@@ -66,11 +66,15 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDefinition(Definition):
-    """A tool; the schemas are JSON Schema objects as the client gets them."""
+    """A tool; the schemas are JSON Schema objects as the client gets them.
+
+    One person may call it `calls_per_minute` times, None for the site's rate.
+    """
 
     input_schema: Mapping[str, object] = field(default_factory=lambda: EMPTY_SCHEMA)
     output_schema: Mapping[str, object] | None = None
     hints: ToolHints = field(default_factory=ToolHints)
+    calls_per_minute: int | None = None
 
     @property
     def only_reads(self) -> bool:

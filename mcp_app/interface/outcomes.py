@@ -21,6 +21,8 @@ class Outcome(StrEnum):
     """The caller lacks a right; it is told the same as for an unknown name."""
     SWITCHED_OFF = "switched_off"
     """The people who run the site have stopped it: nothing ran."""
+    LIMITED = "limited"
+    """The person has called the tool too often: nothing ran."""
     INCAPABLE = "incapable"
     """The client cannot do what the call needs."""
     TOOL_ERROR = "tool_error"

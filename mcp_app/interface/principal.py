@@ -62,6 +62,8 @@ class Principal:
     key: str = field(init=False, repr=False)
     """What binds sessions, streams, request state and cursors to their owner."""
     anonymous: bool = field(init=False, repr=False)
+    person: str = field(init=False, repr=False)
+    """Whose rates hold: the user's, else its own; "" for nobody in particular."""
 
     def __post_init__(self) -> None:
         if self.permissions is not None:
@@ -73,6 +75,8 @@ class Principal:
         key = _SEPARATOR.join((self.kind, self.user_id, self.client))
         object.__setattr__(self, "key", key)
         object.__setattr__(self, "anonymous", self.kind == ANONYMOUS)
+        person = f"u{self.user_id}" if self.user_id else f"p{key}"
+        object.__setattr__(self, "person", "" if self.anonymous else person)
 
     def __hash__(self) -> int:
         # That of a text is kept; most of those that are equal have the same key.

@@ -96,6 +96,10 @@ class PeerMonitor:
             watched.runs = runs
         return watched.dead
 
+    def living(self) -> int:
+        """Return how many processes seem to live, this one included."""
+        return 1 + sum(not each.dead for each in self._watched.values())
+
     def judge(self) -> PeerStates:
         """Return which processes are dead, and which are known to live."""
         watched = self._watched.items()

@@ -79,6 +79,10 @@ class WorkerRow:
             # If others took this process for dead, they deleted these with its row.
             self.resources.write()
 
+    def exchange_demand(self, demand: str) -> list[str]:
+        """Store how often persons call here; return what other processes stored."""
+        return Worker.objects.exchange_demand(self.id, demand)
+
     def watch(self, uris: Iterable[str]) -> None:
         """Store which resources the streams of this process watch."""
         try:

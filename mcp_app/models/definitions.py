@@ -178,8 +178,11 @@ class Tool(DefinitionRow):
     """Something that a model may do; the schemas are stored as they were given."""
 
     HINTS = ("read_only", "destructive", "idempotent", "open_world")
-    OVERLAY = (*DefinitionRow.OVERLAY, *HINTS)
-    CONTENT = (*DefinitionRow.CONTENT, "input_schema", "output_schema", *HINTS)
+    OVERLAY = (*DefinitionRow.OVERLAY, *HINTS, "calls_per_minute")
+    CONTENT = (
+        *DefinitionRow.CONTENT,
+        *("input_schema", "output_schema", *HINTS, "calls_per_minute"),
+    )
 
     input_schema = JSONTextField(blank=True)
     output_schema = JSONTextField(blank=True)
@@ -187,6 +190,9 @@ class Tool(DefinitionRow):
     destructive = models.BooleanField(null=True, blank=True)
     idempotent = models.BooleanField(null=True, blank=True)
     open_world = models.BooleanField(null=True, blank=True)
+    calls_per_minute = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)]
+    )
 
     objects = DefinitionRows["Tool"].as_manager()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from django.db import models
+from django.db.models.functions import Length
 
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import JSONTextField, parse
@@ -26,6 +27,11 @@ MOST_SESSIONS = 2_000
 MOST_BROKEN = 200
 """Rows that one report names as broken."""
 LONGEST_REASON = 300
+
+DEMAND_MS = 3_000
+"""A demand is written each second: a process that has not is gone, or has none."""
+LONGEST_DEMAND = 10_000
+"""Characters of a demand that is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,17 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
         )
         return list(self.values_list("pk", "seen_ms", old))
 
+    def exchange_demand(self, worker_id: str, demand: str) -> list[str]:
+        """Store the demand at a process; return those of the others, as texts.
+
+        Each is a few seconds old at most: nobody else's clock tells that.
+        """
+        self.filter(pk=worker_id).update(demand=demand, demand_ms=NowMilliseconds())
+        others = self.exclude(pk=worker_id).exclude(demand="")
+        fresh = others.filter(demand_ms__gte=NowMilliseconds() - DEMAND_MS)
+        short = fresh.annotate(size=Length("demand")).filter(size__lte=LONGEST_DEMAND)
+        return list(short.values_list("demand", flat=True))
+
     def beat(self, worker_id: str, report: str) -> bool:
         """Renew a row; return whether it is there."""
         rows = self.filter(pk=worker_id)
@@ -100,6 +117,9 @@ class Worker(models.Model):
     seen_ms = models.BigIntegerField(db_index=True)
     # Processes of the release before insert rows, too, and do not know it.
     report = JSONTextField(blank=True, default="", db_default="")
+    demand = models.TextField(blank=True, default="", db_default="")
+    """How often persons call here, if it is often: JSON of `process.demand`."""
+    demand_ms = models.BigIntegerField(default=0, db_default=0)
 
     objects = WorkerQuerySet.as_manager()
 

@@ -456,7 +456,7 @@ checks = DatabaseThreads("mcp-checks", repeatable=True)
 """Checks for changes wait for nothing else.  `replace` handles those that hang."""
 reader = DatabaseThreads("mcp-reader", repeatable=True, patience=60.0)
 """Loading a large catalog takes long."""
-lookups = DatabaseThreads("mcp-lookups", 2, repeatable=True, patience=30.0)
+lookups = DatabaseThreads("mcp-lookups", repeatable=True, patience=30.0)
 """Look-ups of what clients send, such as tokens: strangers may keep them busy."""
 writer = DatabaseThreads("mcp-writer")
 log_writer = DatabaseThreads("mcp-log", repeatable=True)

@@ -12,6 +12,7 @@ from mcp_app.auth.permissions import RightsCache, UserRows
 from mcp_app.conf import Limits, mcp_settings, secrets
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import UserThreads
+from mcp_app.process.rates import Rates
 from mcp_app.protocol.sealing import derived_key
 from mcp_app.server.exchange import Adapters, Topics
 from mcp_app.server.invocation import InvocationPlaces
@@ -34,7 +35,6 @@ def call_log(worker: str, limits: Limits) -> CallLog | None:
 
 
 def adapters(
-    loop: asyncio.AbstractEventLoop,
     *,
     sessions: SessionStore,
     questions: OpenQuestions,
@@ -42,10 +42,11 @@ def adapters(
     topics: Topics,
     threads: UserThreads,
     limits: Limits,
+    rates: Rates,
     audit: CallLog | None,
 ) -> Adapters:
     """Return the adapters that calls use; called in the loop's thread."""
-    keys = secrets()
+    keys, loop = secrets(), asyncio.get_running_loop()
     mailbox = Mailbox(loop)
     around = tuple(import_string(path) for path in mcp_settings.call_context_managers)
     return Adapters(
@@ -65,6 +66,7 @@ def adapters(
         ),
         cursor_keys=[derived_key(each, "cursors") for each in keys],
         limits=limits,
+        rates=rates,
         coerce=mcp_settings.coerce,
         audit=audit,
     )

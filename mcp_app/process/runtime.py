@@ -8,15 +8,16 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import TypeVar
 
 from mcp_app.audit.turned_away import Reason, TurnedAway
+from mcp_app.auth.addresses import CallerAddresses
 from mcp_app.auth.permissions import RightsCache
 from mcp_app.catalog.fingerprint import fingerprint
 from mcp_app.catalog.registry import Registry, mcp
-from mcp_app.conf import mcp_settings
+from mcp_app.conf import mcp_settings, secrets
 from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
 from mcp_app.invalidation.doorbell import Doorbell
@@ -31,12 +32,20 @@ from mcp_app.invalidation.workers import (
     here,
 )
 from mcp_app.pools import loop_thread
-from mcp_app.pools.database import POOLS, checks, give_up_hanging, reader, writer
+from mcp_app.pools.database import (
+    POOLS,
+    checks,
+    give_up_hanging,
+    lookups,
+    reader,
+    writer,
+)
 from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process import assembly
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.audience import Audience
 from mcp_app.process.callers import Callers
+from mcp_app.process.demand import SharedRates
 from mcp_app.process.drain import Drain, soon
 from mcp_app.process.freshness import TIMEOUT, FreshnessGate
 from mcp_app.process.health import FINE, STOPPING, Health
@@ -44,6 +53,7 @@ from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.process.janitor import Janitor
 from mcp_app.process.loading import Catalogs
 from mcp_app.process.quotas import Quotas
+from mcp_app.process.rates import Rates
 from mcp_app.process.refresh import Refresh
 from mcp_app.process.revocation import Revocation
 from mcp_app.process.running import RunningCalls
@@ -53,6 +63,7 @@ from mcp_app.process.upkeep import Upkeep
 from mcp_app.process.uploads import Uploads
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
+from mcp_app.protocol.sealing import derived_key
 from mcp_app.server import identity
 from mcp_app.server.exchange import End
 from mcp_app.streams.listeners import Listener, Listeners
@@ -125,13 +136,13 @@ class Process:
         self.admit = self._quotas.admit
         self.audit = assembly.call_log(self._row.id, self.limits)
         self.adapters = assembly.adapters(
-            self.loop,
             sessions=self.sessions,
             questions=self.questions,
             rights=self.rights,
             topics=self.announcements,
             threads=self.threads,
             limits=self.limits,
+            rates=self.rates,
             audit=self.audit,
         )
         self._begin()
@@ -146,6 +157,26 @@ class Process:
         self._health = Health(self.gate, self.heartbeat.confirmed)
         self._janitor = Janitor(self.loop, self.limits, self.spawn)
         self._look_for_hanging()
+
+    @cached_property
+    def rates(self) -> Rates:
+        """How often persons may call."""
+        return Rates(self.limits, self._shared_rates.use)
+
+    @cached_property
+    def _shared_rates(self) -> SharedRates:
+        """Who shares these rates with other processes."""
+        return SharedRates(
+            self.loop,
+            derived_key(secrets()[0], "demand"),
+            self._peers.living,
+            partial(writer.run, self._row.exchange_demand),
+        )
+
+    @cached_property
+    def addresses(self) -> CallerAddresses:
+        """Where anonymous callers are."""
+        return CallerAddresses(mcp_settings.trusted_proxies)
 
     @cached_property
     def turned_away(self) -> TurnedAway:
@@ -195,6 +226,9 @@ class Process:
         """Each second cut what the database has not answered for too long."""
         self._hanging = self.loop.call_later(LOOK_S, self._look_for_hanging)
         give_up_hanging()
+        lookups.replace(TIMEOUT)
+        if not self.gate.loading:
+            reader.replace(TIMEOUT)
 
     # -- serving ----------------------------------------------------------------
 
@@ -341,6 +375,7 @@ class Process:
         self._ticker.stop()
         self._hanging.cancel()
         self._janitor.stop()
+        self._shared_rates.stop()
         self.heartbeat.stop()
         if self.audit is not None:
             self.audit.stop()
@@ -360,4 +395,5 @@ class Process:
 def _replace() -> None:
     """A check hangs: let others go on in place of the threads that it needs."""
     checks.replace()
-    writer.replace(TIMEOUT / 2)
+    for pool in (reader, lookups, writer):
+        pool.replace(TIMEOUT / 2)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mcp_app.audit.call_log import CallLog
     from mcp_app.auth.permissions import RightsCache, UserRows
     from mcp_app.catalog.runnable import Runnable
-    from mcp_app.catalog.snapshot import Catalog, Entry
+    from mcp_app.catalog.snapshot import Catalog, Entry, ToolEntry
     from mcp_app.conf import Limits
     from mcp_app.protocol.headers import Headers
     from mcp_app.server.request_state import StateSealer
@@ -78,6 +78,16 @@ class NoWayBack:
 
     def reconnect(self, after_ms: int) -> None:
         """Do nothing."""
+
+
+class ToolRates(Protocol):
+    """Limits how often a person calls a tool."""
+
+    def wait_for_tool(self, person: str, server: str, entry: ToolEntry) -> int:
+        """Charge a person for a call; return how many seconds to wait instead, or 0."""
+
+    def sentence(self, entry: ToolEntry, wait: int) -> str:
+        """Return what a model reads if it has to wait."""
 
 
 class CallState(Protocol):
@@ -172,6 +182,7 @@ class Adapters:
     sealer: StateSealer
     cursor_keys: Sequence[bytes]
     limits: Limits
+    rates: ToolRates
     coerce: bool
     audit: CallLog | None = None
     """None if the call log is off."""
@@ -199,6 +210,8 @@ class Exchange:
     session: OpenSession | None = None
     headers: Headers | None = None
     path: str = ""
+    person: str = ""
+    """Whose rates hold; "" if there are none, as on stdio."""
     renew: Callable[[Exchange], Awaitable[None]] | None = None
     """Updates it after a wait; raises the error if it is now refused."""
     streams: bool = True

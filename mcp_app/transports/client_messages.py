@@ -21,16 +21,33 @@ LOGGED: Final = 200
 """Characters of a client's text that a log record may have."""
 
 
-async def take(current: Process, session: OpenSession, message: Message) -> None:
+CANCELLED: Final = "notifications/cancelled"
+
+
+def is_charged(message: Message) -> bool:
+    """Whether a message may be refused because its sender has sent too many.
+
+    An answer and a cancellation are not: there are as many as something is open.
+    """
+    if type(message) is Notification:
+        return message.method != CANCELLED
+    return type(message) is not Reply
+
+
+async def take(
+    current: Process, session: OpenSession, message: Message, person: str = ""
+) -> None:
     """Take a notification or a reply; a request is left alone.
 
-    Raises 400 if a reply answers no question, 404 if the session is gone.
+    Raises 400 if a reply answers no question, 404 if the session is gone.  `person` is
+    charged for what turns out to belong to nothing that is open here.
     """
     if type(message) is Reply:
         known = await current.questions.take(
             session, message.id, message.result, message.error
         )
         if not known:
+            current.rates.note_requests(person)
             # A session that was closed elsewhere took its questions along.
             await current.sessions.seen(session)
             raise InvalidRequest(
@@ -39,18 +56,18 @@ async def take(current: Process, session: OpenSession, message: Message) -> None
     elif type(message) is Notification:
         taken = _NOTIFICATIONS.get(message.method)
         if taken is not None:
-            await taken(current, session, message.params)
+            await taken(current, session, message.params, person)
 
 
 async def _initialized(
-    current: Process, session: OpenSession, _: dict[str, Any]
+    current: Process, session: OpenSession, _: dict[str, Any], __: str
 ) -> None:
     if session.negotiated:
         await current.sessions.initialized(session)
 
 
 async def _cancelled(
-    current: Process, session: OpenSession, params: dict[str, Any]
+    current: Process, session: OpenSession, params: dict[str, Any], person: str
 ) -> None:
     """Cancel the session's running request at any process; ignore others."""
     request_id = cancelled_id(params)
@@ -60,6 +77,7 @@ async def _cancelled(
     if running is not None:
         running.stop(End.CANCELLED)
     else:
+        current.rates.note_requests(person)
         await current.cancel_elsewhere(session, request_id)
 
 
@@ -78,10 +96,10 @@ def cancelled_id(params: dict[str, Any]) -> str | int | None:
 
 
 _Handler: TypeAlias = (
-    "Callable[[Process, OpenSession, dict[str, Any]], Awaitable[None]]"
+    "Callable[[Process, OpenSession, dict[str, Any], str], Awaitable[None]]"
 )
 
 _NOTIFICATIONS: Final[Mapping[str, _Handler]] = {
     "notifications/initialized": _initialized,
-    "notifications/cancelled": _cancelled,
+    CANCELLED: _cancelled,
 }

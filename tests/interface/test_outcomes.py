@@ -6,7 +6,7 @@ from mcp_app.interface.outcomes import Outcome
 from mcp_app.models import Call, CallStatistic
 
 STORED = (
-    "answered asked arguments invalid unknown forbidden switched_off incapable"
+    "answered asked arguments invalid unknown forbidden switched_off limited incapable"
     " tool_error other_site egress crashed timed_out too_large shape cancelled"
     " client_gone shut_down unavailable failed"
 )

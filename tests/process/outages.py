@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.db import connection, connections
 from django.db.backends.signals import connection_created
 
-from mcp_app.pools.database import POOLS, reader
+from mcp_app.pools.database import POOLS, checks, lookups, reader
 
 READ_ONLY: Final = {
     "postgresql": "SET default_transaction_read_only = on",
@@ -21,9 +21,10 @@ READ_ONLY: Final = {
 
 @contextmanager
 def away() -> Iterator[None]:
-    """Let the database be away for those who connect anew, and the reader must."""
-    # Replaced it would not be where other tests have left threads that hang.
-    reader.close()
+    """Let the database be away for those who connect anew, and who reads must."""
+    # Replaced they would not be where other tests have left threads that hang.
+    for pool in (checks, reader, lookups):
+        pool.close()
     if connection.vendor == "sqlite":
         yield from _moved(Path(connection.settings_dict["NAME"]))
         return

@@ -175,6 +175,26 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             " switched this off."
         ),
     ),
+    Outcome.LIMITED: Meaning(
+        _("Too often"),
+        "warn",
+        _("The person called the tool too often."),
+        _(
+            "One person may call this tool only so many times a minute. The model was"
+            " told how long to wait. Other people are not affected."
+        ),
+        (
+            Advice(
+                _(
+                    "If this happens in usual work, raise “Calls per minute” of the"
+                    " tool, or offer a tool that takes many items in one call."
+                ),
+                "change",
+            ),
+            SHOW,
+        ),
+        NOTHING_RAN,
+    ),
     Outcome.INCAPABLE: Meaning(
         _("Client cannot"),
         "bad",

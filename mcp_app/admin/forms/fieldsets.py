@@ -140,7 +140,7 @@ def _tool(behind: Behind) -> list[Fieldset]:
         behind.fieldset,
         CHANGES,
         WHO,
-        _where(),
+        _where("calls_per_minute"),
         _more(*behind.more, "output_schema"),
     ]
 
@@ -213,7 +213,8 @@ def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:
     ]
     if is_tool:
         fieldsets.append((_("What it changes"), {"fields": Tool.HINTS}))
-    fields = (*DEMANDS, "timeout", "tags", "position")
+    rate = ("calls_per_minute",) if is_tool else ()
+    fields = (*DEMANDS, "timeout", *rate, "tags", "position")
     fieldsets.append(
         (
             _("Who may use it, where and how"),

@@ -39,7 +39,8 @@ def from_code(definition: Definition) -> Mapping[str, str]:
         "position": str(definition.position or ""),
     }
     if isinstance(definition, ToolDefinition):
-        hints = definition.hints
+        rate, hints = definition.calls_per_minute, definition.hints
+        said["calls_per_minute"] = "" if rate is None else f"{rate}"
         for name in Tool.HINTS:
             said[name] = {True: _("yes"), False: _("no"), None: ""}[
                 getattr(hints, name)

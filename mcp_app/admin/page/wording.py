@@ -62,6 +62,10 @@ EVERY: Words = {
         ),
     ),
     "timeout": (_("Time limit"), _("In seconds. Empty: the site's usual limit.")),
+    "calls_per_minute": (
+        _("Calls per minute"),
+        _("How often one person may call it. Empty: the site's usual limit."),
+    ),
     "tags": (
         _("Tags"),
         _("Separated by spaces or commas. A server can offer only what has a tag."),

@@ -37,6 +37,8 @@ async def call(exchange: Exchange) -> bytes:
     entry = _visible_entry(exchange)
     if entry is None:
         return _encoded(exchange, _error(calls.switched_off(exchange, "tool")))
+    if (said := _too_often(exchange, entry)) is not None:
+        return _encoded(exchange, _error(said))
     runnable = entry.runnable
     try:
         arguments = _accepted(exchange, entry)
@@ -99,6 +101,17 @@ def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
     if violations:
         raise ArgumentsRefused(violations)
     return accepted
+
+
+def _too_often(exchange: Exchange, entry: ToolEntry) -> str | None:
+    """Charge the caller for the call; return what a model reads if it must wait."""
+    rates, server = exchange.adapters.rates, exchange.catalog.server.slug
+    wait = rates.wait_for_tool(exchange.person, server, entry)
+    if not wait:
+        return None
+    sentence = rates.sentence(entry, wait)
+    exchange.record_outcome(Outcome.LIMITED, sentence)
+    return sentence
 
 
 def _visible_entry(exchange: Exchange) -> ToolEntry | None:

@@ -58,6 +58,7 @@ class EndpointHandler(CallHandler):
             return
         request, revision, meta = recognised
         self._request_id, self._revision = request.id, revision
+        self._charge()
         await self._stateless(request, revision, meta)
 
     async def _classify(self, value: object) -> None:
@@ -68,6 +69,8 @@ class EndpointHandler(CallHandler):
         message = envelope.parse(value, lenient=self._process.lenient)
         if type(message) is Request:
             self._request_id = message.id
+        if client_messages.is_charged(message):
+            self._charge()
         version = self._headers.get(negotiation.VERSION_HEADER)
         params = {} if type(message) is ClientReply else message.params  # type: ignore[union-attr]
         if not negotiation.is_stateless(params, version):
@@ -103,7 +106,8 @@ class EndpointHandler(CallHandler):
         if type(message) is Request:
             await self._call(self._session_exchange(session, message))
         else:
-            await client_messages.take(self._process, session, message)
+            person = self._person
+            await client_messages.take(self._process, session, message, person)
             await self._send_accepted()
 
     def _known_session(self) -> OpenSession | None:
@@ -158,10 +162,11 @@ class EndpointHandler(CallHandler):
             conversation.check_batches(None)
         session, current = await self._session(), self._process
         batch = self._read_batch(value, session, session.revision)
+        self._charge_batch(batch)
         if batch.requests:
             current.refuse_if_stopping()
         for each in batch.others:
-            await client_messages.take(current, session, each)
+            await client_messages.take(current, session, each, self._person)
         await self._refresh_catalog()
         if batch.requests:
             await self._call_all(session, batch.requests)
@@ -212,6 +217,7 @@ class EndpointHandler(CallHandler):
                 " Mcp-Session-Id. POST a message instead.",
                 {"Allow": self._allow},
             )
+        self._charge()
         session, current = await self._session(), self._process
         named = None if last is None else event_ids.of_request(last, session.digest)
         if named is not None:

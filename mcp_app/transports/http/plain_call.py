@@ -50,7 +50,7 @@ from mcp_app.transports.http.plain_headers import (
     ToolKey,
     known_headers,
 )
-from mcp_app.transports.http.request_handler import AT_ONCE_S, NO_WAY_BACK, UNREAD
+from mcp_app.transports.http.request_handler import AT_ONCE_S, NO_WAY_BACK, UNREAD, peer
 
 logger = logging.getLogger("mcp_app.transports")
 
@@ -276,7 +276,22 @@ class PlainCall(Exchange):
         if plain.context is not None:
             bound = {**bound, plain.context: AsyncFace(core_of(self))}
         self._bound = bound
-        return True
+        # Last: whatever is served elsewhere is charged there.
+        return self._is_within_rates(tool)
+
+    def _is_within_rates(self, tool: KnownTool) -> bool:
+        """Charge the caller for the call; return False if that is too often."""
+        rates, now = self.process.rates, self._began
+        if not rates.on:
+            return True
+        charge = tool.charge
+        if charge is None or not rates.is_current(charge, now):
+            charge = rates.charge_of(self.person, self.slug, tool.entry)
+            if charge is None:
+                return True
+            if not self.principal.anonymous:
+                tool.charge = charge
+        return rates.admits(charge, now)
 
     def _find_tool(self, kept: KnownTools, key: ToolKey, name: str) -> KnownTool | None:
         """Find the tool of that name, and keep it."""
@@ -409,6 +424,13 @@ class PlainCall(Exchange):
     @property
     def path(self) -> str:  # type: ignore[override]
         return str(self.scope["path"])
+
+    @property
+    def person(self) -> str:  # type: ignore[override]
+        forwarded = self.raw.get(b"x-forwarded-for")
+        return self.principal.person or self.process.addresses.of(
+            peer(self.scope), None if forwarded is None else forwarded.decode("latin-1")
+        )
 
     @property
     def cors(self) -> RawHeaders:

@@ -20,6 +20,7 @@ from mcp_app.catalog.plain_tool import PlainTool
 from mcp_app.catalog.snapshot import ToolEntry
 from mcp_app.interface.call_record import CircumstancesValues
 from mcp_app.process.callers import Caller
+from mcp_app.process.rates import Charge
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.call_template import CallTemplate
 from mcp_app.protocol.errors import ProtocolError
@@ -63,6 +64,8 @@ class KnownTool:
     circumstances: CircumstancesValues | None = None
     template: CallTemplate | None = None
     """How the client writes its calls."""
+    charge: Charge | None = None
+    """The buckets of the caller's rates, unless they depend on an address."""
     _calls: int = 0
     """Those whose body was read as a whole."""
 

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 from mcp_app.auth import principals
@@ -37,6 +38,7 @@ from mcp_app.server.exchange import Exchange, NoWayBack
 from mcp_app.server.identity import runs_once
 from mcp_app.server.searching import resolve_called_tool
 from mcp_app.streams.open_session import OpenSession
+from mcp_app.transports import client_messages
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
 from mcp_app.transports.http import refusals
 from mcp_app.transports.http.bodies import ClientGone, read_body, read_id, too_slow
@@ -271,6 +273,22 @@ class HttpRequestHandler:
         allow = (b"allow", self._allow.encode("ascii"))
         await send_empty(self.send, 204, [allow, *self.cors, *allowed])
 
+    @cached_property
+    def _person(self) -> str:
+        """Whose rates hold for the request: the principal's, or those of an address."""
+        forwarded = self._headers.get(b"x-forwarded-for")
+        addresses = self._process.addresses
+        return self._principal.person or addresses.of(peer(self._scope), forwarded)
+
+    def _charge(self, messages: int = 1) -> None:
+        """Charge for messages; raise 429 if the person has sent too many."""
+        self._process.rates.check_requests(self._person, messages)
+
+    def _charge_batch(self, batch: Batch) -> None:
+        """Charge for a batch, which is taken or refused as a whole."""
+        others = map(client_messages.is_charged, batch.others)
+        self._charge(len(batch.requests) + sum(others))
+
     async def _authenticate(self) -> Principal:
         server = self._catalog.server
         request = AuthenticationRequest(
@@ -279,7 +297,7 @@ class HttpRequestHandler:
             path=self._scope["path"],
             server=server.slug,
             method=self._method,
-            peer=_peer(self._scope),
+            peer=peer(self._scope),
             scheme=self._scope.get("scheme", "http"),
         )
         return await principals.find_principal(server, request)
@@ -390,6 +408,7 @@ class HttpRequestHandler:
             session=session,
             headers=self._headers,
             path=self._scope["path"],
+            person=self._person,
             streams=self._streams,
             renew=self._renew,
         )
@@ -425,7 +444,7 @@ class HttpRequestHandler:
             raise
 
 
-def _peer(scope: Scope) -> str:
+def peer(scope: Scope) -> str:
     """Return the address of the connection; "" if it has none (a Unix socket)."""
     client = scope.get("client")
     return client[0] if client else ""

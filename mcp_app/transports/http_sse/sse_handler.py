@@ -75,6 +75,7 @@ class StreamHandler(Address):
         """Hold the stream; with it the session ends."""
         if not accepts(self._headers.get(b"accept")).events:
             raise RequestRefused(406, "Accept must allow text/event-stream.")
+        self._charge()
         current = self._process
         session = current.sse_sessions.new(self._principal, self._slug)
         channel = OneChannel(EventStream(self.send, self.cors))
@@ -198,10 +199,13 @@ class MessagesHandler(Address):
     async def _one(self, message: Message) -> None:
         if isinstance(message, Request):
             self._request_id = message.id
+        if client_messages.is_charged(message):
+            self._charge()
         self._check_era(message)
         session = await self._session()
         if not isinstance(message, Request):
-            await client_messages.take(self._process, session, message)
+            person = self._person
+            await client_messages.take(self._process, session, message, person)
             return
         await self._refresh_catalog()
         exchange = self._begun(session, message)
@@ -227,10 +231,11 @@ class MessagesHandler(Address):
         """Take a batch; each request is answered by itself (2025-03-26, transports)."""
         session, current = await self._session(), self._process
         batch = self._read_batch(value, session, _agreed(session))
+        self._charge_batch(batch)
         if batch.requests:
             current.refuse_if_stopping()
         for each in batch.others:
-            await client_messages.take(current, session, each)
+            await client_messages.take(current, session, each, self._person)
         await self._refresh_catalog()
         self._admit(len(batch.requests))
         for request in batch.requests:

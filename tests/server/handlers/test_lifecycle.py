@@ -413,5 +413,5 @@ async def test_a_client_that_says_too_much_of_itself(application: WireCheck) -> 
     capabilities = {"experimental": {"x": {"y": "z" * 70_000}}}
     found = await client.sent(client.initialize(capabilities=capabilities))
     assert found.error["code"] == -32602
-    assert "65536" in found.error["message"]
+    assert "16384" in found.error["message"]
     assert (await counted())["Session"] == 0

@@ -1,0 +1,204 @@
+"""Shares a person's rate between the processes that serve that person.
+
+A key of `process.rates` is *hot* in a process if it is used often there.  A process
+with hot keys writes once a second how often they are used (the *demand*) into its row,
+and reads what the others wrote.  Its share of a key's rate is its part of all demand.
+While no key is hot, or no other process lives, there is no statement.
+
+This limits what runs away; it does not count exactly.  A client that moves from process
+to process, and stays below its rate, is never refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from hashlib import blake2b
+from typing import Final
+
+from django.db import Error as DatabaseError
+
+from mcp_app.process.rates import Bucket
+from mcp_app.protocol.errors import Unavailable
+
+logger = logging.getLogger("mcp_app.process")
+
+WINDOW_S: Final = 10.0
+FEWEST: Final = 5
+"""Calls within the window of a key that is hot."""
+PART: Final = 8
+"""A hot key has at least an eighth of its rate, divided by the living processes."""
+MOST: Final = 50
+"""Hot keys that a row names."""
+LEAST_SHARE: Final = 0.02
+WRITE_S: Final = 1.0
+TICK_S: Final = 0.25
+VERSION: Final = 1
+GREATEST: Final = 1e6
+"""Calls a second that no process has."""
+
+
+class HotKeys:
+    """Counts what is used, and finds demand and shares; no clock, no database."""
+
+    def __init__(self, secret: bytes, now: float) -> None:
+        """`secret` hides the keys from whoever reads the rows."""
+        self._secret = secret
+        self._used: list[Bucket] = []
+        self._window: deque[tuple[float, Counter[Bucket]]] = deque()
+        self._sums: Counter[Bucket] = Counter()
+        self._demand: dict[Bucket, float] = {}
+        self._counted = now
+        self.hot: set[Bucket] = set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing was used within the window."""
+        return not self._used and not self._window
+
+    def use(self, bucket: Bucket) -> bool:
+        """Note a bucket whose count begins; return whether it is the first."""
+        self._used.append(bucket)
+        return len(self._used) == 1
+
+    def turns_hot(self, living: int) -> bool:
+        """Whether a key has become hot since the last count."""
+        return any(
+            bucket not in self.hot
+            and self._sums[bucket] + bucket.count >= _fewest(bucket, living)
+            for bucket in self._used
+        )
+
+    def count(self, now: float, living: int) -> None:
+        """Count what was used since the last time."""
+        seconds = max(now - self._counted, TICK_S)
+        counts = Counter({bucket: bucket.count for bucket in self._used})
+        for bucket in self._used:
+            bucket.count = 0
+        self._used, self._counted = [], now
+        if counts:
+            self._window.append((now, counts))
+            self._sums.update(counts)
+        while self._window and self._window[0][0] <= now - WINDOW_S:
+            self._sums -= self._window.popleft()[1]
+        self._demand = {
+            bucket: (self._demand.get(bucket, 0.0) + counts[bucket] / seconds) / 2
+            for bucket in self._sums
+        }
+        hot = {
+            bucket
+            for bucket, number in self._sums.items()
+            if number >= _fewest(bucket, living)
+        }
+        for bucket in self.hot - hot:
+            bucket.set_share(1.0)
+        self.hot = hot
+
+    def text(self) -> str:
+        """Return the demand of the hottest keys, as the row stores it."""
+        hottest = sorted(self.hot, key=self._demand.__getitem__, reverse=True)[:MOST]
+        demand = {self._name(each): round(self._demand[each], 3) for each in hottest}
+        return json.dumps({"version": VERSION, "demand": demand})
+
+    def divide(self, others: Iterable[str]) -> None:
+        """Set the shares of the hot keys; `others` are the texts of other processes."""
+        elsewhere: Counter[str] = Counter()
+        for text in others:
+            elsewhere.update(demand_of(text))
+        for bucket in self.hot:
+            own = self._demand[bucket]
+            everywhere = own + elsewhere[self._name(bucket)]
+            share = own / everywhere if everywhere else 1.0
+            bucket.set_share(max(LEAST_SHARE, share))
+
+    def _name(self, bucket: Bucket) -> str:
+        key = repr(bucket.key).encode("utf-8", "replace")
+        return blake2b(key, key=self._secret, digest_size=9).hexdigest()
+
+
+def demand_of(text: str) -> Mapping[str, float]:
+    """Return what a row says, nothing where it is not understood."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if type(value) is not dict or value.get("version") != VERSION:
+        return {}
+    demand = value.get("demand")
+    if type(demand) is not dict:
+        return {}
+    return {
+        name: float(number)
+        for name, number in list(demand.items())[:MOST]
+        if type(number) in (int, float) and 0 < number <= GREATEST
+    }
+
+
+def _fewest(bucket: Bucket, living: int) -> float:
+    """Return how many calls within the window make a key hot."""
+    whole = WINDOW_S / bucket.interval
+    return max(FEWEST, math.ceil(whole / PART / max(1, living)))
+
+
+class SharedRates:
+    """Exchanges demand with the other processes, as long as there is any."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        secret: bytes,
+        living: Callable[[], int],
+        exchange: Callable[[str], Awaitable[list[str]]],
+    ) -> None:
+        """`living` returns how many processes live, this one included.
+
+        `exchange` stores a demand and returns those of the others.
+        """
+        self._loop = loop
+        self._living = living
+        self._exchange = exchange
+        self._keys = HotKeys(secret[: blake2b.MAX_KEY_SIZE], loop.time())
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._written = loop.time()
+
+    def use(self, bucket: Bucket) -> None:
+        """Note a bucket whose count begins."""
+        if self._keys.use(bucket) and self._timer is None:
+            self._timer = self._loop.call_later(TICK_S, self._tick)
+
+    def stop(self) -> None:
+        """Exchange nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _tick(self) -> None:
+        self._timer = None
+        now, living = self._loop.time(), self._living()
+        if now - self._written >= WRITE_S or self._keys.turns_hot(living):
+            self._written = now
+            self._keys.count(now, living)
+            self._write(living)
+        if not self._keys.idle:
+            self._timer = self._loop.call_later(TICK_S, self._tick)
+
+    def _write(self, living: int) -> None:
+        if living == 1:
+            self._keys.divide(())
+        elif self._keys.hot and (self._task is None or self._task.done()):
+            self._task = self._loop.create_task(self._share(self._keys.text()))
+
+    async def _share(self, text: str) -> None:
+        try:
+            self._keys.divide(await self._exchange(text))
+        except (DatabaseError, Unavailable) as error:
+            # The shares stay as they are.
+            logger.debug("Demand could not be exchanged: %s", error)
+        except Exception:
+            logger.exception("Demand could not be exchanged.")

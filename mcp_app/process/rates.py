@@ -1,0 +1,245 @@
+"""How often a person may call a tool, and send requests at all.
+
+A *bucket* is full at first, each call takes something out of it, and it fills up again
+with time.  It is kept as the moment when it will be full: so a bucket that was not used
+for some time is full, and can be forgotten.
+
+There are no buckets that strangers share with others: a limit that one caller can fill
+for another would be a way to lock that one out.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Final
+
+from mcp_app.protocol.errors import Unavailable
+
+if TYPE_CHECKING:
+    from mcp_app.catalog.snapshot import ToolEntry
+    from mcp_app.conf import Limits
+
+MINUTE_S: Final = 60.0
+MOST: Final = 100_000
+"""Buckets of persons that are kept, and as many of addresses."""
+TOOL_BURST: Final = 100
+"""Calls at once where a tool has a rate of its own, if that is more."""
+ADDRESS: Final = "@"
+"""The first character of the key of an address; no key of a person begins with it."""
+
+
+class Bucket:
+    """What one key may still do; times are seconds of the monotonic clock."""
+
+    __slots__ = ("_whole", "cost", "count", "full", "interval", "key", "room", "turn")
+
+    def __init__(self, key: Hashable, interval: float, room: float) -> None:
+        self.key = key
+        self.full = -math.inf
+        """When it will be full."""
+        self.count = 0
+        """Calls, refused ones too, since `HotKeys` has counted them."""
+        self.turn = 0
+        self.set_rate(interval, room)
+
+    def set_rate(self, interval: float, room: float) -> None:
+        """Set the seconds between two calls, and those that filling takes."""
+        self.interval, self._whole = interval, room
+        self.set_share(1.0)
+
+    def set_share(self, share: float) -> None:
+        """Let only a part of the rate and of the burst be used here."""
+        self.cost = self.interval / share
+        """What a call takes out, in seconds."""
+        # Where the part of the burst is less than one call, one is possible.
+        self.room = max(self._whole, self.cost)
+
+
+class Buckets:
+    """At most `MOST` buckets by key."""
+
+    def __init__(self, common: Hashable | None = None) -> None:
+        """With `common`, keys for which there is no room share the bucket of it."""
+        self._new: dict[Hashable, Bucket] = {}
+        self._old: dict[Hashable, Bucket] = {}
+        self._common = common
+        self.turn = 0
+        self.turns_at = -math.inf
+
+    def __len__(self) -> int:
+        return len(self._new) + len(self._old)
+
+    def of(self, key: Hashable, interval: float, room: float, now: float) -> Bucket:
+        """Return the bucket of a key, a full one if it was not used for a minute."""
+        if now >= self.turns_at:
+            self._turn(now)
+        bucket = self._new.get(key)
+        if bucket is None:
+            if len(self._new) >= MOST // 2:
+                if self._common is not None and key != self._common:
+                    return self.of(self._common, interval, room, now)
+                self._turn(now)
+            bucket = self._old.pop(key, None) or Bucket(key, interval, room)
+            bucket.turn = self.turn
+            self._new[key] = bucket
+        if bucket.interval != interval:
+            bucket.set_rate(interval, room)
+        return bucket
+
+    def _turn(self, now: float) -> None:
+        """Forget what was not used since the last turn."""
+        self._old = self._new if now < self.turns_at + MINUTE_S else {}
+        self._new = {}
+        self.turn += 1
+        self.turns_at = now + MINUTE_S
+
+
+class Charge:
+    """The two buckets of a person who calls a tool, kept for the next call."""
+
+    __slots__ = ("request", "tool")
+
+    def __init__(self, request: Bucket, tool: Bucket) -> None:
+        self.request = request
+        self.tool = tool
+
+
+class Rates:
+    """The rates of a process; used on its loop only.
+
+    A *person* is the key of a user, of a principal without one, or of an address
+    (`ADDRESS`); "" is nobody in particular, and not limited.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        used: Callable[[Bucket], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`used` is called with a bucket whose `count` was 0."""
+        self.on = limits.rates
+        self._used = used
+        self._clock = clock
+        self._persons = Buckets()
+        self._addresses = Buckets(ADDRESS)
+        self._request = _parts(limits.request_rate, limits.request_burst)
+        self._tool = _parts(limits.tool_rate, limits.tool_burst)
+
+    def __len__(self) -> int:
+        return len(self._persons) + len(self._addresses)
+
+    def check_requests(self, person: str, count: int = 1) -> None:
+        """Charge a person for messages; raise 429 if there are too many."""
+        if not self.on or not person or not count:
+            return
+        now = self._clock()
+        wait = self._take(self._request_bucket(person, now), count, now)
+        if wait:
+            raise Unavailable(
+                f"Too many requests. Try again in {_seconds(wait)}.",
+                retry_after=wait,
+                http_status=429,
+            )
+
+    def note_requests(self, person: str) -> None:
+        """Charge a person for a message that is never refused."""
+        if self.on and person:
+            now = self._clock()
+            bucket = self._request_bucket(person, now)
+            if not self._take(bucket, 1, now):
+                return
+            bucket.full = now + bucket.room
+
+    def wait_for_tool(self, person: str, server: str, entry: ToolEntry) -> int:
+        """Charge a person for a call of a tool; return how many seconds to wait.
+
+        0 stands for a call that may run now.
+        """
+        if not self.on or not person:
+            return 0
+        now = self._clock()
+        return self._take(self._tool_bucket(person, server, entry, now), 1, now)
+
+    def charge_of(self, person: str, server: str, entry: ToolEntry) -> Charge | None:
+        """Return what `admits` takes; None if the person is not limited."""
+        if not self.on or not person:
+            return None
+        now = self._clock()
+        return Charge(
+            self._request_bucket(person, now),
+            self._tool_bucket(person, server, entry, now),
+        )
+
+    def is_current(self, charge: Charge, now: float) -> bool:
+        """Whether nobody can have other buckets of the same keys."""
+        buckets = self._persons
+        return charge.tool.turn == buckets.turn and now < buckets.turns_at
+
+    def admits(self, charge: Charge, now: float) -> bool:
+        """Charge both buckets; take nothing and return False if one has no room."""
+        request, tool = charge.request, charge.tool
+        first = (request.full if request.full > now else now) + request.cost
+        second = (tool.full if tool.full > now else now) + tool.cost
+        if first - now > request.room or second - now > tool.room:
+            return False
+        request.full, tool.full = first, second
+        if not request.count:
+            self._used(request)
+        if not tool.count:
+            self._used(tool)
+        request.count += 1
+        tool.count += 1
+        return True
+
+    def sentence(self, entry: ToolEntry, wait: int) -> str:
+        """Return what a model reads that has to wait for a tool."""
+        interval, room = self._parts_of(entry)
+        return (
+            f"You call {entry.definition.name} too often: one person may call it"
+            f" {round(MINUTE_S / interval)} times a minute, and"
+            f" {round(room / interval)} times at once. Wait {_seconds(wait)}. If there"
+            " are many items, ask for more of them in one call."
+        )
+
+    def _take(self, bucket: Bucket, count: int, now: float) -> int:
+        """Take calls out of a bucket; return how many seconds to wait instead, or 0."""
+        if not bucket.count:
+            self._used(bucket)
+        bucket.count += count
+        taken = bucket.cost * count
+        full = (bucket.full if bucket.full > now else now) + taken
+        # A batch that is larger than the part of the burst that is left here.
+        excess = full - now - max(bucket.room, taken)
+        if excess <= 0:
+            bucket.full = full
+            return 0
+        return max(1, math.ceil(excess))
+
+    def _request_bucket(self, person: str, now: float) -> Bucket:
+        return self._of(person).of(person, *self._request, now)
+
+    def _tool_bucket(
+        self, person: str, server: str, entry: ToolEntry, now: float
+    ) -> Bucket:
+        key = person, server, entry.definition.name
+        return self._of(person).of(key, *self._parts_of(entry), now)
+
+    def _parts_of(self, entry: ToolEntry) -> tuple[float, float]:
+        own = entry.definition.calls_per_minute
+        return self._tool if own is None else _parts(own, min(own, TOOL_BURST))
+
+    def _of(self, person: str) -> Buckets:
+        return self._addresses if person[0] == ADDRESS else self._persons
+
+
+def _parts(rate: float, burst: float) -> tuple[float, float]:
+    """Return the interval between two calls and the room of a bucket, in seconds."""
+    interval = MINUTE_S / rate
+    return interval, interval * burst
+
+
+def _seconds(number: int) -> str:
+    return "1 second" if number == 1 else f"{number} seconds"
