@@ -2,8 +2,9 @@
 
 A key of `process.rates` is *hot* in a process if it is used often there.  A process
 with hot keys writes once a second how often they are used (the *demand*) into its row,
-and reads what the others wrote.  Its share of a key's rate is its part of all demand.
-While no key is hot, or no other process lives, there is no statement.
+and reads what the others wrote.  If all demand for a key is above its rate, the share
+of a process is its part of that demand.  While no key is hot, or no other process
+lives, there is no statement.
 
 This limits what runs away; it does not count exactly.  A client that moves from process
 to process, and stays below its rate, is never refused.
@@ -30,11 +31,17 @@ logger = logging.getLogger("mcp_app.process")
 WINDOW_S: Final = 10.0
 FEWEST: Final = 5
 """Calls within the window of a key that is hot."""
+FEW: Final = 8
+"""Processes; where more live, two calls are enough."""
 PART: Final = 8
 """A hot key has at least an eighth of its rate, divided by the living processes."""
 MOST: Final = 50
 """Hot keys that a row names."""
 LEAST_SHARE: Final = 0.02
+UNSURE: Final = 2.0
+"""Up to so many times the rate a share is at most halved each second."""
+LEFT: Final = 0.07
+"""Part of a hot key's rate that is left to processes where it is not hot."""
 WRITE_S: Final = 1.0
 TICK_S: Final = 0.25
 VERSION: Final = 1
@@ -65,10 +72,11 @@ class HotKeys:
         self._used.append(bucket)
         return len(self._used) == 1
 
-    def turns_hot(self, living: int) -> bool:
-        """Whether a key has become hot since the last count."""
+    def rises(self, now: float, living: int) -> bool:
+        """Whether a key has become hot since the last count, or much hotter."""
+        seconds = max(now - self._counted, TICK_S)
         return any(
-            bucket not in self.hot
+            bucket.count >= max(3, 2 * seconds * self._demand.get(bucket, 0.0))
             and self._sums[bucket] + bucket.count >= _fewest(bucket, living)
             for bucket in self._used
         )
@@ -89,14 +97,15 @@ class HotKeys:
             bucket: (self._demand.get(bucket, 0.0) + counts[bucket] / seconds) / 2
             for bucket in self._sums
         }
-        hot = {
-            bucket
-            for bucket, number in self._sums.items()
-            if number >= _fewest(bucket, living)
-        }
+        hot = {bucket for bucket in self._sums if self._is_hot(bucket, living)}
         for bucket in self.hot - hot:
             bucket.set_share(1.0)
         self.hot = hot
+
+    def _is_hot(self, bucket: Bucket, living: int) -> bool:
+        fewest = _fewest(bucket, living)
+        recent = self._sums[bucket] >= fewest
+        return recent and self._demand[bucket] * WINDOW_S >= fewest
 
     def text(self) -> str:
         """Return the demand of the hottest keys, as the row stores it."""
@@ -104,16 +113,25 @@ class HotKeys:
         demand = {self._name(each): round(self._demand[each], 3) for each in hottest}
         return json.dumps({"version": VERSION, "demand": demand})
 
-    def divide(self, others: Iterable[str]) -> None:
+    def divide(self, others: Iterable[str], living: int) -> None:
         """Set the shares of the hot keys; `others` are the texts of other processes."""
+        least = min(LEAST_SHARE, 1 / (10 * living))
         elsewhere: Counter[str] = Counter()
         for text in others:
             elsewhere.update(demand_of(text))
         for bucket in self.hot:
             own = self._demand[bucket]
             everywhere = own + elsewhere[self._name(bucket)]
-            share = own / everywhere if everywhere else 1.0
-            bucket.set_share(max(LEAST_SHARE, share))
+            budgets = everywhere * bucket.interval
+            if budgets <= 1 or everywhere == own:
+                # Below the rate nobody needs to be limited, wherever the calls come.
+                bucket.set_share(1.0)
+                continue
+            share = own / everywhere * (1 - LEFT)
+            if budgets <= UNSURE:
+                # Perhaps a client has moved here, and this is not known there yet.
+                share = max(share, bucket.interval / bucket.cost / 2)
+            bucket.set_share(max(least, share))
 
     def _name(self, bucket: Bucket) -> str:
         key = repr(bucket.key).encode("utf-8", "replace")
@@ -139,9 +157,13 @@ def demand_of(text: str) -> Mapping[str, float]:
 
 
 def _fewest(bucket: Bucket, living: int) -> float:
-    """Return how many calls within the window make a key hot."""
+    """Return how many calls within the window make a key hot.
+
+    The more processes there are, the fewer calls of each make up a rate.
+    """
     whole = WINDOW_S / bucket.interval
-    return max(FEWEST, math.ceil(whole / PART / max(1, living)))
+    fewest = FEWEST if living <= FEW else 2
+    return max(fewest, math.ceil(whole / PART / living))
 
 
 class SharedRates:
@@ -181,7 +203,7 @@ class SharedRates:
     def _tick(self) -> None:
         self._timer = None
         now, living = self._loop.time(), self._living()
-        if now - self._written >= WRITE_S or self._keys.turns_hot(living):
+        if now - self._written >= WRITE_S or self._keys.rises(now, living):
             self._written = now
             self._keys.count(now, living)
             self._write(living)
@@ -190,13 +212,13 @@ class SharedRates:
 
     def _write(self, living: int) -> None:
         if living == 1:
-            self._keys.divide(())
+            self._keys.divide((), living)
         elif self._keys.hot and (self._task is None or self._task.done()):
-            self._task = self._loop.create_task(self._share(self._keys.text()))
+            self._task = self._loop.create_task(self._share(living))
 
-    async def _share(self, text: str) -> None:
+    async def _share(self, living: int) -> None:
         try:
-            self._keys.divide(await self._exchange(text))
+            self._keys.divide(await self._exchange(self._keys.text()), living)
         except (DatabaseError, Unavailable) as error:
             # The shares stay as they are.
             logger.debug("Demand could not be exchanged: %s", error)

@@ -85,6 +85,8 @@ class Buckets:
             bucket.turn = self.turn
             self._new[key] = bucket
         if bucket.interval != interval:
+            # What is in it is worth another number of calls now: it begins full.
+            bucket.full = -math.inf
             bucket.set_rate(interval, room)
         return bucket
 

@@ -8,7 +8,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import TypeVar
 
@@ -170,7 +170,7 @@ class Process:
             self.loop,
             derived_key(secrets()[0], "demand"),
             self._peers.living,
-            partial(writer.run, self._row.exchange_demand),
+            lambda text: writer.run(self._row.exchange_demand, text),
         )
 
     @cached_property

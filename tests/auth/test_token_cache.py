@@ -15,7 +15,8 @@ from django.contrib.auth import get_user_model
 from django.db import OperationalError
 from django.utils import timezone
 
-from mcp_app.auth.token_cache import KIND, token_cache
+from mcp_app.auth.token_cache import token_cache
+from mcp_app.auth.token_entries import KIND
 from mcp_app.conf import BY_TOKEN
 from mcp_app.invalidation.workers import here
 from mcp_app.models import AccessToken, Server

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcp_app.auth import challenge, connections, principals, token_cache
+from mcp_app.auth import challenge, connections, principals, token_entries
 from mcp_app.auth.issuers import way
 from mcp_app.catalog import decorators, form_fields, outputs
 from mcp_app.checks import sign_in
@@ -115,7 +115,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        token_cache.TokenEntry.refusal_at,
+        token_entries.TokenEntry.refusal_at,
         returns=None,
         demands=(
             "S-AUTH-017",

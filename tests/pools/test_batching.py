@@ -140,7 +140,7 @@ async def test_t20_keys_that_nobody_has_are_looked_up_seldom(
         pauses.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr(batching.asyncio, "sleep", slept)
+    monkeypatch.setattr(asyncio, "sleep", slept)
     assert await batches.run(1) == 2
     assert await batches.run(200) is None
     assert pauses == []

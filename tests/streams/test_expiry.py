@@ -219,7 +219,9 @@ def test_a_stream_that_is_large_goes_in_parts(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(stream_rows, "MESSAGES", 10)
     row = session()
     large = stream(row, 35)
-    assert {each.what: each.remove() for each in expired_streams(LIMITS)}["streams"] == 0
+    assert {each.what: each.remove() for each in expired_streams(LIMITS)}[
+        "streams"
+    ] == 0
     large.refresh_from_db()
     assert (large.floor_seq, large.head_seq, large.size) == (10, 35, 250)
     stream(row, 8)

@@ -283,18 +283,18 @@ async def test_a_session_that_is_closed_while_it_is_stored(
         [session] = [each.session for each in new]
         if gone:
             Session.objects.filter(pk=session.pk).delete()
-        loop.call_soon_threadsafe(_reload, store, ref and str(session.pk))
+        loop.call_soon_threadsafe(_reload, own, ref and str(session.pk))
         return surplus
 
     monkeypatch.setattr(session_queries, "insert", late)
-    store = Store()
+    own = Store()
     if gone:
         with pytest.raises(RequestRefused):
-            await store.create(Opening(ANNA, "default", REVISION, CLIENT))
-        assert not store._kept
+            await own.create(Opening(ANNA, "default", REVISION, CLIENT))
+        assert not own._kept
         return
-    await store.opened_by()
-    assert len(store._kept) == 1
+    await own.opened_by()
+    assert len(own._kept) == 1
     await writer.run(_erase)
 
 
