@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcp_app.protocol.envelope import Notification, Reply
@@ -19,6 +19,19 @@ call_logger = logging.getLogger("mcp_app.calls")
 
 LOGGED: Final = 200
 """Characters of a client's text that a log record may have."""
+CANCELLED: Final = "notifications/cancelled"
+
+
+async def take_all(
+    current: Process, session: OpenSession, messages: Sequence[Message]
+) -> None:
+    """Take the notifications and replies of one request, in their order.
+
+    Raises as `take` does; what follows is not taken then.
+    """
+    log_cancellations(messages)
+    for each in messages:
+        await take(current, session, each)
 
 
 async def take(current: Process, session: OpenSession, message: Message) -> None:
@@ -64,17 +77,31 @@ async def _cancelled(
 
 
 def cancelled_id(params: dict[str, Any]) -> str | int | None:
-    """Return the id in `notifications/cancelled`, log why.
-
-    None stands for an invalid id.
-    """
+    """Return the id in `notifications/cancelled`; None stands for an invalid id."""
     request_id: str | int | None = params.get("requestId")
     # True and 1.0 would find the request with the id 1.
     if type(request_id) is not str and type(request_id) is not int:
         return None
-    reason = str(params.get("reason", ""))[:LOGGED]
-    call_logger.info("A client cancelled a request.", extra={"reason": reason})
     return request_id
+
+
+def log_cancellations(messages: Sequence[Message]) -> None:
+    """Log once what a request cancels: how much, and the first reason."""
+    reasons = [
+        str(each.params.get("reason", ""))[:LOGGED]
+        for each in messages
+        if type(each) is Notification
+        and each.method == CANCELLED
+        and cancelled_id(each.params) is not None
+    ]
+    if len(reasons) == 1:
+        call_logger.info("A client cancelled a request.", extra={"reason": reasons[0]})
+    elif reasons:
+        call_logger.info(
+            "A client cancelled %d requests.",
+            len(reasons),
+            extra={"reason": reasons[0]},
+        )
 
 
 _Handler: TypeAlias = (
@@ -83,5 +110,5 @@ _Handler: TypeAlias = (
 
 _NOTIFICATIONS: Final[Mapping[str, _Handler]] = {
     "notifications/initialized": _initialized,
-    "notifications/cancelled": _cancelled,
+    CANCELLED: _cancelled,
 }

@@ -103,7 +103,7 @@ class EndpointHandler(CallHandler):
         if type(message) is Request:
             await self._call(self._session_exchange(session, message))
         else:
-            await client_messages.take(self._process, session, message)
+            await client_messages.take_all(self._process, session, [message])
             await self._send_accepted()
 
     def _known_session(self) -> OpenSession | None:
@@ -160,8 +160,7 @@ class EndpointHandler(CallHandler):
         batch = self._read_batch(value, session, session.revision)
         if batch.requests:
             current.refuse_if_stopping()
-        for each in batch.others:
-            await client_messages.take(current, session, each)
+        await client_messages.take_all(current, session, batch.others)
         await self._refresh_catalog()
         if batch.requests:
             await self._call_all(session, batch.requests)

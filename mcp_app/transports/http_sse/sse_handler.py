@@ -201,7 +201,7 @@ class MessagesHandler(Address):
         self._check_era(message)
         session = await self._session()
         if not isinstance(message, Request):
-            await client_messages.take(self._process, session, message)
+            await client_messages.take_all(self._process, session, [message])
             return
         await self._refresh_catalog()
         exchange = self._begun(session, message)
@@ -229,8 +229,7 @@ class MessagesHandler(Address):
         batch = self._read_batch(value, session, _agreed(session))
         if batch.requests:
             current.refuse_if_stopping()
-        for each in batch.others:
-            await client_messages.take(current, session, each)
+        await client_messages.take_all(current, session, batch.others)
         await self._refresh_catalog()
         self._admit(len(batch.requests))
         for request in batch.requests:
