@@ -137,6 +137,10 @@ docs: $(DOCS_STAMP) ## Write the pages of docs/ as a site to site/.
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 	@echo "The site is in site/: open site/index.html, or run .venv-docs/bin/mkdocs serve."
 
+.PHONY: audit
+audit: $(VENV_STAMP) ## Look up known holes in all pins (Error 1: there are some; Error 3: no database answered).
+	@python -m tests.suite.audit
+
 .PHONY: matrix
 matrix: $(VENV_STAMP) ## Run the tests without programs on each Python and Django (PYTHONS=3.13, DJANGOS="6.0 6.1").
 	@python -m tests.suite.matrix $(addprefix --python ,$(PYTHONS)) $(addprefix --django ,$(DJANGOS))

@@ -78,6 +78,7 @@ class Visit:
         self.stalled.set()
         scope = {
             "type": "http",
+            "http_version": "1.1",
             "method": method,
             "path": path.partition("?")[0],
             "raw_path": path.partition("?")[0].encode(),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+import logging
+from typing import Any, Final
+from urllib.parse import unquote
 
 import pytest
 from django.test import override_settings
@@ -157,6 +159,47 @@ async def test_no_such_server_is_a_404_in_json_and_no_redirect(
         assert found.error["message"] == "There is no MCP server 'unheard-of' here."
 
 
+NEEDLESS: Final = (
+    "/%6dcp",
+    "/mc%70/pages",
+    "/mcp%2fpages",
+    "/mcp%2Fpages",
+    "/mcp/p%61ges",
+    "/mcp/%73se",
+    "/mcp/%68ealth",
+    "/mcp%2f",
+)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("path", NEEDLESS)
+async def test_an_address_that_encodes_needlessly_is_none(
+    application: WireCheck, path: str, method: str
+) -> None:
+    """Servers decode it: a proxy that guards a path may not have."""
+    client = Client(application, STATELESS, path=unquote(path))
+    visit = client.visit(method)
+    # The task that serves it has not begun.
+    visit.scope["raw_path"] = path.encode()
+    found = await outcome(visit)
+    assert found.status == 404
+    assert found.error["message"] == f"There is no MCP server '{path}' here."
+
+
+@pytest.mark.parametrize("sent", ["/mcp/p%C3%A4ges", "/mcp/a%3Ab", "/mcp/%2", None])
+async def test_what_is_encoded_where_it_must_be_is_only_looked_up(
+    application: WireCheck, sent: str | None
+) -> None:
+    client = Client(application, STATELESS, path="/mcp/unheard-of")
+    visit = client.begin("tools/list")
+    # Not every server tells how a path was sent.
+    visit.scope.pop("raw_path")
+    if sent is not None:
+        visit.scope["raw_path"] = sent.encode()
+    found = await outcome(visit)
+    assert found.error["message"] == "There is no MCP server 'unheard-of' here."
+
+
 async def test_the_site_behind_is_unchanged(application: WireCheck) -> None:
     visit = Visit(application, "GET", "/nowhere", [("host", "localhost")])
     await visit.body()
@@ -183,10 +226,14 @@ async def socket(path: str) -> tuple[Site, list[Any]]:
 
 
 @pytest.mark.parametrize("address", ["/mcp", "/mcp/staff", "/mcp/sse"])
-async def test_no_websocket_is_the_endpoints(address: str) -> None:
+async def test_no_websocket_is_the_endpoints(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
     site, sent = await socket(address)
     assert sent == [{"type": "websocket.close"}]
     assert site.scopes == []
+    assert [each.getMessage() for each in caplog.records if each.exc_info] == []
 
 
 async def test_websockets_of_the_site_are_its_own() -> None:

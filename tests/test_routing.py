@@ -16,6 +16,8 @@ from tests.old_client import OldClient
 from tests.scripting import STATEFUL, STATELESS
 from tests.wire.middleware import WireCheck
 
+HOST = [("host", "localhost")]
+
 
 def router() -> Any:
     """As a site's asgi.py makes it."""
@@ -63,7 +65,7 @@ async def test_the_addresses_of_the_old_transport(
 
 @pytest.mark.parametrize("path", ["/mcp/health", "/mcp/health/"])
 async def test_health(routed: WireCheck, path: str) -> None:
-    assert await Visit(routed, "GET", path, []).json() == {"status": "ok"}
+    assert await Visit(routed, "GET", path, HOST).json() == {"status": "ok"}
 
 
 async def test_a_stream_through_the_router(routed: WireCheck) -> None:

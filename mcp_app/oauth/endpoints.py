@@ -21,6 +21,8 @@ from mcp_app.auth.resources import site_origin
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.oauth.errors import OAuthError
 from mcp_app.protocol.oauth.token_requests import MOST_BYTES
+from mcp_app.transports.http.bridge import lacks_host
+from mcp_app.transports.http.host_and_origin import NO_HOST
 from mcp_app.transports.http.view import forget_query
 
 Serve = Callable[[HttpRequest], HttpResponse]
@@ -95,6 +97,8 @@ def _served(
     view: Callable[..., HttpResponse], request: HttpRequest, named: dict[str, str]
 ) -> HttpResponse:
     try:
+        if lacks_host(request.META):
+            raise OAuthError("invalid_request", NO_HOST)
         return view(request, **named)
     except OAuthError as error:
         return refusal(error)

@@ -28,10 +28,9 @@ _INTEGER = re.compile(r"([+-]?[0-9]{1,40})(?:\.0{1,40})?")
 _SENTINEL_START, _SENTINEL_END = "=?base64?", "?="
 _QUALITY = re.compile(r"0(?:\.0*)?")
 
-_SINGLETONS = frozenset(
+_ADMITTING = frozenset({b"host", b"origin"})
+_SINGLETONS = _ADMITTING | frozenset(
     {
-        b"host",
-        b"origin",
         b"authorization",
         b"content-type",
         b"last-event-id",
@@ -49,9 +48,10 @@ NOTHING: frozenset[bytes] = frozenset()
 class Headers:
     """The headers of an ASGI scope: pairs of bytes, names in lower case.
 
-    A header that may stand only once and stands twice raises: HeaderMismatch for
-    `MCP-Protocol-Version`, Refused for the others, 403 for `Origin`; too many of them,
-    or too large ones, raise Refused (431, RFC 6585).
+    A `Host` that stands twice raises Refused (400), an `Origin` too (403): nothing else
+    of such a request is looked at.  Other headers that may stand only once are for
+    `check_singletons`.  Too many headers, or too large ones, raise Refused (431, RFC
+    6585).
     """
 
     __slots__ = ("raw", "repeated")
@@ -62,7 +62,8 @@ class Headers:
         """The values as they came: for the hot path, which compares and does not
         read them."""
         self.repeated = NOTHING
-        """Names that stand more than once, and matter in one era only."""
+        """Names that stand more than once and must not: those of `check_singletons`,
+        and those that matter in one era only."""
         if len(self.raw) != len(pairs):
             self.raw, self.repeated = _combined(pairs)
         size = sum(map(len, self.raw.values()))
@@ -93,14 +94,28 @@ def _combined(
 ) -> tuple[dict[bytes, bytes], frozenset[bytes]]:
     counts = Counter(name for name, _ in pairs)
     repeated = frozenset(name for name, count in counts.items() if count > 1)
-    for name in sorted(repeated & _SINGLETONS):
+    for name in sorted(repeated & _ADMITTING):
         raise _repeated(name)
     values: dict[bytes, bytes] = {}
     for name, value in pairs:
-        # What HTTP/2 takes apart is put together again (RFC 9113, section 8.2.3).
-        comma = b"; " if name == b"cookie" else b", "
-        values[name] = values[name] + comma + value if name in values else value
-    return values, frozenset(name for name in repeated if name.startswith(b"mcp-"))
+        if name in values and name not in _SINGLETONS:
+            # What HTTP/2 takes apart is put together again (RFC 9113, section 8.2.3).
+            comma = b"; " if name == b"cookie" else b", "
+            values[name] += comma + value
+        else:
+            values[name] = value
+    return values, frozenset(
+        name for name in repeated if name in _SINGLETONS or name.startswith(b"mcp-")
+    )
+
+
+def check_singletons(headers: Headers) -> None:
+    """Raise where a header that may stand only once stands more than once.
+
+    HeaderMismatch for `MCP-Protocol-Version`, Refused (400) for the others.
+    """
+    for name in sorted(headers.repeated & _SINGLETONS):
+        raise _repeated(name)
 
 
 def check_repeated(headers: Headers) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
@@ -16,12 +17,20 @@ from mcp_app.transports.http.session_call import SessionCall
 from mcp_app.transports.http.stateless_call import ENCODED_METHOD, StatelessCall
 from mcp_app.transports.http_sse.sse_handler import MessagesHandler, StreamHandler
 
+NEEDLESS: Final = re.compile(
+    rb"%(?:2[DdEeFf]|3[0-9]|4[1-9A-Fa-f]|5[0-9AaFf]|6[1-9A-Fa-f]|7[0-9AaEe])"
+)
+"""A letter, a digit, `-`, `.`, `_`, `~` or a slash that is encoded in a path."""
+
 
 class Endpoint:
     """Serves the endpoint of one server, named by its slug, and the health check.
 
     Without `streams` each answer is one JSON document.  `parts` says how the addresses
     below it are served, by their last part; "" is the endpoint itself.
+
+    An address that encodes what needs no encoding (`/%6dcp`, `/mcp%2fteam`) is none:
+    a proxy in front may have rules for `/mcp/team` that it does not apply to it.
     """
 
     def __init__(self, parts: Mapping[str, type[HttpRequestHandler]]) -> None:
@@ -37,6 +46,9 @@ class Endpoint:
         part: str = "",
         streams: bool = True,
     ) -> Coroutine[Any, Any, None]:
+        sent = scope.get("raw_path")
+        if sent and b"%" in sent and NEEDLESS.search(sent):
+            slug, part = sent.decode("latin-1"), ""
         if slug == HEALTH_SLUG and not part:
             return health.answer(scope, send)
         if not part and streams and scope["method"] == "POST":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcp_app.protocol.envelope import Notification, Reply
@@ -19,9 +19,20 @@ call_logger = logging.getLogger("mcp_app.calls")
 
 LOGGED: Final = 200
 """Characters of a client's text that a log record may have."""
-
-
 CANCELLED: Final = "notifications/cancelled"
+
+
+async def take_all(
+    current: Process, session: OpenSession, messages: Sequence[Message], person: str
+) -> None:
+    """Take the notifications and replies of one request, in their order.
+
+    Raises as `take` does; what follows is not taken then.  `person` is charged for
+    what turns out to belong to nothing that is open here.
+    """
+    log_cancellations(messages)
+    for each in messages:
+        await take(current, session, each, person)
 
 
 def is_charged(message: Message) -> bool:
@@ -35,12 +46,11 @@ def is_charged(message: Message) -> bool:
 
 
 async def take(
-    current: Process, session: OpenSession, message: Message, person: str = ""
+    current: Process, session: OpenSession, message: Message, person: str
 ) -> None:
     """Take a notification or a reply; a request is left alone.
 
-    Raises 400 if a reply answers no question, 404 if the session is gone.  `person` is
-    charged for what turns out to belong to nothing that is open here.
+    Raises 400 if a reply answers no question, 404 if the session is gone.
     """
     if type(message) is Reply:
         known = await current.questions.take(
@@ -82,17 +92,31 @@ async def _cancelled(
 
 
 def cancelled_id(params: dict[str, Any]) -> str | int | None:
-    """Return the id in `notifications/cancelled`, log why.
-
-    None stands for an invalid id.
-    """
+    """Return the id in `notifications/cancelled`; None stands for an invalid id."""
     request_id: str | int | None = params.get("requestId")
     # True and 1.0 would find the request with the id 1.
     if type(request_id) is not str and type(request_id) is not int:
         return None
-    reason = str(params.get("reason", ""))[:LOGGED]
-    call_logger.info("A client cancelled a request.", extra={"reason": reason})
     return request_id
+
+
+def log_cancellations(messages: Sequence[Message]) -> None:
+    """Log once what a request cancels: how much, and the first reason."""
+    reasons = [
+        str(each.params.get("reason", ""))[:LOGGED]
+        for each in messages
+        if type(each) is Notification
+        and each.method == CANCELLED
+        and cancelled_id(each.params) is not None
+    ]
+    if len(reasons) == 1:
+        call_logger.info("A client cancelled a request.", extra={"reason": reasons[0]})
+    elif reasons:
+        call_logger.info(
+            "A client cancelled %d requests.",
+            len(reasons),
+            extra={"reason": reasons[0]},
+        )
 
 
 _Handler: TypeAlias = (

@@ -13,15 +13,16 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 
 from mcp_app import AccessRequest, Principal
 from mcp_app.auth import aged_cache, permissions
 from mcp_app.auth.permissions import RightsCache, UserRows
 from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.rights import Rule
+from mcp_app.invalidation.workers import here
 from mcp_app.models import Change, Server
-from mcp_app.pools.database import writer
+from mcp_app.pools.database import authenticators, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
 from tests.asgi_client import Client
@@ -413,3 +414,23 @@ async def test_a_server_that_was_closed_answers_401(
         await writer.run(rows.update, access="header")
     assert refused.status == 401
     assert refused.headers["www-authenticate"] == 'Bearer realm="mcp"'
+
+
+async def test_only_a_transaction_waits_for_other_processes(
+    process: Process, users: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In autocommit mode the change is recorded when `save()` returns."""
+    user, waits = users["granted"], []
+    monkeypatch.setattr(here, "committed", lambda: waits.append(user))
+    news = Change.objects.filter(kind="rights", ref=str(user.pk))
+    before = await writer.run(news.count)
+    user.is_active = False
+    await authenticators.run(user.save)
+    assert (await writer.run(news.count), waits) == (before + 1, [])
+
+    def in_a_transaction() -> None:
+        with transaction.atomic():
+            user.save()
+
+    await authenticators.run(in_a_transaction)
+    assert (await writer.run(news.count), waits) == (before + 2, [user])

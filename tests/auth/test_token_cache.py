@@ -129,12 +129,15 @@ async def test_a_token_with_something_after_it_is_another_one(
     """Python's own idea of white space is wider than that of HTTP."""
     _, token = await make()
     shown = f"Bearer {token}".encode() + more
-    client = bearing(application, "")
-    headers = {"authorization": shown.decode("latin-1")}
-    found = await outcome(client.begin("tools/list", headers=headers))
-    assert found.status == 401
-    headers = {"authorization": f"Bearer  {token}\t"}
-    assert (await outcome(client.begin("tools/list", headers=headers))).status == 200
+    good = bearing(application, f" {token}\t")
+    bad = bearing(application, shown.decode("latin-1").removeprefix("Bearer "))
+    # The token is known, and so are the headers of a plain call.
+    for _ in range(2):
+        assert (await good.call("drill_add", a=1, b=2)).text == "3"
+        assert (await bad.call("drill_add", a=1, b=2)).status == 401
+    assert (await bad.request("tools/list")).status == 401
+    old = Client(application, path=f"{BY}/sse", headers=bad._headers)
+    assert (await outcome(old.visit("GET"))).status == 401
 
 
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER"])

@@ -174,3 +174,13 @@ def test_options_that_are_wrong_close_the_way_in(
     settings.MCP = {**settings.MCP, "OAUTH": {"schemes": ["javascript"]}}
     assert client.get(SERVER).status_code == 404
     assert client.get(f"{RESOURCE}/mcp/{support.slug}").status_code == 404
+
+
+@pytest.mark.usefixtures("support")
+@pytest.mark.parametrize("path", [f"{RESOURCE}/mcp/support", SERVER])
+def test_a_host_is_missing(client: Client, path: str) -> None:
+    response = client.get(path, SERVER_NAME="127.0.0.1")
+    assert response.status_code == 400
+    assert response.json()["error_description"] == "The Host header is missing."
+    named = client.get(path, SERVER_NAME="127.0.0.1", HTTP_HOST="testserver")
+    assert named.status_code == 200

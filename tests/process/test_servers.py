@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.process.programs import Program, program
+from tests.process.raw_requests import ODD, UPGRADE, status, statuses
 from tests.process.streaming import (
     PATIENCE_S,
     Session,
@@ -41,6 +42,9 @@ def test_what_a_server_can(server: str) -> None:
         assert b"200 OK" in in_pieces(running.url)
         # To no server does a client that has sent all it will still listen.
         assert half_closed(running.url) == b""
+        assert statuses(running.url) == ODD
+        assert status(running.url, *UPGRADE) == 403
+        assert "Traceback" not in running.output
         killed = set()
         if server != "daphne":
             session = Session(running.url)

@@ -19,6 +19,7 @@ import pytest
 from tests.clients import facts
 from tests.drill.databases import prepared_file
 from tests.drill.running import THERE, DrillServer, started
+from tests.process.raw_requests import ODD, statuses
 from tests.process.streaming import JSON, Session, called, stateless_request
 
 PATIENCE_S: Final = 60
@@ -134,6 +135,11 @@ def test_listening_is_no_method(server: DrillServer) -> None:
     )
     status, _, answer = asked(server, "POST", body=body, headers=headers)
     assert (status, answer["error"]["code"]) == (404, -32601)
+
+
+def test_odd_requests_are_answered_as_under_asgi(both: Both) -> None:
+    assert statuses(both.whole.url) == ODD
+    assert statuses(both.streaming.url) == ODD
 
 
 def test_health(server: DrillServer) -> None:

@@ -18,6 +18,7 @@ from mcp_app.protocol.headers import (
     check_repeated,
     check_routing,
     check_session_header,
+    check_singletons,
     decode,
     is_json,
     mirrored_parameters,
@@ -107,9 +108,20 @@ def test_singletons_that_are_repeated_are_refused(
     values: tuple[str, str],
 ) -> None:
     with pytest.raises(error) as caught:
-        headers(("X", "1"), *((name, value) for value in values))
+        check_singletons(headers(("X", "1"), *((name, value) for value in values)))
     assert (caught.value.http_status, caught.value.code) == (status, code)
     assert f"the {name.lower()} header is there more" in caught.value.message.lower()
+
+
+@pytest.mark.parametrize("name", ["Host", "Origin"])
+def test_what_admits_a_request_is_looked_at_first(name: str) -> None:
+    with pytest.raises(RequestRefused):
+        headers((name, "a"), (name, "a"))
+
+
+def test_a_singleton_that_is_repeated_is_not_joined() -> None:
+    found = headers(("Content-Type", "a/b"), ("Content-Type", "c/d"))
+    assert found.get(b"content-type") == "c/d"
 
 
 @pytest.mark.parametrize("name", ["Mcp-Method", "Mcp-Name", "Mcp-Param-Region"])
@@ -131,6 +143,7 @@ def test_a_session_header_that_is_repeated() -> None:
 def test_other_headers_may_be_repeated() -> None:
     found = headers(("Accept", "a"), ("Accept", "b"))
     assert found.get("Accept") == "a, b"
+    check_singletons(found)
     check_repeated(found)
     check_session_header(found)
 

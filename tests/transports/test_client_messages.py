@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from mcp_app.transports.client_messages import LOGGED, cancelled_id
+from mcp_app.protocol.envelope import Notification
+from mcp_app.transports.client_messages import (
+    CANCELLED,
+    LOGGED,
+    cancelled_id,
+    log_cancellations,
+)
+
+
+def cancellation(**params: Any) -> Notification:
+    return Notification(CANCELLED, params)
 
 
 @pytest.mark.parametrize("request_id", [1, 0, -1, "1", ""])
@@ -19,6 +29,7 @@ def test_no_id(request_id: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "mcp_app.calls")
     assert cancelled_id({"requestId": request_id}) is None
     assert cancelled_id({}) is None
+    log_cancellations([cancellation(requestId=request_id), cancellation()])
     assert caplog.records == []
 
 
@@ -36,6 +47,17 @@ def test_why_is_logged_shortened(
     params: dict[str, Any], reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "mcp_app.calls")
-    cancelled_id({"requestId": 1, **params})
+    log_cancellations([cancellation(requestId=1, **params)])
     (record,) = caplog.records
+    assert record.getMessage() == "A client cancelled a request."
     assert vars(record)["reason"] == reason
+
+
+def test_many_at_once_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "mcp_app.calls")
+    others = Notification("notifications/initialized", {"requestId": 7})
+    many = [cancellation(requestId=each, reason=str(each)) for each in range(3)]
+    log_cancellations([others, *many, cancellation(requestId=None)])
+    (record,) = caplog.records
+    assert record.getMessage() == "A client cancelled 3 requests."
+    assert vars(record)["reason"] == "0"

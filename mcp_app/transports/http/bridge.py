@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -33,6 +33,10 @@ PIECE: Final = 65_536
 """Bytes of a body that are read at once; one that is too large is not read on."""
 _BARE: Final = ("CONTENT_TYPE", "CONTENT_LENGTH")
 """Headers that WSGI names without a prefix; empty if they are absent."""
+ADDRESSES: Final = ("RAW_URI", "REQUEST_URI")
+"""WSGI's keys with the address as it was sent: some servers have one of them."""
+TEST_SERVER: Final = "testserver"
+"""The server's name for Django's test client, which sends no Host."""
 
 _running: set[asyncio.Future[None]] = set()
 
@@ -276,13 +280,15 @@ def scope_of(request: HttpRequest) -> dict[str, Any]:
         for key, value in meta.items()
         if key[:5] == "HTTP_" or (key in _BARE and value)
     ]
-    if "HTTP_HOST" not in meta:
+    if not (meta.get("HTTP_HOST") or lacks_host(meta)):
         headers.append((b"host", _host(meta)))
     return {
         "type": "http",
+        "http_version": meta.get("SERVER_PROTOCOL", "").rpartition("/")[2],
         "method": request.method or "",
         "scheme": meta.get("wsgi.url_scheme", "http"),
         "path": request.path,
+        "raw_path": _raw_path(meta),
         "query_string": meta.get("QUERY_STRING", "").encode("latin-1", "replace"),
         "headers": headers,
         "root_path": meta.get("SCRIPT_NAME", ""),
@@ -290,11 +296,22 @@ def scope_of(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _host(meta: dict[str, Any]) -> bytes:
-    """Return the substitute for a missing Host (PEP 3333, "URL Reconstruction").
+def lacks_host(meta: Mapping[str, Any]) -> bool:
+    """Whether a request came without a Host, and not from Django's test client."""
+    return not meta.get("HTTP_HOST") and meta.get("SERVER_NAME") != TEST_SERVER
 
-    It is the server's own name, and no client's: Django's test client sends none.
-    """
+
+def _raw_path(meta: Mapping[str, Any]) -> bytes | None:
+    """Return the path as it was sent, None if the server does not tell."""
+    sent = (meta[name] for name in ADDRESSES if name in meta)
+    address = next(sent, None)
+    if address is None:
+        return None
+    return str(address).partition("?")[0].encode("latin-1", "replace")
+
+
+def _host(meta: Mapping[str, Any]) -> bytes:
+    """Return the substitute for a missing Host (PEP 3333, "URL Reconstruction")."""
     return f"{meta['SERVER_NAME']}:{meta['SERVER_PORT']}".encode("latin-1")
 
 

@@ -107,7 +107,9 @@ class EndpointHandler(CallHandler):
             await self._call(self._session_exchange(session, message))
         else:
             person = self._person
-            await client_messages.take(self._process, session, message, person)
+            await client_messages.take_all(
+                self._process, session, [message], person
+            )
             await self._send_accepted()
 
     def _known_session(self) -> OpenSession | None:
@@ -165,8 +167,8 @@ class EndpointHandler(CallHandler):
         self._charge_batch(batch)
         if batch.requests:
             current.refuse_if_stopping()
-        for each in batch.others:
-            await client_messages.take(current, session, each, self._person)
+        person = self._person
+        await client_messages.take_all(current, session, batch.others, person)
         await self._refresh_catalog()
         if batch.requests:
             await self._call_all(session, batch.requests)

@@ -36,6 +36,8 @@ REQUEST_HEADERS = frozenset(
 )
 PARAMETER_PREFIX = "mcp-param-"
 PREFLIGHT_SECONDS = b"600"
+NO_HOST = "The Host header is missing."
+"""Said with 400 (RFC 9112, section 3.2)."""
 
 
 class HostAndOriginPolicy:
@@ -45,7 +47,7 @@ class HostAndOriginPolicy:
         self._known: dict[tuple[bytes | None, bytes | None], RawHeaders] = {}
 
     def check(self, headers: Headers) -> RawHeaders:
-        """Return the CORS headers for the answer; raise 421 or 403."""
+        """Return the CORS headers for the answer; raise 400, 421 or 403."""
         key = (headers.raw.get(b"host"), headers.raw.get(b"origin"))
         answered = self._known.get(key)
         if answered is None:
@@ -67,7 +69,10 @@ class HostAndOriginPolicy:
         self._known.clear()
 
     def _checked(self, host: str | None, origin: str | None) -> RawHeaders:
-        if host is None or not self._host_allowed(host):
+        # granian gives an empty one for none.
+        if not host:
+            raise RequestRefused(400, NO_HOST)
+        if not self._host_allowed(host):
             raise RequestRefused(
                 421, f"This endpoint does not answer to the host {host!r}."
             )

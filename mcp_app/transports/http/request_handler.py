@@ -30,7 +30,7 @@ from mcp_app.protocol.errors import (
     RequestRefused,
     Unavailable,
 )
-from mcp_app.protocol.headers import Accepts, Headers
+from mcp_app.protocol.headers import Accepts, Headers, check_singletons
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revision
 from mcp_app.server import conversation, dispatch
 from mcp_app.server.conversation import Batch, MixedEras
@@ -53,7 +53,7 @@ MAY_NOT = "You are authenticated, but you lack the rights that this server requi
 ALLOW_WHOLE = "POST, DELETE, OPTIONS"
 """Without GET, which only opens streams."""
 
-BEFORE_THE_BODY: Final = frozenset((401, 403, 404, 429, 503))
+BEFORE_THE_BODY: Final = frozenset((400, 401, 403, 404, 429, 503))
 """Statuses of refusals that name their request, though its body was not read."""
 
 AT_ONCE_S = 0.005
@@ -132,6 +132,8 @@ class HttpRequestHandler:
                 await self._preflight()
                 return
             self._process = current = process()
+            if headers.repeated:
+                check_singletons(headers)
             if not current.gate.fresh(self._arrived):
                 await current.gate.wait(self._arrived)
             self._generation = current.generation

@@ -24,11 +24,16 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import error_message
 from mcp_app.protocol.errors import InternalError, ProtocolError, RequestRefused
 from mcp_app.transports.addresses import endpoint as served
-from mcp_app.transports.http.bridge import Call, Whole, body_of, pieces, scope_of
+from mcp_app.transports.http.bridge import (
+    ADDRESSES,
+    Call,
+    Whole,
+    body_of,
+    pieces,
+    scope_of,
+)
 
 SECRET_HEADERS = ("HTTP_AUTHORIZATION", "HTTP_MCP_SESSION_ID", "HTTP_MCP_PARAM_")
-SECRET_ADDRESSES = {"RAW_URI", "REQUEST_URI"}
-"""WSGI's keys with the full address."""
 _COROUTINE: dict[str, Any] = vars(markcoroutinefunction(cast("Any", SimpleNamespace())))
 """The mark of a coroutine function: its name depends on Python."""
 
@@ -139,7 +144,7 @@ def forget_query(request: HttpRequest) -> None:
     """Remove the query of a request wherever Django would log or show it."""
     meta = request.META
     meta["QUERY_STRING"] = ""
-    for name in SECRET_ADDRESSES & meta.keys():
+    for name in meta.keys() & ADDRESSES:
         meta[name] = meta[name].partition("?")[0]
     # It is cached at first use, as the headers are.
     vars(request).pop("GET", None)

@@ -205,7 +205,9 @@ class MessagesHandler(Address):
         session = await self._session()
         if not isinstance(message, Request):
             person = self._person
-            await client_messages.take(self._process, session, message, person)
+            await client_messages.take_all(
+                self._process, session, [message], person
+            )
             return
         await self._refresh_catalog()
         exchange = self._begun(session, message)
@@ -234,8 +236,8 @@ class MessagesHandler(Address):
         self._charge_batch(batch)
         if batch.requests:
             current.refuse_if_stopping()
-        for each in batch.others:
-            await client_messages.take(current, session, each, self._person)
+        person = self._person
+        await client_messages.take_all(current, session, batch.others, person)
         await self._refresh_catalog()
         self._admit(len(batch.requests))
         for request in batch.requests:

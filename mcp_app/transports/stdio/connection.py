@@ -22,13 +22,19 @@ from mcp_app.server.exchange import Exchange, NoWayBack
 from mcp_app.server.searching import resolve_called_tool
 from mcp_app.streams.in_memory import MemoryQuestions, MemorySessions
 from mcp_app.transports.batches import Together, array
-from mcp_app.transports.client_messages import cancelled_id
+from mcp_app.transports.client_messages import (
+    CANCELLED,
+    cancelled_id,
+    log_cancellations,
+)
 from mcp_app.transports.json_body import read_json
 from mcp_app.transports.stdio.calls import Alone, RunningCall
 from mcp_app.transports.stdio.channel import Channel, Write
 from mcp_app.transports.stdio.listening import Listening, SessionChanges
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcp_app.catalog.snapshot import Catalog
     from mcp_app.interface.principal import Principal
     from mcp_app.interface.rights import Rights
@@ -148,7 +154,7 @@ class Connection(Channel):
             await self._fresh(arrived)
             await self._request(message)
         else:
-            await self._take_other(message, arrived)
+            await self._take_others([message], arrived)
 
     async def _fresh(self, arrived: float) -> None:
         """Wait until the caches are fresh enough; raise 503."""
@@ -260,8 +266,8 @@ class Connection(Channel):
         )
         if batch.requests:
             await self._fresh(arrived)
-        for each in batch.others:
-            await self._take_other(each, arrived)
+        if batch.others:
+            await self._take_others(batch.others, arrived)
         if batch.requests and session is not None:
             await self._call_all(session, batch.requests)
 
@@ -287,20 +293,25 @@ class Connection(Channel):
 
     # -- what has no answer -----------------------------------------------------------
 
-    async def _take_other(self, message: envelope.Message, arrived: float) -> None:
-        """Take a notification or a reply, even in a database outage."""
+    async def _take_others(
+        self, messages: Sequence[envelope.Message], arrived: float
+    ) -> None:
+        """Take the notifications and replies of a line, even in a database outage."""
         try:
             await self._fresh(arrived)
         except Unavailable as error:
             logger.debug(
                 "A message is accepted although the database is away: %s", error
             )
-        if type(message) is Notification:
-            self._notified(message)
-        elif type(message) is Reply:
-            await self._replied(message)
+        log_cancellations(messages)
+        for each in messages:
+            if type(each) is Notification:
+                self._notified(each)
+        replies = [each for each in messages if type(each) is Reply]
+        if replies:
+            await self._replied(replies)
 
-    async def _replied(self, reply: Reply) -> None:
+    async def _replied(self, replies: Sequence[Reply]) -> None:
         session = self.sessions.session
         try:
             await self.served()
@@ -311,19 +322,24 @@ class Connection(Channel):
             logger.debug(
                 "An answer is accepted although the database is away: %s", error
             )
-        if session is None or not await self.questions.take(
-            session, reply.id, reply.result, reply.error
-        ):
+        unasked = [
+            each.id
+            for each in replies
+            if session is None
+            or not await self.questions.take(session, each.id, each.result, each.error)
+        ]
+        if unasked:
             logger.info(
-                "No question with the id %r is waiting for an answer.",
-                str(reply.id)[:80],
+                "No question waits for an answer with the id %r. Such answers: %d.",
+                str(unasked[0])[:80],
+                len(unasked),
             )
 
     def _notified(self, message: Notification) -> None:
         session = self.sessions.session
         if message.method == "notifications/initialized" and session is not None:
             self.sessions.initialized(session)
-        elif message.method == "notifications/cancelled":
+        elif message.method == CANCELLED:
             request_id = cancelled_id(message.params)
             running = None if request_id is None else self.running.get(request_id)
             if running is not None:

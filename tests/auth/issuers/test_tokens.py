@@ -52,6 +52,18 @@ async def outcome(
     return ""
 
 
+@pytest.mark.parametrize("more", ["\xa0", "\x85", "\xa0\xa0", "!!!!", "====", "="])
+async def test_a_token_with_something_after_it_is_another_one(
+    issuer: LoopbackIssuer, more: str
+) -> None:
+    options = issuer.options()
+    shown = f"Bearer {issuer.token()}{more}".encode("latin-1")
+    found = token_of(Headers([(b"authorization", shown)]), options.issuer)
+    assert found is not None
+    with pytest.raises(AuthenticationFailed, match="not valid"):
+        await verify(found, options, KeySet(options), SERVER)
+
+
 def forged(header: dict[str, Any], claims: dict[str, Any], signature: bytes) -> str:
     return f"{encoded(header)}.{encoded(claims)}.{encoded(signature)}"
 

@@ -173,13 +173,37 @@ def test_half_a_body_is_not_taken_for_a_whole_one() -> None:
     assert refused.value.http_status == 400
 
 
-def test_a_request_without_a_host_has_the_name_of_its_server() -> None:
-    scope = scope_of(came(SERVER_NAME="example.org", SERVER_PORT="81"))
-    assert dict(scope["headers"])[b"host"] == b"example.org:81"
-    named = scope_of(came(HTTP_HOST="other.example"))
-    assert [value for name, value in named["headers"] if name == b"host"] == [
-        b"other.example"
-    ]
+@pytest.mark.parametrize(
+    ("environ", "hosts"),
+    [
+        # Django's test client sends none, and what it asks is always the same server.
+        ({}, [b"testserver:80"]),
+        ({"SERVER_NAME": "example.org", "SERVER_PORT": "81"}, []),
+        ({"HTTP_HOST": "other.example"}, [b"other.example"]),
+        ({"HTTP_HOST": "", "SERVER_NAME": "example.org"}, [b""]),
+    ],
+)
+def test_a_request_without_a_host_has_none(
+    environ: dict[str, Any], hosts: list[bytes]
+) -> None:
+    headers = scope_of(came(**environ))["headers"]
+    assert [value for name, value in headers if name == b"host"] == hosts
+
+
+@pytest.mark.parametrize(
+    ("environ", "path"),
+    [
+        ({}, None),
+        ({"RAW_URI": "/%6dcp?a=%62"}, b"/%6dcp"),
+        ({"REQUEST_URI": "/mcp%2fteam"}, b"/mcp%2fteam"),
+    ],
+)
+def test_the_path_as_it_was_sent(environ: dict[str, Any], path: bytes | None) -> None:
+    assert scope_of(came(**environ))["raw_path"] == path
+
+
+def test_the_version_of_http() -> None:
+    assert scope_of(came(SERVER_PROTOCOL="HTTP/1.0"))["http_version"] == "1.0"
 
 
 @pytest.mark.parametrize("secure", [False, True])

@@ -81,23 +81,53 @@ async def test_http_refuses(connect: Connect, version: str) -> None:
     assert await counted() == before
 
 
-@pytest.mark.parametrize(
-    "name", ["content-type", "authorization", "host", "last-event-id"]
-)
+SINGLETONS: Final[list[tuple[str, str, int]]] = [
+    ("content-type", "application/json", -32600),
+    ("authorization", "Bearer mcp_x", -32600),
+    ("last-event-id", "7", -32600),
+    ("mcp-protocol-version", NEWEST, -32020),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "code"), SINGLETONS)
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.covers("L-AUTH-034", "S-AUTH-044")
 async def test_headers_that_stand_twice(
-    connect: Connect, version: str, name: str
+    connect: Connect, version: str, name: str, value: str, code: int
+) -> None:
+    """The answer names its request: some clients show an error only then."""
+    client = await connect(version)
+    message = {**whole(client), "id": "twice"}
+    headers = {name: [value, value], "content-length": str(len(json.dumps(message)))}
+    found = await client.sent(message, headers)
+    assert "there more than once" in refused(found, 400, code)
+    assert found.answer["id"] == "twice"
+
+
+@pytest.mark.parametrize(("name", "status"), [("host", 400), ("origin", 403)])
+@pytest.mark.parametrize("version", ERAS)
+async def test_nothing_is_read_where_the_host_or_the_origin_stands_twice(
+    connect: Connect, version: str, name: str, status: int
 ) -> None:
     client = await connect(version)
-    found = await client.sent(whole(client), {name: ["localhost", "localhost"]})
-    assert name.title() in refused(found, 400)
+    body = json.dumps(whole(client)).encode()
+    headers = {name: ["localhost"] * 2, "content-length": str(len(body))}
+    visit = client.visit("POST", body, headers=headers)
+    found = await outcome(visit)
+    assert name.title() in refused(found, status)
+    assert found.answer.get("id") is None
+    assert visit.unread == 1
 
 
-@pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"host": None}])
-async def test_foreign_host(application: WireCheck, headers: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("host", "status"), [("evil.example", 421), (None, 400), ("", 400)]
+)
+async def test_foreign_host(
+    application: WireCheck, host: str | None, status: int
+) -> None:
     for client in (Client(application), Client(application, "2024-11-05")):
-        refused(await client.sent(client.initialize(), headers), 421)
+        found = await client.sent(client.initialize(), {"host": host})
+        assert "host" in refused(found, status).lower()
     assert await counted() == NOTHING
 
 
@@ -1151,6 +1181,28 @@ async def test_a_batch_without_requests(connect: Connect) -> None:
     notified = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
     found = await client.sent([notified, notified])
     assert (found.status, found.raw) == (202, b"")
+
+
+async def test_a_batch_of_wrong_messages_is_one_line_of_the_log(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await connect(BATCHED)
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+    batch = [
+        *({**cancelled, "params": {"requestId": number}} for number in range(1, 41)),
+        *({**cancelled, "params": {"requestId": [number]}} for number in range(10)),
+        *(client.message("nothing", id=f"m{number}") for number in range(25)),
+        *(
+            client.message("tools/call", {"name": "nothing"}, id=f"t{number}")
+            for number in range(25)
+        ),
+    ]
+    caplog.set_level(logging.INFO)
+    found = await client.sent(batch)
+    assert [each["error"]["code"] for each in found.messages].count(-32602) == 25
+    assert [each.getMessage() for each in caplog.records] == [
+        "A client cancelled 40 requests."
+    ]
 
 
 WRONG_BATCHES: Final[list[list[Any]]] = [

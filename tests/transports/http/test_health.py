@@ -17,8 +17,8 @@ from tests.wire.middleware import WireCheck
 
 OK: Final = {"status": "ok"}
 PATHS: Final = ("/mcp/health", "/mcp/health/")
+HOST: Final = [("host", "localhost")]
 HEADERS: Final[list[list[tuple[str, str]]]] = [
-    [],
     [("host", "10.0.0.7:8000")],
     [("host", "localhost"), ("origin", "https://evil.example")],
     [("host", "localhost"), ("mcp-session-id", "x"), ("authorization", "Bearer y")],
@@ -26,7 +26,7 @@ HEADERS: Final[list[list[tuple[str, str]]]] = [
 
 
 def asked(application: WireCheck, method: str = "GET") -> Visit:
-    return Visit(application, method, PATHS[0], [])
+    return Visit(application, method, PATHS[0], HOST)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -41,6 +41,21 @@ async def test_anybody_may_ask(
         "content-length": str(len(visit.raw)),
         "cache-control": "no-store",
     }
+
+
+@pytest.mark.parametrize("headers", [[], [("host", "")]])
+async def test_a_host_is_missing(
+    application: WireCheck, headers: list[tuple[str, str]]
+) -> None:
+    visit = Visit(application, "GET", PATHS[0], headers)
+    assert await visit.body() == b""
+    assert visit.status == 400
+
+
+async def test_http_1_0_has_no_host(application: WireCheck) -> None:
+    visit = Visit(application, "GET", PATHS[0], [])
+    visit.scope["http_version"] = "1.0"
+    assert await visit.json() == OK
 
 
 async def test_head_has_the_headers_alone(application: WireCheck) -> None:

@@ -19,6 +19,7 @@ from tests.wire.middleware import WireCheck
 
 SERVED: Final = 200
 NO_HOST: Final = 421
+EMPTY: Final = 400
 NO_ORIGIN: Final = 403
 
 HOSTS: Final[list[tuple[dict[str, Any], list[str], bool, str, int]]] = [
@@ -29,8 +30,8 @@ HOSTS: Final[list[tuple[dict[str, Any], list[str], bool, str, int]]] = [
     ({}, ["localhost"], False, "localhost.evil.example", NO_HOST),
     ({}, ["localhost"], False, "evil.example:80@localhost", NO_HOST),
     ({}, ["localhost"], False, "localhost:x", NO_HOST),
-    ({}, ["localhost"], False, "", NO_HOST),
-    ({}, ["localhost"], False, " ", NO_HOST),
+    ({}, ["localhost"], False, "", EMPTY),
+    ({}, ["localhost"], False, " ", EMPTY),
     ({}, [".example.org"], False, "mcp.example.org", SERVED),
     ({}, ["[::1]"], False, "[::1]:8000", SERVED),
     ({}, [], False, "localhost", NO_HOST),

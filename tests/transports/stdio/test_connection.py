@@ -674,3 +674,24 @@ async def test_a_process_that_stops(channel: Channel, process: Process) -> None:
     await channel.send(called("typed", 1, count=1))
     assert code(await channel.answer(1)) == -32603
     process.stopping = False
+
+
+async def test_a_batch_of_what_has_no_answer_is_one_line_of_the_log(
+    channel: Channel, caplog: pytest.LogCaptureFixture
+) -> None:
+    await channel.initialize("2025-03-26")
+    caplog.set_level(logging.INFO)
+    cancellations = [
+        notification("notifications/cancelled", requestId=number, reason="Enough.")
+        for number in range(100)
+    ]
+    await channel.send(*cancellations, batch=True)
+    await channel.send(
+        *({"jsonrpc": "2.0", "id": f"q{n}", "result": {}} for n in range(100)),
+        batch=True,
+    )
+    assert [each.getMessage() for each in caplog.records] == [
+        "A client cancelled 100 requests.",
+        "No question waits for an answer with the id 'q0'. Such answers: 100.",
+    ]
+    assert channel.silent()
