@@ -42,6 +42,8 @@ class Report:
     """Threads whose call is over, and which do not come back."""
     dropped: int = 0
     """Messages of calls, such as progress, to clients that take JSON alone."""
+    secrets: int = 0
+    """Secrets that were taken out of log messages to clients."""
     code: str = ""
     """The digest of what code declares."""
     refused: tuple[tuple[int, str, str, int], ...] = ()
