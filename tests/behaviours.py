@@ -275,6 +275,8 @@ VALUES: Final[dict[str, Any]] = {
     "object": object(),
     "huge integer": 2**70,
     "nul": "a\0b",
+    "terminal": "\x1b[31mred\x1b[0m \x1b]0;title\x07alert\nand\tmore\U000e0041",
+    "hidden": {"\x7f": ["\U000e0041\x9b0m"]},
     "none": None,
 }
 
@@ -312,6 +314,8 @@ def _fail(kind: str) -> str:
         raise ToolError("Read this.")
     if kind == "content":
         raise ToolError("unread", content=[Text("Look:"), Image(BYTES, "image/png")])
+    if kind == "terminal":
+        raise ToolError(VALUES["terminal"])
     if kind == "exit":
         sys.exit(3)
     if kind == "cancelled":

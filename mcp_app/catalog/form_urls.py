@@ -12,6 +12,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from types import ModuleType
 from typing import Any, Final
 
@@ -43,9 +44,9 @@ def findings_of(function: RegisteredFunction) -> Iterator[Finding]:
     if function.inspected.context is None:
         return
     innermost = [*layers_of(function.function)][-1]
-    names = {**getattr(innermost, "__globals__", {}), **_closure(innermost)}
     for call in _calls(innermost):
-        for member, url in dict.fromkeys(_urls(_texts_of_call(call, names))):
+        texts = _texts_of_call(call, _names(innermost))
+        for member, url in dict.fromkeys(_urls(texts)):
             message = _(
                 "A form question has the URL %(url)s in its %(member)s. Forms must not"
                 " have URLs that people could click: ask for a visit with"
@@ -72,18 +73,15 @@ def _texts_of_schema(schema: JsonObject) -> Iterator[tuple[str, object]]:
 # -- what code shows ----------------------------------------------------------------
 
 
-def _closure(function: object) -> Mapping[str, object]:
-    code, cells = getattr(function, "__code__", None), _cells(function)
-    return dict(zip(code.co_freevars, cells, strict=True)) if code and cells else {}
-
-
-def _cells(function: object) -> list[object]:
-    try:
-        cells = getattr(function, "__closure__", None) or ()
-        return [cell.cell_contents for cell in cells]
-    except ValueError:
-        # A name that has no value yet.
-        return []
+def _names(function: Any) -> Mapping[str, object]:
+    """Return what the names in a function stand for, but for its own."""
+    names = dict(getattr(function, "__globals__", {}))
+    cells = getattr(function, "__closure__", None) or ()
+    for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
+        # It may have no value yet.
+        with suppress(ValueError):
+            names[name] = cell.cell_contents
+    return names
 
 
 def _calls(function: Any) -> Iterator[ast.Call]:

@@ -42,8 +42,6 @@ class Report:
     """Threads whose call is over, and which do not come back."""
     dropped: int = 0
     """Messages of calls, such as progress, to clients that take JSON alone."""
-    secrets: int = 0
-    """Secrets that were taken out of log messages to clients."""
     code: str = ""
     """The digest of what code declares."""
     refused: tuple[tuple[int, str, str, int], ...] = ()
@@ -52,6 +50,8 @@ class Report:
     broken: tuple[tuple[str, str, int, str], ...] = ()
     """Published rows that are not served here, `MOST_BROKEN` at most: the kind, the
     primary key, that of the version (0 without one), and why."""
+    secrets: int = 0
+    """Secrets that were taken out of log messages to clients."""
 
     def as_text(self) -> str:
         """Return what the row keeps."""

@@ -8,11 +8,10 @@ from typing import Annotated, Any, Final
 
 import pytest
 from django import forms
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 from pydantic import BaseModel, Field
 
 from mcp_app import Context, Elicit, SyncContext
-from mcp_app.catalog import form_urls
 from mcp_app.catalog.form_urls import findings_of, urls_in
 from mcp_app.catalog.forms import form_schema
 from mcp_app.catalog.registered_function import RegisteredFunction
@@ -74,7 +73,7 @@ async def in_message(ctx: Context) -> None:
 
 
 async def in_named_message(ctx: Context) -> None:
-    await ctx.elicit(message=form_urls._(PAGE), form=Bare)
+    await ctx.elicit(message=gettext(PAGE), form=Bare)
 
 
 async def in_model(ctx: Context) -> None:
@@ -82,7 +81,7 @@ async def in_model(ctx: Context) -> None:
 
 
 def in_question(ctx: SyncContext) -> None:
-    ctx.ask(one=Elicit("Which?", Linked), two=Elicit("Which?", Bare))  # type: ignore[unused-coroutine]
+    ctx.ask(one=Elicit("Which?", Linked), two=Elicit("Which?", Bare))
 
 
 def in_django_form(ctx: SyncContext) -> None:
@@ -151,17 +150,19 @@ def test_what_code_shows(function: Any, expected: list[str]) -> None:
 
 
 def test_a_form_that_the_function_has_from_around_it() -> None:
-    form, later = Linked, [Plain]
+    form = Linked
 
     @wraps(clean)
     def outer(ctx: SyncContext) -> Any:
         return inner(ctx)
 
     def inner(ctx: SyncContext) -> Any:
-        return ctx.elicit("Which?", form) or later
+        return ctx.elicit("Which?", form), later
 
     assert len(found(inner)) == 2
     assert len(found(partial(inner))) == 2
+    later = Plain
+    assert len(found(inner)) == 2
     # The innermost function counts, as it does for the docstring.
     assert found(outer) == []
 

@@ -69,7 +69,7 @@ async def asked(
 
     def commit() -> None:
         with transaction.atomic():
-            made.beside("default")
+            made.beside.write("default")
 
     await writer.run(commit)
     return made

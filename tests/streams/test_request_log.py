@@ -17,7 +17,7 @@ from mcp_app.pools.database import log_writer, reader
 from mcp_app.streams import request_log
 from mcp_app.streams.claims import end_own, open_streams
 from mcp_app.streams.final_message import request_ids
-from mcp_app.streams.log_writer import ALONE, StreamFenced
+from mcp_app.streams.log_writer import ALONE, Beside, StreamFenced
 from mcp_app.streams.request_log import OwnedStream, RequestLog
 from tests.process.outages import read_only
 from tests.serving import all_logged
@@ -350,7 +350,7 @@ async def test_a_call_is_told_that_its_stream_is_lost(
     rows = Stream.objects.filter(public_id=taken.public_id)
     await log_writer.run(rows.update, owner="worker-2")
     taken.append(b"1")
-    refused.append(b"1", _refuse)
+    refused.append(b"1", Beside(_refuse))
     ended.end(b"1")
     waiting = [each.committed() for each in streams]
     errors = await asyncio.gather(*waiting, return_exceptions=True)
