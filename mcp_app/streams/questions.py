@@ -14,6 +14,7 @@ from django.db import router, transaction
 
 from mcp_app.interface.errors import ClientRefused
 from mcp_app.models import Event, Question
+from mcp_app.models.questions import FORGOTTEN
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
@@ -136,7 +137,7 @@ def _answers(identifiers: Collection[str]) -> Mapping[str, str]:
     rows = (
         Question.objects.using(router.db_for_write(Question))
         .filter(rpc_id__in=identifiers)
-        .exclude(answer="")
+        .exclude(answer__in=["", FORGOTTEN])
     )
     return dict(rows.values_list("rpc_id", "answer"))
 
