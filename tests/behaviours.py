@@ -741,6 +741,14 @@ async def asks_twice(ctx: Context) -> str:
 
 
 @registry.tool
+async def asks_with_url(ctx: Context) -> str:
+    field = {"type": "string", "title": "As on https://example.org/"}
+    form = {"type": "object", "properties": {"item": field}}
+    answer = await ctx.elicit("See https://example.org/.", form)
+    return type(answer).__name__
+
+
+@registry.tool
 async def asks_one_key_twice(ctx: Context) -> str:
     await ctx.elicit("First?", Order, key="one")
     return _ordered(await ctx.elicit("Second?", Order, key="one"))
