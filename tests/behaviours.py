@@ -275,6 +275,8 @@ VALUES: Final[dict[str, Any]] = {
     "object": object(),
     "huge integer": 2**70,
     "nul": "a\0b",
+    "terminal": "\x1b[31mred\x1b[0m \x1b]0;title\x07alert\nand\tmore\U000e0041",
+    "hidden": {"\x7f": ["\U000e0041\x9b0m"]},
     "none": None,
 }
 
@@ -312,6 +314,8 @@ def _fail(kind: str) -> str:
         raise ToolError("Read this.")
     if kind == "content":
         raise ToolError("unread", content=[Text("Look:"), Image(BYTES, "image/png")])
+    if kind == "terminal":
+        raise ToolError(VALUES["terminal"])
     if kind == "exit":
         sys.exit(3)
     if kind == "cancelled":
@@ -734,6 +738,14 @@ async def asks_twice(ctx: Context) -> str:
     first = _ordered(await ctx.elicit("First?", Order, key="first"))
     second = _ordered(await ctx.elicit(f"After {first}?", Order, key="second"))
     return f"{first}, {second}"
+
+
+@registry.tool
+async def asks_with_url(ctx: Context) -> str:
+    field = {"type": "string", "title": "As on https://example.org/"}
+    form = {"type": "object", "properties": {"item": field}}
+    answer = await ctx.elicit("See https://example.org/.", form)
+    return type(answer).__name__
 
 
 @registry.tool

@@ -102,6 +102,7 @@ RULES: Mapping[str, int] = MappingProxyType(
         "schema-tag-constant": 136,
         "shared-key": 137,
         "row-not-unique": 138,
+        "form-url": 139,
     }
 )
 """All rules, each with its number in the ids of system checks; none is used again."""

@@ -29,6 +29,7 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Block, ResourceContents, Role, Text
 from mcp_app.protocol.errors import ResourceNotFound
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.plain_text import json_text
 
 _ROLES = ("user", "assistant")
 
@@ -181,7 +182,7 @@ def _object_converter(types: TypeAdapter[object]) -> Callable[[object], ToolOutp
             return value
         dumped = _dumped(types, value)
         return ToolOutput(
-            (Text(_json(dumped)),), structured=cast("Mapping[str, object]", dumped)
+            (Text(json_text(dumped)),), structured=cast("Mapping[str, object]", dumped)
         )
 
     return convert
@@ -197,7 +198,7 @@ def _wrapped_converter(types: TypeAdapter[object]) -> Callable[[object], ToolOut
 
 
 def _result_output(plain: object) -> ToolOutput:
-    text = plain if isinstance(plain, str) else _json(plain)
+    text = plain if isinstance(plain, str) else json_text(plain)
     return ToolOutput((Text(text),), structured={"result": plain})
 
 
@@ -226,10 +227,6 @@ def _nearer_to_json(value: object) -> object:
     )
 
 
-def _json(value: object) -> str:
-    return jsonrpc.write(value).decode()
-
-
 def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, list | tuple)
 
@@ -248,7 +245,7 @@ def _block(value: object) -> Block:
 
 def _text(value: object) -> str:
     plain = jsonable(value)
-    return plain if isinstance(plain, str) else _json(plain)
+    return plain if isinstance(plain, str) else json_text(plain)
 
 
 def _contents(value: object, uri: str, mime_type: str) -> ResourceContents:
@@ -261,7 +258,7 @@ def _contents(value: object, uri: str, mime_type: str) -> ResourceContents:
             uri=uri, text=plain, mime_type=mime_type or "text/plain"
         )
     kind = mime_type or "application/json"
-    return ResourceContents(uri=uri, text=_json(plain), mime_type=kind)
+    return ResourceContents(uri=uri, text=jsonrpc.write(plain).decode(), mime_type=kind)
 
 
 def _message(value: object) -> PromptMessage:

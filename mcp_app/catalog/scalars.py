@@ -9,6 +9,7 @@ from mcp_app.interface.results import ToolOutput
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Text
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.plain_text import clean_text
 
 SCALARS: Mapping[type, tuple[str, Callable[[Any], str]]] = {
     str: ("string", str),
@@ -92,8 +93,11 @@ def scalar_members(value: Any) -> bytes:
     if type(value) is int and -_PLAIN < value < _PLAIN:
         return _INTEGER_MEMBERS % (value, value)
     shown = jsonrpc.write({"result": value})[10:-1]
-    text = jsonrpc.write(_TEXT[type(value)](value))
-    return _MEMBERS % (text, shown)
+    said = _TEXT[type(value)](value)
+    text = clean_text(said)
+    if text is value:
+        return _MEMBERS % (shown, shown)
+    return _MEMBERS % (jsonrpc.write(text), shown)
 
 
 _PLAIN = 10**18

@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.context import LEVELS, Level
+from mcp_app.interface.log_secrets import log_secrets
 from mcp_app.models import LoggedMessage, Session
 from mcp_app.models.sessions import SessionQuerySet
 from mcp_app.protocol import jsonrpc
@@ -34,8 +35,8 @@ def log(
     `user` is a Django user or its primary key, `server` a slug, `data` any JSON.
     Returns the number of sessions that get it.  Raises ValueError for an unknown level,
     for data that is not JSON or larger than `LIMITS["text"]`, and if neither user nor
-    server is given.  Clients of the stateless era have no such streams: they only get
-    the messages of their own calls.
+    server is given.  Secrets in the data are replaced as in `ctx.log`.  Clients of the
+    stateless era have no such streams: they only get the messages of their own calls.
     """
     if level not in LEVELS:
         raise ValueError(f"{level!r} is not a level. Use one of {', '.join(LEVELS)}.")
@@ -43,7 +44,7 @@ def log(
         raise ValueError(
             "Name a user or a server, whose sessions should get the message."
         )
-    params: dict[str, object] = {"level": level, "data": data}
+    params: dict[str, object] = {"level": level, "data": log_secrets.remove(data)}
     if logger is not None:
         params["logger"] = logger
     payload = jsonrpc.write(notification_message("notifications/message", params))

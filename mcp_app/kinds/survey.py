@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from mcp_app import kinds
-from mcp_app.catalog import row_loader
+from mcp_app.catalog import form_urls, row_loader
 from mcp_app.catalog.findings import Finding, must_fix
 from mcp_app.catalog.lint import server_findings
 from mcp_app.catalog.overlays import overlaid
@@ -36,7 +36,8 @@ def code_findings(registry: Registry) -> Iterator[SurveyFinding]:
     """Yield what lint says of the definitions that code declares."""
     for each in _declared(registry):
         source = each.function.qualified_name
-        for finding in kinds.findings(each.definition, registry=registry):
+        found = kinds.findings(each.definition, registry=registry)
+        for finding in (*found, *form_urls.findings_of(each.function)):
             yield SurveyFinding(each.definition, source, finding, in_code=True)
 
 

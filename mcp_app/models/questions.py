@@ -13,6 +13,8 @@ from mcp_app.models.streams import Stream
 
 QUESTION = "question"
 """The kind of a change that says that a question was answered."""
+FORGOTTEN = "-"
+"""Stands in place of an answer that nobody waits for."""
 
 
 class QuestionQuerySet(models.QuerySet["Question"]):
@@ -32,6 +34,10 @@ class QuestionQuerySet(models.QuerySet["Question"]):
             Change.objects.using(asked.db).record(QUESTION, rpc_id)
         return True
 
+    def erase(self, session: int, rpc_id: str) -> None:
+        """Forget the answer, also one that comes from now on."""
+        self.filter(session_id=session, rpc_id=rpc_id).update(answer=FORGOTTEN)
+
     def over(self, created_ms: int | CombinedExpression) -> QuestionQuerySet:
         """Return those that were asked before then, and of which none waits.
 
@@ -44,7 +50,10 @@ class QuestionQuerySet(models.QuerySet["Question"]):
 
 
 class Question(models.Model):
-    """`rpc_id` is the id of the request to the client, `answer` its whole reply."""
+    """`rpc_id` is the id of the request to the client, `answer` its whole reply.
+
+    Once the call is over, the reply is `FORGOTTEN`.
+    """
 
     session = models.ForeignKey(
         "mcp_app.Session", on_delete=models.CASCADE, db_index=False

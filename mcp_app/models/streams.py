@@ -1,8 +1,9 @@
 """The log of requests: what was answered to each, message by message.
 
-A row of `Event` is never changed.  Numbers are given out under the lock of the stream's
-own row, which is held until the commit: their order is the order of commits, and there
-are no gaps, so that who reads on after the last number that it has seen misses nothing.
+A row of `Event` is never changed, but a question that must not be kept is replaced once
+its call is over.  Numbers are given out under the lock of the stream's own row, which
+is held until the commit: their order is the order of commits, and there are no gaps, so
+that who reads on after the last number that it has seen misses nothing.
 """
 
 from __future__ import annotations
@@ -159,6 +160,10 @@ class Stream(models.Model):
 
 
 class EventQuerySet(CurrentRows["Event"]):
+    def replace(self, stream: int, seq: int, payload: str) -> None:
+        """Put another message in place of one; its size stays that of the first."""
+        self.filter(stream_id=stream, seq=seq).update(payload=payload)
+
     def after(self, stream: int, seq: int) -> Iterable[tuple[int, str]]:
         """Return the next events of a stream, `AT_ONCE` at most: number and payload."""
         rows = self.filter(stream_id=stream, seq__gt=seq).order_by("seq")

@@ -56,6 +56,8 @@ class Report:
     broken: tuple[tuple[str, str, int, str], ...] = ()
     """Published rows that are not served here, `MOST_BROKEN` at most: the kind, the
     primary key, that of the version (0 without one), and why."""
+    secrets: int = 0
+    """Secrets that were taken out of log messages to clients."""
 
     def as_text(self) -> str:
         """Return what the row keeps."""

@@ -18,6 +18,7 @@ from mcp_app.auth.permissions import RightsCache
 from mcp_app.catalog.fingerprint import fingerprint
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.conf import mcp_settings, secrets
+from mcp_app.interface.log_secrets import log_secrets
 from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
 from mcp_app.invalidation.doorbell import Doorbell
@@ -339,6 +340,7 @@ class Process:
             sessions=tuple(self.sessions.streaming()[:MOST_SESSIONS]),
             lost=self.threads.lost,
             dropped=self.dropped,
+            secrets=log_secrets.count,
             code=self._code,
             refused=self.turned_away.counts(),
             broken=tuple(

@@ -22,6 +22,7 @@ from mcp_app.interface.context import (
     User,
 )
 from mcp_app.interface.errors import CallCancelled
+from mcp_app.interface.log_secrets import log_secrets
 from mcp_app.interface.questions import (
     Elicit,
     ElicitUrl,
@@ -151,7 +152,11 @@ class CallCore:
             )
 
     def log(self, level: Level, data: object, logger: str | None) -> None:
-        """Queue a log message; raise ValueError for a level that does not exist."""
+        """Queue a log message without its secrets.
+
+        Raises ValueError for a level that does not exist, and for data without a JSON
+        form.
+        """
         if level not in SEVERITY:
             raise ValueError(
                 f"{level!r} is not a level. Use one of {', '.join(SEVERITY)}."
@@ -159,7 +164,7 @@ class CallCore:
         if self._level is None or SEVERITY[level] < self._level:
             return
         deprecations.note_use(self.exchange.revision, "logging")
-        params: dict[str, object] = {"level": level, "data": data}
+        params: dict[str, object] = {"level": level, "data": log_secrets.remove(data)}
         if logger is not None:
             params["logger"] = logger
         message = jsonrpc.write(notification_message("notifications/message", params))

@@ -15,6 +15,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from mcp_app.catalog import forms
+from mcp_app.catalog.form_urls import urls_in
 from mcp_app.interface import rules
 from mcp_app.interface.context import Answer, Client
 from mcp_app.interface.errors import ClientCannot, ClientRefused
@@ -56,7 +57,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class PreparedQuestion:
     """A question in the words of a revision.
 
-    `trusted_without_state` tells whether an answer that comes unasked may be used.
+    `trusted_without_state` tells whether an answer that comes unasked may be used,
+    `private` that the question is kept no longer than its call lasts.
     """
 
     key: str
@@ -64,11 +66,19 @@ class PreparedQuestion:
     params: JsonObject
     parse: Callable[[JsonObject], Answer]
     trusted_without_state: bool = False
+    private: bool = False
 
     @property
     def digest(self) -> str:
         """A digest of the question without its key."""
         return sha256(jsonrpc.canonical([self.method, self.params])).hexdigest()
+
+    def members_with_urls(self) -> Sequence[str]:
+        """Return which members of a form question have URLs: "message" and so on."""
+        schema = self.params.get("requestedSchema")
+        if schema is None:
+            return ()
+        return [*dict(urls_in(self.params["message"], schema))]
 
     def request(self) -> JsonObject:
         """Return an `InputRequest`."""
@@ -241,6 +251,7 @@ def _sample(
         method="sampling/createMessage",
         params=revision.keep("sampling", given),
         parse=_sampled,
+        private=True,
     )
 
 

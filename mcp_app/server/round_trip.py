@@ -7,6 +7,7 @@ request and its retries, named by the sealed state.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from mcp_app.streams.log_writer import Beside
 
 Value = TypeVar("Value")
+
+logger = logging.getLogger("mcp_app.server")
 
 
 class InputRequired(BaseException):
@@ -131,6 +134,7 @@ class RoundTrip:
         found = {each.key: self._brought(each) for each in prepared}
         missing = [each for each in prepared if found[each.key] is None]
         if missing:
+            self._look_for_urls(missing)
             self._missing.update((each.key, each) for each in missing)
             self.needed = self._input_required(list(self._missing.values()))
             raise self.needed
@@ -208,6 +212,7 @@ class RoundTrip:
 
     async def _results(self, prepared: Sequence[PreparedQuestion]) -> list[JsonObject]:
         exchange, session = self._exchange, self._exchange.own_session
+        self._look_for_urls(prepared)
         await exchange.adapters.sessions.opened(session)
         waiting: dict[str, asyncio.Future[JsonObject]] = {}
         # The stream ends with the call: cancel open questions before that.
@@ -215,7 +220,8 @@ class RoundTrip:
         try:
             for each in prepared:
                 identifier = session.next_question_id()
-                asked = exchange.adapters.questions.expect(session, identifier)
+                instead = _withdrawal(identifier) if each.private else None
+                asked = exchange.adapters.questions.expect(session, identifier, instead)
                 waiting[identifier] = asked.answer
                 self._send(identifier, each, asked.beside)
             return await asyncio.gather(*waiting.values())
@@ -232,12 +238,7 @@ class RoundTrip:
         for identifier, answer in waiting.items():
             exchange.adapters.questions.forget(identifier)
             if _is_open(answer) and not left:
-                params = {
-                    "requestId": identifier,
-                    "reason": "Nobody is waiting for the answer any more.",
-                }
-                message = notification_message("notifications/cancelled", params)
-                exchange.outgoing.send(jsonrpc.write(message))
+                exchange.outgoing.send(_withdrawal(identifier))
         waiting.clear()
 
     def _send(
@@ -286,6 +287,19 @@ class RoundTrip:
             raise _together(refusals)
         return prepared
 
+    def _look_for_urls(self, prepared: Sequence[PreparedQuestion]) -> None:
+        """Log which questions have a URL that a person might click."""
+        entry = self._exchange.entry
+        for each in prepared:
+            if members := each.members_with_urls():
+                logger.warning(
+                    "A form question of %s has a URL in its %s. Clients need not show"
+                    " it, and people should not click it: ask for a visit with"
+                    " elicit_url().",
+                    self._exchange.method if entry is None else entry.identity,
+                    " and its ".join(members),
+                )
+
     def step(
         self,
         key: str,
@@ -309,6 +323,13 @@ class RoundTrip:
             self._user = self._exchange.adapters.users.user(self._exchange.principal)
             self._user_read = True
         return self._user
+
+
+def _withdrawal(identifier: str) -> bytes:
+    """Return the message that a question is open no more."""
+    reason = "Nobody is waiting for the answer any more."
+    params = {"requestId": identifier, "reason": reason}
+    return jsonrpc.write(notification_message("notifications/cancelled", params))
 
 
 def _urls(prepared: Sequence[PreparedQuestion]) -> list[JsonObject]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcp_app.models.fields import digest as digest_of
+from mcp_app.streams.log_writer import Beside
 from mcp_app.streams.open_session import OpenSession, new_session_id
 from mcp_app.streams.questions import OpenQuestions, StoredQuestion
 from mcp_app.streams.session_store import HANDSHAKE_S
@@ -104,8 +105,10 @@ class MemorySessions:
 class MemoryQuestions(OpenQuestions):
     """Questions on a connection, which alone can bring their answers."""
 
-    def expect(self, session: OpenSession, identifier: str) -> StoredQuestion:
-        return replace(super().expect(session, identifier), beside=_no_row)
+    def expect(
+        self, session: OpenSession, identifier: str, instead: bytes | None = None
+    ) -> StoredQuestion:
+        return replace(super().expect(session, identifier), beside=Beside(_no_row))
 
     async def take(
         self,

@@ -33,8 +33,22 @@ ATTEMPTS: Final = 20
 ALONE: Final = 8
 """How often one gain may fail while the database answers, before it is refused."""
 
-Beside: TypeAlias = Callable[[str], object]
+Write: TypeAlias = Callable[[str], object]
 """Writes rows on the database of this alias, in the transaction of an append."""
+Erase: TypeAlias = Callable[[str, int, int], object]
+"""Takes what is secret out of rows: given the alias, and the stream's key and the
+number of the message to which they belong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Rows that belong to a message: they are written in its commit.
+
+    `erase` is called soon after the stream has ended, perhaps more than once.
+    """
+
+    write: Write
+    erase: Erase | None = None
 
 
 class StreamFenced(Exception):
@@ -55,7 +69,7 @@ class Gain:
     size: int
     payloads: Sequence[bytes]
     state: str
-    beside: Sequence[Beside] = ()
+    beside: Sequence[Write] = ()
 
     def addition(self) -> Addition:
         """Return the messages to add, and the new values of the stream's row."""

@@ -13,7 +13,8 @@ from typing import Any, Final
 from django.db import router, transaction
 
 from mcp_app.interface.errors import ClientRefused
-from mcp_app.models import Question
+from mcp_app.models import Event, Question
+from mcp_app.models.questions import FORGOTTEN
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
@@ -28,7 +29,7 @@ OUR_OWN: Final = jsonrpc.ReadLimits(depth=sys.maxsize, nodes=sys.maxsize)
 
 @dataclass(frozen=True, slots=True)
 class StoredQuestion:
-    """The future of an answer, and `beside`, which writes the question's row."""
+    """The future of an answer, and `beside`, the question's row."""
 
     answer: asyncio.Future[JsonObject]
     beside: Beside
@@ -47,12 +48,20 @@ class OpenQuestions:
         """The ids of the waiting questions."""
         return frozenset(self._waiting)
 
-    def expect(self, session: OpenSession, identifier: str) -> StoredQuestion:
-        """Wait for the answer to a question of a session."""
+    def expect(
+        self, session: OpenSession, identifier: str, instead: bytes | None = None
+    ) -> StoredQuestion:
+        """Wait for the answer to a question of a session.
+
+        The answer is forgotten once the call is over.  Then `instead`, if it is given,
+        takes the place of the question in the replay log.
+        """
         future: asyncio.Future[JsonObject]
         future = asyncio.get_running_loop().create_future()
         self._waiting[identifier] = future
-        return StoredQuestion(future, partial(_ask, session.pk, identifier))
+        named = session.pk, identifier
+        rows = Beside(partial(_ask, *named), partial(_erase, *named, instead))
+        return StoredQuestion(future, rows)
 
     def forget(self, identifier: str) -> None:
         """Stop waiting; a late answer is accepted and dropped."""
@@ -109,6 +118,14 @@ def _ask(session: int, identifier: str, using: str) -> None:
     Question.objects.using(using).ask(session, identifier)
 
 
+def _erase(
+    session: int, identifier: str, instead: bytes | None, using: str, key: int, seq: int
+) -> None:
+    Question.objects.using(using).erase(session, identifier)
+    if instead is not None:
+        Event.objects.using(using).replace(key, seq, instead.decode())
+
+
 def _answer(session: int, identifier: str, text: str, tell: bool) -> bool:
     using = router.db_for_write(Question)
     with transaction.atomic(using=using):
@@ -120,7 +137,7 @@ def _answers(identifiers: Collection[str]) -> Mapping[str, str]:
     rows = (
         Question.objects.using(router.db_for_write(Question))
         .filter(rpc_id__in=identifiers)
-        .exclude(answer="")
+        .exclude(answer__in=["", FORGOTTEN])
     )
     return dict(rows.values_list("rpc_id", "answer"))
 

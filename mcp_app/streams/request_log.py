@@ -10,17 +10,27 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final, Protocol
 
-from django.db import IntegrityError
+from django.db import IntegrityError, router
 
 from mcp_app.models.appends import OPEN, NewStream
 from mcp_app.models.streams import Stream
+from mcp_app.models.transactions import persistently
 from mcp_app.pools.database import log_writer
 from mcp_app.protocol.errors import InternalError, Unavailable
 from mcp_app.streams import event_ids
 from mcp_app.streams.final_message import final_message, request_ids
-from mcp_app.streams.log_writer import Batch, Beside, Gain, StreamFenced, write
+from mcp_app.streams.log_writer import (
+    Batch,
+    Beside,
+    Erase,
+    Gain,
+    StreamFenced,
+    Write,
+    write,
+)
 
 logger = logging.getLogger("mcp_app.streams")
 
@@ -75,6 +85,7 @@ class OwnedStream:
     __slots__ = (
         "_appended",
         "_committed",
+        "_erasers",
         "_ids",
         "_log",
         "_new",
@@ -104,6 +115,7 @@ class OwnedStream:
         self._queued = 0
         self._appended = 0
         self._committed = 0
+        self._erasers: list[tuple[int, Erase]] = []
         self._withdrawn = False
         self._refused = False
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -153,6 +165,8 @@ class OwnedStream:
         self._queue.append((payload, beside))
         self._queued += len(payload)
         self._appended += 1
+        if beside is not None and beside.erase is not None:
+            self._erasers.append((self._appended, beside.erase))
         self._log.wrote(self)
 
     def end(self, payload: bytes | None, state: str = COMPLETED) -> None:
@@ -193,14 +207,14 @@ class OwnedStream:
     def gain(self, events: int, size: int) -> Gain:
         """Take the messages of the next commit, within these limits."""
         payloads: list[bytes] = []
-        beside: list[Beside] = []
+        beside: list[Write] = []
         while self._queue and len(payloads) < events and size > 0:
-            payload, row = self._queue.popleft()
+            payload, rows = self._queue.popleft()
             payloads.append(payload)
             self._queued -= len(payload)
             size -= len(payload)
-            if row is not None:
-                beside.append(row)
+            if rows is not None:
+                beside.append(rows.write)
         return Gain(
             new=self._new,
             key=self.key,
@@ -256,6 +270,7 @@ class OwnedStream:
         """Drop what is queued, and raise the error where somebody waits for it."""
         self._queue.clear()
         self._queued = 0
+        self._erasers = [each for each in self._erasers if each[0] <= self.seq]
         for _, waiting in self._waiting:
             if not waiting.done():
                 waiting.set_exception(error)
@@ -277,6 +292,8 @@ class OwnedStream:
             reader.ended()
         self.readers.clear()
         self._log.closed(self)
+        if self.key is not None and not self._withdrawn:
+            self._log.erase(self.key, self._erasers)
 
 
 class RequestLog:
@@ -287,6 +304,7 @@ class RequestLog:
         self._dirty: dict[OwnedStream, None] = {}
         self._open: dict[str, OwnedStream] = {}
         self._left_over: set[str] = set()
+        self._erasers: list[tuple[int, int, Erase]] = []
         self._later: set[str] = set()
         """Rows whose deletion failed, to be deleted with a later heartbeat."""
         self._task: asyncio.Task[None] | None = None
@@ -352,6 +370,12 @@ class RequestLog:
         self._open.pop(stream.public_id, None)
         self._dirty.pop(stream, None)
 
+    def erase(self, key: int, erasers: Iterable[tuple[int, Erase]]) -> None:
+        """Schedule what takes secrets out of the rows of a stream that is over."""
+        self._erasers += ((key, seq, erase) for seq, erase in erasers)
+        if self._erasers:
+            self._begin()
+
     def unknown(self, public_ids: Iterable[str]) -> list[str]:
         """Return which of these rows, read before now, nobody here will end.
 
@@ -370,11 +394,13 @@ class RequestLog:
 
     async def _commit_all(self) -> None:
         try:
-            while self._dirty or self._left_over:
+            while self._dirty or self._left_over or self._erasers:
                 if self._dirty:
                     await self._commit(list(self._taken()))
                 if self._left_over:
                     await self._clear()
+                if self._erasers:
+                    await self._erase()
         finally:
             self._task = None
 
@@ -394,6 +420,20 @@ class RequestLog:
             )
             self._later.update(names)
         self._left_over.difference_update(names)
+
+    async def _erase(self) -> None:
+        """Take secrets out of the rows of calls that are over; retried in an outage."""
+        key, seq, erase = self._erasers[0]
+        work = partial(erase, router.db_for_write(Stream), key, seq)
+        try:
+            await log_writer.run(persistently, work)
+        except Unavailable:
+            if not self._dirty:
+                await asyncio.sleep(RETRY_S[-1])
+            return
+        except Exception:
+            logger.exception("A question of a call that is over could not be erased.")
+        del self._erasers[0]
 
     def _taken(self) -> Iterable[tuple[OwnedStream, Gain]]:
         """Yield the next batch; the stream that has waited longest comes first."""

@@ -56,9 +56,9 @@ def rules_of(definition: Definition) -> list[str]:
 
 def test_every_rule_has_a_case() -> None:
     tables = (FOUND, FOUND_OF_SERVERS, FOUND_OF_KINDS)
-    assert {rule for table in tables for case in table for rule in case[-1]} == set(
-        RULES
-    )
+    # What questions a function asks is no part of its definition.
+    rules = set(RULES) - {"form-url"}
+    assert {rule for table in tables for case in table for rule in case[-1]} == rules
     assert len(set(RULES.values())) == len(RULES)
 
 

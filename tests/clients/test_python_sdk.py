@@ -211,6 +211,27 @@ async def test_any_json_comes_back(connect: Connect) -> None:
     ]
 
 
+async def test_t28_a_text_steers_no_terminal(connect: Connect) -> None:
+    raw = "\x1b[31mred\x1b[0m \x1b]0;title\x07alert\0\U000e0041\nand\tmore"
+    async with connect() as client:
+        text = await client.call_tool("drill_echo", {"value": raw})
+        whole = await client.call_tool("drill_echo", {"value": {"\x7f": raw}})
+    assert said(text) == "red alert\nand\tmore"
+    assert text.structured_content == {"result": raw}
+    assert json.loads(said(whole)) == {"\x7f": raw}
+
+
+@stateless
+async def test_t17_a_log_message_has_no_credentials(
+    connect: Connect, person: Person
+) -> None:
+    async with connect(log_level="info") as client:
+        arguments = {"level": "info", "text": "Bearer canary"}
+        await client.call_tool("drill_log", arguments)
+        await eventually(lambda: bool(person.logged))
+    assert person.logged == [("info", "•••")]
+
+
 async def test_whoami(connect: Connect, era: str) -> None:
     async with connect() as client:
         result = await client.call_tool("drill_whoami")

@@ -43,7 +43,6 @@ PLANNED: Final = frozenset(
         "apps",
         "identity of who opens an elicitation URL",
         "rate limits",
-        "sanitising",
         "security",
         "tasks",
     }

@@ -13,7 +13,7 @@ from mcp_app.auth.issuers import way
 from mcp_app.catalog import decorators, form_fields, outputs
 from mcp_app.checks import sign_in
 from mcp_app.egress import addresses
-from mcp_app.interface import rules
+from mcp_app.interface import log_secrets, rules
 from mcp_app.models import fields
 from mcp_app.oauth import consent, consent_views, token_views
 from mcp_app.protocol import (
@@ -24,6 +24,7 @@ from mcp_app.protocol import (
     lines,
     meta,
     negotiation,
+    plain_text,
     results,
     revisions,
     schema_graph,
@@ -56,6 +57,7 @@ from mcp_app.server import (
 )
 from mcp_app.server.handlers import HANDLERS, lists, prompts, resources, tools
 from mcp_app.streams import event_ids, open_session, session_store, steps
+from mcp_app.streams import questions as open_questions
 from mcp_app.transports import client_messages, open_streams
 from mcp_app.transports.http import (
     handler,
@@ -518,6 +520,17 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(tools._add_structured, returns=None, demands=("L-TOOLS-054",)),
     Guard(
         tools._check_structured, returns=None, demands=("S-TOOLS-038", "L-TOOLS-040")
+    ),
+    Guard(
+        plain_text.clean_text,
+        returns="argument",
+        demands=("S-TOOLS-049", "L-TOOLS-051"),
+    ),
+    Guard(log_secrets.names_secret, returns=None, demands=("S-LOG-013", "L-LOG-016")),
+    Guard(
+        open_questions._erase,
+        returns=None,
+        demands=("S-SAMPLING-010", "L-SAMPLE-014"),
     ),
     Guard(log_handler._without_traceback, returns="argument", demands=("S-LOG-015",)),
     Guard(parameters.string, returns=None, demands=("S-COMPL-016", "L-COMPL-015")),

@@ -13,6 +13,7 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from mcp_app import alog, log
+from mcp_app.interface.log_secrets import BLOT
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Change, LoggedMessage, Session
 from mcp_app.models.clock import NowMilliseconds
@@ -47,6 +48,18 @@ def test_a_users_sessions() -> None:
     }
     assert log("info", "again", user=anna.pk) == 2
     assert log("info", "nobody", user=0) == 0
+
+
+@pytest.mark.covers("S-LOG-012", "S-LOG-013")
+def test_t17_secrets_are_not_stored() -> None:
+    of(1)
+    data = {"headers": [{"Cookie": "a=b"}], "text": "Basic dXNlcjpwYXNz"}
+    assert log("info", data, user=1) == 1
+    payload = LoggedMessage.objects.get().payload
+    assert json.loads(payload)["params"]["data"] == {
+        "headers": [{"Cookie": BLOT}],
+        "text": BLOT,
+    }
 
 
 def test_a_servers_sessions() -> None:

@@ -407,3 +407,34 @@ def test_targets() -> None:
     assert target_of({"name": "a", "uri": "b"}) == "a"
     assert target_of({"uri": "b"}) == "b"
     assert target_of({}) == ""
+
+
+# -- URLs in forms --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ASKING)
+async def test_a_form_question_with_a_url_is_logged_once_without_its_text(
+    connect: Connect, caplog: pytest.LogCaptureFixture, version: str
+) -> None:
+    client = await connect(version)
+    for tool, told in (
+        ("asks_with_url", ["its message and its title."]),
+        ("orders", []),
+        ("visits", []),
+    ):
+        if tool == "visits" and "url" not in client.revision.elicitation_modes:
+            continue
+        caplog.clear()
+        params = {"name": tool, "arguments": {}}
+        found = await client.talk("tools/call", params, lambda *_: {"action": "cancel"})
+        assert found.questions
+        lines = [
+            each.getMessage()
+            for each in caplog.records
+            if "has a URL" in each.getMessage()
+        ]
+        assert [
+            each.partition(" in ")[2].partition(" Clients")[0] for each in lines
+        ] == told
+        assert all(each.startswith(f"A form question of {tool} ") for each in lines)
+        assert "example.org" not in caplog.text

@@ -131,7 +131,7 @@ async def test_a_handshake_that_never_ends_is_not_waited_for(
 async def test_answers_of_a_connection(sessions: MemorySessions) -> None:
     session, questions = await opened(sessions), MemoryQuestions()
     asked = {name: questions.expect(session, name).answer for name in "abc"}
-    assert questions.expect(session, "d").beside("default") is None
+    assert questions.expect(session, "d").beside.write("default") is None
     assert await questions.take(session, "a", {"x": 1}, None)
     assert await questions.take(session, "b", None, {"code": 1, "message": "No."})
     questions.forget("c")

@@ -12,15 +12,16 @@ from django.db import OperationalError, transaction
 
 from mcp_app.interface.context import Client
 from mcp_app.interface.errors import ClientRefused
-from mcp_app.models import Change, Question
-from mcp_app.models.questions import QUESTION
+from mcp_app.models import Change, Question, Session
+from mcp_app.models.questions import FORGOTTEN, QUESTION
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.streams import questions
+from mcp_app.streams.log_writer import Beside
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.questions import OpenQuestions, StoredQuestion
-from tests.streams.logging_rows import erase, own_session
+from tests.streams.logging_rows import erase, events, opened, own_session
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
 
@@ -69,7 +70,7 @@ async def asked(
 
     def commit() -> None:
         with transaction.atomic():
-            made.beside("default")
+            made.beside.write("default")
 
     await writer.run(commit)
     return made
@@ -229,3 +230,39 @@ async def test_an_answer_as_deep_as_a_body_may_be(
     question = await asked(here, session, "a")
     assert await here.take(session, "a", value, None)
     assert await question.answer == value
+
+
+# -- what is not kept -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("instead", [None, b"over"])
+async def test_once_a_call_is_over_its_questions_are_forgotten(
+    here: OpenQuestions,
+    elsewhere: OpenQuestions,
+    session: OpenSession,
+    instead: bytes | None,
+) -> None:
+    """So is an answer that comes from then on; the numbers of messages stay."""
+    row = await reader.run(Session.objects.get, pk=session.pk)
+    key = await writer.run(opened, row, b"first", b"second")
+    rows = [here.expect(session, each, instead).beside for each in "ab"]
+    await writer.run(_write, rows)
+    assert await here.take(session, "a", {"answer": "secret"}, None)
+    for each in rows:
+        assert each.erase is not None
+        await writer.run(each.erase, "default", key, 2)
+    assert await elsewhere.take(session, "b", {"answer": "too late"}, None)
+    answers = Question.objects.values_list("answer", flat=True)
+    assert await reader.run(list, answers) == [FORGOTTEN] * 2
+    second = "second" if instead is None else "over"
+    assert await reader.run(events, key) == [(1, "first"), (2, second)]
+    # Nobody who still waits takes that for an answer.
+    await here.look(["a", "b"])
+    assert here.open == {"a", "b"}
+    assert await told() == []
+
+
+def _write(rows: list[Beside]) -> None:
+    with transaction.atomic():
+        for each in rows:
+            each.write("default")

@@ -17,7 +17,7 @@ from mcp_app.pools.database import log_writer, reader
 from mcp_app.streams import request_log
 from mcp_app.streams.claims import end_own, open_streams
 from mcp_app.streams.final_message import request_ids
-from mcp_app.streams.log_writer import ALONE, StreamFenced
+from mcp_app.streams.log_writer import ALONE, Beside, StreamFenced
 from mcp_app.streams.request_log import OwnedStream, RequestLog
 from tests.process.outages import read_only
 from tests.serving import all_logged
@@ -350,7 +350,7 @@ async def test_a_call_is_told_that_its_stream_is_lost(
     rows = Stream.objects.filter(public_id=taken.public_id)
     await log_writer.run(rows.update, owner="worker-2")
     taken.append(b"1")
-    refused.append(b"1", _refuse)
+    refused.append(b"1", Beside(_refuse))
     ended.end(b"1")
     waiting = [each.committed() for each in streams]
     errors = await asyncio.gather(*waiting, return_exceptions=True)
@@ -418,3 +418,76 @@ async def test_what_is_answered_is_read_once(
         stream.end(None)
     await all_logged(log)
     assert log.answered() == set()
+
+
+# -- what is not kept -----------------------------------------------------------------
+
+
+def beside(erased: list[tuple[int, int]]) -> Beside:
+    """Return rows beside a message that note when they are erased."""
+
+    def erase(_: str, key: int, seq: int) -> None:
+        erased.append((key, seq))
+
+    return Beside(lambda _: None, erase)
+
+
+async def test_rows_beside_messages_are_erased_once_the_stream_is_over(
+    log: RequestLog, row: Session
+) -> None:
+    erased: list[tuple[int, int]] = []
+    stream, _ = begun(log, row)
+    stream.append(b"1")
+    stream.append(b"2", beside(erased))
+    await stream.committed()
+    stream.append(b"3", beside(erased))
+    await all_logged(log)
+    assert erased == []
+    stream.end(b"4")
+    await all_logged(log)
+    assert erased == [(stream.key, 2), (stream.key, 3)]
+
+
+async def test_what_was_never_stored_is_not_erased(
+    log: RequestLog, row: Session
+) -> None:
+    """The last words of a stream have the number of a message that was refused."""
+    erased: list[tuple[int, int]] = []
+    refused, _ = begun(log, row)
+    refused.append(b"1", beside(erased))
+    await refused.committed()
+    refused.append(b"2", Beside(_refuse, beside(erased).erase))
+    withdrawn, _ = begun(log, row)
+    withdrawn.append(b"1", beside(erased))
+    withdrawn.withdraw()
+    await all_logged(log)
+    assert erased == [(refused.key, 1)]
+    assert [seq for seq, _ in await stored(refused)] == [1, 2]
+
+
+async def test_erasing_waits_for_the_end_of_an_outage_and_skips_what_fails(
+    log: RequestLog,
+    row: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(request_log, "RETRY_S", (0, 0))
+    erased: list[tuple[int, int]] = []
+    attempts: list[str] = []
+
+    def away(using: str, key: int, seq: int) -> None:
+        attempts.append("away")
+        if len(attempts) < 3:
+            raise OperationalError("The database is away.")
+        erased.append((key, seq))
+
+    def broken(using: str, key: int, seq: int) -> None:
+        raise LookupError("This is a fault.")
+
+    stream, _ = begun(log, row)
+    for erase_row in (broken, away):
+        stream.append(b"1", Beside(lambda _: None, erase_row))
+    stream.end(b"2")
+    await all_logged(log)
+    assert erased == [(stream.key, 2)]
+    assert caplog.text.count("could not be erased") == 1

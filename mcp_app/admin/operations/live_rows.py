@@ -48,6 +48,7 @@ class WorkerLine:
     calls: Mapping[str, int]
     lost: int
     dropped: int
+    secrets: int
     code: str
     is_other: bool
     """Whether this process is live and live processes run different code."""
@@ -159,6 +160,7 @@ def _worker_line(worker: Any, logged: Mapping[str, int], differ: bool) -> Worker
         calls=report.calls,
         lost=report.lost,
         dropped=report.dropped,
+        secrets=report.secrets,
         code=report.code[:HANDLE],
         is_other=live and differ,
     )

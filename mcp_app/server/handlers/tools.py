@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.catalog.scalars import ScalarOutput
 from mcp_app.catalog.snapshot import ToolEntry
-from mcp_app.interface.errors import ClientCannot, ExternalError, ToolError
+from mcp_app.interface.errors import (
+    ClientCannot,
+    ClientRefused,
+    ExternalError,
+    ToolError,
+)
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.results import ToolOutput
 from mcp_app.protocol import jsonrpc, results
-from mcp_app.protocol.content import Text, block_to_wire
+from mcp_app.protocol.content import Block, Text, block_to_wire
 from mcp_app.protocol.errors import (
     InvalidParams,
     MissingClientCapability,
@@ -22,6 +27,7 @@ from mcp_app.protocol.errors import (
 from mcp_app.protocol.headers import check_mirrored
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import UnserializableValue
+from mcp_app.protocol.plain_text import clean_text, json_text
 from mcp_app.protocol.schemas import Violation
 from mcp_app.server import call as calls
 from mcp_app.server import parameters
@@ -30,6 +36,8 @@ from mcp_app.server.exchange import End, Exchange
 
 if TYPE_CHECKING:
     from mcp_app.protocol.revisions import Revision
+
+REFUSED_QUESTION: Final = "The client refused a question, or its answer does not fit."
 
 
 async def call(exchange: Exchange) -> bytes:
@@ -195,6 +203,9 @@ def _failed(exchange: Exchange, entry: ToolEntry, failure: BaseException) -> Too
 def _reported(exchange: Exchange, error: ToolError) -> ToolOutput:
     if isinstance(error, ExternalError):
         exchange.record_outcome(error.outcome, error.detail)
+    if isinstance(error, ClientRefused):
+        # Its message may quote what a person or a model has answered.
+        exchange.record_outcome(Outcome.TOOL_ERROR, REFUSED_QUESTION)
     return ToolOutput(error.content or [Text(error.message)], is_error=True)
 
 
@@ -259,13 +270,13 @@ def _encoded(exchange: Exchange, output: ToolOutput) -> bytes:
     if type(output) is ScalarOutput and revision.structured_content:
         return output.members() + exchange.catalog.result_end(revision)
     result: JsonObject = {
-        "content": [block_to_wire(block, revision) for block in output.content]
+        "content": [_clean_block(block, revision) for block in output.content]
     }
     if output.structured is not None:
         _add_structured(result, output.structured, revision)
     if output.is_error:
         result["isError"] = True
-        exchange.record_outcome(Outcome.TOOL_ERROR, _text_of(output))
+        exchange.record_outcome(Outcome.TOOL_ERROR, _text_of(result["content"]))
     if output.meta is None:
         # The rest is the same for every call: it was encoded once.
         return jsonrpc.write(result)[:-1] + exchange.catalog.result_end(revision)
@@ -274,9 +285,17 @@ def _encoded(exchange: Exchange, output: ToolOutput) -> bytes:
     return jsonrpc.write(results.complete(result, revision, info))
 
 
-def _text_of(output: ToolOutput) -> str:
-    texts = (block.text for block in output.content if isinstance(block, Text))
-    return next(texts, "")
+def _clean_block(block: Block, revision: Revision) -> JsonObject:
+    """Return a block of a tool as a revision has it; its text is a plain one."""
+    wire = block_to_wire(block, revision)
+    if wire["type"] == "text":
+        # It may be lazy, such as a translation.
+        wire["text"] = clean_text(str(wire["text"]))
+    return wire
+
+
+def _text_of(content: Sequence[JsonObject]) -> str:
+    return next((block["text"] for block in content if block["type"] == "text"), "")
 
 
 def _add_structured(
@@ -286,5 +305,4 @@ def _add_structured(
     if revision.structured_content:
         result["structuredContent"] = structured
     if not result["content"]:
-        text = jsonrpc.write(structured).decode()
-        result["content"] = [{"type": "text", "text": text}]
+        result["content"] = [{"type": "text", "text": json_text(structured)}]

@@ -108,6 +108,7 @@ def test_processes_say_what_they_run(admin_client: Client) -> None:
         calls={"support": 4},
         lost=5,
         dropped=12,
+        secrets=3,
         code="ab" * 32,
     )
     worker("old", age_ms=20_000, streams={"past": 1}, calls={"gone": 1})
@@ -119,6 +120,7 @@ def test_processes_say_what_they_run(admin_client: Client) -> None:
     assert 'data-label="Other calls">4<' in text
     assert '<span class="mcp-state warn">5</span>' in text
     assert 'data-label="Dropped messages">12<' in text
+    assert '<span class="mcp-state warn">3</span>' in text
     assert '<code class="mcp-handle">abababab</code>' in text
     assert "3 h ago" in text
     # What a silent one had, nobody has any more.

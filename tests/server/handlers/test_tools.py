@@ -346,7 +346,8 @@ async def test_meta_of_a_result(connect: Connect, version: str) -> None:
 
 RETURNED: Final[list[tuple[str, str]]] = [
     ("none", "null"),
-    ("nul", "a\0b"),
+    ("nul", "ab"),
+    ("terminal", "red alert\nand\tmore"),
     ("huge integer", str(2**70)),
 ]
 

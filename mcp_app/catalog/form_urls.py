@@ -1,0 +1,147 @@
+"""URLs in form questions, which a person might click (client/elicitation, "Safe URL").
+
+`urls_in` looks at a question that is asked, `findings_of` at the code that asks.  Code
+shows a message and a form that are written where they are used, or have a name in their
+module; what is put together elsewhere shows when it is asked.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from types import ModuleType
+from typing import Any, Final
+
+from django.forms import BaseForm
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+
+from mcp_app.catalog.callables import layers_of
+from mcp_app.catalog.findings import Finding, must_fix
+from mcp_app.catalog.forms import form_schema
+from mcp_app.catalog.registered_function import RegisteredFunction
+from mcp_app.protocol.json_types import JsonObject
+
+_URL: Final = re.compile(r"\b(?:https?://|www\.)[^\s\"'<>]+", re.IGNORECASE)
+_ASKING: Final = frozenset({"elicit", "Elicit"})
+_MEMBERS: Final = ("title", "description")
+
+
+def urls_in(message: object, schema: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield each URL of a form question after the name of the member that has it.
+
+    That is "message", or the "title" or "description" of a field or a choice.
+    """
+    return _urls([("message", message), *_texts_of_schema(schema)])
+
+
+def findings_of(function: RegisteredFunction) -> Iterator[Finding]:
+    """Yield a warning for each URL in the form questions that a function asks."""
+    if function.inspected.context is None:
+        return
+    innermost = [*layers_of(function.function)][-1]
+    for call in _calls(innermost):
+        texts = _texts_of_call(call, _names(innermost))
+        for member, url in dict.fromkeys(_urls(texts)):
+            message = _(
+                "A form question has the URL %(url)s in its %(member)s. Forms must not"
+                " have URLs that people could click: ask for a visit with"
+                " elicit_url()."
+            )
+            yield must_fix("form-url", "", message % {"url": url, "member": member})
+
+
+def _urls(texts: Iterable[tuple[str, object]]) -> Iterator[tuple[str, str]]:
+    for member, text in texts:
+        if isinstance(text, str | Promise):
+            yield from ((member, url) for url in _URL.findall(str(text)))
+
+
+def _texts_of_schema(schema: JsonObject) -> Iterator[tuple[str, object]]:
+    for field in schema["properties"].values():
+        items = field.get("items", {})
+        choices = [*field.get("oneOf", ()), *items.get("anyOf", ())]
+        for each in (field, *choices):
+            yield from ((name, each[name]) for name in _MEMBERS if name in each)
+        yield from (("title", name) for name in field.get("enumNames", ()))
+
+
+# -- what code shows ----------------------------------------------------------------
+
+
+def _names(function: Any) -> Mapping[str, object]:
+    """Return what the names in a function stand for, but for its own."""
+    names = dict(getattr(function, "__globals__", {}))
+    cells = getattr(function, "__closure__", None) or ()
+    for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
+        # It may have no value yet.
+        with suppress(ValueError):
+            names[name] = cell.cell_contents
+    return names
+
+
+def _calls(function: Any) -> Iterator[ast.Call]:
+    """Yield the calls by which a function asks, if its source can be read."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError, TypeError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _last_name(node.func) in _ASKING:
+            yield node
+
+
+def _last_name(node: ast.expr) -> str:
+    return getattr(node, "attr", "") or getattr(node, "id", "")
+
+
+def _texts_of_call(
+    call: ast.Call, names: Mapping[str, object]
+) -> Iterator[tuple[str, object]]:
+    given = dict(zip(("message", "form"), call.args, strict=False))
+    given |= {each.arg: each.value for each in call.keywords if each.arg}
+    if "message" in given:
+        # Also the parts of an f-string, and what is passed to a translation.
+        for node in ast.walk(given["message"]):
+            if isinstance(node, ast.Constant | ast.Name | ast.Attribute):
+                yield "message", _value(node, names)
+    if "form" in given:
+        yield from _texts_of_form(_value(given["form"], names))
+
+
+def _value(node: ast.expr, names: Mapping[str, object]) -> object:
+    """Return what an expression stands for, None where that is not plain."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    if isinstance(node, ast.Attribute):
+        owner = _value(node.value, names)
+        return (
+            getattr(owner, node.attr, None)
+            if isinstance(owner, ModuleType | type)
+            else None
+        )
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return None
+
+
+def _texts_of_form(form: object) -> Iterator[tuple[str, object]]:
+    if isinstance(form, type) and issubclass(form, BaseForm):
+        # No form is made: its choices might come from the database.
+        for field in getattr(form, "base_fields", {}).values():
+            yield from (("title", field.label), ("description", field.help_text))
+    elif isinstance(form, type | Mapping):
+        yield from _texts_of_schema(_schema(form))
+
+
+def _schema(form: type | Mapping[str, object]) -> JsonObject:
+    try:
+        return form_schema(form).schema
+    except Exception:
+        # What is no form is refused where it is asked for.
+        return {"properties": {}}

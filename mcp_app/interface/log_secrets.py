@@ -1,0 +1,121 @@
+"""Takes secrets out of log messages on their way to clients (server/utilities/logging).
+
+A secret is the value of a name such as `password` or `X-Api-Key`, and what has the form
+of an access token, of a JWT or of the credentials of HTTP, wherever it stands.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from orjson import Fragment
+
+from mcp_app.protocol import jsonrpc
+
+BLOT: Final = "•••"
+WARN_EVERY: Final = 60.0
+"""Seconds."""
+
+logger = logging.getLogger("mcp_app.server")
+
+_NEW_WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# Whole words of a name, without regard to case: `key`, and neither `keyboard` nor
+# `monkey`.  Some are written in front of others without a sign between them.
+_SECRET_NAME: Final = re.compile(
+    r"(?<![^\W_])(?:"
+    r"[a-z]*(?:password|secret|token|cookie)s?"
+    r"|(?:access|api|private|secret)?keys?"
+    r"|sessions?(?:_?(?:id|key))?|[a-z]*sessid"
+    r"|authorization|credentials?|passwd|passphrase|passcode|pwd|cvc|cvv|card_?number"
+    r")\d*(?![^\W_])",
+    re.IGNORECASE,
+)
+# The word after `Bearer` or `Basic` is a secret at the beginning of a text; within one
+# it must look like one, or every sentence about basic authentication would lose a word.
+_SECRET_TEXT: Final = re.compile(
+    r"\A(?:Bearer|Basic)\s+\S+"
+    r"|(?<!\w)(?i:bearer|basic)\s+(?=[\w.~+/-]+[A-Z0-9=])[\w.~+/=-]{8,}+"
+    r"|(?<![\w-])mcp_[\w-]{36,}+"
+    r"|(?<![\w-])eyJ[\w-]++\.[\w-]*+(?:\.[\w-]*+){1,3}",
+    re.ASCII,
+)
+
+
+def names_secret(name: str) -> bool:
+    """Whether the values of a name are secret."""
+    return _SECRET_NAME.search(_NEW_WORD.sub("_", name)) is not None
+
+
+class LogSecrets:
+    """Takes secrets out of data, and counts them; usable from any thread.
+
+    `clock` returns seconds that only grow.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.count = 0
+        """How many secrets were taken out so far."""
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._next_warning = clock()
+
+    def remove(self, data: object) -> Fragment:
+        """Return data as JSON, with `BLOT` in place of each secret.
+
+        Raises `UnserializableValue` for data that has no JSON form.
+        """
+        written = jsonrpc.write(data)
+        search = _Search()
+        # As JSON, because that is what the client would see of an object.
+        value = search.blot(json.loads(written))
+        if not search.count:
+            return Fragment(written)
+        self._note(search.count)
+        return Fragment(jsonrpc.write(value))
+
+    def _note(self, count: int) -> None:
+        with self._lock:
+            self.count += count
+            now, total = self._clock(), self.count
+            if now < self._next_warning:
+                return
+            self._next_warning = now + WARN_EVERY
+        logger.warning(
+            "Secrets were taken out of log messages to clients: %d so far. Look at what"
+            " code of this site passes to ctx.log() and mcp_app.log().",
+            total,
+        )
+
+
+class _Search:
+    """One look through a JSON value."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def blot(self, value: Any, name: str = "") -> Any:
+        if name and names_secret(name):
+            self.count += 1
+            return BLOT
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, list):
+            return [self.blot(each) for each in value]
+        if isinstance(value, dict):
+            return {self._text(key): self.blot(value[key], key) for key in value}
+        return value
+
+    def _text(self, text: str) -> str:
+        shown, count = _SECRET_TEXT.subn(BLOT, text)
+        self.count += count
+        return shown
+
+
+log_secrets = LogSecrets()
+"""Of this OS process: what is passed to `mcp_app.log` needs no serving process."""
