@@ -74,6 +74,7 @@ class Limits:
     drain: float = 25
     audit_buffer: int = 10_000
     calls_kept: float = 30 * 86_400
+    calls_rows: int = 5_000_000
     statistics_kept: float = 730 * 86_400
     oauth_access: float = 8 * 3_600
     oauth_idle: float = 30 * 86_400
