@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 
 from django.utils.module_loading import import_string
 
-from mcp_app.audit.call_log import CallLog
+from mcp_app.audit.call_log import STRANGERS_ROWS, CallLog
 from mcp_app.auth.permissions import RightsCache, UserRows
 from mcp_app.conf import Limits, mcp_settings, secrets
 from mcp_app.pools.mailbox import Mailbox
@@ -30,6 +31,7 @@ def call_log(worker: str, limits: Limits) -> CallLog | None:
         most=limits.audit_buffer,
         key=derived_key(secrets()[0], "call arguments"),
         strict=mcp_settings.audit == "strict",
+        strangers_rows=STRANGERS_ROWS if limits.rates else math.inf,
     )
 
 
