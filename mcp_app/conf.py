@@ -65,6 +65,7 @@ class Limits:
     streams_per_principal: int = 32
     streams_per_process: int = 2_000
     running_calls: int = 64
+    questions_per_person: int = 8
     sessions_per_principal: int = 100
     heartbeat: float = 15
     session_idle: float = 7 * 86_400

@@ -16,6 +16,7 @@ from mcp_app.pools.user_threads import UserThreads
 from mcp_app.protocol.sealing import derived_key
 from mcp_app.server.exchange import Adapters, Topics
 from mcp_app.server.invocation import InvocationPlaces
+from mcp_app.server.question_places import QuestionPlaces
 from mcp_app.server.request_state import StateSealer
 from mcp_app.streams.questions import OpenQuestions
 from mcp_app.streams.session_store import SessionStore
@@ -56,6 +57,7 @@ def adapters(
         handshakes=sessions,
         sessions=sessions,
         questions=questions,
+        places=QuestionPlaces(limits, threads.size),
         steps=StoredSteps(),
         users=UserRows(),
         rights=rights,

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.catalog.scalars import ScalarOutput
 from mcp_app.catalog.snapshot import ToolEntry
-from mcp_app.interface.errors import ClientCannot, ExternalError, ToolError
+from mcp_app.interface.errors import (
+    ClientCannot,
+    ExternalError,
+    ToolError,
+    TooManyQuestions,
+)
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.results import ToolOutput
 from mcp_app.protocol import jsonrpc, results
@@ -182,6 +187,8 @@ def _failed(exchange: Exchange, entry: ToolEntry, failure: BaseException) -> Too
 def _reported(exchange: Exchange, error: ToolError) -> ToolOutput:
     if isinstance(error, ExternalError):
         exchange.record_outcome(error.outcome, error.detail)
+    elif isinstance(error, TooManyQuestions):
+        exchange.record_outcome(Outcome.UNAVAILABLE, error.message)
     return ToolOutput(error.content or [Text(error.message)], is_error=True)
 
 
