@@ -69,6 +69,7 @@ class Limits:
     tool_burst: int = 100
     request_rate: int = 1_200
     request_burst: int = 300
+    questions_per_person: int = 8
     sessions_per_principal: int = 100
     anonymous_sessions: int = 10_000
     anonymous_idle: float = 3_600
@@ -80,6 +81,7 @@ class Limits:
     drain: float = 25
     audit_buffer: int = 10_000
     calls_kept: float = 30 * 86_400
+    calls_rows: int = 5_000_000
     statistics_kept: float = 730 * 86_400
     oauth_access: float = 8 * 3_600
     oauth_idle: float = 30 * 86_400

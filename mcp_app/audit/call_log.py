@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from hashlib import blake2b
@@ -33,7 +34,14 @@ MOST_ROWS: Final = 2_000
 RETRY_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Seconds between attempts in an outage; the last one repeats."""
 WARN_EVERY: Final = 60.0
+STRANGERS_ROWS: Final = 5
+"""Rows a second of calls for which nothing ran, of callers whom nobody knows."""
 DIGEST_BYTES: Final = 16
+NO_ROOM: Final = "The call log has no rows for %d calls so far. They are only counted."
+ONLY_COUNTED: Final = (
+    "Callers who did not sign in ask for what is not there. Most such calls are only"
+    " counted. Calls without a row so far: %d."
+)
 
 
 class CallLog:
@@ -43,8 +51,19 @@ class CallLog:
     end; `wait_until_written` returns when a call is committed.
     """
 
-    def __init__(self, writer: str, *, most: int, key: bytes, strict: bool) -> None:
-        """`writer` names the process; `key` has up to 64 bytes."""
+    def __init__(
+        self,
+        writer: str,
+        *,
+        most: int,
+        key: bytes,
+        strict: bool,
+        strangers_rows: float = math.inf,
+    ) -> None:
+        """`writer` names the process; `key` has up to 64 bytes.
+
+        Of what strangers call in vain, so many calls a second get rows.
+        """
         self.strict = strict
         self.dropped = 0
         """Calls of this process that were counted and have no row."""
@@ -62,6 +81,8 @@ class CallLog:
         self._number = 0
         self._clock_ms = time.time_ns() // 1_000_000 - int(time.monotonic() * 1_000)
         self._warned: dict[str, float] = {}
+        self._strangers_rows = self._strangers_left = strangers_rows
+        self._strangers_second = 0
         self._taken_so_far = 0
         self._written_so_far = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -73,6 +94,19 @@ class CallLog:
             pending.add(record)
         else:
             self._take(record)
+
+    def add_in_vain(self, record: CallValues) -> None:
+        """Take a stranger's call for which nothing ran: above a rate it is counted."""
+        second = int(record[1] + record[2])
+        if second != self._strangers_second:
+            self._strangers_second = second
+            self._strangers_left = self._strangers_rows
+        if self._strangers_left > 0:
+            self._strangers_left -= 1
+            self.add(record)
+            return
+        self._drop(record, ONLY_COUNTED)
+        self._look()
 
     def digest(self, arguments: bytes) -> str:
         """Return a keyed digest, which is equal for equal arguments.
@@ -112,7 +146,7 @@ class CallLog:
         """Take a call if there is room, and start the timer or a batch if needed."""
         full = len(self._pending) >= self._most and not self.strict
         if full and self._task is not None:
-            self._drop(record)
+            self._drop(record, NO_ROOM)
             return
         self._pending.add(record)
         self._look()
@@ -122,15 +156,15 @@ class CallLog:
         many = min(MOST_ROWS, self._most)
         if self._task is not None:
             self._room = self._most
-        elif self.strict or len(self._pending) >= many:
+        elif self._pending and (self.strict or len(self._pending) >= many):
             self._begin()
         elif self._timer is None:
-            self._room = many - 1
+            self._room = 0 if self.strict else many - 1
             if not self._stopped:
                 self._timer = self._loop.call_later(EVERY, self._begin)
 
-    def _drop(self, record: CallValues) -> None:
-        """Count a call that gets no row, because there is no room."""
+    def _drop(self, record: CallValues, message: str) -> None:
+        """Count a call that gets no row; the message, for the log, says why."""
         circumstances, began, took, *_ = record
         server, kind, name, _, outcome, *_ = circumstances
         self.dropped += 1
@@ -140,10 +174,7 @@ class CallLog:
             [int(took * 1_000_000)],
             1,
         )
-        self._warn(
-            "The call log has no rows for %d calls so far. They are only counted.",
-            self.dropped,
-        )
+        self._warn(message, self.dropped)
 
     def _warn(self, message: str, *values: object) -> None:
         """Log this message once a minute at most."""

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+from django.db import router
+from django.db.models import Max
 
 from mcp_app.conf import Limits
+from mcp_app.interface.outcomes import FAILED
 from mcp_app.models import Call, CallStatistic, CallWriter
-from mcp_app.models.calls import HOUR_S, MINUTE_S
+from mcp_app.models.calls import HOUR_S, MINUTE_S, CallQuerySet
 from mcp_app.models.clock import NowMilliseconds
-from mcp_app.models.expiry import ExpiredRows, expired_rows
+from mcp_app.models.expiry import PORTION, ExpiredRows, claim, delete_rows, expired_rows
+from mcp_app.models.transactions import own_transaction
 
 MINUTES_KEPT_MS: Final = 2 * HOUR_S * 1_000
 """How long counters by the minute are kept: for the current hour and the one before."""
 WRITERS_KEPT_MS: Final = 7 * 24 * HOUR_S * 1_000
 """Longer than any process retries a commit whose outcome it does not know."""
+NEWEST_KEPT: Final = 50
+"""Calls of each failed outcome that outlast all others."""
 
 
 def expired_calls(limits: Limits) -> list[ExpiredRows]:
     """Return the expired rows, table by table."""
     now = NowMilliseconds()
-    calls = Call.objects.older_than(now - int(limits.calls_kept * 1_000))
+    oldest = now - int(limits.calls_kept * 1_000)
+    calls = Call.objects.older_than(oldest)
     hours = CallStatistic.objects.older_than(
         HOUR_S, now - int(limits.statistics_kept * 1_000)
     )
@@ -27,7 +35,68 @@ def expired_calls(limits: Limits) -> list[ExpiredRows]:
     writers = CallWriter.objects.older_than(now - WRITERS_KEPT_MS)
     return [
         expired_rows("calls", calls.order_by("time_ms")),
+        surplus_calls(limits.calls_rows, oldest),
         expired_rows("counters by the hour", hours.order_by("start_ms")),
         expired_rows("counters by the minute", minutes.order_by("start_ms")),
         expired_rows("writers of calls", writers.order_by("pk")),
     ]
+
+
+def surplus_calls(most: int, oldest_ms: Any) -> ExpiredRows:
+    """Return the calls above so many; only those since then are counted."""
+    surplus = _Surplus(most, oldest_ms)
+    return ExpiredRows("calls above their number", surplus.count, surplus.take)
+
+
+class _Surplus:
+    """The oldest calls above a number; of each failed outcome the newest stay.
+
+    Numbers are those of keys: counting the rows would read all of them.  So where the
+    database leaves keys out, fewer rows stay.
+    """
+
+    def __init__(self, most: int, oldest_ms: Any) -> None:
+        self._most = most
+        self._oldest_ms = oldest_ms
+        self._reached = 0
+        self._settled: tuple[int, frozenset[int]] | None = None
+
+    def count(self) -> int:
+        rows = Call.objects.all()
+        end, kept = self._bounds(rows)
+        above = rows.filter(pk__lte=end, time_ms__gte=self._oldest_ms)
+        return above.exclude(pk__in=kept).count()
+
+    def take(self) -> int | None:
+        """Delete a portion; None when nothing is left."""
+        using = router.db_for_write(Call)
+        with own_transaction(using):
+            rows: Any = Call.objects.using(using)
+            end, kept = self._bounds(rows)
+            next_ones = rows.filter(pk__gt=self._reached, pk__lte=end).order_by("pk")
+            keys = list(claim(next_ones).values_list("pk", flat=True)[:PORTION])
+            gone = [each for each in keys if each not in kept]
+            delete_rows(using, Call, gone)
+        if not keys:
+            return None
+        self._reached = keys[-1]
+        return len(gone)
+
+    def _bounds(self, rows: CallQuerySet) -> tuple[int, frozenset[int]]:
+        """Return the last key that goes, and those that stay; looked up once."""
+        if self._settled is None:
+            newest = rows.aggregate(newest=Max("pk"))["newest"] or 0
+            end = newest - self._most
+            kept = self._newest_failures(rows) if end > 0 else frozenset()
+            for each in sorted(kept):
+                # For each that stays, one more of the others goes.
+                end += each <= end
+            self._settled = end, kept
+        return self._settled
+
+    def _newest_failures(self, rows: CallQuerySet) -> frozenset[int]:
+        # Where few calls stay, half of them may be any.
+        each = min(NEWEST_KEPT, self._most // (2 * len(FAILED)))
+        return frozenset(
+            key for outcome in FAILED for key in rows.newest_that(outcome, each)
+        )

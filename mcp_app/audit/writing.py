@@ -22,7 +22,7 @@ from django.db import IntegrityError, connections, router
 from mcp_app.audit.records import LONGEST_ERROR, PendingCalls
 from mcp_app.audit.refusals import stored_apart
 from mcp_app.audit.sqlite_rows import insert_many
-from mcp_app.audit.storable import storable
+from mcp_app.audit.storable import BYTES_OF_CHARACTER, LONGEST, cut, storable
 from mcp_app.audit.tallies import Subject, Tallies, begin_ms
 from mcp_app.interface.call_record import CircumstancesValues
 from mcp_app.models import Call, CallStatistic, CallWriter
@@ -182,7 +182,7 @@ def _own(
         [len(text) or length for text, length in zip(texts, lengths, strict=True)],
         [digest(text) if text else of for text, of in zip(texts, digests, strict=True)],
         failures,
-        [error and storable(error)[:LONGEST_ERROR] for error in errors],
+        [error and cut(storable(error)[:LONGEST_ERROR]) for error in errors],
         strict=True,
     )
 
@@ -198,7 +198,7 @@ def _minutes(own: Sequence[Own]) -> Iterable[tuple[int, list[int]]]:
 def _bounded(circumstances: CircumstancesValues) -> SharedValues:
     """Return values that fit the columns; names that are too long stay distinct."""
     values: list[Any] = [
-        storable(value)[:length] if isinstance(value, str) else value
+        cut(storable(value)[:length]) if isinstance(value, str) else value
         for value, length in zip(circumstances, _LENGTHS, strict=True)
     ]
     values[_NAME] = stored_name(circumstances[_NAME])
@@ -208,10 +208,18 @@ def _bounded(circumstances: CircumstancesValues) -> SharedValues:
 def stored_name(identity: object) -> str:
     """Return the stored name of a definition; a URI may be too long for the column."""
     name = storable(str(identity))
-    if len(name) <= LONGEST_NAME:
+    encoded = name.encode()
+    if len(name) <= LONGEST_NAME and len(encoded) <= LONGEST:
         return name
-    digest = sha256(name.encode()).hexdigest()[:DIGEST_OF_NAME]
-    return name[: LONGEST_NAME - DIGEST_OF_NAME] + digest
+    digest = sha256(encoded).hexdigest()[:DIGEST_OF_NAME]
+    begin = name[: LONGEST_NAME - DIGEST_OF_NAME]
+    return cut(begin, LONGEST - DIGEST_OF_NAME) + digest
+
+
+def is_cut(name: str) -> bool:
+    """Whether a stored name may be shorter than what it stands for."""
+    shortest = LONGEST - BYTES_OF_CHARACTER
+    return len(name) >= LONGEST_NAME or len(name.encode()) > shortest
 
 
 def subject(shared: Sequence[str | int]) -> Subject:

@@ -51,6 +51,10 @@ class ClientRefused(ToolError):
     """The client answered a question with an error, or with what does not fit."""
 
 
+class TooManyQuestions(ToolError):
+    """A question was not asked, or was taken back, because too many are open."""
+
+
 class TimedOut(Exception):
     """A question got no answer before its deadline."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 
 class Outcome(StrEnum):
@@ -44,3 +45,8 @@ class Outcome(StrEnum):
     """The database, or a free thread, could not be had."""
     FAILED = "failed"
     """A fault of this server."""
+
+
+FINE: Final = (Outcome.ANSWERED, Outcome.ASKED, Outcome.CANCELLED, Outcome.CLIENT_GONE)
+"""Outcomes that are not failures: nobody needs to act."""
+FAILED: Final = tuple(each.value for each in Outcome if each not in FINE)

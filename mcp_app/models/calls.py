@@ -83,6 +83,15 @@ class CallQuerySet(models.QuerySet["Call"]):
         cut = bool(sought.rest) and looked >= LOOKED
         return CallCount(int(found or 0), Key(oldest + 1, 0) if cut else None)
 
+    def newest_that(self, outcome: str, most: int) -> list[int]:
+        """Return the keys of the newest calls that ended so, so many at most."""
+        sought = CallQuery(0, ways=[("outcome", "=", outcome)])
+        columns = ("id", "time_ms")
+        statement, values = page_statement(self._table, columns, sought, most)
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(statement, values)
+            return [key for key, _time_ms in cursor.fetchall()]
+
     def by_client(self, user_name: str, start_ms: int, most: int) -> dict[str, int]:
         """Count the newest calls of a user since then, so many at most, by client."""
         sought = CallQuery(start_ms, ways=[("user_name", "=", user_name)])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 
 from django.utils.module_loading import import_string
 
-from mcp_app.audit.call_log import CallLog
+from mcp_app.audit.call_log import STRANGERS_ROWS, CallLog
 from mcp_app.auth.permissions import RightsCache, UserRows
 from mcp_app.conf import Limits, mcp_settings, secrets
 from mcp_app.pools.mailbox import Mailbox
@@ -16,6 +17,7 @@ from mcp_app.process.rates import Rates
 from mcp_app.protocol.sealing import derived_key
 from mcp_app.server.exchange import Adapters, Topics
 from mcp_app.server.invocation import InvocationPlaces
+from mcp_app.server.question_places import QuestionPlaces
 from mcp_app.server.request_state import StateSealer
 from mcp_app.streams.questions import OpenQuestions
 from mcp_app.streams.session_store import SessionStore
@@ -31,6 +33,7 @@ def call_log(worker: str, limits: Limits) -> CallLog | None:
         most=limits.audit_buffer,
         key=derived_key(secrets()[0], "call arguments"),
         strict=mcp_settings.audit == "strict",
+        strangers_rows=STRANGERS_ROWS if limits.rates else math.inf,
     )
 
 
@@ -55,6 +58,7 @@ def adapters(
         handshakes=sessions,
         sessions=sessions,
         questions=questions,
+        places=QuestionPlaces(limits, threads.size),
         steps=StoredSteps(),
         users=UserRows(),
         rights=rights,

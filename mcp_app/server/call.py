@@ -12,7 +12,12 @@ from typing import Any, NoReturn, TypeVar
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import Entry
 from mcp_app.catalog.stops import SWITCHED_OFF
-from mcp_app.interface.errors import CallCancelled, ClientCannot, ExternalError
+from mcp_app.interface.errors import (
+    CallCancelled,
+    ClientCannot,
+    ExternalError,
+    TooManyQuestions,
+)
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.protocol.errors import (
     InternalError,
@@ -20,6 +25,7 @@ from mcp_app.protocol.errors import (
     InvalidRequest,
     MissingClientCapability,
     ProtocolError,
+    Unavailable,
 )
 from mcp_app.server.context import AsyncFace, SyncFace, core_of, current_call, leave
 from mcp_app.server.exchange import CallState, End, Exchange
@@ -201,6 +207,8 @@ def failures_as_errors(exchange: Exchange, entry: Entry[Any, Any]) -> Iterator[N
         raise
     except ClientCannot as error:
         raise incapable(exchange, error) from error
+    except TooManyQuestions as error:
+        raise Unavailable(error.message) from error
     except ExternalError as error:
         exchange.record_outcome(error.outcome, error.detail)
         raise InternalError(error.message) from error

@@ -55,6 +55,11 @@ class CallClock:
             return self._left
         return max(0.0, self._left - (self._loop.time() - self._began))
 
+    @property
+    def stands(self) -> bool:
+        """Whether a question is open."""
+        return self._open > 0
+
     @contextmanager
     def standing(self) -> Iterator[None]:
         """Pause the clock; several questions may be open at once."""

@@ -244,7 +244,10 @@ class CallCore:
         if self.exchange.revision.stateless:
             return await self._read(questions, partial(trip.ask_by_retry, questions))
         prepared = await self._read(questions, partial(trip.prepare, questions))
-        results = await self.bridge(trip.ask_on_stream(prepared, timeout))
+        with self.exchange.adapters.user_code.waiting():
+            results = await self.bridge(
+                trip.ask_on_stream(prepared, timeout, in_thread=not self.on_loop())
+            )
         return await self._read(questions, partial(trip.read, prepared, results))
 
     async def _read(
@@ -278,7 +281,7 @@ class CallCore:
             return trip.ask_by_retry(questions)
         prepared = trip.prepare(questions)
         with self.exchange.adapters.user_code.waiting():
-            results = self.block(trip.ask_on_stream(prepared, timeout))
+            results = self.block(trip.ask_on_stream(prepared, timeout, in_thread=True))
         return trip.read(prepared, results)
 
     def block(self, waiting: Coroutine[Any, Any, Value]) -> Value:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Catalog, Entry, ToolEntry
     from mcp_app.conf import Limits
     from mcp_app.protocol.headers import Headers
+    from mcp_app.server.question_places import QuestionPlaces
     from mcp_app.server.request_state import StateSealer
     from mcp_app.streams.log_writer import Beside
     from mcp_app.streams.open_session import Opening, OpenSession
@@ -172,6 +173,7 @@ class Adapters:
     handshakes: Handshakes
     sessions: Sessions
     questions: OpenQuestions
+    places: QuestionPlaces
     steps: StoredSteps
     users: UserRows
     rights: RightsCache
@@ -255,6 +257,11 @@ class Exchange:
         if self.session is None:
             raise InvalidRequest(f"{self.method} needs a session: initialize first.")
         return self.session
+
+    @property
+    def person(self) -> str:
+        """Whose questions these are, "" for nobody in particular."""
+        return self.principal.person
 
     @property
     def host(self) -> str:

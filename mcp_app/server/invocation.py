@@ -58,6 +58,9 @@ GATE_S = 2.0
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 _running = threading.local()
+_around: contextvars.ContextVar[Job | None]
+_around = contextvars.ContextVar("mcp_job", default=None)
+"""The job whose thread waits for the loop on which this runs."""
 
 
 class InvocationPlaces:
@@ -153,7 +156,7 @@ class InvocationPlaces:
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Let another thread work while this one waits for an answer."""
-        job: Job | None = getattr(_running, "job", None)
+        job: Job | None = getattr(_running, "job", None) or _around.get()
         if job is None:
             yield
             return
@@ -239,7 +242,10 @@ def _on_own_loop(
 ) -> Callable[..., Value]:
     """Return an async function as a blocking one, which is cancelled with its call."""
 
+    job: Job | None = getattr(_running, "job", None)
+
     async def cancellable(**arguments: object) -> Value:
+        _around.set(job)
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         exchange.on_end(partial(_cancel, loop, task))
         return await function(**arguments)

@@ -46,6 +46,8 @@ _ENDS: Final[Mapping[End | None, Outcome]] = {
     End.CLIENT_GONE: Outcome.CLIENT_GONE,
     End.SHUT_DOWN: Outcome.SHUT_DOWN,
 }
+_IN_VAIN: Final = frozenset({Outcome.UNKNOWN, Outcome.FORBIDDEN, Outcome.INVALID})
+"""What callers can cause without knowing what there is: nothing ran."""
 _REFUSALS: Final[Mapping[type[BaseException], Outcome]] = {
     MissingClientCapability: Outcome.INCAPABLE,
     ResourceNotFound: Outcome.UNKNOWN,
@@ -80,7 +82,9 @@ def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
     length, digest = 0, ""
     if len(arguments) > SHORT_ARGUMENTS:
         length, digest, arguments = len(arguments), audit.digest(arguments), b""
-    audit.add(
+    stranger = exchange.principal.anonymous and exchange.outcome in _IN_VAIN
+    add = audit.add_in_vain if stranger else audit.add
+    add(
         (
             circumstances(exchange),
             began,

@@ -16,13 +16,19 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_app.interface.context import Answer, User
-from mcp_app.interface.errors import ClientCannot, ClientRefused, TimedOut
+from mcp_app.interface.errors import (
+    ClientCannot,
+    ClientRefused,
+    TimedOut,
+    TooManyQuestions,
+)
 from mcp_app.interface.questions import Accepted, Question
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import notification_message, request_message
 from mcp_app.protocol.errors import InvalidParams, UrlElicitationRequired
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.question_places import TAKEN_BACK, Place
 from mcp_app.server.questions import PreparedQuestion, prepare
 from mcp_app.server.request_state import AnsweredQuestions, RequestState, binding
 
@@ -180,18 +186,41 @@ class RoundTrip:
     # -- the stateful era -------------------------------------------------------
 
     async def ask_on_stream(
-        self, prepared: Sequence[PreparedQuestion], timeout: float | None
+        self,
+        prepared: Sequence[PreparedQuestion],
+        timeout: float | None,
+        *,
+        in_thread: bool,
     ) -> list[JsonObject]:
-        """Send the questions on the stream of the call and wait for the answers."""
+        """Send the questions on the stream of the call and wait for the answers.
+
+        `in_thread` tells whether a thread waits with it.
+        """
         self._check_way_back(prepared)
-        deadline = self._exchange.adapters.limits.question_deadline
-        with self._clock.standing():
+        adapters = self._exchange.adapters
+        deadline = adapters.limits.question_deadline
+        until = asyncio.timeout(min(timeout or deadline, deadline))
+        place = self._place(len(prepared), in_thread, until)
+        with adapters.places.held(place), self._clock.standing():
             try:
-                async with asyncio.timeout(min(timeout or deadline, deadline)):
+                async with until:
                     return await self._results(prepared)
             except TimeoutError:
+                if place.lost:
+                    raise TooManyQuestions(TAKEN_BACK) from None
                 keys = ", ".join(each.key for each in prepared)
                 raise TimedOut(f"The client did not answer {keys} in time.") from None
+
+    def _place(self, questions: int, in_thread: bool, until: asyncio.Timeout) -> Place:
+        exchange = self._exchange
+        return Place(
+            person=exchange.person,
+            stranger=exchange.principal.anonymous,
+            questions=questions,
+            # Of several at once the first one stands for the thread.
+            in_thread=in_thread and not self._clock.stands,
+            give_up=partial(_expire, until),
+        )
 
     def read(
         self, prepared: Sequence[PreparedQuestion], results: Sequence[JsonObject]
@@ -330,6 +359,11 @@ def _withdrawal(identifier: str) -> bytes:
     reason = "Nobody is waiting for the answer any more."
     params = {"requestId": identifier, "reason": reason}
     return jsonrpc.write(notification_message("notifications/cancelled", params))
+
+
+def _expire(until: asyncio.Timeout) -> None:
+    if not until.expired():
+        until.reschedule(0)
 
 
 def _urls(prepared: Sequence[PreparedQuestion]) -> list[JsonObject]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -15,6 +16,7 @@ from django.db import DataError, OperationalError
 from mcp_app.audit import call_log
 from mcp_app.audit.call_log import CallLog
 from mcp_app.audit.writing import Batch, write
+from mcp_app.interface.call_record import CallRecord
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.calls import CallStatisticQuerySet
 from mcp_app.pools.database import call_writer, writer
@@ -42,8 +44,8 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call_log, "RETRY_S", (0.001,))
 
 
-def log(most: int = 1_000, *, strict: bool = False) -> CallLog:
-    return CallLog("writer", most=most, key=b"key", strict=strict)
+def log(most: int = 1_000, *, strict: bool = False, **options: float) -> CallLog:
+    return CallLog("writer", most=most, key=b"key", strict=strict, **options)
 
 
 async def idle(log: CallLog) -> None:
@@ -314,6 +316,64 @@ async def test_a_fault_of_ours_stops_nobody(
     await idle(kept)
     assert await figures() == (1, 1, 0)
     assert "The call log has lost calls: 1." in caplog.text
+
+
+def in_vain(second: int, after: float = 0.001) -> CallRecord:
+    """Return a call of nobody that ended in a second of the monotonic clock."""
+    return record(outcome="unknown", name="")._replace(began=second, took=after)
+
+
+async def vain() -> tuple[int, int, int]:
+    """Return how many such calls have rows, and how many were counted and dropped."""
+
+    def read() -> tuple[int, int, int]:
+        rows = Call.objects.filter(outcome="unknown").count()
+        key = ("default", "tool", "", "unknown")
+        return rows, totals().get(key, 0), totals("dropped").get(key, 0)
+
+    return await writer.run(read)
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("strict", [False, True])
+async def test_t21_of_what_strangers_call_in_vain_few_have_rows(
+    caplog: pytest.LogCaptureFixture, strict: bool
+) -> None:
+    kept, now = log(strict=strict, strangers_rows=3), int(time.monotonic())
+    for second in (now - 2, now - 1):
+        for part in range(100):
+            kept.add_in_vain(in_vain(second, part / 100))
+        kept.add(record())
+    for _ in range(2):
+        kept.add_in_vain(in_vain(now))
+    await idle(kept)
+    assert await vain() == (8, 202, 194)
+    # Others are written as ever.
+    assert await figures() == (10, 2, 0)
+    assert kept.dropped == 194
+    assert caplog.text.count("Callers who did not sign in") == 1
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("strict", [False, True])
+async def test_calls_that_are_counted_alone_are_written_soon(strict: bool) -> None:
+    kept = log(strict=strict, strangers_rows=0)
+    kept.add_in_vain(in_vain(int(time.monotonic())))
+    assert kept.busy
+    await idle(kept)
+    assert await vain() == (0, 1, 1)
+    kept.add(record())
+    await idle(kept)
+    assert await figures() == (1, 1, 0)
+
+
+@pytest.mark.usefixtures("often")
+async def test_without_a_rate_all_have_rows() -> None:
+    kept, second = log(), int(time.monotonic())
+    for _ in range(50):
+        kept.add_in_vain(in_vain(second))
+    await idle(kept)
+    assert await vain() == (50, 50, 0)
 
 
 async def test_strict_waits_for_its_own_call_only() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.audit.storable import storable
+from mcp_app.audit.storable import LONGEST, cut, storable
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,14 @@ def test_a_text(text: str, stored: str) -> None:
     assert storable(text) == stored
     assert storable(stored) == stored
     stored.encode()
+
+
+def test_a_text_is_cut_by_bytes_and_no_character_is_split() -> None:
+    for character, size in {"a": 1, "é": 2, "€": 3, "𝄞": 4}.items():
+        for count in (0, 1, 124, 125, 126, 166, 167, 250, 251, 500, 501, 2_000):
+            text = character * count
+            assert cut(text) == character * min(count, LONGEST // size)
+    assert [cut("a𝄞é", most) for most in range(8)] == [
+        *("", "a", "a", "a", "a"),
+        *("a𝄞", "a𝄞", "a𝄞é"),
+    ]

@@ -18,8 +18,16 @@ from django.db import (
 from django.test.utils import CaptureQueriesContext
 
 from mcp_app.audit import writing
+from mcp_app.audit.storable import LONGEST
 from mcp_app.audit.tallies import Tallies
-from mcp_app.audit.writing import LONGEST_NAME, Batch, RefusedBatch, stored_name, write
+from mcp_app.audit.writing import (
+    LONGEST_NAME,
+    Batch,
+    RefusedBatch,
+    is_cut,
+    stored_name,
+    write,
+)
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.call_statements import at_once
 from mcp_app.models.calls import CallQuerySet, CallStatisticQuerySet, CallWriterQuerySet
@@ -114,6 +122,19 @@ def test_long_names_stay_different() -> None:
     assert names == {stored_name(uri) for uri in uris}
     assert {len(name) for name in names} == {LONGEST_NAME}
     assert {name for _, _, name, _ in totals()} == names
+
+
+def test_no_text_of_others_takes_more_bytes_than_it_may() -> None:
+    names = [f"{'𝄞' * 200}{end}" for end in range(2)]
+    long = "𝄞" * 600
+    write(batch(*(record(name=name, client=long, error=long) for name in names)))
+    rows = Call.objects.all()
+    assert {row.name for row in rows} == {stored_name(name) for name in names}
+    assert all(is_cut(row.name) and len(row.name) < LONGEST_NAME for row in rows)
+    for row in rows:
+        texts = [row.name, row.client_name, row.error]
+        assert {len(text.encode()) for text in texts} == {LONGEST}
+    assert not is_cut("a" * (LONGEST_NAME - 1))
 
 
 def test_counters_are_raised() -> None:

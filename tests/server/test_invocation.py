@@ -590,7 +590,7 @@ async def test_as_many_blocking_calls_run_together_as_there_are_threads(
         assert (await each.messages())[-1]["result"]["content"][0]["text"] == "met"
 
 
-@pytest.mark.parametrize("mcp", [{"THREADS": 1}])
+@pytest.mark.parametrize("mcp", [{"THREADS": 1, "LIMITS": "off"}])
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
 async def test_all_threads_wait_for_people(
     play: Play, connect: Connect, process: Process, version: str

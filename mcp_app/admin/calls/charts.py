@@ -18,8 +18,8 @@ from django.utils.timezone import now
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.calls.filters import AGES, DAY, CallFilter, milliseconds, moment
-from mcp_app.admin.calls.outcome_help import FAILED
 from mcp_app.audit.tallies import begin_ms
+from mcp_app.interface.outcomes import FAILED
 from mcp_app.models import CallStatistic
 from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
 

@@ -15,9 +15,9 @@ from django.utils.timezone import get_current_timezone, now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.calls.outcome_help import FAILED, MEANINGS
+from mcp_app.admin.calls.outcome_help import MEANINGS
 from mcp_app.interface.labels import Label
-from mcp_app.interface.outcomes import Outcome
+from mcp_app.interface.outcomes import FAILED, Outcome
 from mcp_app.interface.rules import visible
 from mcp_app.models.call_pages import CallQuery, Condition, Key
 from mcp_app.models.calls import HOUR_S, MINUTE_S

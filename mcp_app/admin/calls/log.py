@@ -129,7 +129,8 @@ class CallAdmin(SettledAdmin[Call]):
         call = Call.objects.filter(pk=key).first() if key < 2**63 else None
         if call is None:
             said = _(
-                "There is no such call. Calls are kept for %(days)s, and then deleted."
+                "There is no such call. Calls are deleted after %(days)s, or earlier if"
+                " there are too many."
             )
             raise Http404(said % {"days": _days()})
         context = {"whole": Whole(request, call), "kept": _days()}

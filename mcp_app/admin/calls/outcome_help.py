@@ -463,10 +463,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     ),
 }
 
-FINE: Final = (Outcome.ANSWERED, Outcome.ASKED, Outcome.CANCELLED, Outcome.CLIENT_GONE)
-"""Outcomes that are not failures: nobody needs to act."""
-FAILED: Final = tuple(each.value for each in Outcome if each not in FINE)
-
 
 def meaning_of(outcome: str) -> Meaning:
     """Return the texts for an outcome; for one of a later release, just its name."""

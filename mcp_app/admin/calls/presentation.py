@@ -29,7 +29,7 @@ from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.people import users
 from mcp_app.admin.page.rights import may
 from mcp_app.audit.tallies import begin_ms
-from mcp_app.audit.writing import LONGEST_NAME
+from mcp_app.audit.writing import is_cut
 from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import (
@@ -199,12 +199,9 @@ class Whole:
         if self.row is not None:
             return str(self.row)
         name = name_of(self.call)
-        if not self.call.name or self.call.kind not in MODELS or self._is_cut():
+        if not self.call.name or self.call.kind not in MODELS or is_cut(self.call.name):
             return name
         return _("%(name)s (deleted)") % {"name": name}
-
-    def _is_cut(self) -> bool:
-        return len(self.call.name) >= LONGEST_NAME
 
     def _named(self) -> SafeString:
         """Return what was called, with its version."""

@@ -14,6 +14,7 @@ from mcp_app.interface.errors import (
     ClientRefused,
     ExternalError,
     ToolError,
+    TooManyQuestions,
 )
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.results import ToolOutput
@@ -203,9 +204,11 @@ def _failed(exchange: Exchange, entry: ToolEntry, failure: BaseException) -> Too
 def _reported(exchange: Exchange, error: ToolError) -> ToolOutput:
     if isinstance(error, ExternalError):
         exchange.record_outcome(error.outcome, error.detail)
-    if isinstance(error, ClientRefused):
+    elif isinstance(error, ClientRefused):
         # Its message may quote what a person or a model has answered.
         exchange.record_outcome(Outcome.TOOL_ERROR, REFUSED_QUESTION)
+    elif isinstance(error, TooManyQuestions):
+        exchange.record_outcome(Outcome.UNAVAILABLE, error.message)
     return ToolOutput(error.content or [Text(error.message)], is_error=True)
 
 

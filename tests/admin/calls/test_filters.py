@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from mcp_app.admin.calls import filters as asking
 from mcp_app.admin.calls.filters import CallFilter, milliseconds, moment, read_filter
-from mcp_app.admin.calls.outcome_help import FAILED
+from mcp_app.interface.outcomes import FAILED
 from mcp_app.models.call_pages import CallQuery, Key
 from mcp_app.models.calls import HOUR_S, MINUTE_S
 

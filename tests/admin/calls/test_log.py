@@ -48,7 +48,7 @@ def test_where_nothing_is_the_page_says_so(admin_client: Client) -> None:
     text = shown(admin_client)
     assert "No calls in this time." in text
     assert "Last 7 days" in text
-    assert "Calls are kept for 30 days (a setting). The totals are kept longer." in text
+    assert "Calls are kept for 30 days, or until there are too many (settings)." in text
 
 
 def test_a_call_is_a_line(admin_client: Client) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.admin.calls.outcome_help import FAILED, FINE, MEANINGS, meaning_of
+from mcp_app.admin.calls.outcome_help import MEANINGS, meaning_of
 from mcp_app.admin.calls.rejected_requests import REFUSALS
 from mcp_app.audit.turned_away import Reason
-from mcp_app.interface.outcomes import Outcome
+from mcp_app.interface.outcomes import FAILED, FINE, Outcome
 
 NEVER_SAID = ("please", "oops", "!", "endpoint", "payload", "invalid", "illegal")
 
