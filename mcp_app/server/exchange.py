@@ -212,6 +212,10 @@ class Exchange:
     """When the call began, on the loop's clock."""
     seconds: float | None = field(init=False, default=None)
     """Time limit of the user code that runs; None if none does."""
+    wide: bool = field(init=False, default=False)
+    """Its arguments are many: threads check and write them."""
+    written: tuple[bytes, int, str] | None = field(init=False, default=None)
+    """What the call log has of them, if that was made before it is recorded."""
     renamed: bool = field(init=False, default=False)
     """Another tool was called by `call_tool`: headers mirror no parameter of it."""
     untouched: bool = field(init=False, default=False)

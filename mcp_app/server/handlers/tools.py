@@ -39,8 +39,7 @@ async def call(exchange: Exchange) -> bytes:
         return _encoded(exchange, _error(calls.switched_off(exchange, "tool")))
     runnable = entry.runnable
     try:
-        arguments = _accepted(exchange, entry)
-        bound = runnable.bind(arguments)
+        arguments, bound = await _bound(exchange, entry)
     except ArgumentsRefused as error:
         return _refused(exchange, entry, error.violations)
     if not await exchange.allows(entry.definition, arguments):
@@ -85,6 +84,21 @@ async def refuse(
         raise taken.pop()
     except ArgumentsRefused as error:
         return _refused(exchange, entry, error.violations)
+
+
+async def _bound(
+    exchange: Exchange, entry: ToolEntry
+) -> tuple[JsonObject, dict[str, object]]:
+    """Return what `_bind` returns; a thread does it if the arguments are many."""
+    if exchange.wide:
+        return await asyncio.to_thread(_bind, exchange, entry)
+    return _bind(exchange, entry)
+
+
+def _bind(exchange: Exchange, entry: ToolEntry) -> tuple[JsonObject, dict[str, object]]:
+    """Return arguments that fit, as they came and as the function takes them."""
+    arguments = _accepted(exchange, entry)
+    return arguments, entry.runnable.bind(arguments)
 
 
 def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:

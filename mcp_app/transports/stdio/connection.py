@@ -23,7 +23,7 @@ from mcp_app.server.searching import resolve_called_tool
 from mcp_app.streams.in_memory import MemoryQuestions, MemorySessions
 from mcp_app.transports.batches import Together, array
 from mcp_app.transports.client_messages import cancelled_id
-from mcp_app.transports.json_body import read_json
+from mcp_app.transports.json_body import is_large, read_json
 from mcp_app.transports.stdio.calls import Alone, RunningCall
 from mcp_app.transports.stdio.channel import Channel, Write
 from mcp_app.transports.stdio.listening import Listening, SessionChanges
@@ -130,7 +130,8 @@ class Connection(Channel):
         limits = self.current.limits
         if isinstance(line, Broken):
             raise InvalidRequest(f"The line is longer than {limits.body} bytes.")
-        value = await read_json(self.current, line)
+        large = is_large(self.current, line)
+        value = await read_json(self.current, line, large=large)
         if type(value) is list:
             await self._batch(value, arrived)
             return
