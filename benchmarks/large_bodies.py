@@ -118,9 +118,10 @@ def _of_schemas() -> Iterator[tuple[str, Shape]]:
 def _of_types() -> Iterator[tuple[str, Shape]]:
     wrong = _row(*([b'"x"'] * NODES))
     yield "99,000 texts for numbers", Shape(wrong, "wide_numbers", MISFIT)
-    yield "99,000 numbers as texts", Shape(_row(*([b'"12"'] * NODES)), "wide_numbers")
+    texts = _row(*([b'"12"'] * NODES))
+    yield "99,000 numbers as texts", Shape(texts, "wide_numbers", MISFIT)
     yield "one text of 99,000 numbers", Shape(b'"[' + NUMBERS + b']"', "wide_numbers")
-    texts = [b'"[' + b",".join([b"12"] * 1_300) + b']"'] * 1_000
-    yield "1,000 texts of 1,300 numbers", Shape(_row(*texts), "wide_lists", MISFIT)
+    lists = _row(*([b'"[' + b",".join([b"12"] * 1_300) + b']"'] * 1_000))
+    yield "1,000 texts of 1,300 numbers", Shape(lists, "wide_lists", MISFIT)
     lines = [b'{"sku":"a","count":1}'] * (NODES // 4)
     yield "objects of a model", Shape(_row(*lines), "wide_lines")

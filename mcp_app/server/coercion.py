@@ -20,8 +20,10 @@ from mcp_app.protocol.json_types import JsonObject
 
 Schema: TypeAlias = Mapping[str, object]
 
-MOST_STEPS: Final = 250_000
+MOST_STEPS: Final = 400_000
 """Values and schemas that are looked at, and values within texts."""
+READING: Final = 5
+"""Steps that reading a text takes, whatever is in it."""
 
 _ALTERNATIVES: Final = ("anyOf", "oneOf")
 _SAME_PLACE: Final = (*_ALTERNATIVES, "allOf")
@@ -71,7 +73,7 @@ class _Reader:
             if not schemas or any(map(self._allows_string, schemas)):
                 return value
             text = value.encode()
-            self._take(jsonrpc.node_count(text))
+            self._take(READING + jsonrpc.node_count(text))
             try:
                 value = jsonrpc.read(text)
             except ParseError:

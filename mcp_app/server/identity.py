@@ -5,10 +5,10 @@ A client that did not get its answer may send a request again, with the same id.
 
 from __future__ import annotations
 
-import asyncio
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from mcp_app.pools.large_work import large_work
 from mcp_app.protocol import jsonrpc
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def key(request_id: str | int) -> str:
 async def digest_of(exchange: Exchange) -> str:
     """Return the digest of a request; a thread makes it if its arguments are many."""
     if exchange.wide:
-        return await asyncio.to_thread(digest, exchange)
+        return await large_work.run(digest, exchange)
     return digest(exchange)
 
 

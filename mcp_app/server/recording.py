@@ -11,6 +11,7 @@ from mcp_app.audit.records import LONGEST_CLIENT, LONGEST_ERROR, SHORT_ARGUMENTS
 from mcp_app.catalog.snapshot import TemplateEntry
 from mcp_app.interface.call_record import CircumstancesValues
 from mcp_app.interface.outcomes import Outcome
+from mcp_app.pools.large_work import large_work
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import (
     InternalError,
@@ -92,7 +93,7 @@ def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
 
 async def write_arguments(audit: CallLog, exchange: Exchange) -> None:
     """Make what the row of a call has of its arguments, in a thread: they are many."""
-    exchange.written = await asyncio.to_thread(_written, audit, exchange)
+    exchange.written = await large_work.run(_written, audit, exchange)
 
 
 def _written(audit: CallLog, exchange: Exchange) -> tuple[bytes, int, str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
+from mcp_app.pools.large_work import large_work
 from mcp_app.protocol import jsonrpc
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ async def read_json(process: Process, body: bytes, *, large: bool) -> object:
     Raises `ParseError`.
     """
     if large:
-        return await asyncio.to_thread(jsonrpc.read, body, process.read_limits)
+        return await large_work.run(jsonrpc.read, body, process.read_limits)
     return jsonrpc.read(body, process.read_limits)
 
 

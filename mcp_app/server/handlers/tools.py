@@ -12,6 +12,7 @@ from mcp_app.catalog.snapshot import ToolEntry
 from mcp_app.interface.errors import ClientCannot, ExternalError, ToolError
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.results import ToolOutput
+from mcp_app.pools.large_work import large_work
 from mcp_app.protocol import jsonrpc, results
 from mcp_app.protocol.content import Text, block_to_wire
 from mcp_app.protocol.errors import (
@@ -91,7 +92,7 @@ async def _bound(
 ) -> tuple[JsonObject, dict[str, object]]:
     """Return what `_bind` returns; a thread does it if the arguments are many."""
     if exchange.wide:
-        return await asyncio.to_thread(_bind, exchange, entry)
+        return await large_work.run(_bind, exchange, entry)
     return _bind(exchange, entry)
 
 
