@@ -45,11 +45,14 @@ class Limits:
 
     rates: bool = True
     body: int = 4 * MIB
+    bodies: int = 64 * MIB
+    queues: int = 256 * MIB
     document: int = 32 * MIB
     depth: int = 64
     nodes: int = 100_000
     batch: int = 100
     parse_in_thread: int = 64 * KIB
+    nodes_in_thread: int = 2_000
     tool_result: int = MIB
     text: int = 256 * KIB
     schema: int = 256 * KIB

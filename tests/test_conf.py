@@ -102,7 +102,7 @@ def test_limits_have_names_in_any_case(name: str) -> None:
         ([], r"MCP is \[\]: it must be a dict."),
         ({"LIMITS": "of"}, "is 'of': it must be a dict of limits, or \"off\"."),
         ({"LIMITS": 7}, "is 7: it must be a dict"),
-        ({"LIMITS": {"bodi": 1}}, "no limit 'bodi'. Did you mean 'BODY'?"),
+        ({"LIMITS": {"bodi": 1}}, "no limit 'bodi'. Did you mean 'BODIES'?"),
         ({"LIMITS": {"xyzzy": 1}}, r"no limit 'xyzzy'\.$"),
         (
             {"LIMITS": {"session_age": 1e300}},

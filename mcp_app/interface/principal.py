@@ -83,11 +83,6 @@ class Principal:
         return hash(self.key)
 
     @property
-    def person(self) -> str:
-        """Who is asking, with whatever credential; "" for an anonymous caller."""
-        return (self.user_id and _SEPARATOR + self.user_id) or self.owner
-
-    @property
     def owner(self) -> str:
         """The key of who owns what is open, "" where that is nobody in particular."""
         return "" if self.anonymous else self.key

@@ -53,6 +53,7 @@ from mcp_app.process.health import FINE, STOPPING, Health
 from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.process.janitor import Janitor
 from mcp_app.process.loading import Catalogs
+from mcp_app.process.queues import Queues
 from mcp_app.process.quotas import Quotas
 from mcp_app.process.rates import Rates
 from mcp_app.process.refresh import Refresh
@@ -100,19 +101,19 @@ class Process:
         self.stopping, self.generation = False, 0
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
-        self.lenient = mcp_settings.lenient
-        self.registry = registry
-        self.limits = mcp_settings.limits
-        self.read_limits = ReadLimits(self.limits.depth, self.limits.nodes)
-        self.listeners = Listeners()
-        self.questions = OpenQuestions()
+        self.lenient, self.registry = mcp_settings.lenient, registry
+        self.limits = limits = mcp_settings.limits
+        self.read_limits = ReadLimits(limits.depth, limits.nodes)
+        self.narrow = min(limits.parse_in_thread, 2 * limits.nodes_in_thread)
+        self.listeners, self.questions = Listeners(), OpenQuestions()
         self.rights = RightsCache(registry.rules)
         self.sessions = SessionStore(
             self.limits, self._session_closed, self.settled, self.announced
         )
         self.threads = UserThreads(mcp_settings.threads)
+        self.uploads = Uploads(self.loop, limits.bodies)
         self.running = RunningCalls(self.loop)
-        self.uploads = Uploads(self.loop)
+        self.queues = Queues(limits.queues)
         self.catalogs = Catalogs(registry)
         self._row = WorkerRow()
         self.callers = Callers(self)

@@ -1,7 +1,8 @@
-"""Requests whose bodies are still arriving: limited in time, and cancelled at a stop.
+"""Requests whose bodies are still arriving: limited in time and in room.
 
-A client that sends half a body and waits would hold its connection for ever.  A process
-that stops would wait, too: servers wait for requests that have begun.
+A client that sends half a body and waits would hold its connection for ever, and what
+it has sent.  A process that stops would wait, too: servers wait for requests that have
+begun.
 """
 
 from __future__ import annotations
@@ -10,23 +11,36 @@ import asyncio
 import time
 from typing import Any, TypeAlias
 
+FIRST_SECONDS = 10.0
+"""Time for a body that is small or does not come at all."""
+BYTES_A_SECOND = 1024
+"""A body gets a second more for so many bytes that have come."""
 BODY_SECONDS = 60.0
 """Time limit for a complete body."""
-LOOK_EVERY = 5.0
+LOOK_EVERY = 1.0
 
 Reader: TypeAlias = "asyncio.Task[Any] | None"
+
+
+class NoRoom(Exception):
+    """Bodies in pieces hold as much as they may together."""
 
 
 class Uploads:
     """The tasks that read a body, with the times (monotonic) at which they began.
 
-    One timer serves them all, because most bodies are complete at once.
+    One timer serves them all, because most bodies are complete at once.  A body that
+    comes in pieces also tells of its size (`hold`): together they hold `most` bytes.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self._loop = loop
+        self._most = most
         self._reading: dict[Reader, float] = {}
         self._given_up: set[Reader] = set()
+        self._sizes: dict[Reader, int] = {}
+        """Bytes of bodies in pieces; the one whose last piece is oldest is first."""
+        self._held = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, arrived: float) -> Reader:
@@ -43,20 +57,51 @@ class Uploads:
         if self._given_up:
             self._given_up.discard(task)
 
-    def give_up(self, since: float = float("inf")) -> None:
-        """Cancel the tasks that began before `since`; by default all of them."""
-        for task, began in tuple(self._reading.items()):
-            if began < since and task is not None:
-                del self._reading[task]
-                self._given_up.add(task)
-                task.cancel()
+    def hold(self, size: int) -> None:
+        """Note how many bytes of a body in pieces the current task has; 0 at its end.
+
+        If that is too much for all together, others are given up: first the one
+        whose last piece is oldest.
+        """
+        task = asyncio.current_task(self._loop)
+        self._held += size - self._sizes.pop(task, 0)
+        if size:
+            self._sizes[task] = size
+        while self._held > self._most and len(self._sizes) > 1:
+            self._give_up(next(iter(self._sizes)))
+
+    def hold_in_room(self, size: int) -> None:
+        """Do what `hold` does, but give nobody up: raise `NoRoom`."""
+        own = self._sizes.get(asyncio.current_task(self._loop), 0)
+        if self._held + size - own > self._most:
+            raise NoRoom
+        self.hold(size)
+
+    def give_up(self) -> None:
+        """Cancel all tasks that read a body."""
+        for task in tuple(self._reading):
+            self._give_up(task)
 
     def gave_up(self, task: Reader) -> bool:
-        """Return whether `give_up` cancelled the task, and nobody else did."""
+        """Return whether a task was given up, and nobody else has cancelled it."""
         return task in self._given_up and task is not None and task.uncancel() == 0
+
+    def _give_up(self, task: Reader) -> None:
+        self._held -= self._sizes.pop(task, 0)
+        if task is not None and self._reading.pop(task, None) is not None:
+            self._given_up.add(task)
+            task.cancel()
 
     def _look(self) -> None:
         self._timer = None
-        self.give_up(time.monotonic() - BODY_SECONDS)
+        now = time.monotonic()
+        for task, began in tuple(self._reading.items()):
+            if now - began > self._seconds(task):
+                self._give_up(task)
         if self._reading:
             self._timer = self._loop.call_later(LOOK_EVERY, self._look)
+
+    def _seconds(self, task: Reader) -> float:
+        """Return the time that a body has, by what has come of it."""
+        size = self._sizes.get(task, 0)
+        return min(FIRST_SECONDS + size / BYTES_A_SECOND, BODY_SECONDS)

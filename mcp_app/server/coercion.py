@@ -3,6 +3,9 @@
 Models sometimes send a number, a boolean, a list or an object as text.  The reader
 walks through the arguments beside the schema, and reads text only if every string would
 be wrong at its place.  Whether the result fits is for the validator to say.
+
+The walk has an end (`MOST_STEPS`): beside a schema with many alternatives, or with many
+texts, it would take seconds.
 """
 
 from __future__ import annotations
@@ -17,6 +20,11 @@ from mcp_app.protocol.json_types import JsonObject
 
 Schema: TypeAlias = Mapping[str, object]
 
+MOST_STEPS: Final = 400_000
+"""Values and schemas that are looked at, and values within texts."""
+READING: Final = 5
+"""Steps that reading a text takes, whatever is in it."""
+
 _ALTERNATIVES: Final = ("anyOf", "oneOf")
 _SAME_PLACE: Final = (*_ALTERNATIVES, "allOf")
 
@@ -26,15 +34,22 @@ def read_strings(schema: object, arguments: JsonObject) -> JsonObject:
 
     Members of objects and entries of lists are read, too.  References within the
     schema are followed if they are JSON pointers (RFC 6901); what has another one is
-    left alone.
+    left alone.  So are arguments that would take too many steps.
     """
     if not isinstance(schema, dict):
         return arguments
     reader = _Reader(schema)
-    return {
-        name: reader.read(value, reader.of_member([schema], name))
-        for name, value in arguments.items()
-    }
+    try:
+        return {
+            name: reader.read(value, reader.of_member([schema], name))
+            for name, value in arguments.items()
+        }
+    except _TooMany:
+        return arguments
+
+
+class _TooMany(Exception):
+    """The reader has made `MOST_STEPS`."""
 
 
 class _Reader:
@@ -44,14 +59,23 @@ class _Reader:
         self._root = root
         self._strings: dict[int, bool] = {}
         """By the id of a schema, whether it allows strings."""
+        self._left = MOST_STEPS
+
+    def _take(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise _TooMany
 
     def read(self, value: object, schemas: list[object]) -> object:
         """Return a value with its strings read; `schemas` may apply to it."""
+        self._take(1 + len(schemas))
         if isinstance(value, str):
             if not schemas or any(map(self._allows_string, schemas)):
                 return value
+            text = value.encode()
+            self._take(READING + jsonrpc.node_count(text))
             try:
-                value = jsonrpc.read(value.encode())
+                value = jsonrpc.read(text)
             except ParseError:
                 return value
         if isinstance(value, dict):
@@ -89,6 +113,7 @@ class _Reader:
             if not isinstance(schema, dict) or id(schema) in seen:
                 continue
             seen.add(id(schema))
+            self._take(1)
             yield schema
             if "$ref" in schema:
                 rest.append(self._target(schema["$ref"]))

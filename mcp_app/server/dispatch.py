@@ -63,6 +63,8 @@ async def answer(
     if began is None:
         began = time.monotonic()
     try:
+        if exchange.wide:
+            await recording.write_arguments(audit, exchange)
         found = await _answer(exchange, handler)
     except BaseException as error:
         recording.record_end(exchange, error)

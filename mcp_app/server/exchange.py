@@ -213,7 +213,7 @@ class Exchange:
     headers: Headers | None = None
     path: str = ""
     person: str = ""
-    """Whose rates hold; "" if there are none, as on stdio."""
+    """Whose rates and questions these are; "" if there are none, as on stdio."""
     renew: Callable[[Exchange], Awaitable[None]] | None = None
     """Updates it after a wait; raises the error if it is now refused."""
     streams: bool = True
@@ -227,6 +227,10 @@ class Exchange:
     """When the call began, on the loop's clock."""
     seconds: float | None = field(init=False, default=None)
     """Time limit of the user code that runs; None if none does."""
+    wide: bool = field(init=False, default=False)
+    """Its arguments are many: threads check and write them."""
+    written: tuple[bytes, int, str] | None = field(init=False, default=None)
+    """What the call log has of them, if that was made before it is recorded."""
     renamed: bool = field(init=False, default=False)
     """Another tool was called by `call_tool`: headers mirror no parameter of it."""
     untouched: bool = field(init=False, default=False)
@@ -257,11 +261,6 @@ class Exchange:
         if self.session is None:
             raise InvalidRequest(f"{self.method} needs a session: initialize first.")
         return self.session
-
-    @property
-    def person(self) -> str:
-        """Whose questions these are, "" for nobody in particular."""
-        return self.principal.person
 
     @property
     def host(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from mcp_app.pools.large_work import large_work
 from mcp_app.protocol import jsonrpc
 
 if TYPE_CHECKING:
@@ -34,6 +35,13 @@ def runs_once(exchange: Exchange) -> bool:
 def key(request_id: str | int) -> str:
     """Return the digest of a JSON-RPC id; 1 and "1" differ."""
     return sha256(jsonrpc.write(request_id)).hexdigest()
+
+
+async def digest_of(exchange: Exchange) -> str:
+    """Return the digest of a request; a thread makes it if its arguments are many."""
+    if exchange.wide:
+        return await large_work.run(digest, exchange)
+    return digest(exchange)
 
 
 def digest(exchange: Exchange) -> str:

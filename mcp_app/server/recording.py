@@ -11,6 +11,7 @@ from mcp_app.audit.records import LONGEST_CLIENT, LONGEST_ERROR, SHORT_ARGUMENTS
 from mcp_app.catalog.snapshot import TemplateEntry
 from mcp_app.interface.call_record import CircumstancesValues
 from mcp_app.interface.outcomes import Outcome
+from mcp_app.pools.large_work import large_work
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import (
     InternalError,
@@ -76,12 +77,7 @@ def record_end(exchange: Exchange, error: BaseException) -> None:
 def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
     """Log a finished call whose answer has `size` bytes."""
     took = time.monotonic() - began
-    _, member = KINDS[exchange.method]
-    given = exchange.params.get(member)
-    arguments = b"" if given is None else jsonrpc.canonical(given)
-    length, digest = 0, ""
-    if len(arguments) > SHORT_ARGUMENTS:
-        length, digest, arguments = len(arguments), audit.digest(arguments), b""
+    arguments, length, digest = exchange.written or _written(audit, exchange)
     stranger = exchange.principal.anonymous and exchange.outcome in _IN_VAIN
     add = audit.add_in_vain if stranger else audit.add
     add(
@@ -97,6 +93,21 @@ def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
             exchange.error_text[:LONGEST_ERROR],
         )
     )
+
+
+async def write_arguments(audit: CallLog, exchange: Exchange) -> None:
+    """Make what the row of a call has of its arguments, in a thread: they are many."""
+    exchange.written = await large_work.run(_written, audit, exchange)
+
+
+def _written(audit: CallLog, exchange: Exchange) -> tuple[bytes, int, str]:
+    """Return the arguments if they are short, else their length and digest."""
+    _, member = KINDS[exchange.method]
+    given = exchange.params.get(member)
+    text = b"" if given is None else jsonrpc.canonical(given)
+    if len(text) > SHORT_ARGUMENTS:
+        return b"", len(text), audit.digest(text)
+    return text, 0, ""
 
 
 def record_answer(

@@ -18,7 +18,14 @@ from mcp_app.server.handlers import resources
 from mcp_app.transports.http import event_stream
 from mcp_app.transports.http.host_and_origin import HostAndOriginPolicy
 from mcp_app.transports.http.request_handler import policy
-from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
+from tests.asgi_client import (
+    PREFIX,
+    Client,
+    JsonObject,
+    Visit,
+    outcome,
+    routing_headers,
+)
 from tests.behaviours import Stage
 from tests.serving import Connect
 from tests.suite.marks import NEWEST_FIRST
@@ -26,6 +33,7 @@ from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"
 ERAS: Final = ("2025-11-25", NEWEST)
+SUM: Final = {"a": 1, "b": 2}
 LOGGED: Final[JsonObject] = {"_meta": {f"{PREFIX}logLevel": "debug"}}
 
 
@@ -51,10 +59,10 @@ async def test_half_a_body_keeps_no_process_from_stopping(
     assert 2 <= int(refused.headers["retry-after"]) <= 5
 
 
-async def test_half_a_body_is_given_up(
+async def test_t19_half_a_body_is_given_up(
     application: WireCheck, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(uploads, "BODY_SECONDS", 0.02)
+    monkeypatch.setattr(uploads, "FIRST_SECONDS", 0.02)
     monkeypatch.setattr(uploads, "LOOK_EVERY", 0.01)
     visit = await half_a_body(Client(application), process)
     refused = await outcome(visit)
@@ -85,6 +93,75 @@ async def test_a_server_that_cancels_its_request(
     assert not process.uploads._reading
 
 
+ROOM: Final = 100_000
+PIECE: Final = b" " * 30_000
+
+
+async def in_pieces(client: Client, process: Process, count: int) -> Visit:
+    """Begin a body that stops after so many pieces; return when they are held."""
+    before = process.uploads._held
+    visit = client.visit("POST", [PIECE] * count, complete=False)
+    async with asyncio.timeout(60):
+        while process.uploads._held == before:
+            await asyncio.sleep(0)
+    return visit
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"bodies": ROOM}}])
+async def test_t19_half_bodies_have_so_much_room_together(
+    connect: Connect, process: Process
+) -> None:
+    client = await connect(NEWEST)
+    halves = [await in_pieces(client, process, 1) for _ in range(3)]
+    call = client.message("tools/call", {"name": "drill_add", "arguments": SUM})
+    whole = json.dumps(call).encode().ljust(3 * len(PIECE))
+    pieces = [whole[at : at + len(PIECE)] for at in range(0, len(whole), len(PIECE))]
+    visit = client.visit("POST", pieces, headers=routing_headers(call))
+    assert (await outcome(visit)).text == "3"
+    # The two oldest made room.
+    for half in halves[:2]:
+        refused = await outcome(half)
+        assert (refused.status, refused.error["code"]) == (408, -32600)
+        assert "needed its room" in refused.error["message"]
+    assert process.uploads._held == len(PIECE)
+    await halves[2].leave()
+    assert process.uploads._held == 0
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"bodies": ROOM}}])
+async def test_t19_a_refused_request_is_read_only_while_there_is_room(
+    application: WireCheck, process: Process
+) -> None:
+    stranger = Client(application, path="/mcp/private")
+    body = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "ping"}).encode()
+    pieces, headers = [body[:9], body[9:]], {"content-length": str(len(body))}
+    refused = await outcome(stranger.visit("POST", pieces, headers=headers))
+    assert (refused.status, refused.answer.get("id")) == (401, 7)
+    honest = await in_pieces(Client(application), process, 3)
+    halves = ROOM - process.uploads._held - 5
+    process.uploads._held += halves
+    refused = await outcome(stranger.visit("POST", pieces, headers=headers))
+    process.uploads._held -= halves
+    assert (refused.status, refused.answer.get("id")) == (401, None)
+    assert process.uploads._held == 3 * len(PIECE)
+    await honest.leave()
+
+
+async def test_t19_a_stop_waits_for_no_refused_request(
+    application: WireCheck, process: Process
+) -> None:
+    stranger = Client(application, path="/mcp/private")
+    headers = {"content-length": "40"}
+    visit = stranger.visit("POST", b"{", headers=headers, complete=False)
+    async with asyncio.timeout(60):
+        while not process.uploads._sizes:
+            await asyncio.sleep(0)
+    process.uploads.give_up()
+    refused = await outcome(visit)
+    assert (refused.status, refused.answer.get("id")) == (401, None)
+    assert not process.uploads._given_up
+
+
 # -- a reader that takes nothing ---------------------------------------------------
 
 
@@ -94,7 +171,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("after_a_second")
-async def test_a_call_ends_with_its_reader(
+async def test_t19_a_call_ends_with_its_reader(
     connect: Connect, stage: Stage, impatient: None
 ) -> None:
     client = await connect(NEWEST)
@@ -124,6 +201,39 @@ async def test_in_a_session_the_call_goes_on_without_its_reader(
     stage.released.set()
     again = client.begin(*call, id="seven")
     assert (await again.messages())[-1]["result"]["content"][0]["text"] == "talked"
+
+
+MESSAGES: Final = 12
+
+
+async def unread(client: Client, process: Process, size: int) -> Visit:
+    """Begin a call whose messages, of so many bytes, nobody reads; wait for them."""
+    before = process.queues._waiting
+    arguments = {"n": MESSAGES, "delay_ms": 0, "payload_bytes": size}
+    params = {"name": "drill_count", "arguments": arguments}
+    visit = client.begin("tools/call", {**params, "_meta": {"progressToken": "t"}})
+    visit.stalled.clear()
+    async with asyncio.timeout(60):
+        while process.queues._waiting == before or len(process.running):
+            await asyncio.sleep(0.001)
+    return visit
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"queues": 1_000_000}}])
+async def test_t19_readers_that_take_nothing_have_so_much_room_together(
+    connect: Connect, process: Process
+) -> None:
+    client = await connect(NEWEST)
+    small = await unread(client, process, 10_000)
+    full = await unread(client, process, 50_000)
+    newest = await unread(client, process, 40_000)
+    # The fullest went first, and left nothing.
+    await full.done()
+    assert process.queues._waiting < 55_000 * MESSAGES
+    for visit in (small, newest):
+        visit.stalled.set()
+        assert (await visit.messages())[-1]["result"]["content"]
+    assert process.queues._waiting == 0
 
 
 # -- long names ------------------------------------------------------------------

@@ -36,7 +36,7 @@ NO_SECRET: Final = {
         "of questions, from a state that was unsealed"
     ),
     "mcp_app/transports/http/resumption.py:"
-    " earlier.digest != identity.digest(exchange)": (
+    " earlier.digest != await identity.digest_of(exchange)": (
         "of requests of one session, whose client made both"
     ),
     "mcp_app/streams/announcing.py: kind == ACCESS_TOKEN": "a kind of principals",

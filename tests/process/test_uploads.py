@@ -4,98 +4,189 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Final
 
 import pytest
 
 from mcp_app.process import uploads
-from mcp_app.process.uploads import Uploads
+from mcp_app.process.uploads import NoRoom, Uploads
+
+MOST: Final = 100
+"""Bytes that bodies in pieces hold together."""
 
 
-class Uploading:
-    """Bodies that never come to their end by themselves."""
+class Upload:
+    """A body in pieces, read by a task of its own, that ends when it is told to."""
 
-    def __init__(self) -> None:
-        self.uploads = Uploads(asyncio.get_running_loop())
-        self.complete = asyncio.Event()
+    def __init__(self, all_of_them: Uploads, *, shy: bool = False) -> None:
+        self.hold = all_of_them.hold_in_room if shy else all_of_them.hold
+        self.pieces: asyncio.Queue[int] = asyncio.Queue()
+        self.took = asyncio.Event()
+        self.all = all_of_them
+        self.task: asyncio.Task[str] | None = None
 
-    async def begin(self, arrived: float = 0.0) -> asyncio.Task[str]:
-        begun = asyncio.Event()
-        task = asyncio.create_task(self._read(arrived, begun))
-        await begun.wait()
-        return task
+    async def begin(self, arrived: float = 0.0) -> Upload:
+        self.task = asyncio.create_task(self._read(arrived))
+        await self._progress()
+        return self
 
-    async def _read(self, arrived: float, begun: asyncio.Event) -> str:
-        task = self.uploads.begin(arrived)
-        begun.set()
+    async def grow(self, size: int) -> Upload:
+        """Let it hold so many bytes; 0 is its end."""
+        self.pieces.put_nowait(size)
+        await self._progress()
+        return self
+
+    async def outcome(self) -> str:
+        assert self.task is not None
+        return await self.task
+
+    async def _progress(self) -> None:
+        assert self.task is not None
+        waits = asyncio.create_task(self.took.wait())
+        await asyncio.wait([waits, self.task], return_when=asyncio.FIRST_COMPLETED)
+        waits.cancel()
+        self.took.clear()
+
+    async def _read(self, arrived: float) -> str:
+        task = self.all.begin(arrived)
         try:
-            await self.complete.wait()
+            self.took.set()
+            while size := await self.pieces.get():
+                self.hold(size)
+                self.took.set()
         except asyncio.CancelledError:
-            if self.uploads.gave_up(task):
+            if self.all.gave_up(task):
                 return "given up"
             raise
+        except NoRoom:
+            return "without room"
         finally:
-            self.uploads.end(task)
+            self.all.hold(0)
+            self.all.end(task)
         return "read"
 
 
-async def test_a_stop_gives_up_all_of_them() -> None:
-    bodies = Uploading()
-    tasks = [await bodies.begin(), await bodies.begin()]
-    bodies.uploads.give_up()
-    assert await asyncio.gather(*tasks) == ["given up", "given up"]
+@pytest.fixture
+async def bodies() -> Uploads:
+    return Uploads(asyncio.get_running_loop(), MOST)
 
 
-@pytest.mark.parametrize("arrived", [10.0, 11.0])
-async def test_the_young_are_left_alone(arrived: float) -> None:
-    bodies = Uploading()
-    old, young = await bodies.begin(9.9), await bodies.begin(arrived)
-    bodies.uploads.give_up(10.0)
-    assert await old == "given up"
-    bodies.complete.set()
-    assert await young == "read"
+async def test_a_stop_gives_up_all_of_them(bodies: Uploads) -> None:
+    begun = [await Upload(bodies).begin(), await Upload(bodies).begin()]
+    bodies.give_up()
+    assert [await each.outcome() for each in begun] == ["given up", "given up"]
 
 
-async def test_what_was_read_is_given_up_no_more() -> None:
-    bodies = Uploading()
-    task = await bodies.begin()
-    bodies.complete.set()
-    assert await task == "read"
-    bodies.uploads.give_up()
-    assert not task.cancelling()
+async def test_what_was_read_is_given_up_no_more(bodies: Uploads) -> None:
+    body = await (await Upload(bodies).begin()).grow(0)
+    assert await body.outcome() == "read"
+    bodies.give_up()
+    assert body.task is not None
+    assert not body.task.cancelling()
 
 
-async def test_who_is_cancelled_by_others_is_not_given_up() -> None:
-    bodies = Uploading()
-    task = await bodies.begin()
-    task.cancel()
+@pytest.mark.parametrize("given_up", [False, True])
+async def test_who_is_cancelled_by_others_goes(bodies: Uploads, given_up: bool) -> None:
+    body = await Upload(bodies).begin()
+    if given_up:
+        bodies.give_up()
+    assert body.task is not None
+    body.task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await task
+        await body.task
 
 
-async def test_who_is_cancelled_by_others_as_well_goes() -> None:
-    bodies = Uploading()
-    task = await bodies.begin()
-    bodies.uploads.give_up()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+# -- time ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "seconds"), [(0, 10), (1, 10), (5 * 1024, 15), (2**22, 60)]
+)
+async def test_t19_a_body_has_ten_seconds_and_one_for_each_kib(
+    size: int, seconds: float
+) -> None:
+    """At most a minute, however much has come."""
+    bodies, now = Uploads(asyncio.get_running_loop(), 2**30), time.monotonic()
+    late = await Upload(bodies).begin(now - seconds - 1)
+    early = await Upload(bodies).begin(now - seconds + 5)
+    for each in (late, early):
+        if size:
+            await each.grow(size)
+    bodies._look()
+    assert await late.outcome() == "given up"
+    await early.grow(0)
+    assert await early.outcome() == "read"
 
 
 async def test_one_timer_looks_for_all_as_long_as_there_are_any(
-    monkeypatch: pytest.MonkeyPatch,
+    bodies: Uploads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uploads, "LOOK_EVERY", 0.001)
     now = time.monotonic()
-    bodies = Uploading()
-    young = await bodies.begin(now)
-    timer = bodies.uploads._timer
-    old = await bodies.begin(now - uploads.BODY_SECONDS)
-    assert bodies.uploads._timer is timer
-    assert await old == "given up"
+    young = await Upload(bodies).begin(now)
+    timer = bodies._timer
+    old = await Upload(bodies).begin(now - uploads.BODY_SECONDS)
+    assert bodies._timer is timer
+    assert await old.outcome() == "given up"
     # The young one is looked for further.
-    assert bodies.uploads._timer is not None
-    bodies.complete.set()
-    assert await young == "read"
+    assert bodies._timer is not None
+    await young.grow(0)
+    assert await young.outcome() == "read"
     async with asyncio.timeout(60):
-        while bodies.uploads._timer is not None:
+        while bodies._timer is not None:
             await asyncio.sleep(0.001)
+
+
+# -- room ------------------------------------------------------------------------
+
+
+async def test_t19_the_body_whose_last_piece_is_oldest_makes_room(
+    bodies: Uploads,
+) -> None:
+    first, second, third = [await Upload(bodies).begin() for _ in range(3)]
+    for each in (first, second, third, first):
+        await each.grow(30)
+    # 90 bytes, and the last piece of the second is oldest now.
+    newcomer = await Upload(bodies).begin()
+    await newcomer.grow(20)
+    assert await second.outcome() == "given up"
+    await newcomer.grow(60)
+    # 120 bytes are too many: one goes, and 90 are left.
+    assert await third.outcome() == "given up"
+    for each in (first, newcomer):
+        await each.grow(0)
+        assert await each.outcome() == "read"
+    assert (bodies._held, bodies._sizes, bodies._given_up) == (0, {}, set())
+
+
+async def test_t19_one_body_alone_has_the_size_that_a_body_may_have(
+    bodies: Uploads,
+) -> None:
+    others = [await (await Upload(bodies).begin()).grow(40) for _ in range(2)]
+    large = await (await Upload(bodies).begin()).grow(MOST + 1)
+    assert [await each.outcome() for each in others] == ["given up", "given up"]
+    await large.grow(2 * MOST)
+    await large.grow(0)
+    assert await large.outcome() == "read"
+
+
+async def test_t19_a_body_in_one_piece_takes_no_room(bodies: Uploads) -> None:
+    whole = await Upload(bodies).begin()
+    await (await Upload(bodies).begin()).grow(2 * MOST)
+    await whole.grow(0)
+    assert await whole.outcome() == "read"
+    bodies.give_up()
+
+
+async def test_t19_a_refused_request_drives_nobody_out(bodies: Uploads) -> None:
+    honest = await (await Upload(bodies).begin()).grow(60)
+    refused = await (await Upload(bodies, shy=True).begin()).grow(40)
+    await refused.grow(41)
+    assert await refused.outcome() == "without room"
+    # What it had is free again.
+    again = await (await Upload(bodies, shy=True).begin()).grow(40)
+    # Others do not stop at it.
+    await honest.grow(61)
+    assert await again.outcome() == "given up"
+    await honest.grow(0)
+    assert await honest.outcome() == "read"

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from mcp_app.process.queues import Queues
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import LATEST, STATEFUL
 from mcp_app.transports.http.event_stream import MOST_QUEUED, EventStream
@@ -174,7 +175,7 @@ class Wire:
 async def test_one_large_answer_is_sent() -> None:
     wire = Wire()
     wire.flowing.set()
-    stream = EventStream(wire.send, [])
+    stream = EventStream(wire.send, [], Queues(2**30))
     stream.message(b"x" * (MOST_QUEUED + 1))
     stream.end()
     await stream.closed
@@ -183,8 +184,11 @@ async def test_one_large_answer_is_sent() -> None:
 
 async def test_a_reader_that_takes_nothing_is_given_up() -> None:
     wire = Wire()
-    stream = EventStream(wire.send, [])
-    for _ in range(3):
+    stream = EventStream(wire.send, [], Queues(2**30))
+    stream.message(b"x" * MOST_QUEUED)
+    # It had its chance.
+    await asyncio.sleep(0)
+    for _ in range(2):
         stream.message(b"x" * MOST_QUEUED)
     assert stream.closed.done()
     await asyncio.sleep(0)
@@ -209,7 +213,8 @@ def abandon_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def opened(reply: Reply) -> EventStream:
         assert reply._events is not None
-        reply._events._size = MOST_QUEUED + 1
+        reply._events._sending = True
+        reply._events._count(MOST_QUEUED + 1)
         return reply._events
 
     monkeypatch.setattr(Reply, "_opened", opened)

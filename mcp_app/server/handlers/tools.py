@@ -18,6 +18,7 @@ from mcp_app.interface.errors import (
 )
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.results import ToolOutput
+from mcp_app.pools.large_work import large_work
 from mcp_app.protocol import jsonrpc, results
 from mcp_app.protocol.content import Block, Text, block_to_wire
 from mcp_app.protocol.errors import (
@@ -50,8 +51,7 @@ async def call(exchange: Exchange) -> bytes:
         return _encoded(exchange, _error(said))
     runnable = entry.runnable
     try:
-        arguments = _accepted(exchange, entry)
-        bound = runnable.bind(arguments)
+        arguments, bound = await _bound(exchange, entry)
     except ArgumentsRefused as error:
         return _refused(exchange, entry, error.violations)
     if not await exchange.allows(entry.definition, arguments):
@@ -96,6 +96,21 @@ async def refuse(
         raise taken.pop()
     except ArgumentsRefused as error:
         return _refused(exchange, entry, error.violations)
+
+
+async def _bound(
+    exchange: Exchange, entry: ToolEntry
+) -> tuple[JsonObject, dict[str, object]]:
+    """Return what `_bind` returns; a thread does it if the arguments are many."""
+    if exchange.wide:
+        return await large_work.run(_bind, exchange, entry)
+    return _bind(exchange, entry)
+
+
+def _bind(exchange: Exchange, entry: ToolEntry) -> tuple[JsonObject, dict[str, object]]:
+    """Return arguments that fit, as they came and as the function takes them."""
+    arguments = _accepted(exchange, entry)
+    return arguments, entry.runnable.bind(arguments)
 
 
 def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:

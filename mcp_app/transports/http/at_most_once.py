@@ -53,7 +53,7 @@ async def begin(
         exchange.request_id,
         tool=exchange.params["name"],
         request_key=identity.key(exchange.request_id),
-        request_digest=identity.digest(exchange),
+        request_digest=await identity.digest_of(exchange),
     )
     try:
         async with asyncio.timeout(PATIENCE_S):

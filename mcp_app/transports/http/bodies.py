@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
+from mcp_app.process.uploads import NoRoom, Uploads
 from mcp_app.protocol import envelope, jsonrpc
 from mcp_app.protocol.envelope import Request, RequestId
 from mcp_app.protocol.errors import ProtocolError, RequestRefused
@@ -23,12 +25,21 @@ ID_S: Final = 1.0
 """Seconds that such a body may take to arrive."""
 
 
+Hold: TypeAlias = Callable[[int], None]
+"""Takes note of how many bytes of a body are held."""
+
+
 class ClientGone(Exception):
     """The client left before its request was complete."""
 
 
-async def read_body(receive: Receive, limit: int, announced: bytes | None) -> bytes:
-    """Return the whole body; raise 413 as soon as it is known to be too large."""
+async def read_body(
+    receive: Receive, limit: int, announced: bytes | None, hold: Hold
+) -> bytes:
+    """Return the whole body; raise 413 as soon as it is known to be too large.
+
+    `hold` is told how many bytes of a body in pieces have come, and 0 at its end.
+    """
     if announced is not None and is_more(announced, limit):
         raise too_large(limit)
     message = await receive()
@@ -36,7 +47,7 @@ async def read_body(receive: Receive, limit: int, announced: bytes | None) -> by
         raise ClientGone
     body: bytes = message.get("body", b"")
     if message.get("more_body", False):
-        return await _read_rest(receive, limit, body)
+        return await _read_rest(receive, limit, body, hold)
     if len(body) > limit:
         raise too_large(limit)
     return body
@@ -52,43 +63,65 @@ def is_more(announced: bytes, limit: int) -> bool:
 
 
 async def read_id(
-    receive: Receive, headers: Mapping[bytes, bytes], limits: ReadLimits
+    receive: Receive,
+    headers: Mapping[bytes, bytes],
+    limits: ReadLimits,
+    uploads: Uploads,
 ) -> RequestId | None:
     """Return the id of a request that is refused anyway; None if it cannot be read.
 
-    Only a small JSON body of an announced length is read, and only for a moment.
+    Only a small JSON body of an announced length is read, only for a moment, and only
+    while there is room for it.
     """
     length = headers.get(b"content-length", b"")
     media = headers.get(b"content-type", b"").decode("latin-1")
     if not length.isdigit() or is_more(length, SMALL) or not is_json(media):
         return None
-    with suppress(ProtocolError, ClientGone, TimeoutError):
-        async with asyncio.timeout(ID_S):
-            body = await read_body(receive, SMALL, length)
-        message = envelope.parse(jsonrpc.read(body, limits), lenient=True)
-        return message.id if isinstance(message, Request) else None
+    task = uploads.begin(time.monotonic())
+    try:
+        with suppress(ProtocolError, ClientGone, TimeoutError, NoRoom):
+            async with asyncio.timeout(ID_S):
+                body = await read_body(receive, SMALL, length, uploads.hold_in_room)
+            message = envelope.parse(jsonrpc.read(body, limits), lenient=True)
+            return message.id if isinstance(message, Request) else None
+    except asyncio.CancelledError:
+        if not uploads.gave_up(task):
+            raise
+    finally:
+        uploads.end(task)
     return None
 
 
-async def _read_rest(receive: Receive, limit: int, first: bytes) -> bytes:
-    parts, size, more = [first], len(first), True
-    while more:
-        if size > limit:
-            raise too_large(limit)
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        more = message.get("more_body", False)
-    if size > limit:
+async def _read_rest(receive: Receive, limit: int, first: bytes, hold: Hold) -> bytes:
+    # Each piece as an object of its own would take more than its bytes.
+    body, more = bytearray(first), True
+    try:
+        while more:
+            _check_size(body, limit)
+            hold(len(body))
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        _check_size(body, limit)
+        return bytes(body)
+    finally:
+        hold(0)
+        # An error keeps this frame until it is answered.
+        body.clear()
+
+
+def _check_size(body: bytearray, limit: int) -> None:
+    if len(body) > limit:
         raise too_large(limit)
-    return b"".join(parts)
 
 
 def too_slow() -> RequestRefused:
     return RequestRefused(
-        408, "The body did not arrive in time.", {"Connection": "close"}
+        408,
+        "The body did not arrive in time, or others needed its room.",
+        {"Connection": "close"},
     )
 
 

@@ -90,7 +90,7 @@ class CallHandler(HttpRequestHandler):
             raise RequestRefused(406, "Accept must allow text/event-stream.")
         interest, honoured = await subscriptions.accept(exchange)
         current = self._process
-        stream = EventStream(self.send, self.cors)
+        stream = EventStream(self.send, self.cors, current.queues)
         listening = ListenStream(
             stream,
             current.listeners,

@@ -155,7 +155,7 @@ class EndpointHandler(CallHandler):
         if self.accepts.json or status != HTTPStatus.OK:
             await send_json(self.send, status, body, headers)
             return
-        await send_events(self.send, headers, body)
+        await send_events(self.send, headers, self.queues, body)
 
     async def _batch(self, value: list[object]) -> None:
         """Answer a batch with an array of the answers (2025-03-26, JSON-RPC 2.0)."""
@@ -231,7 +231,7 @@ class EndpointHandler(CallHandler):
             await self.returning().resume(session, place)
             return
         seen = None if last is None else event_ids.position_of(last, session.digest)
-        stream = EventStream(self.send, self.cors)
+        stream = EventStream(self.send, self.cors, current.queues)
         standing = StandingStream(
             stream, current.listeners, session, principal=self._principal
         )

@@ -30,6 +30,7 @@ from mcp_app.catalog.scalars import scalar_members
 from mcp_app.catalog.snapshot import Catalog, ToolEntry
 from mcp_app.interface.rights import Rights
 from mcp_app.process.current import process
+from mcp_app.process.queues import Queues
 from mcp_app.process.running import Answer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc, negotiation
@@ -51,6 +52,7 @@ from mcp_app.transports.http.plain_headers import (
     known_headers,
 )
 from mcp_app.transports.http.request_handler import AT_ONCE_S, NO_WAY_BACK, UNREAD, peer
+from mcp_app.transports.json_body import is_large
 
 logger = logging.getLogger("mcp_app.transports")
 
@@ -164,7 +166,7 @@ class PlainCall(Exchange):
                 message["type"] != "http.request"
                 or message.get("more_body", False)
                 or len(body) > current.limits.body
-                or len(body) > current.limits.parse_in_thread
+                or (len(body) > current.narrow and is_large(current, body))
                 or current.generation != self.generation
                 or current.stopping
                 or now - self.arrived > AT_ONCE_S
@@ -439,6 +441,10 @@ class PlainCall(Exchange):
     @property
     def accepts(self) -> Accepts:
         return self.known.accepts
+
+    @property
+    def queues(self) -> Queues:
+        return self.process.queues
 
     @property
     @abstractmethod

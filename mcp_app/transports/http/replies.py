@@ -146,7 +146,7 @@ class Reply:
     def _opened(self) -> EventStream:
         if self._events is None:
             way = self._connection
-            self._events = EventStream(way.send, way.cors)
+            self._events = EventStream(way.send, way.cors, way.queues)
             self._events.closed.add_done_callback(self._closed)
             self._begin(self._events)
         return self._events

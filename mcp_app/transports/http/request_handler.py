@@ -19,6 +19,7 @@ from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.interface.rights import NOTHING, Rights
 from mcp_app.process.current import process
+from mcp_app.process.queues import Queues
 from mcp_app.process.runtime import Process
 from mcp_app.process.uploads import Reader
 from mcp_app.protocol import negotiation
@@ -45,7 +46,7 @@ from mcp_app.transports.http.bodies import ClientGone, read_body, read_id, too_s
 from mcp_app.transports.http.host_and_origin import HostAndOriginPolicy, preflight
 from mcp_app.transports.http.responses import send_empty, send_json
 from mcp_app.transports.http.token_in_address import forget_token
-from mcp_app.transports.json_body import read_json
+from mcp_app.transports.json_body import is_large, read_json
 
 logger = logging.getLogger("mcp_app.transports")
 
@@ -100,6 +101,7 @@ class HttpRequestHandler:
     _task: Reader = None
     _headers = Headers(())
     _value: object = UNREAD
+    _is_wide = False
 
     _process: Process
     _catalog: Catalog
@@ -226,8 +228,9 @@ class HttpRequestHandler:
             return error.request_id
         unread = self._method == "POST" and self._task is None
         if unread and error.http_status in BEFORE_THE_BODY and self._is_admitted():
+            current = self._process
             self._request_id = await read_id(
-                self.receive, self._headers.raw, self._process.read_limits
+                self.receive, self._headers.raw, current.read_limits, current.uploads
             )
         return self._request_id
 
@@ -304,6 +307,10 @@ class HttpRequestHandler:
         )
         return await principals.find_principal(server, request)
 
+    @property
+    def queues(self) -> Queues:
+        return self._process.queues
+
     def watch(self) -> None:
         """Beat and look for changes as long as the reply is open."""
         self._process.watch()
@@ -330,10 +337,12 @@ class HttpRequestHandler:
     async def _read_json(self) -> object:
         """Return the JSON of the body."""
         current, announced = self._process, self._headers.raw.get(b"content-length")
-        limits = current.limits
-        self._task = task = current.uploads.begin(self._arrived)
+        # To find out who asks may have taken a while.
+        self._task = task = current.uploads.begin(time.monotonic())
         try:
-            body = await read_body(self.receive, limits.body, announced)
+            body = await read_body(
+                self.receive, current.limits.body, announced, self._hold
+            )
         except asyncio.CancelledError:
             self._check_given_up(task)
             raise
@@ -341,7 +350,12 @@ class HttpRequestHandler:
             current.uploads.end(task)
         if self._value is not UNREAD:
             return self._value
-        return await read_json(current, body)
+        self._is_wide = is_large(current, body)
+        return await read_json(current, body, large=self._is_wide)
+
+    def _hold(self, size: int) -> None:
+        """Count what has come of a body in pieces; make room for it."""
+        self._process.uploads.hold(size)
 
     def _is_late(self) -> bool:
         """Whether the request took longer than `AT_ONCE_S` to arrive."""
@@ -414,6 +428,7 @@ class HttpRequestHandler:
             streams=self._streams,
             renew=self._renew,
         )
+        exchange.wide = self._is_wide
         resolve_called_tool(exchange)
         return exchange
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from functools import lru_cache
 from typing import Protocol
 
+from mcp_app.process.queues import Queues
 from mcp_app.protocol.headers import Accepts
 from mcp_app.transports.asgi_types import Message, RawHeaders, Receive, Send
 
@@ -71,6 +72,8 @@ class Connection(Protocol):
     def cors(self) -> RawHeaders: ...
     @property
     def accepts(self) -> Accepts: ...
+    @property
+    def queues(self) -> Queues: ...
 
     def watch(self) -> None:
         """Look after the reply for as long as it is open."""

@@ -149,7 +149,7 @@ async def earlier_one(
         # The session is gone, or another process withdrew the request.
         await current.sessions.seen(session)
         raise unavailable()
-    if earlier.digest != identity.digest(exchange):
+    if earlier.digest != await identity.digest_of(exchange):
         raise InvalidRequest(
             f"The id {exchange.request_id!r} was used before in this session, for a"
             f" call of {earlier.tool}. Give each request an id of its own."
@@ -175,7 +175,7 @@ class Returning:
             await self._expired(place)
             return
         way, current = self._connection, self._current
-        stream = EventStream(way.send, way.cors)
+        stream = EventStream(way.send, way.cors, way.queues)
         resumed = ResumedStream(stream, current, session, self._principal)
         current.listen(resumed)
         way.started = True
@@ -226,8 +226,9 @@ class Returning:
 
     async def _say(self, *messages: bytes) -> None:
         """Send an event stream that ends at once."""
-        self._connection.started = True
-        await send_events(self._connection.send, self._connection.cors, *messages)
+        way = self._connection
+        way.started = True
+        await send_events(way.send, way.cors, way.queues, *messages)
 
     async def repeat(self, exchange: Exchange, session: OpenSession) -> None:
         """Answer a request whose id came before; raise if that was another one."""

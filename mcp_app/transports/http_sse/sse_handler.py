@@ -78,7 +78,7 @@ class StreamHandler(Address):
         self._charge()
         current = self._process
         session = current.sse_sessions.new(self._principal, self._slug)
-        channel = OneChannel(EventStream(self.send, self.cors))
+        channel = OneChannel(EventStream(self.send, self.cors, current.queues))
         stream = HeldStream(channel, current, session, self._principal)
         try:
             current.listen(stream)

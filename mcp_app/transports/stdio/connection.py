@@ -27,7 +27,7 @@ from mcp_app.transports.client_messages import (
     cancelled_id,
     log_cancellations,
 )
-from mcp_app.transports.json_body import read_json
+from mcp_app.transports.json_body import is_large, read_json
 from mcp_app.transports.stdio.calls import Alone, RunningCall
 from mcp_app.transports.stdio.channel import Channel, Write
 from mcp_app.transports.stdio.listening import Listening, SessionChanges
@@ -136,7 +136,8 @@ class Connection(Channel):
         limits = self.current.limits
         if isinstance(line, Broken):
             raise InvalidRequest(f"The line is longer than {limits.body} bytes.")
-        value = await read_json(self.current, line)
+        large = is_large(self.current, line)
+        value = await read_json(self.current, line, large=large)
         if type(value) is list:
             await self._batch(value, arrived)
             return

@@ -8,10 +8,12 @@ from typing import Final
 
 import pytest
 
+from mcp_app.process.queues import Queues
 from mcp_app.transports.asgi_types import Message
 from mcp_app.transports.http import event_stream
 from mcp_app.transports.http.event_stream import SSE_HEADERS, EventStream
 
+ROOM: Final = 2**30
 MESSAGE: Final = b"event: message\ndata: {}\n\n"
 BEAT: Final = b":\n\n"
 
@@ -36,6 +38,10 @@ class Reader:
         return [part["body"] for part in self.parts if "body" in part]
 
 
+def streaming(reader: Reader, queues: Queues | None = None) -> EventStream:
+    return EventStream(reader.send, [], queues or Queues(ROOM))
+
+
 @pytest.fixture
 async def reader() -> AsyncIterator[Reader]:
     yield Reader()
@@ -50,13 +56,13 @@ async def settled() -> None:
 
 
 async def test_nothing_is_sent_before_there_is_something(reader: Reader) -> None:
-    EventStream(reader.send, [])
+    streaming(reader)
     await settled()
     assert reader.parts == []
 
 
 async def test_the_whole_of_a_stream(reader: Reader) -> None:
-    stream = EventStream(reader.send, [])
+    stream = streaming(reader)
     stream.message(b"{}")
     await settled()
     stream.beat()
@@ -79,7 +85,7 @@ async def test_the_whole_of_a_stream(reader: Reader) -> None:
 
 
 async def test_an_empty_stream(reader: Reader) -> None:
-    stream = EventStream(reader.send, [])
+    stream = streaming(reader)
     stream.end()
     await stream.closed
     assert reader.bodies == [b""]
@@ -87,7 +93,7 @@ async def test_an_empty_stream(reader: Reader) -> None:
 
 @pytest.mark.covers("S-PING-007")
 async def test_what_waits_goes_together(reader: Reader) -> None:
-    stream = EventStream(reader.send, [])
+    stream = streaming(reader)
     stream.message(b"{}")
     stream.message(b"{}")
     # Whoever gets a message needs no heartbeat.
@@ -99,7 +105,7 @@ async def test_what_waits_goes_together(reader: Reader) -> None:
 
 @pytest.mark.parametrize("began", [False, True])
 async def test_a_reader_that_is_gone(reader: Reader, began: bool) -> None:
-    stream = EventStream(reader.send, [])
+    stream = streaming(reader)
     reader.ready.clear()
     if began:
         stream.message(b"{}")
@@ -113,33 +119,72 @@ async def test_a_reader_that_is_gone(reader: Reader, began: bool) -> None:
     assert reader.parts == []
 
 
-async def test_a_reader_for_whom_too_much_waits(
+async def test_t19_a_reader_for_whom_too_much_waits(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever waits for the end of the stream is told, so that nothing stays open."""
     monkeypatch.setattr(event_stream, "MOST_QUEUED", 100)
-    stream = EventStream(reader.send, [])
+    queues = Queues(ROOM)
+    stream = streaming(reader, queues)
     reader.ready.clear()
     stream.message(b"x" * 1000)
     await settled()
     # One large message is no reason: only what waits behind it is counted.
     assert not stream.closed.done()
-    stream.message(b"x" * 1000)
     stream.message(b"x")
-    await asyncio.wait_for(stream.closed, 60)
+    assert stream.closed.done()
     stream.message(b"{}")
     await settled()
     assert reader.parts == []
+    # Nothing of it is left.
+    assert (stream.waiting, queues._waiting, len(stream._queue)) == (0, 0, 0)
 
 
 async def test_a_reader_that_keeps_up_with_much(reader: Reader) -> None:
     """What a tool writes at once waits until the reader has had its chance."""
-    stream = EventStream(reader.send, [])
+    stream = streaming(reader)
     for _ in range(10):
         stream.message(b"x" * 2_000_000)
     stream.end()
     await asyncio.wait_for(stream.closed, 60)
     assert sum(map(len, reader.bodies)) > 20_000_000
+    assert stream.waiting == 0
+
+
+async def test_t19_a_server_gets_a_little_at_a_time(reader: Reader) -> None:
+    """It keeps what it has taken until the client reads, or has gone."""
+    stream = streaming(reader)
+    sent = [b"%d" % number * size for number, size in enumerate((9, 10**6, 9, 50_000))]
+    for each in sent:
+        stream.message(each)
+    stream.end()
+    await asyncio.wait_for(stream.closed, 60)
+    assert b"".join(reader.bodies) == b"".join(
+        b"event: message\ndata: " + each + b"\n\n" for each in sent
+    )
+    assert max(map(len, reader.bodies)) == event_stream.PIECE
+
+
+async def test_t19_the_fullest_of_all_queues_is_ended_first(reader: Reader) -> None:
+    queues, slow = Queues(10_000), Reader()
+    slow.ready.clear()
+    full, small = streaming(slow, queues), streaming(slow, queues)
+    full.message(b"x" * 6_000)
+    small.message(b"x" * 3_000)
+    quick = streaming(reader, queues)
+    await settled()
+    for _ in range(3):
+        quick.message(b"x" * 900)
+        await settled()
+    # All that was sent to the quick one counts no more.
+    assert not full.closed.done()
+    small.message(b"x" * 1_500)
+    assert full.closed.done()
+    assert not small.closed.done()
+    assert not quick.closed.done()
+    for each in (small, quick):
+        each.abandon()
+    assert queues._waiting == 0
 
 
 @pytest.mark.covers("S-PING-008")
@@ -147,7 +192,7 @@ async def test_a_reader_that_takes_too_long(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_stream, "SEND_SECONDS", 0.01)
-    stream = EventStream(reader.send, [])
+    stream = streaming(reader)
     stream.message(b"{}")
     await settled()
     reader.ready.clear()
@@ -155,12 +200,13 @@ async def test_a_reader_that_takes_too_long(
     await asyncio.wait_for(stream.closed, 60)
     stream.message(b"{}")
     assert reader.bodies == [MESSAGE]
+    assert stream.waiting == 0
 
 
 @pytest.mark.parametrize("error", [OSError("gone"), RuntimeError("after the end")])
 async def test_a_server_that_says_so(reader: Reader, error: Exception) -> None:
     reader.error = error
-    stream = EventStream(reader.send, [])
+    stream = streaming(reader)
     stream.message(b"{}")
     await asyncio.wait_for(stream.closed, 60)
     assert reader.parts == []

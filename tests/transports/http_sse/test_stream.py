@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mcp_app.process.queues import Queues
 from mcp_app.transports.http.event_stream import EventStream
 from mcp_app.transports.http_sse import stream
 from mcp_app.transports.http_sse.stream import OneChannel
@@ -43,7 +44,7 @@ def client() -> Client:
 @pytest.fixture
 async def closed_channel(client: Client) -> OneChannel:
     """One whose first event was not sent yet."""
-    return OneChannel(EventStream(client.send, []))
+    return OneChannel(EventStream(client.send, [], Queues(2**30)))
 
 
 @pytest.fixture
