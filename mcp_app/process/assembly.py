@@ -13,6 +13,7 @@ from mcp_app.auth.permissions import RightsCache, UserRows
 from mcp_app.conf import Limits, mcp_settings, secrets
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import UserThreads
+from mcp_app.process.loading import Catalogs
 from mcp_app.process.rates import Rates
 from mcp_app.protocol.sealing import derived_key
 from mcp_app.server.exchange import Adapters, Topics
@@ -44,12 +45,13 @@ def adapters(
     rights: RightsCache,
     topics: Topics,
     threads: UserThreads,
-    limits: Limits,
+    catalogs: Catalogs,
     rates: Rates,
     audit: CallLog | None,
 ) -> Adapters:
     """Return the adapters that calls use; called in the loop's thread."""
     keys, loop = secrets(), asyncio.get_running_loop()
+    limits = mcp_settings.limits
     mailbox = Mailbox(loop)
     around = tuple(import_string(path) for path in mcp_settings.call_context_managers)
     return Adapters(
@@ -64,7 +66,9 @@ def adapters(
         rights=rights,
         topics=topics,
         post=mailbox.post,
-        user_code=InvocationPlaces(mailbox, threads, around),
+        user_code=InvocationPlaces(
+            mailbox, threads, around, lambda: limits.rates and catalogs.ask_to_sign_in
+        ),
         sealer=StateSealer(
             keys, age=limits.request_state_age, size=limits.request_state_size
         ),

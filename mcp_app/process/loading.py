@@ -125,6 +125,11 @@ class Catalogs:
         if slug in self.stopped or self.stops.everything:
             raise SwitchedOff(SERVER_OFF, retry_after=retry_after_s())
 
+    @property
+    def ask_to_sign_in(self) -> bool:
+        """Whether any server here is not for everybody."""
+        return not all(each.public for each in self.by_slug.values())
+
     def personal_lists(self, slug: str) -> Iterable[str]:
         """Return the lists of a server that differ from user to user."""
         catalog = self.by_slug.get(slug)

@@ -66,7 +66,7 @@ class RunningCalls:
         return iter((*self._lasting, *self._young))
 
     def of(self, principal_key: str) -> int:
-        """Return how many calls of an authenticated principal run here."""
+        """Return how many calls of a principal, or of an address, run here."""
         return self._owned.get(principal_key, 0)
 
     def start(self, exchange: Exchange, work: Work, waiting: Waiting) -> None:
@@ -116,8 +116,8 @@ class RunningCalls:
         exchange.began = self._loop.time()
         if exchange.session is not None:
             exchange.session.running[exchange.request_id] = exchange
-        if not exchange.principal.anonymous:
-            self._own(exchange.principal.key)
+        if owner := exchange.principal.owner or exchange.person:
+            self._own(owner)
         if self._timer is None:
             self._timer = self._loop.call_later(LASTING_AFTER, self._look)
 
@@ -132,8 +132,8 @@ class RunningCalls:
         exchange.task = None
         if self._young.pop(exchange, None) is None:
             del self._lasting[exchange]
-        if not exchange.principal.anonymous:
-            self._disown(exchange.principal.key)
+        if owner := exchange.principal.owner or exchange.person:
+            self._disown(owner)
         if exchange.session is not None:
             exchange.session.running.pop(exchange.request_id, None)
 

@@ -134,7 +134,7 @@ class Process:
         self.gate = FreshnessGate(self._check, self._load, _replace)
         self._ticker = Ticker(self)
         self.watch = self._ticker.watch
-        self._quotas = Quotas(self.limits, self.listeners, self.running)
+        self._quotas = Quotas(self.limits, self.listeners, self.running, self.catalogs)
         self.admit = self._quotas.admit
         self.audit = assembly.call_log(self._row.id, self.limits)
         self.adapters = assembly.adapters(
@@ -143,7 +143,7 @@ class Process:
             rights=self.rights,
             topics=self.announcements,
             threads=self.threads,
-            limits=self.limits,
+            catalogs=self.catalogs,
             rates=self.rates,
             audit=self.audit,
         )
@@ -291,13 +291,17 @@ class Process:
 
     # -- streams ----------------------------------------------------------------
 
-    def listen(self, listener: Listener) -> None:
-        """Open a stream; raise 503 or 429 where there are as many as there may be."""
+    def listen(self, listener: Listener, person: str = "") -> None:
+        """Open a stream; raise 503 or 429 where there are as many as there may be.
+
+        `person` is whose rates hold: of an anonymous caller that is its address.
+        """
         self.refuse_if_stopping()
         # Somebody may have stopped the server while this request was on its way.
         self.catalogs.check_not_stopped(listener.server)
-        self._quotas.check_streams(listener)
-        self.listeners.add(listener)
+        address = person if listener.principal.anonymous else ""
+        self._quotas.check_streams(listener, address)
+        self.listeners.add(listener, address)
         self.watch()
 
     async def look(self) -> None:

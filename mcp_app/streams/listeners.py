@@ -56,7 +56,7 @@ class Listeners:
     """The open streams of the process."""
 
     def __init__(self) -> None:
-        self._open: set[Listener] = set()
+        self._open: dict[Listener, str] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -64,8 +64,13 @@ class Listeners:
     def __iter__(self) -> Iterator[Listener]:
         return iter(tuple(self._open))
 
-    def add(self, listener: Listener) -> None:
-        self._open.add(listener)
+    def at(self, address: str) -> int:
+        """Return how many anonymous callers have open from an address."""
+        return sum(each == address for each in self._open.values())
+
+    def add(self, listener: Listener, address: str = "") -> None:
+        """Add a stream; of an anonymous caller its `address`, if that is known."""
+        self._open[listener] = address
 
     def discard(self, listener: Listener) -> None:
-        self._open.discard(listener)
+        self._open.pop(listener, None)

@@ -42,8 +42,7 @@ class CallHandler(HttpRequestHandler):
 
     def _call(self, exchange: Exchange) -> Awaitable[None]:
         """Run a call; in the stateless era here, else in its own task."""
-        if not exchange.principal.anonymous:
-            self._process.admit(exchange.principal, 1)
+        self._process.admit(exchange.principal, exchange.person, 1)
         session = exchange.session
         if session is not None and runs_once(exchange):
             return self._call_once(exchange, session)
@@ -100,7 +99,7 @@ class CallHandler(HttpRequestHandler):
             subscription=exchange.request_id,
             closing=subscriptions.closed_message(exchange),
         )
-        current.listen(listening)
+        current.listen(listening, self._person)
         with listening:
             async with current.stream_opener.watching(interest.uris):
                 self.started = True

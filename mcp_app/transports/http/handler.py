@@ -107,9 +107,7 @@ class EndpointHandler(CallHandler):
             await self._call(self._session_exchange(session, message))
         else:
             person = self._person
-            await client_messages.take_all(
-                self._process, session, [message], person
-            )
+            await client_messages.take_all(self._process, session, [message], person)
             await self._send_accepted()
 
     def _known_session(self) -> OpenSession | None:
@@ -176,8 +174,7 @@ class EndpointHandler(CallHandler):
             await self._send_accepted()
 
     async def _call_all(self, session: OpenSession, requests: list[Request]) -> None:
-        if not self._principal.anonymous:
-            self._process.admit(self._principal, len(requests))
+        self._process.admit(self._principal, self._person, len(requests))
         exchanges, refused = [], []
         # From here to the start of the calls nothing waits, so no id can come twice.
         for each in requests:
@@ -235,7 +232,7 @@ class EndpointHandler(CallHandler):
         standing = StandingStream(
             stream, current.listeners, session, principal=self._principal
         )
-        current.listen(standing)
+        current.listen(standing, self._person)
         with standing:
             await current.stream_opener.standing(standing, session, seen)
             self.started = True

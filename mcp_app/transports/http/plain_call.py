@@ -257,8 +257,8 @@ class PlainCall(Exchange):
 
         Raises `Unavailable` if too many run.
         """
-        if not self.principal.anonymous:
-            self.process.admit(self.principal, 1)
+        address = self.person if self.principal.anonymous else ""
+        self.process.admit(self.principal, address, 1)
         plain, bound = tool.plain, arguments
         if (
             tuple(arguments) != plain.names
@@ -427,7 +427,7 @@ class PlainCall(Exchange):
     def path(self) -> str:  # type: ignore[override]
         return str(self.scope["path"])
 
-    @property
+    @cached_property
     def person(self) -> str:  # type: ignore[override]
         forwarded = self.raw.get(b"x-forwarded-for")
         return self.principal.person or self.process.addresses.of(

@@ -81,7 +81,7 @@ class StreamHandler(Address):
         channel = OneChannel(EventStream(self.send, self.cors, current.queues))
         stream = HeldStream(channel, current, session, self._principal)
         try:
-            current.listen(stream)
+            current.listen(stream, self._person)
             with stream:
                 await current.sessions.store(session, self._principal)
                 self.started = True
@@ -205,9 +205,7 @@ class MessagesHandler(Address):
         session = await self._session()
         if not isinstance(message, Request):
             person = self._person
-            await client_messages.take_all(
-                self._process, session, [message], person
-            )
+            await client_messages.take_all(self._process, session, [message], person)
             return
         await self._refresh_catalog()
         exchange = self._begun(session, message)
@@ -226,8 +224,7 @@ class MessagesHandler(Address):
         return exchange
 
     def _admit(self, count: int) -> None:
-        if not self._principal.anonymous:
-            self._process.admit(self._principal, count)
+        self._process.admit(self._principal, self._person, count)
 
     async def _batch(self, value: list[object]) -> None:
         """Take a batch; each request is answered by itself (2025-03-26, transports)."""

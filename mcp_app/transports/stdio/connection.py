@@ -211,8 +211,7 @@ class Connection(Channel):
         """Raise if the id is taken, the process stops, or too much runs."""
         conversation.check_id(exchange.request_id, self.running)
         self.current.refuse_if_stopping()
-        if not self.principal.anonymous:
-            self.current.admit(self.principal, 1)
+        self.current.admit(self.principal, "", 1)
 
     async def _stateless(self, exchange: Exchange, request: Request) -> None:
         ready = dispatch.ready(
@@ -273,8 +272,7 @@ class Connection(Channel):
             await self._call_all(session, batch.requests)
 
     async def _call_all(self, session: OpenSession, requests: list[Request]) -> None:
-        if not self.principal.anonymous:
-            self.current.admit(self.principal, len(requests))
+        self.current.admit(self.principal, "", len(requests))
         exchanges, refused = [], []
         for each in requests:
             try:
