@@ -86,6 +86,12 @@ OWN_ON_HTTP: Final = [
         )
     ),
 ]
+RATED: Final = [
+    *((HTTP, version) for version in (NEWEST, "2025-03-26")),
+    (SSE, "2024-11-05"),
+    *long_cases(*((transport, version) for transport, version in ON_HTTP)),
+]
+HOUR_S: Final = 3_600
 TALE: Final = {"roots": [{"uri": "file:///mine", "name": "mine"}]}
 Opened: TypeAlias = Callable[..., Any]
 
@@ -314,6 +320,65 @@ async def serves(
     if status == 200 and raw.startswith(b"{"):
         return "result" in json.loads(raw)
     return status in (200, 202, 204)
+
+
+NEVER_REFUSED: Final = (CANCELS, ANSWER, DELETE)
+"""There are as many of them as is open."""
+
+
+def _spend(process: Process) -> None:
+    """Let everybody have sent as much as may be, and more."""
+    for bucket in process.rates._persons._new.values():
+        bucket.full += HOUR_S
+
+
+@pytest.mark.usefixtures("each_way")
+@pytest.mark.parametrize(("transport", "version"), RATED)
+async def test_t19_who_is_over_the_limit_is_refused_whatever_it_is(
+    served: Callable[[str], WireCheck],
+    who: Callers,
+    stage: Stage,
+    process: Process,
+    transport: str,
+    version: str,
+) -> None:
+    site, own = served(transport), who.headers(OWN)
+    target = await victim(transport, version, site, who, stage)
+    _spend(process)
+    wrong = []
+    for row in ROWS:
+        if exists(transport, version, row) and row not in (*NEVER_REFUSED, REFUSAL):
+            status, headers, raw = await _sent_over_the_limit(row, target, own, site)
+            told = json.loads(raw or b"{}").get("error", {})
+            if status == 202 and target.old is not None:
+                # Its client reads the refusal on the stream.
+                named = whole(row, target.named, version)["id"]
+                told = (await target.old.answered(named)).error
+            elif status != 429:
+                wrong.append((row, status, headers, raw))
+            if told.get("code") != -32603:
+                wrong.append((row, told))
+    assert wrong == []
+    for row in NEVER_REFUSED:
+        if exists(transport, version, row):
+            assert await serves(row, target, own, site), row
+    stage.released.set()
+    await left(target)
+
+
+async def _sent_over_the_limit(
+    row: str, target: Victim, own: dict[str, str], application: WireCheck
+) -> Bytes:
+    what = whole(row, target.named, target.version)
+    era = of_era(target.version, row, what, target.client)
+    headers = {**target.headers, **own, **era["headers"]}
+    path = target.path
+    if row == "initialize":
+        headers.pop("mcp-session-id", None)
+    if target.transport == SSE and row == GET:
+        path = f"{path.partition('/messages')[0]}/sse"
+    visit = sent(application, row, path, headers, era["message"], target.event)
+    return await read(visit)
 
 
 async def left(target: Victim) -> None:
