@@ -8,6 +8,7 @@ follows by itself: under a site's `form-action 'self'` a redirect would be block
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from functools import wraps
@@ -276,10 +277,18 @@ def _shown(request: HttpRequest, name: str, context: dict[str, Any]) -> HttpResp
     # Programs get no referrer.  Without any, a browser would send the form as that of
     # an unknown origin, which is refused.
     response["Referrer-Policy"] = "same-origin"
+    _forbid_frames(request, response)
+    return response
+
+
+def _forbid_frames(request: HttpRequest, response: Any) -> None:
+    """Add this to the site's own policy where its middleware is to send that."""
     policy = getattr(settings, "SECURE_CSP", None)
-    if policy:
-        # Django 6 sends a site's own policy, with this in it.
-        response._csp_config = {**policy, "frame-ancestors": ["'none'"]}  # type: ignore[attr-defined]
+    if "csp.middleware" in sys.modules and hasattr(request, "csp_nonce"):
+        # The package django-csp: it leaves alone a response that has the header.
+        response._csp_replace = {"frame-ancestors": ["'none'"]}
+    elif policy:
+        # Django 6.
+        response._csp_config = {**policy, "frame-ancestors": ["'none'"]}
     else:
         response["Content-Security-Policy"] = "frame-ancestors 'none'"
-    return response
