@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 
 from mcp_app.account import presentation
 from mcp_app.models import AccessToken, Call, Connection
-from mcp_app.protocol.oauth.redirects import is_loopback, is_private_use
+from mcp_app.protocol.oauth.redirects import is_on_own_computer
 
 DAYS: Final = 30
 DAY_MS: Final = 86_400_000
@@ -21,15 +21,9 @@ MOST_CALLS: Final = 10_000
 """So many of a user's newest calls are counted."""
 
 
-def is_here(connection: Connection) -> bool:
-    """Whether the program runs on the computer of the person who signed it in."""
-    redirect = connection.redirect_uri
-    return is_loopback(redirect) or is_private_use(redirect)
-
-
 def host_of(connection: Connection) -> str:
     """Return where a program is, as far as that is proved."""
-    if is_here(connection):
+    if is_on_own_computer(connection.redirect_uri):
         return _("a program on this computer")
     return connection.client_host or connection.redirect_host
 
@@ -39,7 +33,7 @@ def claim_of(connection: Connection) -> str:
     if not connection.client_host:
         return _("It gave itself its name. Nobody has checked that.")
     told = {"host": connection.client_host}
-    if is_here(connection):
+    if is_on_own_computer(connection.redirect_uri):
         return _("It says that it is of %(host)s. Nobody can check that.") % told
     return _("It is known by a document of %(host)s.") % told
 

@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import ValidationError
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse
@@ -20,9 +19,8 @@ from mcp_app.account.connected_apps import ChangedMeanwhile
 from mcp_app.account.rights_choice import tags_of
 from mcp_app.account.views import app_line, own, own_page
 from mcp_app.auth.app_changes import AppEnded, Choice
-from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.models import AccessToken, Server
-from mcp_app.process.visible import Visible, visible_to
+from mcp_app.process.visible import visible_to
 
 
 @own_page
@@ -38,7 +36,8 @@ def app(request: HttpRequest, key: int) -> HttpResponse:
         if request.method == "POST":
             return _again(request, row, _has_ended())
         return _page(request, row, line, form=None)
-    visible = _visible(row.user, row.slug)
+    # What its owner sees there, None for nothing at all.
+    visible = visible_to(row.user, row.slug) if row.slug else None
     form = AppForm(
         request.POST if request.method == "POST" else None,
         connection=row.connection,
@@ -58,16 +57,6 @@ def end_all(request: HttpRequest) -> HttpResponse:
     said = app_presentation.ended_words(count)
     messages.success(request, said, fail_silently=True)
     return redirect("mcp_account:tokens")
-
-
-def _visible(user: AbstractBaseUser, slug: str | None) -> Visible | None:
-    """Return what its owner sees at the server of an app, None for nothing at all."""
-    if slug is None:
-        return None
-    principal = Principal(
-        kind=ACCESS_TOKEN, user_id=str(user.pk), user_name=user.get_username()
-    )
-    return visible_to(principal, slug)
 
 
 def _saved(

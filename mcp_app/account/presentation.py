@@ -164,6 +164,11 @@ def open_servers() -> QuerySet[Server]:
     return rows.exclude(access="").defer("published__content")
 
 
+def open_server(slug: str | None) -> Server | None:
+    """Return one of these, None where there is none."""
+    return open_servers().filter(slug=slug or "").first()
+
+
 def reveal(request: HttpRequest, row: AccessToken, token: Secret) -> RevealedToken:
     """Return a token with the configurations to use it."""
     rows = open_servers()

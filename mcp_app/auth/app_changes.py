@@ -66,8 +66,8 @@ def _changed(connection: Connection, choose: Callable[[Choice], Choice]) -> Choi
 def _store(
     connection: Connection, before: Choice, after: Choice, now: datetime
 ) -> None:
-    row, columns = connection.token, ["name"]
-    if after.may == AccessToken.May.CHANGE and not connection.asks_for_changes():
+    row, columns, reads = connection.token, ["name"], AccessToken.May.READ
+    if connection.may_ask == reads and after.may != reads:
         raise ValueError("The program did not ask to change things.")
     row.name, row.may, row.tags = after.name, after.may, after.tags
     row.full_clean(validate_unique=False)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
+from functools import wraps
 from hmac import compare_digest
-from typing import Final
+from typing import Final, ParamSpec
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -56,12 +56,15 @@ MOST_KEYS: Final = 32
 MOST_A_MINUTE: Final = 40
 STEPS: Final = 3
 """So far behind the current refresh token another one may be."""
-MACHINE_S: Final = 3_600.0
-"""So long, in seconds, a machine takes its answer for good at most."""
+MACHINE_LASTS: Final = timedelta(hours=1)
+"""So long a machine takes its answer for good at most."""
 ASK_AGAIN: Final = timedelta(days=1)
 """So long a program can ask for an answer that it never got."""
 
+HAS_ENDED: Final = "The connection has ended. Sign in again."
+
 Ended = Connection.Ended
+P = ParamSpec("P")
 
 
 class PageUsed(Exception):
@@ -168,25 +171,43 @@ def _code_of_page(made_with: UUID) -> Secret | None:
     raise PageUsed
 
 
-@sensitive_variables()
-def exchange(client_id: str, grant: CodeGrant, slug: str | None) -> JsonObject:
+def _in_transaction(
+    work: Callable[P, JsonObject | OAuthError],
+) -> Callable[P, JsonObject]:
+    """Let it run in one transaction, again after a conflict; its frames are secret.
+
+    A refusal that is raised leaves all as it was; one that is returned is committed.
+    """
+    secretly = sensitive_variables()(work)
+
+    @wraps(work)
+    @sensitive_variables()
+    def settled(*given: P.args, **named: P.kwargs) -> JsonObject:
+        @sensitive_variables()
+        def attempt() -> JsonObject | OAuthError:
+            with own_transaction(_alias()):
+                return secretly(*given, **named)
+
+        result = persistently(attempt)
+        if isinstance(result, OAuthError):
+            raise result
+        return result
+
+    return settled
+
+
+@_in_transaction
+def exchange(
+    client_id: str, grant: CodeGrant, slug: str | None
+) -> JsonObject | OAuthError:
     """Return what a program gets for a code (RFC 6749, section 5.1).
 
     `slug` is the server that the request names, None if it names none; raises
     `OAuthError`.  A wrong attempt changes nothing; a code that is shown a second time,
     with all that belongs to it, ends the app.
     """
-    return _settled(partial(_exchanged, client_id, grant, slug))
-
-
-def _exchanged(
-    client_id: str, grant: CodeGrant, slug: str | None
-) -> JsonObject | OAuthError:
-    connection = Connection.objects.filter(code=digest(grant.code)).first()
-    if connection is None:
-        raise _unknown(client_id, "This code is not known here.")
-    connection, now = _locked(connection), timezone.now()
-    _check_client(connection, client_id, slug)
+    row = Connection.objects.filter(code=digest(grant.code)).first()
+    connection, now = _locked("code", row, client_id, slug), timezone.now()
     if connection.redirect_uri != grant.redirect_uri:
         raise _refused("redirect_uri is not the one that the code was sent to.")
     if not fits(connection.challenge, grant.verifier):
@@ -198,43 +219,31 @@ def _exchanged(
         raise _refused("This code is too old. Start again.")
     _check_open(connection, now)
     connection.code_used = True
-    refresh = _first_refresh(connection, now) if connection.refreshes else ""
+    token = new_refresh() if connection.refreshes else ""
+    if token:
+        _replace_refresh(connection, token, now)
     connection.save()
-    return _answer(connection, now, refresh)
-
-
-def _first_refresh(connection: Connection, now: datetime) -> str:
-    token = new_refresh()
-    name, _ = refresh_parts(token) or ("", "")
-    connection.refresh_name = digest(name)
-    _replace_refresh(connection, token, now)
-    return token
+    return _answer(connection, now, token)
 
 
 def _replace_refresh(connection: Connection, token: str, now: datetime) -> None:
-    connection.refresh = digest(token)
+    name, _ = refresh_parts(token) or ("", "")
+    connection.refresh_name, connection.refresh = digest(name), digest(token)
     connection.refreshed, connection.received = now, False
 
 
-@sensitive_variables()
-def refresh(client_id: str, grant: RefreshGrant, slug: str | None) -> JsonObject:
+@_in_transaction
+def refresh(
+    client_id: str, grant: RefreshGrant, slug: str | None
+) -> JsonObject | OAuthError:
     """Return a new key, and the refresh token that follows (RFC 6749, section 6).
 
     Raises `OAuthError`.  One that was followed already gets its successor again, if its
     answer may have been lost or others asked at the same time; else it ends the app,
     because somebody else may have it.
     """
-    return _settled(partial(_refreshed, client_id, grant, slug))
-
-
-def _refreshed(
-    client_id: str, grant: RefreshGrant, slug: str | None
-) -> JsonObject | OAuthError:
-    connection = _of_refresh_token(grant.refresh_token)
-    if connection is None:
-        raise _unknown(client_id, "This refresh token is not known here.")
-    connection, now = _locked(connection), timezone.now()
-    _check_client(connection, client_id, slug)
+    row = _of_refresh_token(grant.refresh_token)
+    connection, now = _locked("refresh token", row, client_id, slug), timezone.now()
     _check_open(connection, now)
     if _is_digest(connection.refresh, grant.refresh_token):
         token: str | None = successor(grant.refresh_token, secrets()[0])
@@ -263,17 +272,14 @@ def _current(connection: Connection, token: str, now: datetime) -> str | None:
         for each in later:
             if _is_digest(connection.refresh, each):
                 lost = step == 1 and not connection.received and age <= ASK_AGAIN
-                return each if lost or age <= _overlap() else None
+                overlap = timedelta(seconds=mcp_settings.limits.oauth_overlap)
+                return each if lost or age <= overlap else None
     return None
 
 
-@sensitive_variables()
-def revoke(client_id: str, token: str) -> None:
+@_in_transaction
+def revoke(client_id: str, token: str) -> JsonObject:
     """End the app of a token that its program shows (RFC 7009); else do nothing."""
-    _settled(partial(_revoked, client_id, token))
-
-
-def _revoked(client_id: str, token: str) -> JsonObject:
     connection = _of_refresh_token(token)
     if connection is None and is_access(token):
         rows = Connection.objects.filter(token__issued__digest=digest(token))
@@ -304,15 +310,8 @@ def token_of_machine(credentials: ClientCredentials, slug: str | None) -> JsonOb
         raise OAuthError(
             "invalid_target", "resource must be a server where the token is good."
         )
-    lasts = MACHINE_S
-    if row.expires is not None:
-        lasts = min(lasts, (row.expires - now).total_seconds())
-    return {
-        "access_token": credentials.secret,
-        "token_type": "Bearer",
-        "expires_in": int(lasts),
-        "scope": _scope(row),
-    }
+    most = now + MACHINE_LASTS
+    return _bearer(credentials.secret, row, min(row.expires or most, most) - now)
 
 
 def end_of(connection: Connection, until: datetime | None, now: datetime) -> datetime:
@@ -326,22 +325,6 @@ def end_of(connection: Connection, until: datetime | None, now: datetime) -> dat
 # -- what all of them share ------------------------------------------------------------
 
 
-def _settled(work: Callable[[], JsonObject | OAuthError]) -> JsonObject:
-    """Do it in one transaction, again after a conflict.
-
-    A refusal that is raised leaves all as it was; one that is returned is committed.
-    """
-
-    def tried() -> JsonObject | OAuthError:
-        with own_transaction(_alias()):
-            return work()
-
-    result = persistently(tried)
-    if isinstance(result, OAuthError):
-        raise result
-    return result
-
-
 def _alias() -> str:
     return router.db_for_write(AccessToken)
 
@@ -352,11 +335,27 @@ def lock(connection: Connection) -> Connection | None:
     return rows.filter(pk=connection.pk).first()
 
 
-def _locked(connection: Connection) -> Connection:
-    found = lock(connection)
-    if found is None:
-        raise _refused("The connection has ended. Sign in again.")
-    return found
+def _locked(
+    what: str, row: Connection | None, client_id: str, slug: str | None
+) -> Connection:
+    """Lock the row of what was shown, a code or a refresh token.
+
+    Raises `OAuthError` if there is none, or it is another client's or server's.
+    """
+    if row is None:
+        known = is_document_url(client_id) or registration_of(client_id, secrets())
+        if known:
+            raise _refused(f"This {what} is not known here.")
+        # It has to register anew: `invalid_client` tells it so.
+        raise _no_client("This client is not registered here.")
+    connection = lock(row)
+    if connection is None:
+        raise _refused(HAS_ENDED)
+    if connection.client_id != client_id:
+        raise _refused("It belongs to another client.")
+    if slug is not None and slug not in _slugs(connection.token):
+        raise OAuthError("invalid_target", "It is for another server.")
+    return connection
 
 
 def _end(connection: Connection, why: Connection.Ended) -> None:
@@ -367,19 +366,11 @@ def _end(connection: Connection, why: Connection.Ended) -> None:
         row.revoke()
 
 
-def _check_client(connection: Connection, client_id: str, slug: str | None) -> None:
-    """Raise if what was shown is none of this client's, or not for this server."""
-    if connection.client_id != client_id:
-        raise _refused("It belongs to another client.")
-    if slug is not None and slug not in _slugs(connection.token):
-        raise OAuthError("invalid_target", "It is for another server.")
-
-
 def _check_open(connection: Connection, now: datetime) -> None:
     """Raise if the app gets no more keys."""
     row = connection.token
     if row.has_ended(now):
-        raise _refused("The connection has ended. Sign in again.")
+        raise _refused(HAS_ENDED)
     if not active_users({row.user_id}):
         raise _refused("The user of this connection may not log in.")
     if not any(signs_in(each) for each in row.servers.all()):
@@ -407,12 +398,7 @@ def _answer(connection: Connection, now: datetime, token: str) -> JsonObject:
     IssuedToken.objects.using(_alias()).create(
         digest=digest(key), token=row, created=now, expires=key_ends
     )
-    answer: JsonObject = {
-        "access_token": key,
-        "token_type": "Bearer",
-        "expires_in": int((key_ends - now).total_seconds()),
-        "scope": _scope(row),
-    }
+    answer = _bearer(key, row, key_ends - now)
     return {**answer, "refresh_token": token} if token else answer
 
 
@@ -429,8 +415,14 @@ def _are_too_many(row: AccessToken, now: datetime) -> bool:
     return False
 
 
-def _scope(row: AccessToken) -> str:
-    return f"{READ} {CHANGE}" if row.may == AccessToken.May.CHANGE else READ
+def _bearer(key: str, row: AccessToken, lasts: timedelta) -> JsonObject:
+    changes = row.may == AccessToken.May.CHANGE
+    return {
+        "access_token": key,
+        "token_type": "Bearer",
+        "expires_in": int(lasts.total_seconds()),
+        "scope": f"{READ} {CHANGE}" if changes else READ,
+    }
 
 
 def _slugs(row: AccessToken) -> set[str]:
@@ -449,24 +441,9 @@ def _is_digest(stored: str, text: str) -> bool:
     return compare_digest(stored, digest(text))
 
 
-def _overlap() -> timedelta:
-    return timedelta(seconds=mcp_settings.limits.oauth_overlap)
-
-
 def _refused(description: str) -> OAuthError:
     return OAuthError("invalid_grant", description)
 
 
 def _no_client(description: str) -> OAuthError:
     return OAuthError("invalid_client", description, status=401)
-
-
-def _unknown(client_id: str, description: str) -> OAuthError:
-    """Return the refusal of what no row is for.
-
-    A client whose id is not ours has to register anew: `invalid_client` tells it so.
-    """
-    known = is_document_url(client_id) or registration_of(client_id, secrets())
-    if known:
-        return _refused(description)
-    return _no_client("This client is not registered here.")

@@ -23,7 +23,7 @@ APPS_KEPT: Final = timedelta(days=90)
 def expired_apps() -> list[ExpiredRows]:
     """Return the expired rows, table by table."""
     now = timezone.now()
-    keys = IssuedToken.objects.ended_before(now - KEYS_KEPT)
+    keys = IssuedToken.objects.filter(expires__lt=now - KEYS_KEPT)
     apps = Connection.objects.order_by("pk")
     unused = apps.filter(code_used=False, code_ends__lt=now - KEYS_KEPT)
     since = now - APPS_KEPT

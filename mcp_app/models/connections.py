@@ -7,7 +7,6 @@ the keys (access tokens of OAuth) that lead to it.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
 from django.db import models
@@ -68,15 +67,6 @@ class Connection(models.Model):
     def __str__(self) -> str:
         return str(self.token)
 
-    def asks_for_changes(self) -> bool:
-        """Whether the program asked to change things, too."""
-        return self.may_ask == AccessToken.May.CHANGE
-
-
-class IssuedTokenRows(models.QuerySet["IssuedToken"]):
-    def ended_before(self, moment: datetime) -> IssuedTokenRows:
-        return self.filter(expires__lt=moment)
-
 
 class IssuedToken(models.Model):
     """An access token of OAuth: a key to the row of its app, until it expires."""
@@ -88,8 +78,6 @@ class IssuedToken(models.Model):
     )
     created = models.DateTimeField()
     expires = models.DateTimeField(db_index=True)
-
-    objects = IssuedTokenRows.as_manager()
 
     class Meta:
         app_label = "mcp_app"

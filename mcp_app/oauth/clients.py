@@ -26,25 +26,31 @@ from mcp_app.protocol.oauth.texts import CLIENT
 REFRESH: Final = "refresh_token"
 
 
-class UnknownClient(Exception):
-    """Nobody knows which program asks, or where its answer goes; the sentence is for
-    the person in front of the page."""
+class Refusal(Exception):
+    """What a person is shown instead of the question.
+
+    `link` leads back to the program, "" where its answer would go is not known.
+    """
+
+    def __init__(self, sentence: str, link: str = "", status: int = 400) -> None:
+        super().__init__(sentence)
+        self.sentence, self.link, self.status = sentence, link, status
 
 
 def find_client(request: AuthorizationRequest, user: AbstractBaseUser) -> Client:
-    """Return the program that asks; raise `UnknownClient`.
+    """Return the program that asks; raise `Refusal`.
 
     A document is fetched where the id is the URL of one.
     """
     known = _known(request.client_id, user)
     redirect = request.redirect_uri
     if not redirect:
-        raise UnknownClient(_("The program did not say where its answer goes."))
+        raise Refusal(_("The program did not say where its answer goes."))
     # A registration keeps what was allowed when it was made.
     problem = redirect_problem(redirect, oauth_settings().schemes)
     named = any(is_same_redirect(each, redirect) for each in known.redirects)
     if problem is not None or not named:
-        raise UnknownClient(
+        raise Refusal(
             _(
                 "The program wants its answer at %(where)s, which is none of the"
                 " addresses that it may name here."
@@ -65,12 +71,12 @@ def find_client(request: AuthorizationRequest, user: AbstractBaseUser) -> Client
 
 def _known(client_id: str, user: AbstractBaseUser) -> Registration | ClientDocument:
     if not client_id:
-        raise UnknownClient(_("The program did not say which one it is (client_id)."))
+        raise Refusal(_("The program did not say which one it is (client_id)."))
     if is_document_url(client_id):
         try:
             return documents.find(client_id, user)
         except OAuthError as error:
-            raise UnknownClient(
+            raise Refusal(
                 _(
                     "%(host)s did not say who this program is. Try again in a minute."
                     " (%(why)s)"
@@ -79,21 +85,21 @@ def _known(client_id: str, user: AbstractBaseUser) -> Registration | ClientDocum
             ) from None
     registration = registration_of(client_id, secrets())
     if registration is None and client_id.startswith(CLIENT):
-        raise UnknownClient(
+        raise Refusal(
             _(
                 "Your program knows this site by an old registration. Remove the"
                 " connection there and add it again."
             )
         )
     if registration is None:
-        raise UnknownClient(_("This program is not registered at this site."))
+        raise Refusal(_("This program is not registered at this site."))
     return registration
 
 
 def _check_let_in(known: Registration | ClientDocument, host: str) -> None:
     hosts = [host] if host else [*filter(None, map(redirect_host, known.redirects))]
     if not oauth_settings().lets_in(hosts):
-        raise UnknownClient(
+        raise Refusal(
             _("This site does not let programs of %(hosts)s in.")
             % {"hosts": ", ".join(hosts)}
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets as random
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -18,9 +18,8 @@ from mcp_app.auth.connections import Client
 from mcp_app.conf import secrets
 from mcp_app.models import AccessToken
 from mcp_app.models.fields import digest
-from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.oauth.authorization import CHANGE, AuthorizationRequest
-from mcp_app.protocol.oauth.redirects import is_loopback, is_private_use
+from mcp_app.protocol.oauth.redirects import is_on_own_computer
 from mcp_app.protocol.sealing import Sealer
 
 LASTS_S: Final = 600
@@ -63,11 +62,7 @@ class Question:
 
     def sealed(self, user: AbstractBaseUser) -> str:
         """Return it as a text that only this user's page can bring back."""
-        members: JsonObject = {
-            name: getattr(self, name) for name in self.__slots__ if name != "client"
-        }
-        client = {name: getattr(self.client, name) for name in Client.__slots__}
-        return _sealer().seal({**members, "client": client}, _bound(user))
+        return _sealer().seal(asdict(self), _bound(user))
 
     @classmethod
     def opened(cls, text: str, user: AbstractBaseUser) -> Question | None:
@@ -121,7 +116,7 @@ class Words:
 
 def words_of(client: Client) -> Words:
     """Return the words about a program, of which a name is only what it says."""
-    here = is_loopback(client.redirect_uri) or is_private_use(client.redirect_uri)
+    here = is_on_own_computer(client.redirect_uri)
     place = _("a program on this computer") if here else client.redirect_host
     said = {"name": client.name, "host": client.host}
     if not client.host:

@@ -8,6 +8,7 @@ follows by itself: under a site's `form-action 'self'` a redirect would be block
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from functools import wraps
@@ -26,18 +27,17 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from django.views.decorators.http import require_POST, require_safe
 
 from mcp_app.account import connected_apps
-from mcp_app.account.presentation import open_servers
+from mcp_app.account.presentation import open_server
 from mcp_app.account.rights_choice import tags_of
 from mcp_app.account.views import own_page
 from mcp_app.auth.connections import Client, Grant, PageUsed, signs_in
 from mcp_app.auth.outages import outage
 from mcp_app.auth.resources import slug_of
 from mcp_app.conf import mcp_settings
-from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import Connection, Server
 from mcp_app.models.tokens import Secret
-from mcp_app.oauth.clients import UnknownClient, find_client
+from mcp_app.oauth.clients import Refusal, find_client
 from mcp_app.oauth.consent import ConsentForm, Question, words_of
 from mcp_app.oauth.endpoints import issuer_of
 from mcp_app.oauth.minute_limit import MinuteLimit
@@ -58,21 +58,15 @@ page_limit: Final = MinuteLimit(60)
 """Of questions that one person opens."""
 
 
-class Refusal(Exception):
-    """What is shown instead of the question; `link` leads back to the program."""
-
-    def __init__(self, sentence: str, link: str = "", status: int = 400) -> None:
-        super().__init__(sentence)
-        self.sentence, self.link, self.status = sentence, link, status
-
-
-def tells_outages(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Let a page say that the database or the process is away, instead of failing."""
+def shows_refusals(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Let a page say why not, or that the database or the process is away."""
 
     @wraps(view)
     def answered(request: HttpRequest) -> HttpResponse:
         try:
             return view(request)
+        except Refusal as refusal:
+            return _refused(request, refusal)
         except Exception as error:
             away = error if isinstance(error, Unavailable) else outage(error)
             if away is None:
@@ -86,22 +80,19 @@ def tells_outages(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespon
 
 
 @own_page
-@tells_outages
+@shows_refusals
 @require_safe
 def authorize(request: HttpRequest) -> HttpResponse:
     """Ask the person whether a program may come in as them."""
     issuer = issuer_of(request)
     user: Any = request.user
-    try:
-        _check_browser(request, user)
-        question = _question(request, user, issuer)
-        return _asked(request, question)
-    except Refusal as refusal:
-        return _refused(request, refusal)
+    _check_browser(request, user)
+    question = _question(request, user, issuer)
+    return _shown(request, "consent", _page_of(request, user, question))
 
 
 @own_page
-@tells_outages
+@shows_refusals
 @require_POST
 @sensitive_post_parameters("sealed")
 @sensitive_variables()
@@ -111,7 +102,7 @@ def consent(request: HttpRequest) -> HttpResponse:
     user: Any = request.user
     question = Question.opened(request.POST.get("sealed", ""), user)
     if question is None:
-        return _refused(request, Refusal(_used()))
+        raise Refusal(_used())
     if "sign_out" in request.POST:
         logout(request)
         address = reverse("mcp_oauth:authorize")
@@ -122,9 +113,7 @@ def consent(request: HttpRequest) -> HttpResponse:
     try:
         return _decided(request, user, question, issuer)
     except PageUsed:
-        return _refused(request, Refusal(_used()))
-    except Refusal as refusal:
-        return _refused(request, refusal)
+        raise Refusal(_used()) from None
 
 
 def _used() -> str:
@@ -135,14 +124,14 @@ def _used() -> str:
 def _decided(
     request: HttpRequest, user: AbstractBaseUser, question: Question, issuer: str
 ) -> HttpResponse:
-    server = _server(question.slug)
-    form, page = _page_of(request, user, question)
+    page = _page_of(request, user, question)
+    form: ConsentForm = page["form"]
     if not form.is_valid():
-        return _consent_page(request, question, form, page)
+        return _shown(request, "consent", page)
     made_with = question.made_with(user)
     grant = Grant(
         user=user,
-        server=server,
+        server=page["server"],
         client=question.client,
         challenge=question.challenge,
         may_ask=question.may_ask,
@@ -175,11 +164,9 @@ def _question(request: HttpRequest, user: AbstractBaseUser, issuer: str) -> Ques
     query = request.META.get("QUERY_STRING", "")
     try:
         asked = read_authorization(query)
-        client = find_client(asked, user)
-    except (OAuthError, UnknownClient) as error:
-        # Where the answer would go is not known: there is no link.
-        sentence = error.description if isinstance(error, OAuthError) else str(error)
-        raise Refusal(sentence) from None
+    except OAuthError as error:
+        raise Refusal(error.description) from None
+    client = find_client(asked, user)
     try:
         check_before_resource(asked)
         slug = _slug(asked, issuer)
@@ -200,7 +187,7 @@ def _slug(asked: AuthorizationRequest, issuer: str) -> str:
         raise OAuthError("invalid_target", "One resource at a time can be asked for.")
     else:
         slug = slug_of(asked.resources[0], issuer)
-    server = open_servers().filter(slug=slug or "").first()
+    server = open_server(slug)
     if server is None or not signs_in(server):
         raise OAuthError(
             "invalid_target", "resource must be a server of this site to sign in to."
@@ -210,25 +197,16 @@ def _slug(asked: AuthorizationRequest, issuer: str) -> str:
 
 def _server(slug: str) -> Server:
     """Return a server that was asked for; it may be gone meanwhile."""
-    server = open_servers().filter(slug=slug).first()
+    server = open_server(slug)
     if server is None or not signs_in(server):
         raise Refusal(_("This server lets nobody sign in any more."))
     return server
 
 
-def _asked(request: HttpRequest, question: Question) -> HttpResponse:
-    form, page = _page_of(request, request.user, question)
-    return _consent_page(request, question, form, page)
-
-
-def _page_of(
-    request: HttpRequest, user: Any, question: Question
-) -> tuple[ConsentForm, dict[str, Any]]:
+def _page_of(request: HttpRequest, user: Any, question: Question) -> dict[str, Any]:
     """Return the form, and what the page shows beside it."""
-    principal = Principal(
-        kind=ACCESS_TOKEN, user_id=str(user.pk), user_name=user.get_username()
-    )
-    visible = visible_to(principal, question.slug)
+    server = _server(question.slug)
+    visible = visible_to(user, question.slug)
     if visible is None:
         raise Refusal(_("You may not use this server, so no program can as you."))
     others = connected_apps.connections_of(user, question.client.client_id)
@@ -239,7 +217,15 @@ def _page_of(
         with_others=bool(others),
         initial={"sealed": question.sealed(user)},
     )
-    return form, {"figures": _figures(visible), "others": _others(others)}
+    return {
+        "form": form,
+        "server": server,
+        "words": words_of(question.client),
+        "person": user.get_username(),
+        "figures": _figures(visible),
+        "others": _others(others),
+        "idle_days": max(1, round(mcp_settings.limits.oauth_idle / DAY_S)),
+    }
 
 
 def _figures(visible: Visible) -> dict[str, int]:
@@ -256,21 +242,6 @@ def _figures(visible: Visible) -> dict[str, int]:
 def _others(others: list[Connection]) -> dict[str, Any]:
     used = [each.token.used for each in others if each.token.used is not None]
     return {"count": len(others), "used": max(used, default=None)}
-
-
-def _consent_page(
-    request: HttpRequest, question: Question, form: ConsentForm, page: dict[str, Any]
-) -> HttpResponse:
-    server = _server(question.slug)
-    context = {
-        **page,
-        "form": form,
-        "server": server,
-        "words": words_of(question.client),
-        "person": request.user.get_username(),
-        "idle_days": max(1, round(mcp_settings.limits.oauth_idle / DAY_S)),
-    }
-    return _shown(request, "consent", context)
 
 
 # -- what the person gets --------------------------------------------------------------
@@ -306,10 +277,18 @@ def _shown(request: HttpRequest, name: str, context: dict[str, Any]) -> HttpResp
     # Programs get no referrer.  Without any, a browser would send the form as that of
     # an unknown origin, which is refused.
     response["Referrer-Policy"] = "same-origin"
+    _forbid_frames(request, response)
+    return response
+
+
+def _forbid_frames(request: HttpRequest, response: Any) -> None:
+    """Add this to the site's own policy where its middleware is to send that."""
     policy = getattr(settings, "SECURE_CSP", None)
-    if policy:
-        # Django 6 sends a site's own policy, with this in it.
-        response._csp_config = {**policy, "frame-ancestors": ["'none'"]}  # type: ignore[attr-defined]
+    if "csp.middleware" in sys.modules and hasattr(request, "csp_nonce"):
+        # The package django-csp: it leaves alone a response that has the header.
+        response._csp_replace = {"frame-ancestors": ["'none'"]}
+    elif policy:
+        # Django 6.
+        response._csp_config = {**policy, "frame-ancestors": ["'none'"]}
     else:
         response["Content-Security-Policy"] = "frame-ancestors 'none'"
-    return response

@@ -45,7 +45,14 @@ Fetch = Callable[[str], tuple[ClientDocument, int]]
 """Returns a document, and for how many seconds it is good; raises `OAuthError`."""
 
 
-class Busy(Exception):
+class NoDocument(OAuthError):
+    """A document cannot be had at the moment."""
+
+    def __init__(self) -> None:
+        super().__init__("invalid_client", "Its document cannot be had at the moment.")
+
+
+class Busy(NoDocument):
     """Too much is being fetched, by this person or by all."""
 
 
@@ -78,7 +85,7 @@ class Documents:
         known, now = self._stored.get(url), self._clock()
         if known is not None and now < known.until:
             if known.document is None:
-                raise _not_now()
+                raise NoDocument
             return known.document
         old = None
         if known is not None and now - known.read < LONGEST_S:
@@ -86,13 +93,13 @@ class Documents:
         try:
             with self._turn(str(user.pk)):
                 document, seconds = self._fetch(url)
-        except (Busy, OAuthError) as error:
-            if isinstance(error, OAuthError):
+        except OAuthError as error:
+            if not isinstance(error, Busy):
                 read = known.read if known is not None else now
                 self._store(url, _Entry(old, read, self._clock() + FAILED_S))
-            if old is not None:
-                return old
-            raise (_not_now() if isinstance(error, Busy) else error) from None
+            if old is None:
+                raise
+            return old
         now = self._clock()
         self._store(url, _Entry(document, now, now + seconds))
         return document
@@ -120,10 +127,6 @@ class Documents:
             self._stored[url] = stored
 
 
-def _not_now() -> OAuthError:
-    return OAuthError("invalid_client", "Its document cannot be had at the moment.")
-
-
 def fetch_document(url: str) -> tuple[ClientDocument, int]:
     """Return the document at a URL, and for how many seconds it is good; blocks."""
     options = oauth_settings()
@@ -135,7 +138,7 @@ def fetch_document(url: str) -> tuple[ClientDocument, int]:
         document = read_document(url, answer.media_type, answer.body, options.schemes)
     except EgressError as error:
         logger.warning("No document of the client %s: %s", url, error.message)
-        raise _not_now() from None
+        raise NoDocument from None
     except OAuthError as error:
         logger.warning("No document of the client %s: %s", url, error.description)
         raise

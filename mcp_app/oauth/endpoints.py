@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Final
 
 from django.contrib.auth.decorators import login_not_required
@@ -19,12 +19,13 @@ from mcp_app.auth.oauth_settings import is_usable
 from mcp_app.auth.outages import outage
 from mcp_app.auth.resources import site_origin
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.oauth.errors import OAuthError
+from mcp_app.protocol.oauth.errors import OAuthError, invalid_request
 from mcp_app.protocol.oauth.token_requests import MOST_BYTES
 from mcp_app.transports.http.bridge import lacks_host
 from mcp_app.transports.http.host_and_origin import NO_HOST
 from mcp_app.transports.http.view import forget_query
 
+View = Callable[..., JsonObject]
 Serve = Callable[[HttpRequest], HttpResponse]
 
 UNAUTHORIZED: Final = 401
@@ -54,13 +55,16 @@ def origin_of(request: HttpRequest) -> str | None:
     return site_origin(request.scheme or "http", request.META.get("HTTP_HOST", ""))
 
 
-def for_programs(method: str, cache_control: str = NO_STORE) -> Callable[..., Serve]:
+def for_programs(
+    method: str, cache_control: str = NO_STORE, status: int = 200
+) -> Callable[[View], Serve]:
     """Return a decorator of views that answer programs, to one method and preflights.
 
-    They read no cookie, so that any page may call them.
+    They return the JSON of their answer.  They read no cookie, so that any page may
+    call them.
     """
 
-    def decorate(view: Callable[..., HttpResponse]) -> Serve:
+    def decorate(view: View) -> Serve:
         @wraps(view)
         def answered(request: HttpRequest, **named: str) -> HttpResponse:
             request.exception_reporter_filter = NoSecrets()
@@ -77,7 +81,8 @@ def for_programs(method: str, cache_control: str = NO_STORE) -> Callable[..., Se
             elif request.method != method:
                 response = HttpResponse(status=405, headers={"Allow": method})
             else:
-                response = _served(view, request, named)
+                served = partial(view, request, **named)
+                response = _served(request, served, status)
             response["Access-Control-Allow-Origin"] = "*"
             response.setdefault("Cache-Control", cache_control)
             return response
@@ -94,12 +99,12 @@ def for_programs(method: str, cache_control: str = NO_STORE) -> Callable[..., Se
 
 @sensitive_variables()
 def _served(
-    view: Callable[..., HttpResponse], request: HttpRequest, named: dict[str, str]
+    request: HttpRequest, view: Callable[[], JsonObject], status: int
 ) -> HttpResponse:
     try:
         if lacks_host(request.META):
             raise OAuthError("invalid_request", NO_HOST)
-        return view(request, **named)
+        return JsonResponse(view(), status=status)
     except OAuthError as error:
         return refusal(error)
     except Http404 as error:
@@ -107,8 +112,8 @@ def _served(
     except DatabaseError as error:
         if (away := outage(error)) is None:
             raise
-        response = JsonResponse(
-            OAuthError("temporarily_unavailable", away.message).body(), status=503
+        response = refusal(
+            OAuthError("temporarily_unavailable", away.message, status=503)
         )
         response["Retry-After"] = away.headers.get("Retry-After", "5")
         return response
@@ -116,15 +121,10 @@ def _served(
 
 def refusal(error: OAuthError) -> HttpResponse:
     """Return the answer of RFC 6749, section 5.2."""
-    response = answer(error.body(), status=error.status)
+    response = JsonResponse(error.body(), status=error.status)
     if error.status == UNAUTHORIZED:
         response["WWW-Authenticate"] = 'Basic realm="mcp"'
     return response
-
-
-def answer(body: JsonObject, status: int = 200) -> HttpResponse:
-    """Return JSON."""
-    return JsonResponse(body, status=status)
 
 
 def query_of(request: HttpRequest) -> str:
@@ -136,8 +136,8 @@ def query_of(request: HttpRequest) -> str:
 def body_of(request: HttpRequest) -> bytes:
     """Return the body; raise `OAuthError` beyond 16 KiB."""
     length = request.META.get("CONTENT_LENGTH") or "0"
-    too_large = OAuthError(
-        "invalid_request", f"The body has more than {MOST_BYTES} bytes.", status=413
+    too_large = invalid_request(
+        f"The body has more than {MOST_BYTES} bytes.", status=413
     )
     # int() takes no more than 4,300 digits.
     if not length.isdecimal() or len(length) > MOST_DIGITS or int(length) > MOST_BYTES:

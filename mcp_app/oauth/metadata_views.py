@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest
 from django.urls import reverse
 
-from mcp_app.account.presentation import open_servers
+from mcp_app.account.presentation import open_server
 from mcp_app.auth.authenticators import authenticators_of, issuers_of
 from mcp_app.auth.oauth_settings import oauth_settings
 from mcp_app.auth.resources import server_url, slug_of
 from mcp_app.interface.extras import is_installed
 from mcp_app.interface.server import DEFAULT_SLUG
-from mcp_app.oauth.endpoints import answer, for_programs, issuer_of, origin_of
+from mcp_app.oauth.endpoints import for_programs, issuer_of, origin_of
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.oauth.metadata import resource_metadata, server_metadata
 
 MAX_AGE: Final = "max-age=300"
@@ -21,7 +22,7 @@ ENDPOINTS: Final = ("authorize", "token", "register", "revoke")
 
 
 @for_programs("GET", MAX_AGE)
-def resource(request: HttpRequest, path: str = "") -> HttpResponse:
+def resource(request: HttpRequest, path: str = "") -> JsonObject:
     """Say who issues tokens for the server at this path, the default one without.
 
     The path is repeated letter for letter: strict clients compare it with what they
@@ -31,25 +32,22 @@ def resource(request: HttpRequest, path: str = "") -> HttpResponse:
     if origin is None:
         raise Http404("This site has no public address.")
     url = f"{origin}{path}" if path else server_url(DEFAULT_SLUG, origin)
-    slug = slug_of(url, origin)
-    server = open_servers().filter(slug=slug or "").first()
+    server = open_server(slug_of(url, origin))
     ways = None if server is None else authenticators_of(server.access_names)
     issuers = issuers_of(ways or (), origin)
     if not issuers:
         raise Http404("No issuer has tokens for this address.")
-    return answer(resource_metadata(url, issuers))
+    return resource_metadata(url, issuers)
 
 
 @for_programs("GET", MAX_AGE)
-def server(request: HttpRequest) -> HttpResponse:
+def server(request: HttpRequest) -> JsonObject:
     """Say how programs sign in at this site."""
     issuer = issuer_of(request)
     endpoints = {name: f"{issuer}{reverse(f'mcp_oauth:{name}')}" for name in ENDPOINTS}
-    return answer(
-        server_metadata(
-            issuer,
-            endpoints,
-            documents=is_installed("httpcore2"),
-            registration=oauth_settings().registration,
-        )
+    return server_metadata(
+        issuer,
+        endpoints,
+        documents=is_installed("httpcore2"),
+        registration=oauth_settings().registration,
     )

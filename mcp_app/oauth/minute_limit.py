@@ -29,8 +29,3 @@ class MinuteLimit:
                 return False
             recent.append(now)
             return True
-
-    def forget(self) -> None:
-        """Count from nothing."""
-        with self._lock:
-            self._recent.clear()

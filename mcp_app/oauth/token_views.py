@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest
 
 from mcp_app.auth import connections
 from mcp_app.auth.oauth_settings import oauth_settings
 from mcp_app.auth.resources import slug_of
 from mcp_app.conf import secrets
-from mcp_app.oauth.endpoints import answer, body_of, for_programs, issuer_of, query_of
+from mcp_app.oauth.endpoints import body_of, for_programs, issuer_of, query_of
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.oauth.errors import OAuthError
 from mcp_app.protocol.oauth.registration import (
     client_id_of,
@@ -28,8 +29,8 @@ from mcp_app.protocol.oauth.token_requests import (
 )
 
 
-@for_programs("POST")
-def register(request: HttpRequest) -> HttpResponse:
+@for_programs("POST", status=201)
+def register(request: HttpRequest) -> JsonObject:
     """Give a program its id, which is its own metadata, signed (RFC 7591)."""
     issuer_of(request)
     options = oauth_settings()
@@ -39,11 +40,11 @@ def register(request: HttpRequest) -> HttpResponse:
         body_of(request), options.schemes, issued=int(time.time())
     )
     client_id = client_id_of(given, secrets()[0])
-    return answer(registration_answer(given, client_id), status=201)
+    return registration_answer(given, client_id)
 
 
 @for_programs("POST")
-def token(request: HttpRequest) -> HttpResponse:
+def token(request: HttpRequest) -> JsonObject:
     """Exchange a code, a refresh token or an access token (RFC 6749, section 3.2)."""
     issuer = issuer_of(request)
     form = _form(request)
@@ -52,21 +53,20 @@ def token(request: HttpRequest) -> HttpResponse:
     slug = _slug(grant.resource, issuer)
     match grant:
         case CodeGrant():
-            return answer(connections.exchange(credentials.client_id, grant, slug))
+            return connections.exchange(credentials.client_id, grant, slug)
         case RefreshGrant():
-            return answer(connections.refresh(credentials.client_id, grant, slug))
+            return connections.refresh(credentials.client_id, grant, slug)
         case MachineGrant():
-            return answer(connections.token_of_machine(credentials, slug))
+            return connections.token_of_machine(credentials, slug)
 
 
 @for_programs("POST")
-def revoke(request: HttpRequest) -> HttpResponse:
+def revoke(request: HttpRequest) -> JsonObject:
     """End the app that a token belongs to; 200 whether there was one or not."""
     issuer_of(request)
     form = _form(request)
     credentials = client_of(form, request.headers.get("Authorization"))
-    connections.revoke(credentials.client_id, read_revocation(form))
-    return answer({})
+    return connections.revoke(credentials.client_id, read_revocation(form))
 
 
 def _form(request: HttpRequest) -> dict[str, str]:

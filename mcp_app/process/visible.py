@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.contrib.auth.models import AbstractBaseUser
+
 from mcp_app.auth.permissions import rights_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.principal import Principal
+from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.interface.rights import Rights
 from mcp_app.invalidation.change_reader import ChangeReader
 from mcp_app.process.current import any_process
@@ -31,12 +33,15 @@ class Visible:
     resources: int
 
 
-def visible_to(principal: Principal, slug: str) -> Visible | None:
-    """Return what a principal sees; None if it may not use the server at all.
+def visible_to(user: AbstractBaseUser, slug: str) -> Visible | None:
+    """Return what a user sees; None for one who may not use the server at all.
 
     Blocks; not to be called on the loop of a process.  Asks the process that serves in
     this OS process, or reads all definitions if there is none.
     """
+    principal = Principal(
+        kind=ACCESS_TOKEN, user_id=str(user.pk), user_name=user.get_username()
+    )
     process = any_process()
     if process is None or process.thread == threading.get_ident():
         catalogs = Catalogs(mcp)

@@ -14,11 +14,11 @@ from mcp_app.account.app_presentation import (
     claim_of,
     ended_words,
     host_of,
-    is_here,
     may_of,
     until_of,
 )
 from mcp_app.models import AccessToken, Connection
+from mcp_app.protocol.oauth.redirects import is_on_own_computer
 from tests.audit.rows import call
 
 HERE = "a program on this computer"
@@ -38,7 +38,7 @@ def test_which_program(client_host: str, redirect: str, host: str, claim: str) -
         client_host=client_host, redirect_uri=redirect, redirect_host="cursor.com"
     )
     assert host_of(row) == host
-    assert is_here(row) is (host == HERE)
+    assert is_on_own_computer(redirect) is (host == HERE)
     assert claim in claim_of(row)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
@@ -11,7 +11,6 @@ from typing import Any, Final
 from uuid import uuid4
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.db import connection as database
 from django.utils import timezone
 
@@ -25,6 +24,7 @@ from mcp_app.protocol.oauth.errors import OAuthError
 from mcp_app.protocol.oauth.token_requests import CodeGrant, RefreshGrant
 from tests.asgi_client import Client, outcome
 from tests.auth.apps import Program, end
+from tests.auth.conftest import Commit
 from tests.behaviours import Stage
 from tests.oauth.program import ORIGIN, REDIRECT, VERIFIER, WAYS
 from tests.published import published
@@ -35,8 +35,6 @@ pytestmark = pytest.mark.databases
 
 PATH: Final = "/mcp/signed"
 NEWEST: Final = "2026-07-28"
-
-Commit = Callable[..., Any]
 
 
 @pytest.fixture
@@ -52,29 +50,9 @@ async def server(served_rows: None) -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def user(served_rows: None) -> AsyncIterator[Any]:
-    made: Any = get_user_model()(username="ana")
-    await writer.run(made.save)
-    yield made
-    await writer.run(made.delete)
-
-
-@pytest.fixture
 def program(server: Server, user: Any, process: Process) -> Program:
     token_cache.forget()
     return Program(server, user)
-
-
-@pytest.fixture
-def commit(process: Process) -> Commit:
-    """Let something be changed, and this process hear of it."""
-
-    async def committed(function: Callable[..., object], *arguments: object) -> Any:
-        result = await writer.run(function, *arguments)
-        await process.gate.look()
-        return result
-
-    return committed
 
 
 def bearing(application: WireCheck, token: str, path: str = PATH) -> Client:

@@ -26,6 +26,7 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.transports.http.token_in_address import PARAMETER, _tell
 from tests.asgi_client import Client, Outcome, Visit, outcome, routing_headers
+from tests.auth.conftest import Commit
 from tests.behaviours import Stage
 from tests.published import published
 from tests.wire.middleware import WireCheck
@@ -37,7 +38,6 @@ NEWEST: Final = "2026-07-28"
 VERSIONS: Final = ("2025-11-25", NEWEST)
 
 Make: TypeAlias = Callable[..., Any]
-Commit: TypeAlias = Callable[..., Any]
 
 
 @pytest.fixture
@@ -50,14 +50,6 @@ async def server(served_rows: None) -> AsyncIterator[Server]:
     row = Server(slug="by-token", access="token", page_size=1000)
     yield await writer.run(published, row)
     await writer.run(row.delete)
-
-
-@pytest.fixture
-async def user(served_rows: None) -> AsyncIterator[Any]:
-    made: Any = get_user_model()(username="ana")
-    await writer.run(made.save)
-    yield made
-    await writer.run(made.delete)
 
 
 async def admin() -> Any:
@@ -79,17 +71,6 @@ def make(server: Server, user: Any, process: Process) -> Make:
         )
 
     return made
-
-
-@pytest.fixture
-def commit(process: Process) -> Commit:
-    """Let something be changed, and this process hear of it."""
-
-    async def committed(function: Callable[..., object], *arguments: object) -> None:
-        await writer.run(function, *arguments)
-        await process.gate.look()
-
-    return committed
 
 
 def bearing(application: WireCheck, token: str, version: str = NEWEST) -> Client:

@@ -5,7 +5,6 @@ Tests make rows of their own names, and leave on what was on.
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,41 +12,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import (
-    Browser,
-    Page,
-    Route,
-    StorageState,
-    expect,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, Page, Route, StorageState, expect
 
+from tests.browser.chromium import PATIENCE_MS, chromium, page_of
+from tests.browser.chromium import log_in as fill_in_login
 from tests.browser.listening import Listening
 from tests.clients.node import MODULES
 from tests.helpdesk.running import HelpDesk, help_desk
 from tests.newcomer.demo import demo, demo_environment, password
 from tests.newcomer.programs import CHECKOUT, Serving, run
 
-NAMES: Final = (
-    "chromium-headless-shell",
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-)
-"""The one without a window needs two thirds of what the others do."""
-
-FLAGS: Final = [
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-software-rasterizer",
-    "--disable-sync",
-    "--in-process-gpu",
-    "--no-first-run",
-    "--no-sandbox",
-]
-PATIENCE_MS: Final = 60_000
 POLICY: Final = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src data: *"
 )
@@ -141,13 +115,8 @@ def browser() -> Iterator[Browser]:
 
     It ends with the room: tests that are asynchronous cannot run beside it.
     """
-    program = next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        pytest.skip("Chromium is missing: apt-get install chromium-headless-shell.")
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(
-            executable_path=program, args=FLAGS, headless=True
-        )
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="package")
@@ -172,14 +141,8 @@ def keys(browser: Browser, served: Serving) -> StorageState:
 @contextmanager
 def open_page(browser: Browser, served: Serving, **options: Any) -> Iterator[Page]:
     """Give a page of the demo, with cookies and a store of its own."""
-    context = browser.new_context(
-        base_url=served.url, **{"color_scheme": "light", **options}
-    )
-    context.set_default_timeout(PATIENCE_MS)
-    try:
-        yield context.new_page()
-    finally:
-        context.close()
+    with page_of(browser, served.url, **options) as page:
+        yield page
 
 
 @pytest.fixture
@@ -255,9 +218,7 @@ def scriptless(
 
 def log_in(page: Page, name: str, password: str) -> None:
     """Fill in the form of the admin."""
-    page.get_by_label("Username").fill(name)
-    page.get_by_label("Password").fill(password)
-    page.get_by_role("button", name="Log in").click()
+    fill_in_login(page, name, password)
     page.get_by_role("heading", name="Site administration").wait_for()
 
 

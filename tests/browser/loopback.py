@@ -22,14 +22,33 @@ STATE: Final = "a state & more"
 THANKS: Final = "You can close this window."
 
 
+@dataclass(frozen=True, slots=True)
+class Back:
+    """Where a browser is led back to, and what it has brought there."""
+
+    redirect: str
+    brought: Queue[dict[str, str]]
+
+    def gets(self) -> dict[str, str]:
+        """Wait for what the browser brings."""
+        return self.brought.get(timeout=BROUGHT_S)
+
+    def got_nothing(self) -> bool:
+        """Whether the browser has brought nothing so far."""
+        try:
+            self.brought.get_nowait()
+        except Empty:
+            return True
+        return False
+
+
 @dataclass
 class Loopback:
     """A program on this computer, at a site; `resource` is the server that it wants."""
 
     site: str
     resource: str
-    redirect: str
-    brought: Queue[dict[str, str]]
+    back: Back
     client_id: str = ""
 
     def address(self, name: str, redirect: str = "") -> str:
@@ -37,7 +56,7 @@ class Loopback:
 
         Its answer comes here, unless another redirect is given.
         """
-        redirect = redirect or self.redirect
+        redirect = redirect or self.back.redirect
         answer = httpx.post(
             f"{self.site}/mcp-oauth/register",
             json={"client_name": name, "redirect_uris": [redirect]},
@@ -56,25 +75,13 @@ class Loopback:
         }
         return f"{self.site}/mcp-oauth/authorize?{urlencode(query)}"
 
-    def gets(self) -> dict[str, str]:
-        """Wait for what the browser brings."""
-        return self.brought.get(timeout=BROUGHT_S)
-
-    def got_nothing(self) -> bool:
-        """Whether the browser has brought nothing so far."""
-        try:
-            self.brought.get_nowait()
-        except Empty:
-            return True
-        return False
-
     def exchange(self, code: str) -> dict[str, Any]:
         """Return what the program gets for a code."""
         form = {
             "grant_type": "authorization_code",
             "client_id": self.client_id,
             "code": code,
-            "redirect_uri": self.redirect,
+            "redirect_uri": self.back.redirect,
             "code_verifier": VERIFIER,
         }
         answer = httpx.post(f"{self.site}/mcp-oauth/token", data=form)
@@ -86,6 +93,13 @@ class Loopback:
 @contextmanager
 def loopback(site: str, slug: str) -> Iterator[Loopback]:
     """Run a program that signs in to a server of a site."""
+    with listening() as back:
+        yield Loopback(site, f"{site}/mcp/{slug}", back)
+
+
+@contextmanager
+def listening() -> Iterator[Back]:
+    """Listen on a port of loopback."""
     brought: Queue[dict[str, str]] = Queue()
 
     class Listener(BaseHTTPRequestHandler):
@@ -105,9 +119,8 @@ def loopback(site: str, slug: str) -> Iterator[Loopback]:
     server = ThreadingHTTPServer((HOST, 0), Listener)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    redirect = f"http://{HOST}:{server.server_port}{BACK}"
     try:
-        yield Loopback(site, f"{site}/mcp/{slug}", redirect, brought)
+        yield Back(f"http://{HOST}:{server.server_port}{BACK}", brought)
     finally:
         server.shutdown()
         thread.join()

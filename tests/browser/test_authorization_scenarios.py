@@ -9,6 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, StorageState, expect
 
+from tests.browser.chromium import allow
 from tests.browser.conftest import SIGNED, open_page
 from tests.conformance import suite
 from tests.drill.ports import HOST, free_port
@@ -50,7 +51,7 @@ def test_both_scenarios_pass_without_a_warning(
     ):
         assert program.stdout is not None
         page.goto(next(line for line in program.stdout if "/authorize?" in line))
-        page.get_by_role("button", name="Allow").click()
+        allow(page)
         expect(page.get_by_text(BROUGHT)).to_be_visible()
         rest = program.stdout.read()
     assert program.returncode == 0, rest

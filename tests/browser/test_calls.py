@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PATIENCE_MS
+from tests.browser.chromium import PATIENCE_MS
 from tests.browser.test_publishing import picture
 from tests.newcomer.programs import Serving
 from tests.process.streaming import Answer, called

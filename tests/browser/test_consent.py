@@ -17,6 +17,7 @@ from playwright.sync_api import (
     expect,
 )
 
+from tests.browser.chromium import allow, log_in
 from tests.browser.conftest import KEEPER, PASSWORD, SIGNED, open_page
 from tests.browser.keyboard import strike, tab_to, write
 from tests.browser.loopback import STATE, THANKS, Loopback, loopback
@@ -82,7 +83,7 @@ def headline(page: Page) -> None:
 def comes_in(program: Loopback, page: Page, scope: str = READ) -> None:
     """See that the program has its code, and that the code is good."""
     expect(page.get_by_text(THANKS)).to_be_visible()
-    brought = program.gets()
+    brought = program.back.gets()
     assert brought.keys() == {"code", "state", "iss"}
     assert (brought["state"], brought["iss"]) == (STATE, program.site)
     assert program.exchange(brought["code"])["scope"] == scope
@@ -113,11 +114,9 @@ def test_a_program_is_let_in_without_scripts(
     address = program.address("Without scripts")
     with open_page(browser, served, java_script_enabled=False) as page:
         page.goto(address)
-        page.get_by_label("Username").fill(KEEPER)
-        page.get_by_label("Password").fill(PASSWORD)
-        page.get_by_role("button", name="Log in").click()
+        log_in(page, KEEPER, PASSWORD)
         headline(page)
-        page.get_by_role("button", name="Allow").click()
+        allow(page)
         comes_in(program, page)
 
 
@@ -129,7 +128,7 @@ def test_cancel_reaches_the_program(
         page.goto(address)
         strike(page, page.get_by_role("button", name="Cancel"))
         expect(page.get_by_text(THANKS)).to_be_visible()
-        assert program.gets() == {
+        assert program.back.gets() == {
             "error": "access_denied",
             "state": STATE,
             "iss": program.site,
@@ -159,7 +158,7 @@ def test_allow_that_is_pressed_twice_makes_one_app(
         comes_in(program, page)
         assert [each.status for each in answers] == [200, 200]
         assert answers[0].text() == answers[1].text()
-        assert program.got_nothing()
+        assert program.back.got_nothing()
         page.goto(address)
         expect(page.get_by_text("It has 1 connection already.")).to_be_visible()
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from mcp_app.server.dispatch import STOPPED
-from tests.browser.conftest import PATIENCE_MS
+from tests.browser.chromium import PATIENCE_MS
 from tests.browser.test_publishing import picture, said, serious
 from tests.drill.calling import CLIENT
 from tests.newcomer.programs import Serving

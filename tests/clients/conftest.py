@@ -11,15 +11,19 @@ from typing import Final
 
 import pytest
 
+from tests.browser.loopback import Back, listening
 from tests.clients.facts import PLAIN_TOOLS, STATEFUL, STATELESS
 from tests.clients.guarded import Guarded
 from tests.clients.guarded import guarded as guarding
+from tests.clients.people import ByForms, in_chromium
+from tests.clients.people import Person as Owner
 from tests.clients.person import Person
 from tests.clients.signing import Site
 from tests.clients.signing import site as signing
 from tests.drill.databases import PREPARE
 from tests.drill.piped import database, environment
 from tests.drill.running import ROOT, running
+from tests.suite.marks import long_cases
 
 ENVIRONMENT: Final = {"NTOOLS": str(PLAIN_TOOLS)}
 
@@ -67,6 +71,29 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server that programs sign in to."""
     with signing(tmp_path_factory.mktemp("signed")) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def back() -> Iterator[Back]:
+    """Where a program of the tests waits for who let it in."""
+    with listening() as place:
+        yield place
+
+
+@pytest.fixture(scope="session")
+def kim_in_chromium() -> Iterator[Owner]:
+    """Whose programs sign in, in front of a browser."""
+    with in_chromium() as person:
+        yield person
+
+
+@pytest.fixture(scope="session", params=["forms", *long_cases("Chromium")])
+def kim(request: pytest.FixtureRequest) -> Owner:
+    """Whose programs sign in."""
+    if request.param == "forms":
+        return ByForms()
+    person: Owner = request.getfixturevalue("kim_in_chromium")
+    return person
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,10 @@
 // Signs in with both TypeScript SDKs, and says what came of it.
 //
-//     node sign_in.mjs http://127.0.0.1:8000/mcp
+//     node sign_in.mjs http://127.0.0.1:8000/mcp http://127.0.0.1:8001/back
 //
+// The second address is where the person is led back to.
 // It writes questions, one line of JSON each, and reads a line of JSON as the answer:
-// `open` is the address of a page for the person, answered by what the page sends back;
+// `open` is the address of a page for the person, answered by what came back;
 // `end` is the name of a program that is to be ended.  The last line is the `report`.
 
 import { createHash, randomUUID } from 'node:crypto';
@@ -17,7 +18,7 @@ import {
 } from '@modelcontextprotocol/client';
 
 const ADD = { name: 'drill_add', arguments: { a: 20, b: 22 } };
-const BACK = 'http://127.0.0.1:1/back';
+const [URL_OF_SERVER, BACK] = process.argv.slice(2);
 
 // The newer SDK compares the issuer that the answer names; the older has no place for it.
 const PROGRAMS = {
@@ -189,10 +190,9 @@ async function comesOfIt(name, program, url) {
   };
 }
 
-const [url] = process.argv.slice(2);
 const report = {};
 for (const [name, program] of Object.entries(PROGRAMS)) {
-  report[name] = await comesOfIt(name, program, url);
+  report[name] = await comesOfIt(name, program, URL_OF_SERVER);
 }
 process.stdout.write(`${JSON.stringify({ report })}\n`);
 process.exit(0);

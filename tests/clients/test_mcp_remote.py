@@ -1,4 +1,4 @@
-"""mcp-remote signs in for programs that speak through pipes alone."""
+"""mcp-remote signs in, in Chromium, for programs that speak through pipes alone."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlencode
 
-import httpx2
 import pytest
 
 from tests.clients.node import MODULES, NODE
-from tests.clients.signing import Site, let_in
-from tests.drill.ports import HOST, free_port
+from tests.clients.people import Person
+from tests.clients.signing import Site
+from tests.drill.ports import free_port
 
 pytestmark = pytest.mark.xdist_group("signing in")
 
@@ -38,7 +37,7 @@ class Bridge:
     """The program, and how often it asked for the person."""
 
     process: subprocess.Popen[str]
-    port: int
+    person: Person
     asked: int = 0
 
     def opens(self) -> None:
@@ -50,9 +49,7 @@ class Bridge:
             address = ADDRESS.search(line)
             if address is not None:
                 self.asked += 1
-                answer = urlencode(let_in(address[0]))
-                back = f"http://{HOST}:{self.port}/oauth/callback?{answer}"
-                assert httpx2.get(back).status_code == 200
+                self.person.lets_in(address[0])
         raise AssertionError("It ended before it was connected.")
 
     def request(self, method: str, **params: Any) -> dict[str, Any]:
@@ -78,7 +75,7 @@ class Bridge:
 
 
 @contextmanager
-def bridge(site: Site, directory: Path, port: int) -> Iterator[Bridge]:
+def bridge(site: Site, person: Person, directory: Path, port: int) -> Iterator[Bridge]:
     """Run the program; what it remembers, of this port, is in a directory."""
     # Who would open a browser opens nothing.
     given = {"MCP_REMOTE_CONFIG_DIR": str(directory), "BROWSER": "true"}
@@ -91,30 +88,32 @@ def bridge(site: Site, directory: Path, port: int) -> Iterator[Bridge]:
         text=True,
     ) as process:
         try:
-            made = Bridge(process, port)
+            made = Bridge(process, person)
             made.opens()
             yield made
         finally:
             process.kill()
 
 
-def test_it_signs_in_refreshes_and_signs_in_anew(signed: Site, tmp_path: Path) -> None:
+def test_it_signs_in_refreshes_and_signs_in_anew(
+    signed: Site, kim_in_chromium: Person, tmp_path: Path
+) -> None:
     if not PROGRAM.exists():
         pytest.skip("mcp-remote is missing: `make node` installs it.")
     port = free_port()
-    with bridge(signed, tmp_path, port) as first:
+    with bridge(signed, kim_in_chromium, tmp_path, port) as first:
         assert first.sum() == {"result": 42}
     assert first.asked == 1
     [stored] = tmp_path.rglob("*_tokens.json")
     before = json.loads(stored.read_text())
     # Its key is refused: it gets another one, and asks nobody.
     stored.write_text(json.dumps({**before, "access_token": "mcp_at_" + "x" * 43}))
-    with bridge(signed, tmp_path, port) as second:
+    with bridge(signed, kim_in_chromium, tmp_path, port) as second:
         assert second.sum() == {"result": 42}
     assert second.asked == 0
     after = json.loads(stored.read_text())
     assert after["refresh_token"] != before["refresh_token"]
-    signed.ends(NAME)
-    with bridge(signed, tmp_path, port) as third:
+    kim_in_chromium.ends(signed.url, NAME)
+    with bridge(signed, kim_in_chromium, tmp_path, port) as third:
         assert third.sum() == {"result": 42}
     assert third.asked == 1

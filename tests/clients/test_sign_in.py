@@ -1,4 +1,4 @@
-"""Python's SDK signs in: it finds out where, registers, is let in, and refreshes."""
+"""Python's SDK signs in, registered or with a document, and refreshes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from mcp.client.subscriptions import ToolsListChanged
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
+from tests.browser.loopback import Back
 from tests.clients.guarded import UNAUTHORIZED
+from tests.clients.people import Person
 from tests.clients.person import PATIENCE_S
-from tests.clients.signing import Site, let_in
+from tests.clients.signing import Site
 
 pytestmark = [
     pytest.mark.filterwarnings(
@@ -28,6 +30,7 @@ pytestmark = [
     pytest.mark.xdist_group("signing in"),
 ]
 
+NAME: Final = "A program"
 ADD: Final = {"a": 20, "b": 22}
 SUM: Final = {"result": 42}
 READS: Final = "drill_add"
@@ -37,7 +40,7 @@ NARROWED: Final = """
 from dataclasses import replace
 from mcp_app.auth.app_changes import change
 from mcp_app.models import AccessToken, Connection
-row = Connection.objects.get(token__name="narrowed")
+row = Connection.objects.filter(token__name="narrowed").latest("pk")
 change(row, lambda choice: replace(choice, may=AccessToken.May.READ))
 """
 
@@ -65,44 +68,67 @@ class Storage:
 
 
 @dataclass
-class Person:
-    """Whoever sits in front of the browser that a program opens."""
+class Window:
+    """What a program opens for its owner, and is told there."""
 
+    owner: Person
+    back: Back
     choices: dict[str, str] = field(default_factory=dict)
-    answer: dict[str, str] = field(default_factory=dict)
-    asked: int = 0
+    count: int = 0
     refusals: list[str] = field(default_factory=list)
-    """The challenges that their program was sent."""
+    """The challenges that the program was sent."""
 
-    async def opens(self, address: str) -> None:
-        self.asked += 1
-        self.answer = let_in(address, **self.choices)
+    async def open(self, address: str) -> None:
+        self.count += 1
+        await asyncio.to_thread(self.owner.lets_in, address, **self.choices)
 
-    async def brings(self) -> AuthorizationCodeResult:
-        return AuthorizationCodeResult(
-            code=self.answer["code"],
-            state=self.answer["state"],
-            iss=self.answer["iss"],
-        )
+    async def answer(self) -> AuthorizationCodeResult:
+        return AuthorizationCodeResult(**self.back.gets())
 
-    async def sees(self, answer: httpx2.Response) -> None:
+    async def watch(self, answer: httpx2.Response) -> None:
         if answer.status_code == UNAUTHORIZED:
             self.refusals.append(answer.headers["www-authenticate"])
 
 
+@pytest.fixture
+def window(kim: Person, back: Back) -> Window:
+    return Window(kim, back)
+
+
+@pytest.fixture(params=["registers", "has a document"])
+def document(request: pytest.FixtureRequest, signed: Site, back: Back) -> str | None:
+    """Return where a program says what it is; None for one that registers."""
+    if request.param == "registers":
+        return None
+    signed.web.document = {
+        "client_id": signed.web.url,
+        "client_name": NAME,
+        "redirect_uris": [back.redirect],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "token_endpoint_auth_method": "none",
+    }
+    return signed.web.url
+
+
 @asynccontextmanager
 async def connected(
-    url: str, storage: Storage, person: Person, name: str = "A program"
+    url: str,
+    storage: Storage,
+    window: Window,
+    name: str = NAME,
+    document: str | None = None,
 ) -> AsyncIterator[Client]:
-    """Connect a program that is called so."""
+    """Connect a program that is called so, or whose document is there."""
     metadata = OAuthClientMetadata(
         client_name=name,
-        redirect_uris=[AnyUrl("http://127.0.0.1:1/back")],
+        redirect_uris=[AnyUrl(window.back.redirect)],
     )
-    auth = OAuthClientProvider(url, metadata, storage, person.opens, person.brings)
+    auth = OAuthClientProvider(
+        url, metadata, storage, window.open, window.answer, document
+    )
     storage.provider = auth
     async with httpx2.AsyncClient(
-        auth=auth, timeout=30, event_hooks={"response": [person.sees]}
+        auth=auth, timeout=30, event_hooks={"response": [window.watch]}
     ) as http:
         transport = streamable_http_client(url, http_client=http)
         async with Client(transport) as client:
@@ -118,9 +144,12 @@ async def names(client: Client) -> set[str]:
 
 
 @pytest.mark.covers("L-AUTH-001", "S-AUTH-003")
-async def test_the_sdk_signs_in_and_refreshes(signed: Site) -> None:
-    storage, person = Storage(), Person()
-    async with connected(signed.url, storage, person) as client:
+async def test_the_sdk_signs_in_and_refreshes(
+    signed: Site, window: Window, document: str | None
+) -> None:
+    storage = Storage()
+    async with connected(signed.url, storage, window, document=document) as client:
+        assert READS in await names(client)
         assert await added(client) == SUM
         first = storage.tokens
         assert first is not None
@@ -133,25 +162,29 @@ async def test_the_sdk_signs_in_and_refreshes(signed: Site) -> None:
     assert second is not None
     assert second.access_token != first.access_token
     assert second.refresh_token != first.refresh_token
-    assert person.asked == 1
+    assert window.count == 1
+    assert storage.client is not None
+    assert (storage.client.client_id == document) == (document is not None)
     # It comes again with a key that is refused: it does not refresh then.
     storage.tokens = second.model_copy(update={"access_token": "mcp_at_" + "x" * 43})
-    async with connected(signed.url, storage, person) as client:
+    async with connected(signed.url, storage, window, document=document) as client:
         assert await added(client) == SUM
-    assert person.asked == 2
+    assert window.count == 2
 
 
-async def test_the_sdk_signs_in_anew_after_an_end(signed: Site) -> None:
+async def test_the_sdk_signs_in_anew_after_an_end(
+    signed: Site, window: Window, document: str | None
+) -> None:
     """Its next call is refused, and asks the person again by itself."""
-    storage, person = Storage(), Person()
-    async with connected(signed.url, storage, person, "ended") as client:
+    storage = Storage()
+    async with connected(signed.url, storage, window, document=document) as client:
         assert await added(client) == SUM
         before, program = storage.tokens, storage.client
-        person.refusals.clear()
-        await asyncio.to_thread(signed.ends, "ended")
+        window.refusals.clear()
+        await asyncio.to_thread(window.owner.ends, signed.url, NAME)
         assert await added(client) == SUM
-    assert person.asked == 2
-    [told] = person.refusals
+    assert window.count == 2
+    [told] = window.refusals
     assert 'error="invalid_token"' in told
     assert 'error_description="This connection has ended. Sign in again."' in told
     assert storage.client is program, "It registered again."
@@ -160,23 +193,25 @@ async def test_the_sdk_signs_in_anew_after_an_end(signed: Site) -> None:
     assert storage.tokens.refresh_token != before.refresh_token
 
 
-async def test_what_a_person_did_not_allow_is_not_there(signed: Site) -> None:
-    storage, person = Storage(), Person({"may": "read"})
-    async with connected(signed.url, storage, person) as client:
+async def test_what_a_person_did_not_allow_is_not_there(
+    signed: Site, window: Window
+) -> None:
+    storage = Storage()
+    window.choices["may"] = "read"
+    async with connected(signed.url, storage, window) as client:
         assert READS in await names(client)
         assert CHANGES not in await names(client)
         assert await added(client) == SUM
         with pytest.raises(MCPError, match=UNKNOWN):
             await client.call_tool(CHANGES)
-    assert person.asked == 1
+    assert window.count == 1
     assert storage.tokens is not None
     assert storage.tokens.scope == "mcp:read"
 
 
-async def test_it_is_told_when_it_may_less(signed: Site) -> None:
-    storage, person = Storage(), Person()
+async def test_it_is_told_when_it_may_less(signed: Site, window: Window) -> None:
     async with (
-        connected(signed.url, storage, person, "narrowed") as client,
+        connected(signed.url, Storage(), window, "narrowed") as client,
         client.listen(tools_list_changed=True) as listening,
     ):
         assert CHANGES in await names(client)
@@ -190,4 +225,4 @@ async def test_it_is_told_when_it_may_less(signed: Site) -> None:
             await client.call_tool(CHANGES)
         assert await added(client) == SUM
     # Nobody was asked for more: what it may is the person's alone.
-    assert person.asked == 1
+    assert window.count == 1

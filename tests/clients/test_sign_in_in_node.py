@@ -8,8 +8,10 @@ from typing import Any, Final
 
 import pytest
 
+from tests.browser.loopback import Back
 from tests.clients.node import HERE, MODULES, NODE, PATIENCE_S, ROOT
-from tests.clients.signing import Site, let_in
+from tests.clients.people import Person
+from tests.clients.signing import Site
 
 pytestmark = pytest.mark.xdist_group("signing in")
 
@@ -20,12 +22,20 @@ ENDED: Final = "This connection has ended. Sign in again."
 
 
 @pytest.fixture(scope="module")
-def report(signed: Site) -> dict[str, Any]:
+def report(signed: Site, kim: Person, back: Back) -> dict[str, Any]:
     """Return what became of each program, as sign_in.mjs tells it."""
+
+    def answer(asked: dict[str, str]) -> dict[str, str]:
+        if "open" in asked:
+            kim.lets_in(asked["open"])
+            return back.gets()
+        kim.ends(signed.url, asked["end"])
+        return {}
+
     if not MODULES.is_dir():
         pytest.skip("node_modules is missing: `make node` installs it.")
     with subprocess.Popen(
-        [NODE, HERE / "sign_in.mjs", signed.url],
+        [NODE, HERE / "sign_in.mjs", signed.url, back.redirect],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -38,19 +48,12 @@ def report(signed: Site) -> dict[str, Any]:
             asked = json.loads(line)
             if "report" in asked:
                 break
-            process.stdin.write(f"{json.dumps(answer(signed, asked))}\n")
+            process.stdin.write(f"{json.dumps(answer(asked))}\n")
             process.stdin.flush()
         _, complaints = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, complaints
     found: dict[str, Any] = asked["report"]
     return found
-
-
-def answer(site: Site, asked: dict[str, str]) -> dict[str, str]:
-    if "open" in asked:
-        return let_in(asked["open"])
-    site.ends(asked["end"])
-    return {}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -9,9 +9,10 @@ import pytest
 
 from tests.clients import test_sign_in, test_sign_in_in_node
 from tests.clients.signing import Site, site
+from tests.clients.test_sign_in import document, window
 from tests.clients.test_sign_in_in_node import report
 
-__all__ = ["report"]
+__all__ = ["document", "report", "window"]
 
 pytestmark = [
     *[test_sign_in.pytestmark[0]],

@@ -6,6 +6,7 @@ does not type-check.  `disabling.all_guards` imports this, where it is asked for
 
 from __future__ import annotations
 
+from inspect import unwrap
 from typing import Final
 
 from mcp_app.auth import challenge, connections, principals, token_entries
@@ -90,7 +91,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     ),
     Guard(challenge.insufficient_scope, returns=None, demands=("L-AUTH-033",)),
     Guard(
-        connections._exchanged,
+        unwrap(connections.exchange),
         returns=None,
         demands=(
             "S-AUTH-005",

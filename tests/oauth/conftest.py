@@ -8,43 +8,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from mcp_app.egress.documents import fetch
 from mcp_app.models import Server
 from mcp_app.oauth import consent_views
 from mcp_app.oauth.documents import Documents, fetch_document
+from mcp_app.oauth.minute_limit import MinuteLimit
+from tests.account.conftest import ana, hers
 from tests.oauth.program import ORIGIN, WAYS, Program
 from tests.oauth.web import Web
 from tests.oauth.web import web as serving
 from tests.published import published
 
+__all__ = ["ana", "hers"]
+
 
 @pytest.fixture(autouse=True)
-def site(settings: Any) -> None:
+def site(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The two lines, and a public address."""
     settings.MCP = {**settings.MCP, "PUBLIC_URL": ORIGIN, "AUTHENTICATION": WAYS}
     settings.ALLOWED_HOSTS = ["*"]
-    consent_views.page_limit.forget()
+    # The same person may have opened too many in another test.
+    monkeypatch.setattr(consent_views, "page_limit", MinuteLimit(60))
 
 
 @pytest.fixture
 def support() -> Server:
     """A server that programs sign in to, or come to with a token."""
     return published(Server(slug="support", title="Support desk", access="oauth token"))
-
-
-@pytest.fixture
-def ana() -> User:
-    return User.objects.create_user("ana")
-
-
-@pytest.fixture
-def hers(client: Client, ana: User) -> Client:
-    """Her browser, in which she is signed in."""
-    client.force_login(ana)
-    return client
 
 
 @pytest.fixture

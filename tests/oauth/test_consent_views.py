@@ -15,6 +15,7 @@ from mcp_app.auth import connections
 from mcp_app.models import AccessToken, Connection, Server, Tool
 from mcp_app.oauth import consent, consent_views
 from tests.oauth.program import (
+    AUTHORIZE,
     CONSENT,
     ORIGIN,
     RESOURCE,
@@ -61,7 +62,26 @@ def test_the_page_says_what_is_proved_and_what_is_not(
     # With none at all, browsers send the form with "Origin: null".
     assert response["Referrer-Policy"] == "same-origin"
     assert response["X-Frame-Options"] == "DENY"
-    assert "frame-ancestors 'none'" in response["Content-Security-Policy"]
+    assert response["Content-Security-Policy"] == "frame-ancestors 'none'"
+
+
+@pytest.mark.parametrize("asked", ["", "client_id=x"])
+def test_the_policy_of_django_csp_holds_too(
+    settings: Any, hers: Client, program: Program, support: Server, asked: str
+) -> None:
+    """Its middleware sends one header: the site's, in which only this is ours."""
+    settings.MIDDLEWARE = ["csp.middleware.CSPMiddleware", *settings.MIDDLEWARE]
+    directives = {"default-src": ["'none'"], "frame-ancestors": ["'self'"]}
+    settings.CONTENT_SECURITY_POLICY = {"DIRECTIVES": directives}
+    program.register()
+    address = f"{AUTHORIZE}?{asked}" if asked else program.request()
+    sent = hers.get(address)["Content-Security-Policy"]
+    assert sorted(sent.split("; ")) == ["default-src 'none'", "frame-ancestors 'none'"]
+    # Where the site wants no policy, the older header forbids frames.
+    settings.CONTENT_SECURITY_POLICY["EXCLUDE_URL_PREFIXES"] = ["/mcp-oauth/"]
+    response = hers.get(address)
+    assert "Content-Security-Policy" not in response
+    assert response["X-Frame-Options"] == "DENY"
 
 
 @pytest.mark.covers("L-AUTH-080", "S-AUTH-110")

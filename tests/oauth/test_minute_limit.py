@@ -12,8 +12,6 @@ def test_each_person_has_a_limit() -> None:
         *(True, True, False, False, True)
     ]
     assert limit.take("bert", 2)
-    limit.forget()
-    assert limit.take("ana", 61)
 
 
 def test_it_remembers_no_more_than_so_many_people() -> None:

@@ -19,13 +19,14 @@ HOST: Final = "program.example"
 class Web(ThreadingHTTPServer):
     """Serves one document over TLS, and counts how often."""
 
+    name: str
     document: dict[str, Any]
     content_type = "application/json"
     requests = 0
 
     @property
     def host(self) -> str:
-        return f"{HOST}:{self.server_address[1]}"
+        return f"{self.name}:{self.server_address[1]}"
 
     @property
     def url(self) -> str:
@@ -48,12 +49,13 @@ class Answer(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def web(directory: Path) -> Iterator[Web]:
+def web(directory: Path, name: str = HOST) -> Iterator[Web]:
     """Serve, with a certificate of its own; who trusts it is in `directory`."""
-    write_certificate(directory, HOST)
+    write_certificate(directory, name)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(directory / "certificate.pem", directory / "key.pem")
     server = Web(("127.0.0.1", 0), Answer)
+    server.name = name
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -73,7 +73,9 @@ def sign_in(staff: Staff, name: str, *, exchange: bool = True) -> App:
         [answer] = _at_once([str(staff.base_url)], _code_form(client_id, code))
         assert answer.status_code == OK, answer.text
         tokens = answer.json()
-    keys = {shown: key for key, shown in LISTED.findall(staff.get(PAGES).text)}
+    # Those of the same name that have ended come last.
+    found = reversed(LISTED.findall(staff.get(PAGES).text))
+    keys = {shown: key for key, shown in found}
     handle = HANDLE.search(staff.get(f"{PAGES}apps/{keys[name]}/").text)
     assert handle is not None
     return App(

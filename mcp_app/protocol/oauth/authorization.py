@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from mcp_app.protocol.oauth.errors import OAuthError
+from mcp_app.protocol.oauth.errors import OAuthError, invalid_request
 from mcp_app.protocol.oauth.parameters import read_parameters
 from mcp_app.protocol.oauth.pkce import is_challenge
 
@@ -86,18 +86,16 @@ def check_before_resource(request: AuthorizationRequest) -> None:
     if request.request_uri:
         raise OAuthError("request_uri_not_supported", "request_uri is not read here.")
     if request.response_mode not in {"", "query"}:
-        raise OAuthError("invalid_request", "response_mode must be query.")
+        raise invalid_request("response_mode must be query.")
     _check_challenge(request)
 
 
 def _check_challenge(request: AuthorizationRequest) -> None:
     # Without a method it would be `plain` (RFC 7636 §4.3).
     if request.challenge_method != "S256":
-        raise OAuthError("invalid_request", "code_challenge_method must be S256.")
+        raise invalid_request("code_challenge_method must be S256.")
     if not is_challenge(request.challenge):
-        raise OAuthError(
-            "invalid_request", "code_challenge must have 43 characters of base64url."
-        )
+        raise invalid_request("code_challenge must have 43 characters of base64url.")
 
 
 def check_after_resource(request: AuthorizationRequest) -> None:

@@ -48,13 +48,13 @@ def read_client_metadata(body: bytes, schemes: Collection[str]) -> ClientMetadat
 
 def _members(body: bytes) -> JsonObject:
     if len(body) > MOST_BYTES:
-        raise _wrong(f"It has more than {MOST_BYTES} bytes.")
+        raise invalid_metadata(f"It has more than {MOST_BYTES} bytes.")
     try:
         members = jsonrpc.read(body)
     except ParseError as error:
-        raise _wrong(error.message) from None
+        raise invalid_metadata(error.message) from None
     if not isinstance(members, dict):
-        raise _wrong("It must be a JSON object.")
+        raise invalid_metadata("It must be a JSON object.")
     return members
 
 
@@ -78,7 +78,7 @@ def _kinds(schemes: Collection[str]) -> str:
 def _grants(members: JsonObject) -> tuple[str, ...]:
     grants = _texts(members, "grant_types", (CODE_GRANT,))
     if CODE_GRANT not in grants:
-        raise _wrong(f"grant_types must have {CODE_GRANT}.")
+        raise invalid_metadata(f"grant_types must have {CODE_GRANT}.")
     return tuple(each for each in GRANTS if each in grants)
 
 
@@ -88,9 +88,10 @@ def _texts(members: JsonObject, name: str, default: tuple[str, ...]) -> tuple[st
     if texts is None:
         return default
     if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
-        raise _wrong(f"{name} must be a list of strings.")
+        raise invalid_metadata(f"{name} must be a list of strings.")
     return tuple(texts)
 
 
-def _wrong(description: str) -> OAuthError:
+def invalid_metadata(description: str) -> OAuthError:
+    """What is wrong with what a client says of itself."""
     return OAuthError("invalid_client_metadata", description)

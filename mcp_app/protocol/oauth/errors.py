@@ -28,3 +28,8 @@ class OAuthError(Exception):
     def body(self) -> JsonObject:
         """The JSON of the answer."""
         return {"error": self.error, "error_description": self.description}
+
+
+def invalid_request(description: str, *, status: int = 400) -> OAuthError:
+    """What a request is that has something wrong, twice or not at all."""
+    return OAuthError("invalid_request", description, status=status)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import Final, TypeAlias
 from urllib.parse import unquote_to_bytes
 
-from mcp_app.protocol.oauth.errors import OAuthError
+from mcp_app.protocol.oauth.errors import invalid_request
 
 Pairs: TypeAlias = list[tuple[str, str]]
 
@@ -39,13 +39,11 @@ def read_parameters(text: str, *, most: int, several: Collection[str] = ()) -> P
     Empty values are left out: they count as missing (RFC 6749 §3.1).
     """
     if len(text) > most:
-        raise OAuthError("invalid_request", f"The request has more than {most} bytes.")
+        raise invalid_request(f"The request has more than {most} bytes.")
     try:
         pairs = [_pair(each) for each in text.split("&") if each]
     except ValueError as error:
-        raise OAuthError(
-            "invalid_request", f"A parameter cannot be read. {error}"
-        ) from None
+        raise invalid_request(f"A parameter cannot be read. {error}") from None
     _check_once(name for name, _ in pairs if name not in several)
     return [(name, value) for name, value in pairs if value]
 
@@ -59,7 +57,5 @@ def _check_once(names: Iterable[str]) -> None:
     before: set[str] = set()
     for name in names:
         if name in before:
-            raise OAuthError(
-                "invalid_request", f"The parameter {name[:40]} is there twice."
-            )
+            raise invalid_request(f"The parameter {name[:40]} is there twice.")
         before.add(name)

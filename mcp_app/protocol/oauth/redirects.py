@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 from urllib.parse import quote, unquote_plus, urlencode
 
-from mcp_app.protocol.oauth.web_urls import WebUrl, check_characters, read_web_url
+from mcp_app.protocol.oauth.web_urls import check_characters, read_web_url
 
 MOST_CHARACTERS: Final = 500
 LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "[::1]", "localhost"})
@@ -97,8 +97,15 @@ def is_same_redirect(registered: str, asked: str) -> bool:
 
 def is_loopback(uri: str) -> bool:
     """Whether it leads to 127.0.0.1, [::1] or localhost, by http or https."""
-    url = _web_url(uri)
-    return url is not None and url.host in LOOPBACK_HOSTS
+    try:
+        return read_web_url(uri).host in LOOPBACK_HOSTS
+    except ValueError:
+        return False
+
+
+def is_on_own_computer(uri: str) -> bool:
+    """Whether it leads to a program on the computer of the person who is led there."""
+    return is_loopback(uri) or is_private_use(uri)
 
 
 def is_private_use(uri: str) -> bool:
@@ -129,13 +136,6 @@ def _scheme(uri: str) -> str:
     """The scheme in lower case, "" where there is none."""
     scheme = _SCHEME.match(uri)
     return scheme[1].lower() if scheme else ""
-
-
-def _web_url(uri: str) -> WebUrl | None:
-    try:
-        return read_web_url(uri)
-    except ValueError:
-        return None
 
 
 def _without_port(uri: str) -> str:

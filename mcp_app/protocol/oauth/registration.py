@@ -14,8 +14,10 @@ from typing import Final, cast
 
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.oauth.client_metadata import read_client_metadata
-from mcp_app.protocol.oauth.errors import OAuthError
+from mcp_app.protocol.oauth.client_metadata import (
+    invalid_metadata,
+    read_client_metadata,
+)
 from mcp_app.protocol.oauth.names import shown_name
 from mcp_app.protocol.oauth.redirects import redirect_host
 from mcp_app.protocol.oauth.texts import CLIENT, base64url
@@ -53,11 +55,10 @@ def read_registration(
     metadata = read_client_metadata(body, schemes)
     name = metadata.members.get("client_name")
     if not isinstance(name, str | None):
-        raise OAuthError("invalid_client_metadata", "client_name must be a string.")
+        raise invalid_metadata("client_name must be a string.")
     if len(metadata.members["redirect_uris"]) > MOST_REDIRECTS:
-        raise OAuthError(
-            "invalid_client_metadata",
-            f"redirect_uris must have {MOST_REDIRECTS} URIs at most.",
+        raise invalid_metadata(
+            f"redirect_uris must have {MOST_REDIRECTS} URIs at most."
         )
     return Registration(
         name=shown_name(name, _place(metadata.redirects[0])),
@@ -80,10 +81,7 @@ def client_id_of(registration: Registration, secret: str) -> str:
     text = jsonrpc.canonical(registration)
     client_id = CLIENT + base64url(text + _mac(text, secret))
     if len(client_id) > MOST_CHARACTERS:
-        raise OAuthError(
-            "invalid_client_metadata",
-            "redirect_uris and client_name are too long together.",
-        )
+        raise invalid_metadata("redirect_uris and client_name are too long together.")
     return client_id
 
 

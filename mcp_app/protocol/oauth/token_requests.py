@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mcp_app.protocol.oauth.authorization import read_scope
-from mcp_app.protocol.oauth.errors import OAuthError
+from mcp_app.protocol.oauth.errors import OAuthError, invalid_request
 from mcp_app.protocol.oauth.parameters import decode, read_parameters
 from mcp_app.protocol.oauth.pkce import is_verifier
 
@@ -33,14 +32,10 @@ _NEVER_IN_A_URL: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """Who a client says it is; `secret` is "" where it has none to show.
-
-    `basic` says whether that stood in the header Authorization.
-    """
+    """Who a client says it is; `secret` is "" where it has none to show."""
 
     client_id: str
     secret: str
-    basic: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +58,9 @@ class RefreshGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineGrant:
-    """Client credentials (RFC 6749 §4.4); `scope` has those of ours."""
+    """Client credentials (RFC 6749 §4.4); a scope is not looked at."""
 
     resource: str
-    scope: frozenset[str]
 
 
 def read_form(content_type: str, body: bytes, query: str) -> dict[str, str]:
@@ -77,12 +71,11 @@ def read_form(content_type: str, body: bytes, query: str) -> dict[str, str]:
     percent-encoded UTF-8, and credentials in the query (RFC 6749 §2.3.1).
     """
     if content_type.partition(";")[0].strip().lower() != FORM:
-        raise OAuthError("invalid_request", f"The request must be a form ({FORM}).")
+        raise invalid_request(f"The request must be a form ({FORM}).")
     for name, _ in read_parameters(query, most=MOST_BYTES):
         if name in _NEVER_IN_A_URL:
-            raise OAuthError(
-                "invalid_request",
-                f"{name} belongs into the form, not into the address.",
+            raise invalid_request(
+                f"{name} belongs into the form, not into the address."
             )
     # Bytes beyond ASCII become characters that no form has.
     return dict(read_parameters(body.decode("latin-1"), most=MOST_BYTES))
@@ -101,17 +94,14 @@ def client_of(form: Mapping[str, str], authorization: str | None) -> ClientCrede
     return ClientCredentials(
         client_id=_needed(form, "client_id"),
         secret=form.get("client_secret", ""),
-        basic=False,
     )
 
 
 def _client_of_header(form: Mapping[str, str], value: str) -> ClientCredentials:
     client_id, secret = _basic(value)
     if "client_secret" in form or form.get("client_id", client_id) != client_id:
-        raise OAuthError(
-            "invalid_request", "The client names itself in the header and in the form."
-        )
-    return ClientCredentials(client_id=client_id, secret=secret, basic=True)
+        raise invalid_request("The client names itself in the header and in the form.")
+    return ClientCredentials(client_id=client_id, secret=secret)
 
 
 def _basic(value: str) -> tuple[str, str]:
@@ -143,8 +133,7 @@ def read_grant(form: Mapping[str, str]) -> CodeGrant | RefreshGrant | MachineGra
             token = _needed(form, "refresh_token")
             return RefreshGrant(refresh_token=token, resource=resource)
         case "client_credentials":
-            scope = read_scope(form.get("scope", ""))
-            return MachineGrant(resource=resource, scope=scope)
+            return MachineGrant(resource=resource)
     raise OAuthError(
         "unsupported_grant_type",
         "grant_type must be authorization_code, refresh_token or client_credentials.",
@@ -159,9 +148,8 @@ def _code_grant(form: Mapping[str, str], resource: str) -> CodeGrant:
         resource=resource,
     )
     if not is_verifier(grant.verifier):
-        raise OAuthError(
-            "invalid_request",
-            "code_verifier must have 43 to 128 characters of RFC 7636.",
+        raise invalid_request(
+            "code_verifier must have 43 to 128 characters of RFC 7636."
         )
     return grant
 
@@ -174,5 +162,5 @@ def read_revocation(form: Mapping[str, str]) -> str:
 def _needed(form: Mapping[str, str], name: str) -> str:
     value = form.get(name, "")
     if not value:
-        raise OAuthError("invalid_request", f"{name} is missing.")
+        raise invalid_request(f"{name} is missing.")
     return value

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
 import pytest
-from django.contrib.auth import get_user_model
 from pytest_django import Settings
 
 from mcp_app.auth.authenticators import authenticator
@@ -28,6 +27,7 @@ from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.headers import Headers
 from tests.asgi_client import Client, Outcome, Visit
+from tests.auth.conftest import Commit
 from tests.auth.issuers.loopback_issuer import (
     AUDIENCE,
     KEYS,
@@ -43,7 +43,7 @@ BY: Final = "/mcp/by-issuer"
 SITE: Final = "https://shop.example.com"
 METADATA: Final = f"{SITE}/.well-known/oauth-protected-resource{BY}"
 
-Commit = Callable[..., Awaitable[None]]
+pytestmark = pytest.mark.usefixtures("user")
 
 
 @pytest.fixture(scope="module")
@@ -77,25 +77,6 @@ async def _server(served_rows: None) -> AsyncIterator[None]:
     await writer.run(published, row)
     yield
     await writer.run(row.delete)
-
-
-@pytest.fixture(autouse=True)
-async def user(served_rows: None) -> AsyncIterator[Any]:
-    made: Any = get_user_model()(username="ana")
-    await writer.run(made.save)
-    yield made
-    await writer.run(made.delete)
-
-
-@pytest.fixture
-def commit(process: Process) -> Commit:
-    """Let something be changed, and this process hear of it."""
-
-    async def committed(function: Callable[..., object], *arguments: object) -> None:
-        await writer.run(function, *arguments)
-        await process.gate.look()
-
-    return committed
 
 
 def bearing(application: WireCheck, token: str) -> Client:

@@ -1,0 +1,34 @@
+"""A user, and changes that the process of a test hears of."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeAlias
+
+import pytest
+from django.contrib.auth import get_user_model
+
+from mcp_app.pools.database import writer
+from mcp_app.process.runtime import Process
+
+Commit: TypeAlias = Callable[..., Any]
+
+
+@pytest.fixture
+async def user(served_rows: None) -> AsyncIterator[Any]:
+    made: Any = get_user_model()(username="ana")
+    await writer.run(made.save)
+    yield made
+    await writer.run(made.delete)
+
+
+@pytest.fixture
+def commit(process: Process) -> Commit:
+    """Let something be changed, and this process hear of it."""
+
+    async def committed(function: Callable[..., object], *arguments: object) -> Any:
+        result = await writer.run(function, *arguments)
+        await process.gate.look()
+        return result
+
+    return committed
