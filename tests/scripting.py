@@ -35,7 +35,7 @@ def _in_thread(ctx: SyncContext, script: str) -> Any:
 
 
 def scripted_registry() -> Registry:
-    """Return a registry with a tool for each way in which user code runs."""
+    """Return a registry with a tool for each way in which code runs, and a prompt."""
     registry = Registry()
     registry.tool("async", tags=[TAG])(_on_loop)
     registry.tool("database", database=True, tags=[TAG])(_on_loop)
@@ -51,6 +51,7 @@ def scripted_registry() -> Registry:
     registry.tool("second", timeout=1.0, tags=[TAG])(_on_loop)
     registry.tool("second_sync", timeout=1.0, tags=[TAG])(_in_thread)
     registry.tool("second_atomic", timeout=1.0, atomic=True, tags=[TAG])(_in_thread)
+    registry.prompt("prompt", tags=[TAG])(_on_loop)
     return registry
 
 

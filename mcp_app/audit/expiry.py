@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.db import router
-from django.db.models import Max
 
 from mcp_app.conf import Limits
 from mcp_app.interface.outcomes import FAILED
@@ -85,9 +84,10 @@ class _Surplus:
     def _bounds(self, rows: CallQuerySet) -> tuple[int, frozenset[int]]:
         """Return the last key that goes, and those that stay; looked up once."""
         if self._settled is None:
-            newest = rows.aggregate(newest=Max("pk"))["newest"] or 0
+            # SQLite would read all rows for both at once.
+            oldest, newest = (_first(rows.order_by(each)) for each in ("pk", "-pk"))
             end = newest - self._most
-            kept = self._newest_failures(rows) if end > 0 else frozenset()
+            kept = self._newest_failures(rows) if end >= oldest else frozenset()
             for each in sorted(kept):
                 # For each that stays, one more of the others goes.
                 end += each <= end
@@ -100,3 +100,7 @@ class _Surplus:
         return frozenset(
             key for outcome in FAILED for key in rows.newest_that(outcome, each)
         )
+
+
+def _first(rows: CallQuerySet) -> int:
+    return rows.values_list("pk", flat=True).first() or 0

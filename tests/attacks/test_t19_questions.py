@@ -227,6 +227,19 @@ async def test_a_call_that_asks_more_than_a_person_may_be_asked(
     assert "0 wait for an answer, 3 more cannot be asked" in found.text
 
 
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"questions_per_person": 1}}])
+async def test_what_is_no_tool_is_refused_with_an_error(
+    play: Play, scene: Scene, process: Process
+) -> None:
+    person = await scene.person("maria")
+    await scene.asked(person, "async")
+    found = await person.request("prompts/get", play.params("prompt", asks))
+    assert found.error["code"] == -32603
+    assert found.error["message"].startswith("Too many questions are open")
+    await scene.answer()
+    assert [row.outcome for row in await kept(process)] == ["answered", "unavailable"]
+
+
 # -- clients that leave ------------------------------------------------------------
 
 

@@ -131,3 +131,21 @@ def test_rights_make_a_difference_and_the_key_does_not_show_it() -> None:
 def test_what_is_away_says_when_to_come_back() -> None:
     assert AuthenticationUnavailable().retry_after == 5
     assert AuthenticationUnavailable("LDAP is away", retry_after=30).retry_after == 30
+
+
+def test_a_person_is_a_user_whatever_the_credential() -> None:
+    tokens = [
+        Principal(kind=kind, user_id="7", client=client)
+        for kind in ("access-token", "drf")
+        for client in ("a", "b")
+    ]
+    others = [
+        Principal(kind="drf", user_id="8"),
+        Principal(kind="drf", client="7"),
+        Principal(kind="machine", client="a"),
+        Principal(kind="machine", client="b"),
+    ]
+    (person,) = {each.person for each in tokens}
+    assert len({person, *(each.person for each in others)}) == 1 + len(others)
+    assert all(each.person for each in others)
+    assert Principal.ANONYMOUS.person == ""

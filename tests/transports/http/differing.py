@@ -209,6 +209,7 @@ class Both:
         )
         with self._patched.context() as listening:
             listening.setattr(audit, "add", records.append)
+            listening.setattr(audit, "add_in_vain", records.append)
             body = await visit.body()
         return Seen(
             visit.status,
