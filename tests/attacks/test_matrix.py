@@ -345,7 +345,7 @@ async def test_t19_who_is_over_the_limit_is_refused_whatever_it_is(
     site, own = served(transport), who.headers(OWN)
     target = await victim(transport, version, site, who, stage)
     _spend(process)
-    wrong = []
+    wrong: list[tuple[object, ...]] = []
     for row in ROWS:
         if exists(transport, version, row) and row not in (*NEVER_REFUSED, REFUSAL):
             status, headers, raw = await _sent_over_the_limit(row, target, own, site)
