@@ -62,6 +62,9 @@ def test_the_table_of_limits() -> None:
     assert (limits.tool_timeout, limits.question_deadline) == (60, 600)
     assert (limits.request_state_age, limits.request_state_size) == (600, 16 * 1024)
     assert (limits.running_calls, limits.sessions_per_principal) == (64, 100)
+    assert (limits.tool_rate, limits.tool_burst) == (600, 100)
+    assert (limits.request_rate, limits.request_burst) == (1_200, 300)
+    assert (limits.anonymous_sessions, limits.anonymous_idle) == (10_000, 3_600)
     assert (limits.heartbeat, limits.drain) == (15, 25)
     assert (limits.session_idle, limits.session_age) == (7 * 86_400, 30 * 86_400)
     assert limits.rates
@@ -113,6 +116,23 @@ def test_limits_have_names_in_any_case(name: str) -> None:
             {"LIMITS": {"body": 2**40 + 1}},
             r'"BODY"\] is 1099511627777: it must be a number of at most'
             r" 1,099,511,627,776\.$",
+        ),
+        (
+            {"LIMITS": {"tool_rate": 0}},
+            r'"TOOL_RATE"\] is 0: it must be a whole number of at least 1\.',
+        ),
+        (
+            {"LIMITS": {"request_burst": -1}},
+            r'"REQUEST_BURST"\] is -1: it must be a whole number of at least 1\.',
+        ),
+        ({"LIMITS": {"tool_rate": 1.5}}, r'"TOOL_RATE"\] is 1.5: it must be a whole'),
+        (
+            {"LIMITS": {"tool_rate": 50}},
+            r'"TOOL_BURST"\] is 100: it must be at most "TOOL_RATE", which is 50\.',
+        ),
+        (
+            {"LIMITS": {"batch": 500}},
+            r'"REQUEST_BURST"\] is 300: it must be at least "BATCH", which is 500,',
         ),
     ],
 )
@@ -184,7 +204,9 @@ def test_no_limit_is_beyond_all_numbers(value: float) -> None:
 def test_every_limit_may_be_great() -> None:
     for name in NUMBERS:
         most = conf.MOST_SECONDS if name in conf.SECONDS else conf.MOST_NUMBER
-        with override_settings(MCP={"LIMITS": {name: most}}):
+        # A burst is within its rate, and a batch within the burst.
+        others = {"request_rate": most, "request_burst": most, "tool_rate": most}
+        with override_settings(MCP={"LIMITS": {**others, name: most}}):
             assert conf.problems(conf.current()) == [], name
 
 

@@ -100,6 +100,7 @@ def test_a_tool_with_all_options() -> None:
             "open_world": False,
             "input_schema": schema,
             "output_schema": {"type": "object"},
+            "calls_per_minute": 30,
         },
     )
     assert tool.definition == ToolDefinition(
@@ -117,6 +118,7 @@ def test_a_tool_with_all_options() -> None:
         ),
         input_schema=schema,
         output_schema={"type": "object"},
+        calls_per_minute=30,
     )
 
 
@@ -224,6 +226,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: declared_tool(FOUND, {"timeout": 0}),
         f"{HERE}.find: The timeout is 0; it must be more than 0 seconds.",
+    ),
+    (
+        lambda: declared_tool(FOUND, {"calls_per_minute": 0}),
+        f"{HERE}.find: The calls_per_minute are 0; there must be at least 1.",
     ),
     (
         lambda: declared_tool(FOUND, {"input_schema": {"type": "array"}}),

@@ -29,7 +29,13 @@ def test_what_is_not_named_is_as_in_code() -> None:
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("title", "Pay back"), ("description", ""), ("timeout", 9.0), ("position", 0)],
+    [
+        ("title", "Pay back"),
+        ("description", ""),
+        ("timeout", 9.0),
+        ("position", 0),
+        ("calls_per_minute", 5),
+    ],
 )
 def test_a_column_is_replaced(column: str, value: object) -> None:
     made = overlaid(CODE, {column: value})

@@ -121,6 +121,7 @@ def test_every_column_arrives(registry: Registry) -> None:
         idempotent=None,
         open_world=True,
         permission="shop.view_order",
+        calls_per_minute=30,
         **shared,
     )
     make(
@@ -155,6 +156,7 @@ def test_every_column_arrives(registry: Registry) -> None:
             input_schema={"type": "object", "properties": {"z": {}, "a": {}}},
             output_schema={"type": "object"},
             hints=ToolHints(read_only=True, destructive=False, open_world=True),
+            calls_per_minute=30,
             **expected,
         ),
         ResourceDefinition(

@@ -1,0 +1,146 @@
+"""T19: who calls too often is told to wait, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Final
+
+import pytest
+
+from mcp_app import SyncContext
+from mcp_app.audit.turned_away import Reason
+from mcp_app.process.runtime import Process
+from tests.asgi_client import Client, Outcome, outcome
+from tests.audit.reading import kept
+from tests.scripting import Play
+from tests.serving import Connect
+
+CLOSED: Final = "/mcp/private"
+NEWEST: Final = "2026-07-28"
+SESSIONS: Final = "2025-03-26"
+VERSIONS: Final = (NEWEST, SESSIONS)
+SAID: Final = (
+    "You call open_to_all too often: one person may call it 600 times a minute, and 100"
+    " times at once. Wait 1 second. If there are many items, ask for more of them in"
+    " one call."
+)
+TOOLS: Final = {"LIMITS": {"request_rate": 100_000, "request_burst": 100_000}}
+DOOR: Final = {
+    "LIMITS": {"request_rate": 600, "request_burst": 100, "tool_rate": 100_000},
+    "TRUSTED_PROXIES": 1,
+}
+
+pytestmark = pytest.mark.usefixtures("each_way")
+
+
+def of(name: str) -> dict[str, str]:
+    return {"x-user": name}
+
+
+async def until_refused(client: Client, good: str, most: int = 130) -> Outcome:
+    """Call a tool until something else than what is good is answered."""
+    for _ in range(most):
+        called = await client.call("open_to_all")
+        if called.status != 200 or called.text != good:
+            return called
+    raise AssertionError("Nothing was refused.")
+
+
+@pytest.mark.parametrize("mcp", [TOOLS])
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_t19_a_model_reads_how_long_to_wait(
+    connect: Connect, process: Process, version: str
+) -> None:
+    maria = await connect(version, path=CLOSED, headers=of("maria"))
+    otto = await connect(version, path=CLOSED, headers=of("otto"))
+    refused = await until_refused(maria, "maria")
+    assert (refused.status, refused.text) == (200, SAID)
+    assert refused.result["isError"] is True
+    # Another client of hers is the same person.
+    other = await connect(version, path=CLOSED, headers=of("maria"))
+    assert (await until_refused(other, "maria", 20)).text == SAID
+    # Other tools and other people go on, and what does not exist is no key.
+    assert (await maria.call("changes_in_private")).text == "changed"
+    assert (await otto.call("open_to_all")).text == "otto"
+    buckets = len(process.rates)
+    for number in range(50):
+        await maria.call(f"made-up-{number}")
+    assert len(process.rates) == buckets
+    rows = [each for each in await kept(process) if each.outcome == "limited"]
+    assert {(each.name, each.user_name, each.error) for each in rows} == {
+        ("open_to_all", "maria", SAID)
+    }
+
+
+@pytest.mark.parametrize("mcp", [DOOR])
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_t19_requests_are_refused_with_their_ids(
+    connect: Connect, process: Process, version: str
+) -> None:
+    maria = await connect(version, path=CLOSED, headers=of("maria"))
+    refused = await until_refused(maria, "maria")
+    assert (refused.status, refused.headers["retry-after"]) == (429, "1")
+    told = refused.messages[0]
+    assert told["error"]["code"] == -32603
+    assert told["error"]["message"] == "Too many requests. Try again in 1 second."
+    assert told["id"] is not None
+    for bucket in process.rates._persons._new.values():
+        # However slow this machine is.
+        bucket.full += 3_600
+    listed = await maria.request("tools/list", id="the list")
+    assert (listed.status, listed.messages[0]["id"]) == (429, "the list")
+    later = await connect(version, path=CLOSED, headers=of("hanna"))
+    assert (await later.call("open_to_all")).text == "hanna"
+    rows = await kept(process)
+    assert {each.outcome for each in rows} == {"answered"}
+    reasons = {reason: number for _, reason, _, number in process.turned_away.counts()}
+    assert reasons[Reason.TOO_MANY] == 2
+
+
+@pytest.mark.parametrize("mcp", [DOOR])
+async def test_t19_strangers_have_the_rates_of_their_addresses(
+    connect: Connect, process: Process
+) -> None:
+    near = await connect(NEWEST, headers={"x-forwarded-for": "203.0.113.7"})
+    far = await connect(NEWEST, headers={"x-forwarded-for": "203.0.113.8"})
+    for _ in range(100):
+        await near.call("drill_add", a=1, b=2)
+    for bucket in process.rates._addresses._new.values():
+        bucket.full += 3_600
+    assert (await near.call("drill_add", a=1, b=2)).status == 429
+    assert (await far.call("drill_add", a=1, b=2)).text == "3"
+    # It may write into the header what it likes: the proxy's entry counts.
+    forged = await connect(NEWEST, headers={"x-forwarded-for": "1.2.3.4, 203.0.113.7"})
+    assert (await forged.call("drill_add", a=1, b=2)).status == 429
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_rate": 100, "tool_burst": 100}}])
+async def test_t19_where_addresses_are_not_known_nobody_is_limited_by_them(
+    connect: Connect,
+) -> None:
+    client = await connect(NEWEST)
+    for _ in range(150):
+        assert (await client.call("drill_add", a=1, b=2)).text == "3"
+
+
+@pytest.mark.parametrize("mcp", [{"THREADS": 4}])
+async def test_t20_strangers_hold_half_of_the_threads(
+    scripted: None, connect: Connect, play: Play, process: Process
+) -> None:
+    released, begun = threading.Event(), []
+
+    def waits(_: SyncContext) -> str:
+        begun.append(1)
+        assert released.wait(60)
+        return "ran"
+
+    stranger = await connect(NEWEST)
+    maria = await connect(NEWEST, path=CLOSED, headers=of("maria"))
+    calls = [play.begin("sync", waits, stranger) for _ in range(4)]
+    while len(begun) < 2:
+        await asyncio.sleep(0.001)
+    assert (await play("sync", lambda _: "quick", client=maria)).text == "quick"
+    assert len(begun) == 2
+    released.set()
+    assert {(await outcome(each)).text for each in calls} == {"ran"}
