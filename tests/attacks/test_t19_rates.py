@@ -21,13 +21,13 @@ NEWEST: Final = "2026-07-28"
 SESSIONS: Final = "2025-03-26"
 VERSIONS: Final = (NEWEST, SESSIONS)
 SAID: Final = (
-    "You call open_to_all too often: one person may call it 600 times a minute, and 100"
+    "You call open_to_all too often: one person may call it 600 times a minute, and 10"
     " times at once. Wait 1 second. If there are many items, ask for more of them in"
     " one call."
 )
-TOOLS: Final = {"LIMITS": {"request_rate": 100_000, "request_burst": 100_000}}
+TOOLS: Final = {"LIMITS": {"tool_burst": 10, "request_burst": 1_000}}
 DOOR: Final = {
-    "LIMITS": {"request_rate": 600, "request_burst": 100, "tool_rate": 100_000},
+    "LIMITS": {"request_rate": 600, "request_burst": 20, "batch": 20},
     "TRUSTED_PROXIES": 1,
 }
 
@@ -38,7 +38,7 @@ def of(name: str) -> dict[str, str]:
     return {"x-user": name}
 
 
-async def until_refused(client: Client, good: str, most: int = 130) -> Outcome:
+async def until_refused(client: Client, good: str, most: int = 40) -> Outcome:
     """Call a tool until something else than what is good is answered."""
     for _ in range(most):
         called = await client.call("open_to_all")
@@ -59,12 +59,12 @@ async def test_t19_a_model_reads_how_long_to_wait(
     assert refused.result["isError"] is True
     # Another client of hers is the same person.
     other = await connect(version, path=CLOSED, headers=of("maria"))
-    assert (await until_refused(other, "maria", 20)).text == SAID
+    assert (await until_refused(other, "maria", 10)).text == SAID
     # Other tools and other people go on, and what does not exist is no key.
     assert (await maria.call("changes_in_private")).text == "changed"
     assert (await otto.call("open_to_all")).text == "otto"
     buckets = len(process.rates)
-    for number in range(50):
+    for number in range(10):
         await maria.call(f"made-up-{number}")
     assert len(process.rates) == buckets
     rows = [each for each in await kept(process) if each.outcome == "limited"]
@@ -104,7 +104,7 @@ async def test_t19_strangers_have_the_rates_of_their_addresses(
 ) -> None:
     near = await connect(NEWEST, headers={"x-forwarded-for": "203.0.113.7"})
     far = await connect(NEWEST, headers={"x-forwarded-for": "203.0.113.8"})
-    for _ in range(100):
+    for _ in range(20):
         await near.call("drill_add", a=1, b=2)
     for bucket in process.rates._addresses._new.values():
         bucket.full += 3_600
@@ -115,12 +115,12 @@ async def test_t19_strangers_have_the_rates_of_their_addresses(
     assert (await forged.call("drill_add", a=1, b=2)).status == 429
 
 
-@pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_rate": 100, "tool_burst": 100}}])
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_rate": 10, "tool_burst": 10}}])
 async def test_t19_where_addresses_are_not_known_nobody_is_limited_by_them(
     connect: Connect,
 ) -> None:
     client = await connect(NEWEST)
-    for _ in range(150):
+    for _ in range(20):
         assert (await client.call("drill_add", a=1, b=2)).text == "3"
 
 
