@@ -744,7 +744,7 @@ async def asks_twice(ctx: Context) -> str:
 async def asks_with_url(ctx: Context) -> str:
     field = {"type": "string", "title": "As on https://example.org/"}
     form = {"type": "object", "properties": {"item": field}}
-    answer: object = await ctx.elicit("See https://example.org/.", form)
+    answer: Any = await ctx.elicit("See https://example.org/.", form)
     return type(answer).__name__
 
 

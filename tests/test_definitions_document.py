@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import mcp_app
-from mcp_app.catalog import lint
+from mcp_app.catalog import form_urls, lint
 from mcp_app.catalog.lint import RULES, Finding, Level
 from mcp_app.catalog.open_models import missing_targets
 from mcp_app.catalog.outputs import tool_returns
@@ -28,7 +28,12 @@ from mcp_app.kinds import findings
 from mcp_app.kinds.query.reading import read
 from mcp_app.protocol.revisions import LATEST, STATEFUL
 from mcp_app.protocol.schemas import _DIALECTS, check_schema
-from tests.catalog.lint_cases import FOUND, FOUND_OF_KINDS, FOUND_OF_SERVERS
+from tests.catalog.lint_cases import (
+    FOUND,
+    FOUND_OF_FUNCTIONS,
+    FOUND_OF_KINDS,
+    FOUND_OF_SERVERS,
+)
 from tests.drill.models import Customer, Item, Order
 from tests.drill.running import ROOT
 
@@ -165,6 +170,8 @@ def all_findings() -> Iterator[Finding]:
         yield from lint.server_findings(server, definitions)
     for definition, kind, config, _rules in FOUND_OF_KINDS:
         yield from findings(definition, kind, config)
+    for function, _rules in FOUND_OF_FUNCTIONS:
+        yield from form_urls.findings_of(function)
 
 
 WORDS = {

@@ -9,6 +9,8 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy
 
+from mcp_app.catalog.registered_function import RegisteredFunction
+from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import (
     Definition,
     PromptArgument,
@@ -396,4 +398,13 @@ FOUND_OF_KINDS: list[tuple[Definition, str, Config, list[str]]] = [
         {"text": "Order"},
         ["uri-not-allowed"],
     ),
+]
+
+
+def pays(ctx: SyncContext) -> None:
+    ctx.elicit("Pay at https://example.org/, please.", {"type": "object"})
+
+
+FOUND_OF_FUNCTIONS: list[tuple[RegisteredFunction, list[str]]] = [
+    (RegisteredFunction(pays), ["form-url"]),
 ]

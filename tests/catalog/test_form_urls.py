@@ -17,6 +17,7 @@ from mcp_app.catalog.forms import form_schema
 from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.kinds.survey import code_findings
+from tests.catalog.lint_cases import FOUND_OF_FUNCTIONS
 
 PAGE: Final = "https://example.org/pay"
 
@@ -176,6 +177,8 @@ def test_a_function_whose_source_nobody_has() -> None:
 
 @pytest.mark.covers("L-ELICIT-034", "S-ELICIT-048")
 def test_it_is_a_finding_of_the_definition() -> None:
+    for function, rules in FOUND_OF_FUNCTIONS:
+        assert [each.rule for each in findings_of(function)] == rules
     registry = Registry()
     registry.tool(read_only=True)(in_schema)
     [about] = [
