@@ -99,6 +99,12 @@ SEED ?= 1
 differential: $(VENV_STAMP) ## Compare answers with the official SDK's (EXCHANGES=1000, SEED=1).
 	@python -m tests.differential --exchanges $(EXCHANGES) --seed $(SEED)
 
+MUTATIONS ?= 100000
+
+.PHONY: mutations
+mutations: $(VENV_STAMP) ## Send messages that are nearly those of the official schemas (MUTATIONS=100000, SEED=1).
+	@MUTATIONS=$(MUTATIONS) SEED=$(SEED) pytest -q -o faulthandler_timeout=0 tests/attacks/test_t12_mutations.py
+
 QUERIES ?= 20000
 
 # Half of them are rows and half groups, and for half of them hidden rows change or go.

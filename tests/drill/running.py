@@ -53,6 +53,7 @@ OWN: Final = frozenset(
         "MOUNT",
         "NOISE",
         "NTOOLS",
+        "PATIENCE",
         "PORT",
         "RECORD",
         "REDIS_URL",

@@ -9,7 +9,8 @@ WIRE=check to validate each message sent, with a copy of what is found in the fi
 WIRE_REPORT; RECORD, a file for how clients write their calls; LEDGER=bound for
 resources that show the ledger; FAULTS, a directory by which `tests.drill.faults` are
 switched on; JANITOR=n for a janitor that comes each n seconds, and removes what was
-over for as long; UNFOLD=there for an admin with django-unfold; ROWS=there where the
+over for as long; PATIENCE=n for n seconds, and no more, that slow clients have to send
+or take something; UNFOLD=there for an admin with django-unfold; ROWS=there where the
 database has its tables and rows already, or a file of SQLite to begin with a copy of.
 """
 
@@ -66,6 +67,7 @@ class Options:
     faults: str = ""
     rows: str = ""
     janitor: int = 0
+    patience: int = 0
     mount: str = "consumer"
     record: str = ""
 
@@ -92,6 +94,7 @@ class Options:
             faults=environment.get("FAULTS", ""),
             rows=environment.get("ROWS", ""),
             janitor=_number(environment, "JANITOR", "0", 86_400),
+            patience=_number(environment, "PATIENCE", "0", 60),
         )
 
 
@@ -182,6 +185,9 @@ def _application(options: Options, set_up: Callable[[], object]) -> Any:
         import_string("tests.drill.faults.plant")(options.faults)
     if options.janitor:
         import_string("tests.drill.hurried.sweep_each")(options.janitor)
+    if options.patience:
+        waits = import_string("tests.drill.hurried.wait_for_slow_clients")
+        waits(options.patience)
     served = WSGI if options.server in BY_WSGI else MOUNTS[options.mount]
     application = import_string(served)
     return Recorder(application, options.record) if options.record else application

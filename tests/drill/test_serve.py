@@ -33,6 +33,7 @@ REFUSED: list[tuple[dict[str, str], str]] = [
     ({"NTOOLS": "many"}, "NTOOLS is 'many'"),
     ({"WIRE": "yes"}, "WIRE is 'yes'"),
     ({"JANITOR": "often"}, "JANITOR is 'often'"),
+    ({"PATIENCE": "61"}, "PATIENCE is '61'"),
 ]
 
 
@@ -51,6 +52,7 @@ def test_all_options() -> None:
         "WIRE_REPORT": "report.txt",
         "FAULTS": "faults",
         "JANITOR": "60",
+        "PATIENCE": "2",
         "ROWS": "there",
     }
     assert Options.read(environment) == Options(
@@ -61,6 +63,7 @@ def test_all_options() -> None:
         report="report.txt",
         faults="faults",
         janitor=60,
+        patience=2,
         rows="there",
     )
 

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import pytest
 
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.server import coercion
 from mcp_app.server.coercion import read_strings
 
 DEFINITIONS: Final[dict[str, Any]] = {
@@ -149,3 +151,25 @@ def test_deep_values() -> None:
     for _ in range(60):
         value = {"next": value}
     assert read({"$ref": "#/$defs/Node"}, value)
+
+
+CHOICE: Final = {"oneOf": [{"properties": {"a": INTEGER}} for _ in range(50)]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "few", "many"),
+    [
+        ({"items": INTEGER}, ["1"] * 9, ["1"] * 99),
+        ({"items": INTEGER}, "[1,1,1,1]", f"[{','.join('1' * 500)}]"),
+        ({"items": INTEGER}, ["[1]"] * 9, ["[1, 2, 3, 4, 5]"] * 50),
+        ({"items": CHOICE}, [{"a": "1"}], [{"a": "1"}] * 9),
+    ],
+    ids=["texts", "one text", "texts of lists", "alternatives"],
+)
+def test_t13_what_would_take_long_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, schema: JsonObject, few: object, many: object
+) -> None:
+    monkeypatch.setattr(coercion, "MOST_STEPS", 500)
+    shape = {"type": ["array", "object"], **schema}
+    assert read(shape, few) != few
+    assert read(shape, many) == many

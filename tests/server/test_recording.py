@@ -246,6 +246,22 @@ async def test_of_arguments_there_are_a_size_and_a_digest(
     assert first != digest(jsonrpc.canonical(given[0]))[:32]
 
 
+@pytest.mark.parametrize("mcp", [{}, {"LIMITS": {"nodes_in_thread": 10}}])
+@pytest.mark.parametrize("version", ERAS)
+async def test_many_arguments_are_kept_as_few_are(
+    connect: Connect, process: Process, version: str
+) -> None:
+    """A thread writes them, also those of a call that is refused."""
+    client = await connect(version)
+    given: JsonObject = {"count": 1, "names": ["n"] * 2_000}
+    await client.call("typed", **given)
+    await client.call("typed", **{**given, "count": "many"})
+    await client.call("nothing", **given)
+    sizes = [row.arguments_size for row in await kept(process)]
+    size = len(jsonrpc.canonical(given))
+    assert sizes == [size, size + len('"many"') - 1, size]
+
+
 @pytest.mark.parametrize("arguments", [None, {}])
 async def test_a_call_without_arguments(
     connect: Connect, process: Process, arguments: JsonObject | None

@@ -1,0 +1,96 @@
+"""Clients that send half a body, send it by the byte, or take nothing of an answer."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Final
+from urllib.parse import urlsplit
+
+from tests.process.streaming import stateless_request
+
+PATIENCE_S: Final = 120.0
+PAUSE_S: Final = 0.2
+"""Between a byte and the next one."""
+TAKEN: Final = 4_096
+"""Bytes that the system takes for a reader that takes nothing; it doubles them."""
+
+
+class SlowClient:
+    """A connection whose client waits."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], length: int) -> None:
+        where = urlsplit(url)
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, TAKEN)
+        self._socket.settimeout(PATIENCE_S)
+        self._socket.connect((where.hostname, where.port))
+        lines = [f"{name}: {value}" for name, value in headers.items()]
+        first = [f"POST {where.path} HTTP/1.1", f"Host: {where.netloc}"]
+        head = [*first, *lines, f"Content-Length: {length}", "", ""]
+        self.began = time.monotonic()
+        self.send("\r\n".join(head).encode())
+
+    def send(self, data: bytes) -> None:
+        """Send some more, unless the server has closed the connection."""
+        with suppress(OSError):
+            self._socket.sendall(data)
+
+    def status(self) -> int:
+        """Wait for the answer, and return its status; 0 if there is none."""
+        with suppress(OSError):
+            # What is left of the body may have reset the connection.
+            found = self._socket.recv(TAKEN).split(b" ", 2)
+            return int(found[1]) if len(found) > 1 else 0
+        return 0
+
+    def fileno(self) -> int:
+        """Return the socket's number, for who waits for several."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+
+def half_body(url: str, size: int, missing: int = 1) -> SlowClient:
+    """Send a body but for its last bytes."""
+    headers, _ = stateless_request("tools/list")
+    client = SlowClient(url, headers, size)
+    client.send(b" " * (size - missing))
+    return client
+
+
+def unread_call(url: str, **arguments: object) -> SlowClient:
+    """Call a tool that tells of its progress, and take nothing."""
+    headers, body = stateless_request(
+        "tools/call", name="drill_count", arguments=arguments
+    )
+    followed = body.replace(b'"_meta": {', b'"_meta": {"progressToken": 1, ')
+    assert followed != body
+    client = SlowClient(url, headers, len(followed))
+    client.send(followed)
+    return client
+
+
+class Dribble(threading.Thread):
+    """Sends each of some clients' bodies by the byte, until it is stopped."""
+
+    def __init__(self, clients: Iterable[SlowClient]) -> None:
+        super().__init__(daemon=True)
+        self._clients = list(clients)
+        self._over = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        while not self._over.wait(PAUSE_S):
+            for client in self._clients:
+                client.send(b" ")
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        self._over.set()
+        self.join()
