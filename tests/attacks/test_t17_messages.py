@@ -190,7 +190,7 @@ def misunderstood(method: str, params: JsonObject) -> JsonObject:
 
 @pytest.mark.parametrize("tool", ["async", "sync"])
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.covers("L-SAMPLE-014", "S-SAMPLING-010")
+@pytest.mark.covers("L-SAMPLE-014", "L-SEC-005", "S-SAMPLING-010", "S-SEC-005")
 async def test_t17_what_a_model_is_asked_and_says_is_neither_logged_nor_kept(
     play: Play,
     connect: Connect,

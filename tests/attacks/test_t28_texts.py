@@ -184,6 +184,7 @@ def with_an_exit(ctx: SyncContext) -> None:
 
 
 @pytest.mark.parametrize("version", ERAS)
+@pytest.mark.covers("L-SEC-047")
 async def test_t17_clients_get_no_more_of_an_exception_than_a_sentence_of_ours(
     play: Play, connect: Connect, process: Process, version: str
 ) -> None:

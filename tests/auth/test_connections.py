@@ -74,6 +74,7 @@ def refusal(error: pytest.ExceptionInfo[OAuthError]) -> str:
     "L-AUTH-065",
     "L-AUTH-087",
     "L-AUTH-116",
+    "L-SEC-029",
     "S-AUTH-039",
     "S-AUTH-057",
     "S-AUTH-058",
@@ -120,6 +121,7 @@ async def test_a_key_opens_its_server_alone(
     "L-AUTH-091",
     "L-AUTH-109",
     "L-AUTH-115",
+    "L-SEC-041",
     "S-AUTH-010",
     "S-AUTH-042",
     "S-AUTH-057",
@@ -241,6 +243,7 @@ async def test_an_app_that_ends_takes_what_is_open_along(
     assert found.error["message"] == "This connection has ended. Sign in again."
 
 
+@pytest.mark.covers("L-SEC-037")
 async def test_what_a_person_did_not_allow_is_not_there(
     application: WireCheck, program: Program, commit: Commit
 ) -> None:

@@ -327,7 +327,9 @@ async def names(client: Client) -> set[str]:
 
 @pytest.mark.parametrize("mcp", [BY_NAME])
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
-@pytest.mark.covers("L-TOOLS-006", "L-TOOLS-049", "S-TOOLS-047")
+@pytest.mark.covers(
+    "L-SEC-003", "L-TOOLS-006", "L-TOOLS-049", "S-SEC-003", "S-TOOLS-047"
+)
 async def test_each_user_sees_and_calls_what_is_theirs(
     users: dict[str, Any], connect: Connect, version: str
 ) -> None:

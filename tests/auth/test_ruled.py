@@ -149,6 +149,7 @@ async def test_a_header_gives_no_right(
 
 @pytest.mark.databases
 @VERSIONS
+@pytest.mark.covers("S-SEC-009")
 async def test_permissions_for_one_object(
     people: dict[str, Any], connect: Connect, settings: LazySettings, version: str
 ) -> None:

@@ -168,7 +168,7 @@ async def test_a_wrong_token(application: WireCheck, make: Make) -> None:
         assert found.status == 401
 
 
-@pytest.mark.covers("L-AUTH-066", "L-AUTH-096", "S-AUTH-094")
+@pytest.mark.covers("L-AUTH-066", "L-AUTH-096", "L-SEC-003", "S-AUTH-094", "S-SEC-003")
 async def test_a_token_is_kept_by_its_digest_alone(make: Make) -> None:
     row, token = await make()
     values = await writer.run(
@@ -231,6 +231,7 @@ async def test_tokens_that_are_revoked_together(
     "L-AUTH-024",
     "L-AUTH-027",
     "L-AUTH-086",
+    "L-SEC-048",
     "S-AUTH-017",
     "S-AUTH-018",
     "S-AUTH-040",
@@ -267,6 +268,7 @@ async def test_the_token_of_somebody_who_may_not_log_in(
     "L-AUTH-029",
     "L-AUTH-065",
     "L-AUTH-087",
+    "L-SEC-029",
     "S-AUTH-080",
     "S-AUTH-082",
     "S-AUTH-083",
@@ -602,7 +604,7 @@ async def test_a_use_that_cannot_be_written_is_written_later(
     assert await last_use(row) is not None
 
 
-@pytest.mark.covers("L-AUTH-066", "S-AUTH-094")
+@pytest.mark.covers("L-AUTH-066", "L-SEC-046", "S-AUTH-094")
 async def test_no_token_is_logged(
     application: WireCheck, make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:

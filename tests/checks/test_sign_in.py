@@ -50,6 +50,7 @@ def test_who_lets_nobody_sign_in_reads_nothing() -> None:
     "L-AUTH-069",
     "L-AUTH-070",
     "L-AUTH-113",
+    "L-SEC-045",
     "S-AUTH-019",
     "S-AUTH-097",
     "S-AUTH-098",

@@ -42,8 +42,6 @@ PLANNED: Final = frozenset(
         "access",
         "apps",
         "identity of who opens an elicitation URL",
-        "rate limits",
-        "security",
         "tasks",
     }
 )

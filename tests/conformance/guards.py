@@ -17,6 +17,7 @@ from mcp_app.egress import addresses
 from mcp_app.interface import log_secrets, rules
 from mcp_app.models import fields
 from mcp_app.oauth import consent, consent_views, token_views
+from mcp_app.process import rates
 from mcp_app.protocol import (
     content,
     envelope,
@@ -87,6 +88,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-AUTH-032",
             "L-AUTH-085",
             "L-AUTH-108",
+            "L-SEC-031",
         ),
     ),
     Guard(challenge.insufficient_scope, returns=None, demands=("L-AUTH-033",)),
@@ -136,6 +138,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-AUTH-065",
             "L-AUTH-086",
             "L-AUTH-087",
+            "L-SEC-029",
         ),
     ),
     Guard(way.IssuerWay._scope, returns=None, demands=("L-AUTH-041",)),
@@ -157,6 +160,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         demands=(
             "S-AUTH-108",
             "L-AUTH-078",
+            "L-SEC-030",
         ),
     ),
     Guard(
@@ -173,6 +177,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         demands=(
             "S-AUTH-112",
             "L-AUTH-082",
+            "L-SEC-010",
         ),
     ),
     Guard(consent_views._address, returns=None, demands=("L-AUTH-112",)),
@@ -258,6 +263,9 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-AUTH-057",
             "L-AUTH-074",
             "L-AUTH-075",
+            "L-SEC-019",
+            "L-SEC-020",
+            "L-SEC-021",
         ),
     ),
     Guard(
@@ -634,6 +642,16 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     ),
     Guard(session_store.SessionStore.delete, returns=None, demands=("S-HTTP-062",)),
     Guard(steps._claimed, returns=True, demands=("L-MRTR-021",)),
+    Guard(
+        rates.Rates.wait_for_tool,
+        returns=None,
+        demands=("S-TOOLS-048", "L-TOOLS-050", "L-MRTR-040"),
+    ),
+    Guard(
+        rates.Rates.check_requests,
+        returns=None,
+        demands=("S-COMPL-014", "S-COMPL-017", "L-COMPL-013", "L-COMPL-016"),
+    ),
     Guard(client_messages.take, returns=None, demands=("S-HTTP-014",)),
     Guard(listening.Listening.cancel, returns=None, demands=("L-SUBS-019",)),
     Guard(

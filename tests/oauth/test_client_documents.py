@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("support")]
     "L-AUTH-053",
     "L-AUTH-054",
     "L-AUTH-082",
+    "L-SEC-010",
     "S-AUTH-050",
     "S-AUTH-065",
     "S-AUTH-067",
@@ -101,7 +102,13 @@ def test_its_answer_goes_nowhere_else(web: Web, hers: Client) -> None:
 
 
 @pytest.mark.covers(
-    "L-AUTH-059", "L-AUTH-078", "L-AUTH-079", "S-AUTH-072", "S-AUTH-108", "S-AUTH-109"
+    "L-AUTH-059",
+    "L-AUTH-078",
+    "L-AUTH-079",
+    "L-SEC-030",
+    "S-AUTH-072",
+    "S-AUTH-108",
+    "S-AUTH-109",
 )
 def test_a_document_in_a_private_network_is_not_had(
     web: Web, hers: Client, settings: Any

@@ -45,7 +45,15 @@ def test_whoever_is_not_signed_in_logs_in_first(
     assert response["Location"].startswith("/account/login/?next=/mcp-oauth/authorize")
 
 
-@pytest.mark.covers("L-AUTH-042", "L-AUTH-082", "S-AUTH-112")
+@pytest.mark.covers(
+    "L-AUTH-042",
+    "L-AUTH-082",
+    "L-SEC-001",
+    "L-SEC-010",
+    "L-SEC-014",
+    "S-AUTH-112",
+    "S-SEC-001",
+)
 def test_the_page_says_what_is_proved_and_what_is_not(
     hers: Client, program: Program
 ) -> None:
@@ -53,7 +61,7 @@ def test_the_page_says_what_is_proved_and_what_is_not(
     response = hers.get(program.request())
     text = words(response)
     assert "Let claude.ai use Support desk as you?" in text
-    assert "It calls itself" in text
+    assert "It calls itself “Claude" in text
     assert "Nobody has checked that." in text
     assert "<b>" not in response.content.decode()
     assert "\u202e" not in text
@@ -97,6 +105,7 @@ def test_a_program_on_this_computer_is_warned_about(
     assert "127.0.0.1:51123" in text
 
 
+@pytest.mark.covers("L-SEC-009", "L-SEC-037")
 def test_less_than_was_asked_for(hers: Client, program: Program) -> None:
     answer = sign_in(program, hers, may="read", ends="30")
     assert answer["scope"] == "mcp:read"
@@ -104,6 +113,7 @@ def test_less_than_was_asked_for(hers: Client, program: Program) -> None:
     assert (row.may, row.connection.may_ask) == ("read", "change")
 
 
+@pytest.mark.covers("L-SEC-001", "S-SEC-001")
 def test_never_more_than_was_asked_for(hers: Client, program: Program) -> None:
     program.register()
     address = program.request(scope="mcp:read")
@@ -195,6 +205,7 @@ def test_an_outage_is_a_page_that_says_so(
     assert not Connection.objects.exists()
 
 
+@pytest.mark.covers("L-SEC-006", "L-SEC-013")
 def test_a_page_of_somebody_else_or_that_is_too_old(
     hers: Client, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +223,23 @@ def test_a_page_of_somebody_else_or_that_is_too_old(
     assert not Connection.objects.exists()
 
 
+@pytest.mark.covers("L-SEC-015", "L-SEC-016", "L-SEC-017", "L-SEC-018", "L-SEC-028")
+def test_neither_a_cookie_nor_the_session_has_anything_of_it(
+    hers: Client, program: Program
+) -> None:
+    """What is asked stands sealed in the page, what is allowed in rows."""
+    program.register()
+    before = dict(hers.session.items())
+    page = hers.get(program.request())
+    assert set(page.cookies) <= {"csrftoken"}
+    assert not Connection.objects.exists()
+    answer = allow(hers, program.request())
+    assert set(answer.cookies) <= {"csrftoken"}
+    assert Connection.objects.exists()
+    assert dict(hers.session.items()) == before
+
+
+@pytest.mark.covers("L-SEC-006")
 def test_other_connections_are_told_and_ended(hers: Client, program: Program) -> None:
     sign_in(program, hers)
     assert "It has 1 connection already." in words(hers.get(program.request()))
@@ -321,6 +349,10 @@ KNOWN: dict[str, tuple[dict[str, Any], str]] = {
     "L-AUTH-042",
     "L-AUTH-064",
     "L-AUTH-075",
+    "L-SEC-006",
+    "L-SEC-019",
+    "L-SEC-020",
+    "L-SEC-021",
     "S-AUTH-020",
     "S-AUTH-022",
     "S-AUTH-041",

@@ -27,6 +27,7 @@ SERVER = "/.well-known/oauth-authorization-server"
     "L-AUTH-046",
     "L-AUTH-048",
     "L-AUTH-115",
+    "L-SEC-042",
     "S-AUTH-045",
     "S-AUTH-054",
     "S-AUTH-055",

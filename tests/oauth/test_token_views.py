@@ -36,6 +36,7 @@ pytestmark = [
     "L-AUTH-068",
     "L-AUTH-072",
     "L-AUTH-112",
+    "L-SEC-001",
     "S-AUTH-005",
     "S-AUTH-006",
     "S-AUTH-009",
@@ -49,6 +50,7 @@ pytestmark = [
     "S-AUTH-096",
     "S-AUTH-101",
     "S-AUTH-107",
+    "S-SEC-001",
 )
 def test_a_program_signs_in_and_refreshes(program: Program, hers: Client) -> None:
     assert program.register().status_code == 201

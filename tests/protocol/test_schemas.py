@@ -254,7 +254,7 @@ def test_depth_and_the_other_limits_are_parameters() -> None:
 
 
 @pytest.mark.covers("L-BASE-043")
-def test_a_schema_that_doubles_is_refused_before_it_is_compiled() -> None:
+def test_t14_a_schema_that_doubles_is_refused_before_it_is_compiled() -> None:
     definitions: JsonObject = {"a16": {"type": "integer"}}
     for level in range(16):
         next_one = {"$ref": f"#/$defs/a{level + 1}"}

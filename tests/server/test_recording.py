@@ -212,6 +212,7 @@ async def test_which_version_was_called(connect: Connect, process: Process) -> N
 # -- what is kept of arguments -------------------------------------------------------
 
 
+@pytest.mark.covers("L-SEC-005", "S-SEC-005")
 async def test_of_arguments_there_are_a_size_and_a_digest(
     connect: Connect, process: Process
 ) -> None:

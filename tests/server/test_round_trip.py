@@ -208,6 +208,7 @@ async def test_sessions_have_no_retries(connect: Connect) -> None:
     "L-MRTR-030",
     "L-MRTR-035",
     "L-MRTR-036",
+    "L-SEC-034",
 )
 async def test_state_is_bound(connect: Connect) -> None:
     """To principal, server, method, target and arguments; to all else it is waste."""
@@ -277,6 +278,19 @@ async def test_state_that_grows_too_large(connect: Connect) -> None:
     found = await call(client, "asks_twice", inputResponses=long)
     assert (found.status, found.error["code"]) == (200, -32603)
     assert "400 are allowed" in found.error["message"]
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_rate": 2, "tool_burst": 2}}])
+@pytest.mark.covers("L-MRTR-040")
+async def test_answers_that_do_not_fit_are_calls_of_the_rate(connect: Connect) -> None:
+    client = await connect(NEWEST, path="/mcp/private", headers={"x-user": "a"})
+    wrong = {"order": {"action": "accept", "content": {"item": 7}}}
+    for _ in range(2):
+        asked = await questions(client, "asks_in_private", inputResponses=wrong)
+        assert list(asked["inputRequests"]) == ["order"]
+    found = await call(client, "asks_in_private", inputResponses=wrong)
+    assert found.result["isError"] is True
+    assert found.text.startswith("You call asks_in_private too often")
 
 
 # -- steps ----------------------------------------------------------------------

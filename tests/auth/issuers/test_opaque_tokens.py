@@ -147,6 +147,7 @@ async def test_what_a_token_may(application: WireCheck, issuer: Introspection) -
     assert "drill_ledger" in names[1] - names[0]
 
 
+@pytest.mark.covers("L-SEC-029", "L-SEC-043")
 async def test_what_is_not_good(
     application: WireCheck, issuer: Introspection, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -154,6 +155,8 @@ async def test_what_is_not_good(
         "ended": meaning(exp=time.time() - 1),
         "endless": {**meaning(), "exp": 0},
         "for others": meaning(aud="https://shop.example.com/mcp/other"),
+        "for no address": meaning(aud="account"),
+        "for nobody": meaning(aud=None),
         "nobody": meaning(sub="zoe"),
         "inactive": meaning(sub="ines"),
         "no sub": meaning(sub=None),

@@ -77,7 +77,7 @@ def claims_of(issuer: LoopbackIssuer) -> dict[str, Any]:
 # -- whose it is ----------------------------------------------------------------------
 
 
-@pytest.mark.covers("S-AUTH-087")
+@pytest.mark.covers("L-SEC-044", "S-AUTH-087")
 def test_whose_a_token_is(issuer: LoopbackIssuer) -> None:
     own = issuer.token()
     head, body, signature = own.split(".")
@@ -229,6 +229,7 @@ BAD: dict[str, tuple[Make, str]] = {
     "L-AUTH-065",
     "L-AUTH-086",
     "L-AUTH-087",
+    "L-SEC-029",
     "S-AUTH-017",
     "S-AUTH-079",
     "S-AUTH-085",

@@ -159,6 +159,7 @@ async def test_what_is_refused(application: WireCheck, staff: LoopbackIssuer) ->
     "L-AUTH-028",
     "L-AUTH-065",
     "L-AUTH-087",
+    "L-SEC-029",
     "S-AUTH-080",
     "S-AUTH-082",
     "S-AUTH-085",
@@ -175,7 +176,7 @@ async def test_a_token_for_one_server_is_none_for_another(
     assert (await principal(both, "default")).user_name == "ana"
 
 
-@pytest.mark.covers("S-AUTH-087")
+@pytest.mark.covers("L-SEC-044", "S-AUTH-087")
 async def test_what_is_of_others_goes_on_to_the_next_way(
     application: WireCheck, staff: LoopbackIssuer, user: Any
 ) -> None:
@@ -225,7 +226,7 @@ async def listed(client: Client) -> set[str]:
     }
 
 
-@pytest.mark.covers("L-AUTH-041")
+@pytest.mark.covers("L-AUTH-041", "L-SEC-037")
 async def test_who_may_not_change_sees_only_what_reads(
     application: WireCheck, staff: LoopbackIssuer
 ) -> None:
@@ -332,6 +333,7 @@ async def test_an_answer_is_kept_until_rights_change(
     assert len(times) == 2
 
 
+@pytest.mark.covers("L-SEC-048")
 async def test_no_answer_is_kept_longer_than_its_token(
     process: Process, staff: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -479,7 +481,7 @@ def test_what_an_entry_is_made_into(settings: Settings, staff: LoopbackIssuer) -
     assert authenticator("token").issuer == ""
 
 
-@pytest.mark.covers("L-AUTH-066", "S-AUTH-094")
+@pytest.mark.covers("L-AUTH-066", "L-SEC-046", "S-AUTH-094")
 async def test_no_log_has_a_token_in_it(
     application: WireCheck, staff: LoopbackIssuer, caplog: pytest.LogCaptureFixture
 ) -> None:

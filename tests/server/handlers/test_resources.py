@@ -106,6 +106,25 @@ async def test_what_is_not_there(connect: Connect, version: str) -> None:
         missing(client, found, uri)
 
 
+FILES: Final = [
+    "file:///etc/passwd",
+    "/etc/passwd",
+    "memo://fixed/../../../../etc/passwd",
+    "memo://value/../../../../etc/passwd",
+    "memo://value/..%2F..%2F..%2Fetc%2Fpasswd",
+    "memo://value/%2Fetc%2Fpasswd",
+    "memo://number/..%5C7",
+]
+
+
+@pytest.mark.parametrize("version", NEWEST_FIRST)
+async def test_t29_no_uri_names_a_file(connect: Connect, version: str) -> None:
+    """What a template takes as a value is for the function, and no path."""
+    client = await connect(version)
+    for uri in FILES:
+        missing(client, await read(client, uri), uri)
+
+
 def encoded(text: str) -> str:
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 

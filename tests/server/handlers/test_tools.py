@@ -65,6 +65,21 @@ async def test_a_call(connect: Connect, version: str) -> None:
     assert found.result == expected
 
 
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_rate": 2, "tool_burst": 2}}])
+@pytest.mark.parametrize("version", REVISIONS)
+@pytest.mark.covers("L-TOOLS-050", "S-TOOLS-048")
+async def test_calls_beyond_the_rate_are_refused(
+    connect: Connect, version: str
+) -> None:
+    client = await connect(version, path="/mcp/private", headers={"x-user": "a"})
+    done = [(await client.call("open_to_all")).result for _ in range(2)]
+    assert not any(each.get("isError") for each in done)
+    said = failed(await client.call("open_to_all"))
+    assert "one person may call it 2 times a minute" in said
+    other = await connect(version, path="/mcp/private", headers={"x-user": "b"})
+    assert not (await other.call("open_to_all")).result.get("isError")
+
+
 @pytest.mark.parametrize("version", NEWEST_FIRST)
 @pytest.mark.covers(
     "L-ERR-005",
@@ -394,7 +409,7 @@ async def test_an_error_promises_nothing(connect: Connect) -> None:
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_result": 1000}}])
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_the_largest_result(connect: Connect, version: str) -> None:
+async def test_t22_the_largest_result(connect: Connect, version: str) -> None:
     client = await connect(version)
     assert len((await client.call("large", size=200)).text) == 200
     told = failed(await client.call("large", size=1001))

@@ -1342,7 +1342,7 @@ async def test_cancelling_nothing(
 
 
 @pytest.mark.covers("S-CANCEL-013")
-async def test_the_request_of_somebody_else_is_not_cancelled(
+async def test_t31_the_request_of_somebody_else_is_not_cancelled(
     connect: Connect, stage: Stage
 ) -> None:
     client, other = await connect("2025-11-25"), await connect("2025-11-25")
