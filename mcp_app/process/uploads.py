@@ -18,6 +18,8 @@ BYTES_A_SECOND = 1024
 BODY_SECONDS = 60.0
 """Time limit for a complete body."""
 LOOK_EVERY = 1.0
+AT_ONCE = 8
+"""Bodies in pieces that an anonymous caller may send from one address."""
 
 Reader: TypeAlias = "asyncio.Task[Any] | None"
 
@@ -38,15 +40,21 @@ class Uploads:
         self._most = most
         self._reading: dict[Reader, float] = {}
         self._given_up: set[Reader] = set()
+        self._addresses: dict[Reader, str] = {}
         self._sizes: dict[Reader, int] = {}
         """Bytes of bodies in pieces; the one whose last piece is oldest is first."""
         self._held = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self, arrived: float) -> Reader:
-        """Register the current task, which starts to read a body; return the task."""
+    def begin(self, arrived: float, address: str = "") -> Reader:
+        """Register the current task, which starts to read a body; return the task.
+
+        `address` is that of an anonymous caller, "" if it is not to be limited.
+        """
         task = asyncio.current_task(self._loop)
         self._reading[task] = arrived
+        if address:
+            self._addresses[task] = address
         if self._timer is None:
             self._timer = self._loop.call_later(LOOK_EVERY, self._look)
         return task
@@ -54,6 +62,7 @@ class Uploads:
     def end(self, task: Reader) -> None:
         """Remove a task that has read its body, or never will."""
         self._reading.pop(task, None)
+        self._addresses.pop(task, None)
         if self._given_up:
             self._given_up.discard(task)
 
@@ -61,14 +70,22 @@ class Uploads:
         """Note how many bytes of a body in pieces the current task has; 0 at its end.
 
         If that is too much for all together, others are given up: first the one
-        whose last piece is oldest.
+        whose last piece is oldest.  Raises `NoRoom` if an anonymous caller has as many
+        bodies in pieces as may be.
         """
         task = asyncio.current_task(self._loop)
+        if size and task not in self._sizes and self._is_crowded(task):
+            raise NoRoom
         self._held += size - self._sizes.pop(task, 0)
         if size:
             self._sizes[task] = size
         while self._held > self._most and len(self._sizes) > 1:
             self._give_up(next(iter(self._sizes)))
+
+    def _is_crowded(self, task: Reader) -> bool:
+        address = self._addresses.get(task)
+        others = (self._addresses.get(each) for each in self._sizes)
+        return address is not None and sum(map(address.__eq__, others)) >= AT_ONCE
 
     def hold_in_room(self, size: int) -> None:
         """Do what `hold` does, but give nobody up: raise `NoRoom`."""

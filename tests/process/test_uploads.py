@@ -25,8 +25,8 @@ class Upload:
         self.all = all_of_them
         self.task: asyncio.Task[str] | None = None
 
-    async def begin(self, arrived: float = 0.0) -> Upload:
-        self.task = asyncio.create_task(self._read(arrived))
+    async def begin(self, arrived: float = 0.0, address: str = "") -> Upload:
+        self.task = asyncio.create_task(self._read(arrived, address))
         await self._progress()
         return self
 
@@ -47,8 +47,8 @@ class Upload:
         waits.cancel()
         self.took.clear()
 
-    async def _read(self, arrived: float) -> str:
-        task = self.all.begin(arrived)
+    async def _read(self, arrived: float, address: str) -> str:
+        task = self.all.begin(arrived, address)
         try:
             self.took.set()
             while size := await self.pieces.get():
@@ -190,3 +190,23 @@ async def test_t19_a_refused_request_drives_nobody_out(bodies: Uploads) -> None:
     assert await again.outcome() == "given up"
     await honest.grow(0)
     assert await honest.outcome() == "read"
+
+
+async def test_t19_strangers_send_eight_bodies_in_pieces_from_an_address(
+    bodies: Uploads,
+) -> None:
+    near, far = "@203.0.113.7", "@203.0.113.8"
+    some = [await Upload(bodies).begin(address=near) for _ in range(9)]
+    for each in some[:8]:
+        await each.grow(1)
+        await each.grow(2)
+    assert await (await some[8].grow(1)).outcome() == "without room"
+    other, known = [await Upload(bodies).begin(address=at) for at in (far, "")]
+    await other.grow(1)
+    await known.grow(1)
+    # One that has ended makes room for another.
+    assert await (await some[0].grow(0)).outcome()
+    ninth = await (await Upload(bodies).begin(address=near)).grow(1)
+    for each in (*some[1:8], other, known, ninth):
+        assert await (await each.grow(0)).outcome()
+    assert not bodies._addresses

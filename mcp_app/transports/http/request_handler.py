@@ -21,7 +21,7 @@ from mcp_app.interface.rights import NOTHING, Rights
 from mcp_app.process.current import process
 from mcp_app.process.queues import Queues
 from mcp_app.process.runtime import Process
-from mcp_app.process.uploads import Reader
+from mcp_app.process.uploads import NoRoom, Reader
 from mcp_app.protocol import negotiation
 from mcp_app.protocol.envelope import Request, RequestId
 from mcp_app.protocol.errors import (
@@ -338,11 +338,17 @@ class HttpRequestHandler:
         """Return the JSON of the body."""
         current, announced = self._process, self._headers.raw.get(b"content-length")
         # To find out who asks may have taken a while.
-        self._task = task = current.uploads.begin(time.monotonic())
+        limited = current.limits.rates and self._principal.anonymous
+        address = self._person if limited else ""
+        self._task = task = current.uploads.begin(time.monotonic(), address)
         try:
             body = await read_body(
                 self.receive, current.limits.body, announced, self._hold
             )
+        except NoRoom:
+            raise Unavailable(
+                "Too many requests from your address are incomplete.", http_status=429
+            ) from None
         except asyncio.CancelledError:
             self._check_given_up(task)
             raise
