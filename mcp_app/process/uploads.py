@@ -84,8 +84,10 @@ class Uploads:
 
     def _is_crowded(self, task: Reader) -> bool:
         address = self._addresses.get(task)
+        if address is None:
+            return False
         others = (self._addresses.get(each) for each in self._sizes)
-        return address is not None and sum(map(address.__eq__, others)) >= AT_ONCE
+        return sum(each == address for each in others) >= AT_ONCE
 
     def hold_in_room(self, size: int) -> None:
         """Do what `hold` does, but give nobody up: raise `NoRoom`."""
