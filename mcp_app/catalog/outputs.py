@@ -29,7 +29,7 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Block, ResourceContents, Role, Text
 from mcp_app.protocol.errors import ResourceNotFound
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.plain_text import json_text
+from mcp_app.protocol.plain_text import CleanBlocks, json_text
 
 _ROLES = ("user", "assistant")
 
@@ -182,7 +182,7 @@ def _object_converter(types: TypeAdapter[object]) -> Callable[[object], ToolOutp
             return value
         dumped = _dumped(types, value)
         return ToolOutput(
-            (Text(json_text(dumped)),), structured=cast("Mapping[str, object]", dumped)
+            _json_blocks(dumped), structured=cast("Mapping[str, object]", dumped)
         )
 
     return convert
@@ -198,8 +198,8 @@ def _wrapped_converter(types: TypeAdapter[object]) -> Callable[[object], ToolOut
 
 
 def _result_output(plain: object) -> ToolOutput:
-    text = plain if isinstance(plain, str) else json_text(plain)
-    return ToolOutput((Text(text),), structured={"result": plain})
+    blocks = (Text(plain),) if isinstance(plain, str) else _json_blocks(plain)
+    return ToolOutput(blocks, structured={"result": plain})
 
 
 def _dumped(types: TypeAdapter[object], value: object) -> object:
@@ -225,6 +225,10 @@ def _nearer_to_json(value: object) -> object:
         f"A {type(value).__qualname__} cannot be written as JSON. Return only what"
         " the client should get."
     )
+
+
+def _json_blocks(plain: object) -> CleanBlocks:
+    return CleanBlocks((Text(json_text(plain)),))
 
 
 def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:

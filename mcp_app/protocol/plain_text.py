@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from orjson import dumps
+
 from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.content import Text
 
 _CONTROL: Final = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 _TAG: Final = "\U000e0000-\U000e007f"
@@ -26,10 +29,21 @@ _SEQUENCE: Final = re.compile(
 _UTF_16: Final = re.compile("(....)")
 
 
+class CleanBlocks(tuple[Text, ...]):
+    """Blocks whose texts are clean, because they are `json_text`."""
+
+    __slots__ = ()
+
+
 def clean_text(text: str) -> str:
     """Return a text without what is unwanted; the same object if it has none."""
-    # Usual texts pay only for this line: a search takes three times as long.
-    if text.replace("\n", " ").isprintable() or not _UNWANTED.search(text):
+    # A look at each character takes a microsecond for a kilobyte, a search three.
+    if not text.isascii() or '"' in text or "\\" in text or "\x7f" in text:
+        usual = text.replace("\n", " ").isprintable()
+    else:
+        # What else JSON escapes are controls.  A line break becomes two characters.
+        usual = len(dumps(text)) - len(text) - 2 == text.count("\n")
+    if usual or not _UNWANTED.search(text):
         return text
     return _SEQUENCE.sub("", text)
 
@@ -41,7 +55,7 @@ def json_text(value: object) -> str:
     `UnserializableValue` as `jsonrpc.write` does.
     """
     text = jsonrpc.write(value).decode()
-    if text.isascii() and "\x7f" not in text:
+    if (text.isascii() and "\x7f" not in text) or text.isprintable():
         return text
     return _UNWANTED.sub(_escape, text)
 

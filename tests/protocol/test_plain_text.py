@@ -52,8 +52,14 @@ def test_what_steers_or_hides_goes() -> None:
 
 def test_every_control_character_goes_but_tab_and_line_breaks() -> None:
     controls = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))]
-    kept = [each for each in controls if clean_text(f"a{each}\nb") != "a\nb"]
-    assert kept == ["\t", "\n", "\r"]
+    for before in ("a", 'say "a"', "é", "a\\b"):
+        text = f"{before}{{}}\nb"
+        kept = [
+            each
+            for each in controls
+            if clean_text(text.format(each)) != text.format("")
+        ]
+        assert kept == ["\t", "\n", "\r"]
 
 
 @pytest.mark.parametrize(

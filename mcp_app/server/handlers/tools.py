@@ -29,7 +29,7 @@ from mcp_app.protocol.errors import (
 from mcp_app.protocol.headers import check_mirrored
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import UnserializableValue
-from mcp_app.protocol.plain_text import clean_text, json_text
+from mcp_app.protocol.plain_text import CleanBlocks, clean_text, json_text
 from mcp_app.protocol.schemas import Violation
 from mcp_app.server import call as calls
 from mcp_app.server import parameters
@@ -287,8 +287,9 @@ def _encoded(exchange: Exchange, output: ToolOutput) -> bytes:
     revision = exchange.revision
     if type(output) is ScalarOutput and revision.structured_content:
         return output.members() + exchange.catalog.result_end(revision)
+    wire = block_to_wire if type(output.content) is CleanBlocks else _clean_block
     result: JsonObject = {
-        "content": [_clean_block(block, revision) for block in output.content]
+        "content": [wire(block, revision) for block in output.content]
     }
     if output.structured is not None:
         _add_structured(result, output.structured, revision)
@@ -307,8 +308,9 @@ def _clean_block(block: Block, revision: Revision) -> JsonObject:
     """Return a block of a tool as a revision has it; its text is a plain one."""
     wire = block_to_wire(block, revision)
     if wire["type"] == "text":
+        text = wire["text"]
         # It may be lazy, such as a translation.
-        wire["text"] = clean_text(str(wire["text"]))
+        wire["text"] = clean_text(text if type(text) is str else str(text))
     return wire
 
 
