@@ -9,6 +9,7 @@ from __future__ import annotations
 from inspect import unwrap
 from typing import Final
 
+from mcp_app.account import connected_apps
 from mcp_app.auth import challenge, connections, principals, token_entries
 from mcp_app.auth.issuers import way
 from mcp_app.catalog import decorators, form_fields, outputs
@@ -181,6 +182,8 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(consent_views._address, returns=None, demands=("L-AUTH-112",)),
+    Guard(consent_views._forbid_frames, returns=None, demands=("L-SEC-014",)),
+    Guard(connected_apps.allow, returns=None, demands=("L-SEC-009",)),
     Guard(token_views._slug, returns=None, demands=("S-AUTH-081",)),
     Guard(authorization._check_challenge, returns=None, demands=("S-AUTH-023",)),
     Guard(authorization.check_before_resource, returns=None, demands=("L-AUTH-034",)),
@@ -263,6 +266,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-AUTH-057",
             "L-AUTH-074",
             "L-AUTH-075",
+            "L-SEC-006",
             "L-SEC-019",
             "L-SEC-020",
             "L-SEC-021",
@@ -605,6 +609,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-ELICIT-031",
             "L-MRTR-035",
             "L-MRTR-036",
+            "L-SEC-032",
         ),
     ),
     Guard(round_trip.RoundTrip._check_may_ask, returns=None, demands=("L-MRTR-007",)),

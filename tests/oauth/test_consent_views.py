@@ -223,7 +223,7 @@ def test_a_page_of_somebody_else_or_that_is_too_old(
     assert not Connection.objects.exists()
 
 
-@pytest.mark.covers("L-SEC-015", "L-SEC-016", "L-SEC-017", "L-SEC-018", "L-SEC-028")
+@pytest.mark.covers("L-SEC-028")
 def test_neither_a_cookie_nor_the_session_has_anything_of_it(
     hers: Client, program: Program
 ) -> None:
