@@ -15,6 +15,12 @@ from benchmarks.processes import Process, free_port, serving
 SIGN_IN = {"MCP_PUBLIC_URL": "http://localhost", "MCP_HOSTS": "127.0.0.1"}
 """With a public address the site lets programs sign in."""
 
+RATES = {
+    **{"tool_rate": 10**8, "tool_burst": 10**7},
+    **{"request_rate": 10**8, "request_burst": 10**7},
+}
+"""A benchmark calls more often than a person: all is counted, nothing refused."""
+
 _MADE_BY_THE_SERVER = {"connection", "content-length", "date", "server"}
 
 
@@ -27,12 +33,13 @@ def drill(
     audit: str = "batched",
     workers: int = 1,
     sign_in: bool = False,
+    rates: bool = False,
 ) -> AbstractContextManager[Process]:
     """Serve the fixture set, with that many plain tools after its own.
 
     With `janitor` it comes each so many seconds, and removes what was over for as long.
     Several workers are served by `uvicorn-worker` only.  Programs can sign in if
-    `sign_in` is true.
+    `sign_in` is true, and people have rates if `rates` is.
     """
     port = free_port()
     environment = {"PORT": str(port), "SERVER": server, "NTOOLS": str(tools)}
@@ -43,6 +50,8 @@ def drill(
         environment["DATABASE_URL"] = database
     if sign_in:
         environment |= SIGN_IN
+    if rates:
+        environment["MCP_LIMITS"] = json.dumps(RATES)
     command = [sys.executable, "-m", "tests.drill.serve"]
     return serving(command, port, environment)
 

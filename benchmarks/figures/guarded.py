@@ -1,4 +1,4 @@
-"""What a call costs of which everything is asked: token, rights, and a row."""
+"""What a call costs of which all is asked: token, rights, rates, and a row."""
 
 from __future__ import annotations
 
@@ -36,25 +36,31 @@ def by_token(effort: Effort) -> Iterator[Result]:
     with ExitStack() as stack:
         given = stack.enter_context
         database = given(cluster())
-        file = f"sqlite:///{given(tempfile.TemporaryDirectory())}/db.sqlite3"
+        file, other = (
+            f"sqlite:///{given(tempfile.TemporaryDirectory())}/db.sqlite3"
+            for _ in range(2)
+        )
         bare = Subject.asked(
             given(servers.drill(audit="off")), call("drill_add"), is_sum
         )
-        server = given(servers.drill(database=database.url, sign_in=True))
+        server = given(servers.drill(database=database.url, sign_in=True, rates=True))
         calls = calls_of_both(server, database.url)
         written, by_app = (
             Subject.asked(server, calls[name], is_sum) for name in ("token", "key")
         )
-        embedded = _asked(given(servers.drill(database=file)), file)
+        embedded = _asked(given(servers.drill(database=file, rates=True)), file)
+        unlimited = _asked(given(servers.drill(database=other)), other)
         least = given(servers.floor(written.answer))
         floor = Subject(least, written.request, written.answer)
         found = interleaved(effort, [written, embedded, bare, floor])
         # Short rounds: what a machine does meanwhile falls on both alike.
         short = replace(effort, rounds=5 * effort.rounds, seconds=effort.seconds / 5)
         pair = interleaved(short, [by_app, written])
+        rated = interleaved(short, [embedded, unlimited])
         kept = _each_has_a_row(effort, database, written)
     yield from _compared(*found)
     yield _of_app(*pair)
+    yield _of_rates(*rated)
     yield from kept
 
 
@@ -82,6 +88,15 @@ def _of_app(by_app: Medians, written: Medians) -> Result:
         measured=by_app.cpu / written.cpu,
         bound=AtMost(1.03),
         raw=f"{by_app} : {written}",
+    )
+
+
+def _of_rates(embedded: Medians, unlimited: Medians) -> Result:
+    return Result(
+        figure="CPU: with rates / without, SQLite",
+        measured=embedded.cpu / unlimited.cpu,
+        bound=AtMost(1.05),
+        raw=f"{embedded} : {unlimited}",
     )
 
 
