@@ -51,7 +51,7 @@ class TokenCache:
     def __init__(self) -> None:
         self._entries: AgedCache[str, TokenEntry | None] = AgedCache()
         self._tokens = Batches(lookups, token_entries.read)
-        self._issued = Batches(lookups, token_entries.read_issued)
+        self._keys = Batches(lookups, token_entries.read_keys)
         self._used: set[int] = set()
         self._arrived: dict[int, datetime] = {}
         self._next_end: datetime | None = None
@@ -71,7 +71,7 @@ class TokenCache:
 
     async def find(self, name: str, *, issued: bool = False) -> TokenEntry | None:
         """Return the token of a digest, None if there is none."""
-        tokens = self._issued if issued else self._tokens
+        tokens = self._keys if issued else self._tokens
         return await self._entries.find(name, partial(tokens.run, name))
 
     def used(self, found: TokenEntry) -> None:

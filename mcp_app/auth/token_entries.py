@@ -82,7 +82,7 @@ def read(names: list[str]) -> dict[str, TokenEntry]:
     return {row.digest: entry_of[row.pk] for row in rows}
 
 
-def read_issued(names: list[str]) -> dict[str, TokenEntry]:
+def read_keys(names: list[str]) -> dict[str, TokenEntry]:
     """Return the keys of connected apps with these digests; blocks."""
     keys = IssuedToken.objects.select_related("token__connection")
     some = list(keys.filter(digest__in=names))

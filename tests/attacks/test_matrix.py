@@ -343,7 +343,7 @@ def _spend(process: Process) -> None:
     "S-COMPL-017",
     "S-TOOLS-048",
 )
-async def test_t19_who_is_over_the_limit_is_refused_whatever_it_is(
+async def test_t20_who_is_over_the_limit_is_refused_whatever_it_is(
     served: Callable[[str], WireCheck],
     who: Callers,
     stage: Stage,

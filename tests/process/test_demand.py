@@ -165,7 +165,7 @@ def worst_minute(times: list[float]) -> int:
         ),
     ],
 )
-def test_t19_who_calls_too_often_gets_one_budget(
+def test_t20_who_calls_too_often_gets_one_budget(
     size: int, factor: float, how: Callable[[int], Where], seconds: int
 ) -> None:
     admitted, _ = played(size, factor, how(size), seconds)

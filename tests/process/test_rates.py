@@ -77,7 +77,7 @@ def test_who_stays_below_the_rate_is_never_refused(
 
 
 @pytest.mark.covers("L-TOOLS-050", "S-TOOLS-048")
-def test_t19_who_calls_too_often_gets_the_rate_and_the_burst(
+def test_t20_who_calls_too_often_gets_the_rate_and_the_burst(
     limited: Rates, clock: Clock
 ) -> None:
     done = 0

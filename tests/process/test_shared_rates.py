@@ -1,4 +1,4 @@
-"""T19: real processes share a person's rate, by what they write into their rows."""
+"""T20: real processes share a person's rate, by what they write into their rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def asks(server: DrillServer, name: str) -> int:
 
 
 @on_clusters("postgresql", others=["sqlite", "mariadb"])
-def test_t19_two_processes_know_of_one_another(cluster: Cluster) -> None:
+def test_t20_two_processes_know_of_one_another(cluster: Cluster) -> None:
     environment = {**cluster.environment, "MCP_LIMITS": json.dumps(LIMITS)}
     servers = [started("uvicorn", environment) for _ in range(2)]
     try:

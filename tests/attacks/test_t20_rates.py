@@ -1,4 +1,4 @@
-"""T19: who calls too often is told to wait, and nobody else notices."""
+"""T20: who calls too often is told to wait, and nobody else notices."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def until_refused(client: Client, good: str, most: int = 40) -> Outcome:
 
 @pytest.mark.parametrize("mcp", [TOOLS])
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_t19_a_model_reads_how_long_to_wait(
+async def test_t20_a_model_reads_how_long_to_wait(
     connect: Connect, process: Process, version: str
 ) -> None:
     maria = await connect(version, path=CLOSED, headers=of("maria"))
@@ -75,7 +75,7 @@ async def test_t19_a_model_reads_how_long_to_wait(
 
 @pytest.mark.parametrize("mcp", [DOOR])
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_t19_requests_are_refused_with_their_ids(
+async def test_t20_requests_are_refused_with_their_ids(
     connect: Connect, process: Process, version: str
 ) -> None:
     maria = await connect(version, path=CLOSED, headers=of("maria"))
@@ -99,7 +99,7 @@ async def test_t19_requests_are_refused_with_their_ids(
 
 
 @pytest.mark.parametrize("mcp", [DOOR])
-async def test_t19_strangers_have_the_rates_of_their_addresses(
+async def test_t20_strangers_have_the_rates_of_their_addresses(
     connect: Connect, process: Process
 ) -> None:
     near = await connect(NEWEST, headers={"x-forwarded-for": "203.0.113.7"})
@@ -116,7 +116,7 @@ async def test_t19_strangers_have_the_rates_of_their_addresses(
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_rate": 10, "tool_burst": 10}}])
-async def test_t19_where_addresses_are_not_known_nobody_is_limited_by_them(
+async def test_t20_where_addresses_are_not_known_nobody_is_limited_by_them(
     connect: Connect,
 ) -> None:
     client = await connect(NEWEST)
