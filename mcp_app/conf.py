@@ -275,6 +275,8 @@ def _too_great(limits: Limits) -> list[str]:
 
 def _bad_rates(limits: Limits) -> Iterator[str]:
     """Yield what is wrong with rates; `_mistyped` tells of other types."""
+    if not limits.rates:
+        return
     for rate, burst in (("tool_rate", "tool_burst"), ("request_rate", "request_burst")):
         per_minute, at_once = getattr(limits, rate), getattr(limits, burst)
         for name, number in ((rate, per_minute), (burst, at_once)):

@@ -19,6 +19,8 @@ Address: TypeAlias = IPv4Address | IPv6Address
 
 logger = logging.getLogger("mcp_app.auth")
 
+LONGEST_HOPS = 1_024
+"""Characters of `X-Forwarded-For`, from its end, in which the proxies stand."""
 PREFIX_V6 = 64
 """Bits that are one subscriber's: whoever has an address has all of these."""
 
@@ -40,6 +42,9 @@ class CallerAddresses:
 
         `peer` and `forwarded` are those of `client_address`.
         """
+        if forwarded is not None:
+            # Others write what they like in front of what the proxies add.
+            forwarded = forwarded[-LONGEST_HOPS:] if self._trusted else ""
         return self._cached(peer, forwarded)
 
     def _key(self, peer: str, forwarded: str | None) -> str:

@@ -36,13 +36,14 @@ _SECRET_NAME: Final = re.compile(
     r")\d*(?![^\W_])",
     re.IGNORECASE,
 )
+_NUMBER: Final = re.compile(r"(?:tokens|keys|sessions|cookies)\Z|count", re.IGNORECASE)
 # The word after `Bearer` or `Basic` is a secret at the beginning of a text; within one
 # it must look like one, or every sentence about basic authentication would lose a word.
 _SECRET_TEXT: Final = re.compile(
-    r"\A(?:Bearer|Basic)\s+\S+"
+    r"\A\s*(?i:bearer|basic)\s+\S+"
     r"|(?<!\w)(?i:bearer|basic)\s+(?=[\w.~+/-]+[A-Z0-9=])[\w.~+/=-]{8,}+"
-    r"|(?<![\w-])mcp_[\w-]{36,}+"
-    r"|(?<![\w-])eyJ[\w-]++\.[\w-]*+(?:\.[\w-]*+){1,3}",
+    r"|(?<![A-Za-z0-9])mcp_[\w-]{36,}+"
+    r"|(?<![A-Za-z0-9_-])eyJ[\w-]++\.[\w-]*+(?:\.[\w-]*+){1,3}",
     re.ASCII,
 )
 
@@ -50,6 +51,13 @@ _SECRET_TEXT: Final = re.compile(
 def names_secret(name: str) -> bool:
     """Whether the values of a name are secret."""
     return _SECRET_NAME.search(_NEW_WORD.sub("_", name)) is not None
+
+
+def _tells_of_secrets(name: str, value: object) -> bool:
+    """Whether a value says how many there are, or whether there is one."""
+    if value is None or isinstance(value, bool):
+        return True
+    return isinstance(value, int) and _NUMBER.search(name) is not None
 
 
 class LogSecrets:
@@ -100,7 +108,7 @@ class _Search:
         self.count = 0
 
     def blot(self, value: Any, name: str = "") -> Any:
-        if name and names_secret(name):
+        if name and not _tells_of_secrets(name, value) and names_secret(name):
             self.count += 1
             return BLOT
         if isinstance(value, str):
@@ -108,8 +116,18 @@ class _Search:
         if isinstance(value, list):
             return [self.blot(each) for each in value]
         if isinstance(value, dict):
-            return {self._text(key): self.blot(value[key], key) for key in value}
+            return self._members(value)
         return value
+
+    def _members(self, value: dict[str, Any]) -> dict[str, Any]:
+        shown: dict[str, Any] = {}
+        for key, inner in value.items():
+            name = self._text(key)
+            # Two names may look alike now: both stay.
+            shown[f"{name} {len(shown)}" if name in shown else name] = self.blot(
+                inner, key
+            )
+        return shown
 
     def _text(self, text: str) -> str:
         shown, count = _SECRET_TEXT.subn(BLOT, text)

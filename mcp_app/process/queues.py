@@ -34,5 +34,8 @@ class Queues:
             self._filled.add(queue)
         else:
             self._filled.discard(queue)
+        # A stream that begins to wait only now has a reader that may well read.
+        began = {queue} if queue.waiting == change else set()
         while self._waiting > self._most:
-            max(self._filled, key=lambda each: each.waiting).give_up()
+            some = self._filled - began or self._filled
+            max(some, key=lambda each: each.waiting).give_up()

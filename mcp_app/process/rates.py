@@ -49,6 +49,10 @@ class Bucket:
         self.interval, self._whole = interval, room
         self.set_share(1.0)
 
+    def has_rate(self, interval: float, room: float) -> bool:
+        """Whether this is its rate."""
+        return self.interval == interval and self._whole == room
+
     def set_share(self, share: float) -> None:
         """Let only a part of the rate and of the burst be used here."""
         self.cost = self.interval / share
@@ -76,15 +80,18 @@ class Buckets:
         if now >= self.turns_at:
             self._turn(now)
         bucket = self._new.get(key)
-        if bucket is None:
-            if len(self._new) >= MOST // 2:
-                if self._common is not None and key != self._common:
-                    return self.of(self._common, interval, room, now)
+        if bucket is None and len(self._new) >= MOST // 2:
+            if self._common is None:
                 self._turn(now)
+            else:
+                # One for each rate: what is in it is worth a number of calls.
+                key = self._common, interval, room
+                bucket = self._new.get(key)
+        if bucket is None:
             bucket = self._old.pop(key, None) or Bucket(key, interval, room)
             bucket.turn = self.turn
             self._new[key] = bucket
-        if bucket.interval != interval:
+        if not bucket.has_rate(interval, room):
             # What is in it is worth another number of calls now: it begins full.
             bucket.full = -math.inf
             bucket.set_rate(interval, room)
@@ -146,14 +153,16 @@ class Rates:
                 http_status=429,
             )
 
-    def note_requests(self, person: str) -> None:
-        """Charge a person for a message that is never refused."""
-        if self.on and person:
-            now = self._clock()
-            bucket = self._request_bucket(person, now)
-            if not self._take(bucket, 1, now):
-                return
-            bucket.full = now + bucket.room
+    def note_requests(self, person: str) -> bool:
+        """Charge a person for a message that is never refused; return if it fits."""
+        if not self.on or not person:
+            return True
+        now = self._clock()
+        bucket = self._request_bucket(person, now)
+        if not self._take(bucket, 1, now):
+            return True
+        bucket.full = now + bucket.room
+        return False
 
     def wait_for_tool(self, person: str, server: str, entry: ToolEntry) -> int:
         """Charge a person for a call of a tool; return how many seconds to wait.
@@ -216,7 +225,8 @@ class Rates:
         # A batch that is larger than the part of the burst that is left here.
         excess = full - now - max(bucket.room, taken)
         if excess <= 0:
-            bucket.full = full
+            # A share that grows must not leave a debt that nobody else would have.
+            bucket.full = min(full, now + bucket.room)
             return 0
         return max(1, math.ceil(excess))
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, TypeAlias
+from collections import Counter
+from typing import Any, Final, NamedTuple, TypeAlias
 
 FIRST_SECONDS = 10.0
 """Time for a body that is small or does not come at all."""
@@ -22,6 +23,17 @@ AT_ONCE = 8
 """Bodies in pieces that an anonymous caller may send from one address."""
 
 Reader: TypeAlias = "asyncio.Task[Any] | None"
+
+
+class Owner(NamedTuple):
+    """Who sends a body: the key of a person or an address, "" if it is not known."""
+
+    person: str
+    stranger: bool
+    """Whether nobody has signed in."""
+
+
+NOBODY: Final = Owner("", stranger=True)
 
 
 class NoRoom(Exception):
@@ -40,21 +52,18 @@ class Uploads:
         self._most = most
         self._reading: dict[Reader, float] = {}
         self._given_up: set[Reader] = set()
-        self._addresses: dict[Reader, str] = {}
+        self._owners: dict[Reader, Owner] = {}
         self._sizes: dict[Reader, int] = {}
         """Bytes of bodies in pieces; the one whose last piece is oldest is first."""
         self._held = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self, arrived: float, address: str = "") -> Reader:
-        """Register the current task, which starts to read a body; return the task.
-
-        `address` is that of an anonymous caller, "" if it is not to be limited.
-        """
+    def begin(self, arrived: float, owner: Owner = NOBODY) -> Reader:
+        """Register the current task, which starts to read a body; return the task."""
         task = asyncio.current_task(self._loop)
         self._reading[task] = arrived
-        if address:
-            self._addresses[task] = address
+        if owner is not NOBODY:
+            self._owners[task] = owner
         if self._timer is None:
             self._timer = self._loop.call_later(LOOK_EVERY, self._look)
         return task
@@ -62,16 +71,16 @@ class Uploads:
     def end(self, task: Reader) -> None:
         """Remove a task that has read its body, or never will."""
         self._reading.pop(task, None)
-        self._addresses.pop(task, None)
+        self._owners.pop(task, None)
         if self._given_up:
             self._given_up.discard(task)
 
     def hold(self, size: int) -> None:
         """Note how many bytes of a body in pieces the current task has; 0 at its end.
 
-        If that is too much for all together, others are given up: first the one
-        whose last piece is oldest.  Raises `NoRoom` if an anonymous caller has as many
-        bodies in pieces as may be.
+        If that is too much for all together, some are given up: of anonymous callers
+        first, else of whoever has the most; and the one whose last piece is oldest.
+        Raises `NoRoom` if an anonymous caller has as many bodies in pieces as may be.
         """
         task = asyncio.current_task(self._loop)
         if size and task not in self._sizes and self._is_crowded(task):
@@ -80,14 +89,25 @@ class Uploads:
         if size:
             self._sizes[task] = size
         while self._held > self._most and len(self._sizes) > 1:
-            self._give_up(next(iter(self._sizes)))
+            self._give_up(self._surplus())
+
+    def _surplus(self) -> Reader:
+        """Return the body that is given up."""
+        held: Counter[Owner] = Counter()
+        for task, size in self._sizes.items():
+            held[self._owner(task)] += size
+        some = [each for each in held if each.stranger] or list(held)
+        most = max(some, key=held.__getitem__)
+        return next(each for each in self._sizes if self._owner(each) == most)
+
+    def _owner(self, task: Reader) -> Owner:
+        return self._owners.get(task, NOBODY)
 
     def _is_crowded(self, task: Reader) -> bool:
-        address = self._addresses.get(task)
-        if address is None:
+        owner = self._owner(task)
+        if not owner.stranger or not owner.person:
             return False
-        others = (self._addresses.get(each) for each in self._sizes)
-        return sum(each == address for each in others) >= AT_ONCE
+        return sum(self._owner(each) == owner for each in self._sizes) >= AT_ONCE
 
     def hold_in_room(self, size: int) -> None:
         """Do what `hold` does, but give nobody up: raise `NoRoom`."""

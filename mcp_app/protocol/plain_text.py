@@ -26,6 +26,8 @@ _SEQUENCE: Final = re.compile(
     r"|\x1b[ -/]*+[0-~]?"
     f"|{_UNWANTED.pattern}"
 )
+_PAGE: Final = re.compile("[\x0b\x0c\x85]")
+"""What ends a line or a page, and stands between words: it becomes a line break."""
 _UTF_16: Final = re.compile("(....)")
 
 
@@ -45,7 +47,7 @@ def clean_text(text: str) -> str:
         usual = len(dumps(text)) - len(text) - 2 == text.count("\n")
     if usual or not _UNWANTED.search(text):
         return text
-    return _SEQUENCE.sub("", text)
+    return _SEQUENCE.sub("", _PAGE.sub("\n", text))
 
 
 def json_text(value: object) -> str:

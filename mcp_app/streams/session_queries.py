@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Prefetch, QuerySet
+from django.db.models import F, Prefetch, Q, QuerySet
 
 from mcp_app.interface.context import Client
 from mcp_app.models import Session
@@ -22,6 +22,8 @@ from mcp_app.protocol.revisions import REVISIONS, Revision
 from mcp_app.streams.event_ids import SeenEvents
 from mcp_app.streams.open_session import OpenSession, not_found
 
+UNUSED: Final = Q(initialized=False, seen_ms__lte=F("created_ms"))
+"""Nothing came after `initialize`."""
 SLACK: Final = 50
 """Of sessions that are too many, a fiftieth more goes, so that it is seldom done."""
 
@@ -87,7 +89,8 @@ def _surplus(new: NewSession) -> Rows:
         return {}
     rows = Session.objects.current()
     if new.anonymous:
-        return _surplus_of_strangers(rows.anonymous().filter(holder=""), new.most)
+        strangers = rows.anonymous().filter(holder="").exclude(pk=new.session.pk)
+        return _surplus_of_strangers(strangers, max(1, new.most - 1))
     own = rows.filter(principal_key=new.session.principal_key)
     idle = own.order_by("-seen_ms", "-pk")[new.most :]
     return dict(idle.values_list("pk", "digest"))
@@ -103,11 +106,11 @@ def _surplus_of_strangers(own: SessionQuerySet, most: int) -> Rows:
     if surplus <= 0:
         return {}
     surplus += most // SLACK
-    unused = own.filter(initialized=False).order_by("seen_ms", "pk")
+    unused = own.filter(UNUSED).order_by("seen_ms", "pk")
     rows = unused[: min(surplus, max(0, unused.count() - most // 2))]
     some = dict(rows.values_list("pk", "digest"))
     if len(some) < surplus:
-        used = own.filter(initialized=True).order_by("seen_ms", "pk")
+        used = own.exclude(UNUSED).order_by("seen_ms", "pk")
         others = used[: surplus - len(some)]
         some |= dict(others.values_list("pk", "digest"))
     return some

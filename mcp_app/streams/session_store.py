@@ -35,6 +35,9 @@ MAX_SESSIONS = 10_000
 """Sessions that a process caches; the least recently used goes first."""
 TOUCH_S = 60.0
 """Seconds by which a row's time of last use may lag behind."""
+STRANGERS_TOUCH_S = 20.0
+"""That of anonymous callers: of many sessions those go first that are not used."""
+NEVER = float("-inf")
 AT_ONCE = 500
 """Sessions that one statement reloads."""
 DELETED_AT_ONCE = 50
@@ -150,17 +153,21 @@ class SessionStore:
         """Let `cached` find the session until its row must be read again."""
         expires = session.created + self._limits.session_age
         session.fresh = min(session.seen + self._touch_after(session), expires)
+        if _is_unused(session):
+            # Its next request is noted: it is in use from then on.
+            session.fresh = NEVER
         session.session_id = session_id
         if session.digest in self._kept:
             self._by_id[session_id] = session
 
     def _touch_after(self, session: OpenSession) -> float:
-        return min(TOUCH_S, self._idle(session) / 2)
+        most = STRANGERS_TOUCH_S if _is_strangers(session) else TOUCH_S
+        return min(most, self._idle(session) / 2)
 
     def _idle(self, session: OpenSession) -> float:
         """Return how many seconds a session may be idle."""
         limits = self._limits
-        if session.principal_key == Principal.ANONYMOUS.key:
+        if _is_strangers(session):
             return limits.anonymous_idle
         return limits.session_idle
 
@@ -364,7 +371,8 @@ class SessionStore:
         """
         self._kept.move_to_end(session.digest)
         now = time.monotonic()
-        if now - session.seen <= self._touch_after(session):
+        used = not _is_unused(session)
+        if used and now - session.seen <= self._touch_after(session):
             return
         oldest = NowMilliseconds() - int(self._idle(session) * 1000)
         row = Session.objects.filter(pk=session.pk, seen_ms__gte=oldest)
@@ -414,3 +422,13 @@ class SessionStore:
         if session is not None:
             session.closed = True
             self._closed(session)
+
+
+def _is_strangers(session: OpenSession) -> bool:
+    return session.principal_key == Principal.ANONYMOUS.key
+
+
+def _is_unused(session: OpenSession) -> bool:
+    """Whether an anonymous caller has sent nothing since `initialize`."""
+    begun = session.initialized or session.seen > session.created
+    return _is_strangers(session) and not begun

@@ -86,8 +86,8 @@ async def _cancelled(
     running = session.running.get(request_id)
     if running is not None:
         running.stop(End.CANCELLED)
-    else:
-        current.rates.note_requests(person)
+    # It may run in another process; nobody has reason to ask often.
+    elif current.rates.note_requests(person):
         await current.cancel_elsewhere(session, request_id)
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from typing import Final
 
 import pytest
 
-from mcp_app import SyncContext
 from mcp_app.audit.turned_away import Reason
 from mcp_app.process.runtime import Process
-from tests.asgi_client import Client, Outcome, outcome
+from tests.asgi_client import Client, Outcome
 from tests.audit.reading import kept
-from tests.scripting import Play
 from tests.serving import Connect
 
 CLOSED: Final = "/mcp/private"
@@ -122,25 +118,3 @@ async def test_t20_where_addresses_are_not_known_nobody_is_limited_by_them(
     client = await connect(NEWEST)
     for _ in range(20):
         assert (await client.call("drill_add", a=1, b=2)).text == "3"
-
-
-@pytest.mark.parametrize("mcp", [{"THREADS": 4}])
-async def test_t20_strangers_hold_half_of_the_threads(
-    scripted: None, connect: Connect, play: Play, process: Process
-) -> None:
-    released, begun = threading.Event(), []
-
-    def waits(_: SyncContext) -> str:
-        begun.append(1)
-        assert released.wait(60)
-        return "ran"
-
-    stranger = await connect(NEWEST)
-    maria = await connect(NEWEST, path=CLOSED, headers=of("maria"))
-    calls = [play.begin("sync", waits, stranger) for _ in range(4)]
-    while len(begun) < 2:
-        await asyncio.sleep(0.001)
-    assert (await play("sync", lambda _: "quick", client=maria)).text == "quick"
-    assert len(begun) == 2
-    released.set()
-    assert {(await outcome(each)).text for each in calls} == {"ran"}

@@ -49,6 +49,8 @@ TEXTS: Final[list[tuple[str, str]]] = [
     ("Bearer abc", BLOT),
     ("Basic dXNlcjpwYXNz", BLOT),
     ("Bearer  abc and more", f"{BLOT} and more"),
+    (" bearer hunter2", BLOT),
+    (f"_mcp_{'a' * 43}", f"_{BLOT}"),
     ("Authorization: Bearer abcDEF123456 was sent", f"Authorization: {BLOT} was sent"),
     ("-H 'authorization: basic dXNlcjpwYXNz'", f"-H 'authorization: {BLOT}'"),
     ("The site uses basic authentication.", "=="),
@@ -121,6 +123,23 @@ def test_other_data_stays_as_it_is(data: object) -> None:
     secrets = LogSecrets()
     assert shown(secrets.remove(data)) == data
     assert secrets.count == 0
+
+
+def test_how_many_there_are_is_no_secret() -> None:
+    data = {
+        **{"total_tokens": 512, "maxTokens": 5, "token_count": 7, "sessions": 3},
+        **{"password_changed": True, "password": None},
+    }
+    assert removed(data) == data
+    assert removed({"tokens": ["a"], "pin_password": 1234}) == {
+        "tokens": BLOT,
+        "pin_password": BLOT,
+    }
+
+
+def test_names_that_look_alike_afterwards_both_stay() -> None:
+    shown = removed({"Bearer abc1": 1, "Bearer abc2": 2})
+    assert sorted(shown.values()) == [1, 2]
 
 
 def test_numbers_beside_a_secret_stay_exact() -> None:

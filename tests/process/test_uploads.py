@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from mcp_app.process import uploads
-from mcp_app.process.uploads import NoRoom, Uploads
+from mcp_app.process.uploads import NOBODY, NoRoom, Owner, Uploads
 
 MOST: Final = 100
 """Bytes that bodies in pieces hold together."""
@@ -25,8 +25,8 @@ class Upload:
         self.all = all_of_them
         self.task: asyncio.Task[str] | None = None
 
-    async def begin(self, arrived: float = 0.0, address: str = "") -> Upload:
-        self.task = asyncio.create_task(self._read(arrived, address))
+    async def begin(self, arrived: float = 0.0, owner: Owner = NOBODY) -> Upload:
+        self.task = asyncio.create_task(self._read(arrived, owner))
         await self._progress()
         return self
 
@@ -47,8 +47,8 @@ class Upload:
         waits.cancel()
         self.took.clear()
 
-    async def _read(self, arrived: float, address: str) -> str:
-        task = self.all.begin(arrived, address)
+    async def _read(self, arrived: float, owner: Owner) -> str:
+        task = self.all.begin(arrived, owner)
         try:
             self.took.set()
             while size := await self.pieces.get():
@@ -195,18 +195,38 @@ async def test_t19_a_refused_request_drives_nobody_out(bodies: Uploads) -> None:
 async def test_t19_strangers_send_eight_bodies_in_pieces_from_an_address(
     bodies: Uploads,
 ) -> None:
-    near, far = "@203.0.113.7", "@203.0.113.8"
-    some = [await Upload(bodies).begin(address=near) for _ in range(9)]
+    near, far = (Owner(f"@203.0.113.{n}", stranger=True) for n in (7, 8))
+    some = [await Upload(bodies).begin(owner=near) for _ in range(9)]
     for each in some[:8]:
         await each.grow(1)
         await each.grow(2)
     assert await (await some[8].grow(1)).outcome() == "without room"
-    other, known = [await Upload(bodies).begin(address=at) for at in (far, "")]
+    other, known = [await Upload(bodies).begin(owner=of) for of in (far, NOBODY)]
     await other.grow(1)
     await known.grow(1)
     # One that has ended makes room for another.
     assert await (await some[0].grow(0)).outcome()
-    ninth = await (await Upload(bodies).begin(address=near)).grow(1)
+    ninth = await (await Upload(bodies).begin(owner=near)).grow(1)
     for each in (*some[1:8], other, known, ninth):
         assert await (await each.grow(0)).outcome()
-    assert not bodies._addresses
+    assert not bodies._owners
+
+
+async def test_t19_who_has_signed_in_keeps_the_room_that_strangers_want(
+    bodies: Uploads,
+) -> None:
+    anna, near = Owner("u1", stranger=False), Owner("@203.0.113.7", stranger=True)
+    hers = await (await Upload(bodies).begin(owner=anna)).grow(40)
+    strange = [await Upload(bodies).begin(owner=near) for _ in range(3)]
+    for each in strange:
+        await each.grow(30)
+    assert [await each.outcome() for each in strange[:1]] == ["given up"]
+    assert await (await hers.grow(0)).outcome() == "read"
+
+
+async def test_t19_of_people_the_one_with_most_gives_way(bodies: Uploads) -> None:
+    anna, bert = (Owner(f"u{n}", stranger=False) for n in (1, 2))
+    first = await (await Upload(bodies).begin(owner=bert)).grow(20)
+    hers = [await (await Upload(bodies).begin(owner=anna)).grow(45) for _ in range(2)]
+    assert await hers[0].outcome() == "given up"
+    assert await (await first.grow(0)).outcome() == "read"

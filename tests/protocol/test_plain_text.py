@@ -36,7 +36,7 @@ STEERING: Final[list[tuple[str, str]]] = [
     ("\x1bcreset\x1b(Bset\x1b7\x1b8", "resetset"),
     ("\x1b\x1b[31mred\x1b", "red"),
     # Controls, and what stays of them.
-    ("a\0b\x08c\x7fd\x85e\x0bf\x0cg", "abcdefg"),
+    ("a\0b\x08c\x7fd\x85e\x0bf\x0cg", "abcd\ne\nf\ng"),
     ("tab\tline\nline\r\nend", "tab\tline\nline\r\nend"),
     # Tag characters, also those that are none yet.
     (f"Read{TAGS} this.\U000e0000\U000e0001\U000e007f", "Read this."),
@@ -59,7 +59,8 @@ def test_every_control_character_goes_but_tab_and_line_breaks() -> None:
             for each in controls
             if clean_text(text.format(each)) != text.format("")
         ]
-        assert kept == ["\t", "\n", "\r"]
+        # What ends a page or a line is one line break.
+        assert kept == ["\t", "\n", "\x0b", "\x0c", "\r", "\x85"]
 
 
 @pytest.mark.parametrize(

@@ -559,10 +559,14 @@ async def test_t21_sessions_that_strangers_open_give_way_to_those_in_use() -> No
     await store.initialized(used)
     await older(used, seen=50)
     anna_id, _ = await store.opened_by(ANNA)
+    flood = Opening(Principal.ANONYMOUS, "default", REVISION, CLIENT)
     for _ in range(8):
-        await store.opened_by(Principal.ANONYMOUS)
+        await store.create(flood)
     assert await reader.run(Session.objects.anonymous().count) == 6
+    # One that never says that it is initialized is in use, too.
     newest_id, newest = await store.opened_by(Principal.ANONYMOUS)
+    for _ in range(8):
+        await store.create(flood)
     assert newest not in store.closed
     for session_id, principal in (
         (used_id, Principal.ANONYMOUS),

@@ -21,7 +21,7 @@ from mcp_app.interface.rights import NOTHING, Rights
 from mcp_app.process.current import process
 from mcp_app.process.queues import Queues
 from mcp_app.process.runtime import Process
-from mcp_app.process.uploads import NoRoom, Reader
+from mcp_app.process.uploads import NoRoom, Owner, Reader
 from mcp_app.protocol import negotiation
 from mcp_app.protocol.envelope import Request, RequestId
 from mcp_app.protocol.errors import (
@@ -97,6 +97,7 @@ class HttpRequestHandler:
     _generation = 0
     _request_id: RequestId | None = None
     _identified = False
+    _is_charged = False
     started = False
     _task: Reader = None
     _headers = Headers(())
@@ -171,6 +172,9 @@ class HttpRequestHandler:
             )
             error = InternalError("The server failed; its log says why.")
             error.http_status = 500
+        if self._identified and not self._is_charged and self._method == "POST":
+            # What cannot be read is not for nothing either.
+            self._process.rates.note_requests(self._person)
         await self._refuse(error)
 
     def _serving(self) -> Callable[[], Awaitable[None]]:
@@ -287,6 +291,7 @@ class HttpRequestHandler:
 
     def _charge(self, messages: int = 1) -> None:
         """Charge for messages; raise 429 if the person has sent too many."""
+        self._is_charged = True
         self._process.rates.check_requests(self._person, messages)
 
     def _charge_batch(self, batch: Batch) -> None:
@@ -338,9 +343,8 @@ class HttpRequestHandler:
         """Return the JSON of the body."""
         current, announced = self._process, self._headers.raw.get(b"content-length")
         # To find out who asks may have taken a while.
-        limited = current.limits.rates and self._principal.anonymous
-        address = self._person if limited else ""
-        self._task = task = current.uploads.begin(time.monotonic(), address)
+        owner = Owner(self._person, self._principal.anonymous)
+        self._task = task = current.uploads.begin(time.monotonic(), owner)
         try:
             body = await read_body(
                 self.receive, current.limits.body, announced, self._hold
