@@ -225,16 +225,20 @@ def _documents() -> list[tuple[Request, bytes]]:
 
 def _messages(seed: int) -> list[tuple[Request, bytes]]:
     """Return stateless messages that are nearly right; the seed is printed."""
+    from tests.asgi_client import routing_headers  # noqa: PLC0415
     from tests.attacks.mutations import STATELESS, Mutations  # noqa: PLC0415
 
     print(f"The seed of the messages is {seed}.", file=sys.stderr)
     mutations = Mutations(STATELESS, random.Random(seed))
     request = call("drill_add")
     kept = ("Content-Type", "Accept", "MCP-Protocol-Version")
-    bare = Request(headers={k: request.headers[k] for k in kept}, message={})
-    bodies = (mutations.next()[0] for _ in range(MESSAGES))
-    # A stream would not end.
-    return [(bare, each) for each in bodies if b"listen" not in each]
+    headers = {name: request.headers[name] for name in kept}
+    return [
+        (Request(headers={**headers, **routing_headers(message)}, message={}), body)
+        for body, message in (mutations.next() for _ in range(MESSAGES))
+        # A stream would not end.
+        if b"listen" not in body
+    ]
 
 
 def _print(name: str, held: float, took: float, wrong: str) -> None:

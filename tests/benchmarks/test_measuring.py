@@ -45,5 +45,5 @@ def test_a_name_that_is_no_figure_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     # A part of a name is none: "log" is in "catalog".
-    assert main(["--only", "nonsense|cata"]) == 2
+    assert main(["--only", "nothing|cata"]) == 2
     assert "there are: control, calls, audit" in capsys.readouterr().err
