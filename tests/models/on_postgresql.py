@@ -105,7 +105,7 @@ def test_a_pooler_on_the_way(
         assert kinds() == found
 
 
-@pytest.mark.parametrize(("size", "found"), [(18, ["mcp_app.W017"]), (19, [])])
+@pytest.mark.parametrize(("size", "found"), [(20, ["mcp_app.W017"]), (21, [])])
 def test_a_pool_that_is_too_small(
     size: int, found: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,4 +118,4 @@ def test_a_pool_that_is_too_small(
         here.close_pool()
     assert [each.id for each in messages] == found
     for each in messages:
-        assert "at most 18 connections, but mcp_app's threads may use 19" in each.msg
+        assert "at most 20 connections, but mcp_app's threads may use 21" in each.msg

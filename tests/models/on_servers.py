@@ -39,7 +39,7 @@ def test_more_processes_than_there_are_connections(
     (message,) = told(["default"])
     assert message.id == "mcp_app.W016"
     assert message.msg.startswith(
-        "1000 processes with 19 connections each need 19000, but the database allows"
+        "1000 processes with 21 connections each need 21000, but the database allows"
     )
 
 
@@ -51,7 +51,7 @@ def test_processes_that_serve_are_counted(monkeypatch: pytest.MonkeyPatch) -> No
         (message,) = told(["default"])
     finally:
         Worker.objects.all().delete()
-    assert message.msg.startswith("20 processes with 19 connections each need 380, ")
+    assert message.msg.startswith("20 processes with 21 connections each need 420, ")
 
 
 @pytest.mark.parametrize("model", [Server, Worker])
