@@ -52,8 +52,9 @@ class CallerAddresses:
             address = client_address(peer, forwarded, self._trusted)
         else:
             address = _address(peer) if forwarded is None else None
-            if address is None or address.is_loopback:
+            if forwarded is not None or not peer:
                 self._unknown  # noqa: B018 - it is logged once
+            if address is None or address.is_loopback:
                 return ""
         if address is None:
             return ""

@@ -13,7 +13,6 @@ from mcp_app.auth.permissions import RightsCache, UserRows
 from mcp_app.conf import Limits, mcp_settings, secrets
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.user_threads import UserThreads
-from mcp_app.process.loading import Catalogs
 from mcp_app.process.rates import Rates
 from mcp_app.protocol.sealing import derived_key
 from mcp_app.server.exchange import Adapters, Topics
@@ -45,7 +44,6 @@ def adapters(
     rights: RightsCache,
     topics: Topics,
     threads: UserThreads,
-    catalogs: Catalogs,
     rates: Rates,
     audit: CallLog | None,
 ) -> Adapters:
@@ -66,9 +64,7 @@ def adapters(
         rights=rights,
         topics=topics,
         post=mailbox.post,
-        user_code=InvocationPlaces(
-            mailbox, threads, around, lambda: limits.rates and catalogs.ask_to_sign_in
-        ),
+        user_code=InvocationPlaces(mailbox, threads, around),
         sealer=StateSealer(
             keys, age=limits.request_state_age, size=limits.request_state_size
         ),

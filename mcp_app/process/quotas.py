@@ -67,7 +67,7 @@ class Quotas:
         if not self._catalogs.ask_to_sign_in:
             return
         strangers = sum(each.principal.anonymous for each in self._listeners)
-        if strangers >= self._limits.streams_per_process // 2:
+        if strangers >= max(1, self._limits.streams_per_process // 2):
             raise Unavailable(
                 "This process has reached its limit of open streams of anonymous"
                 " callers."

@@ -143,7 +143,6 @@ class Process:
             rights=self.rights,
             topics=self.announcements,
             threads=self.threads,
-            catalogs=self.catalogs,
             rates=self.rates,
             audit=self.audit,
         )

@@ -53,7 +53,6 @@ Value = TypeVar("Value")
 CallContextManager = Callable[..., AbstractContextManager[object]]
 
 GATE_S = 2.0
-STRANGERS = Gate("anonymous callers")
 """So long a call waits for a place of its gate."""
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
@@ -72,15 +71,12 @@ class InvocationPlaces:
         mailbox: Mailbox,
         threads: UserThreads,
         around: Sequence[CallContextManager],
-        keeps_some_free: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`keeps_some_free` tells whether anonymous callers get half of the threads."""
         self._mailbox = mailbox
         self._loop = mailbox.loop
         self._threads = threads
         self._gates: dict[Gate, asyncio.Semaphore] = {}
         self._around = around
-        self._keeps_some_free = keeps_some_free
         self._plain = not around
         self._around_needs_thread = not all(
             getattr(each, "context_variables_only", False) for each in around
@@ -110,22 +106,13 @@ class InvocationPlaces:
         if runnable.style == "sync" or self._needs_thread(runnable):
             function = partial(self._in_thread, exchange, runnable, arguments, convert)
             name = str(exchange.params.get("name", exchange.method))
-            if exchange.principal.anonymous and self._keeps_some_free():
-                async with self._behind(STRANGERS, exchange):
-                    return await self._in_turn(exchange, function, name)
-            return await self._in_turn(exchange, function, name)
+            exchange.queued = True
+            try:
+                return await self._threaded(function, name)
+            except NoPlace:
+                exchange.untouched = True
+                raise
         return convert(await self._on_loop(exchange, runnable, arguments))
-
-    async def _in_turn(
-        self, exchange: Exchange, function: Callable[[], Value], name: str
-    ) -> Value:
-        """Run a function in a thread as soon as one is free."""
-        exchange.queued = True
-        try:
-            return await self._threaded(function, name)
-        except NoPlace:
-            exchange.untouched = True
-            raise
 
     @asynccontextmanager
     async def _behind(self, gate: Gate, exchange: Exchange) -> AsyncIterator[None]:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from django.db import InterfaceError, OperationalError
 
-from mcp_app.auth import permissions
-from mcp_app.auth import token_cache as tokens_of
+from mcp_app.auth import permissions, token_entries
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.conf import BY_TOKEN
 from mcp_app.process.runtime import Process
@@ -55,7 +54,7 @@ async def test_an_outage_denies_nobody(
         raise broken("The connection is gone.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(tokens_of, "_read", away)
+        patched.setattr(token_cache._tokens, "_work", away)
         # As after a change that may have been any.
         process.generation += 1
         token_cache.forget()
@@ -89,7 +88,7 @@ async def test_an_outage_hides_nothing(
 
     with monkeypatch.context() as patched:
         patched.setattr(permissions, "active_users", away)
-        patched.setattr(tokens_of, "active_users", away)
+        patched.setattr(token_entries, "active_users", away)
         token_cache.forget()
         found = await client.call("secret")
         assert (found.status, found.error["code"]) == (503, -32603)

@@ -125,9 +125,9 @@ BROKEN = {
     "an unknown option of tool": Broken(
         '@mcp.tool(titel="Pay")\ndef pay() -> str: ...',
         "shop/mcp.py:7: shop.mcp.pay: @mcp.tool has no option 'titel'. It has title,"
-        " timeout, idempotent, destructive, atomic, output_schema, database, position,"
-        " read_only, open_world, description, input_schema, name, meta, rule, tags,"
-        " icons, permission, groups.",
+        " timeout, idempotent, destructive, atomic, output_schema, calls_per_minute,"
+        " database, position, read_only, open_world, description, input_schema, name,"
+        " meta, rule, tags, icons, permission, groups.",
     ),
     "an unknown option of function": Broken(
         '@mcp.function("k", title="Pay")\ndef pay() -> str: ...',

@@ -9,7 +9,7 @@ from mcp_app.pools.counting import Connections, of_process, pool_size
 
 @pytest.mark.parametrize(
     ("threads", "counted"),
-    [(8, Connections(usual=19, most=61)), (2, Connections(usual=13, most=37))],
+    [(8, Connections(usual=21, most=69)), (2, Connections(usual=15, most=45))],
 )
 def test_the_formula(threads: int, counted: Connections) -> None:
     assert of_process(threads) == counted

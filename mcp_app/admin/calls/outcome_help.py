@@ -177,7 +177,7 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     ),
     Outcome.LIMITED: Meaning(
         _("Too often"),
-        "warn",
+        "bad",
         _("The person called the tool too often."),
         _(
             "One person may call this tool only so many times a minute. The model was"

@@ -62,10 +62,6 @@ EVERY: Words = {
         ),
     ),
     "timeout": (_("Time limit"), _("In seconds. Empty: the site's usual limit.")),
-    "calls_per_minute": (
-        _("Calls per minute"),
-        _("How often one person may call it. Empty: the site's usual limit."),
-    ),
     "tags": (
         _("Tags"),
         _("Separated by spaces or commas. A server can offer only what has a tag."),
@@ -159,7 +155,15 @@ SERVER: Words = {
     ),
 }
 
+RATE: Words = {
+    "calls_per_minute": (
+        _("Calls per minute"),
+        _("How often one person may call it. Empty: the site's usual limit."),
+    )
+}
+
 TOOL: Words = {
+    **RATE,
     "name": (_("Name"), PROGRAM_NAME),
     "description": (
         _("Description"),
@@ -191,12 +195,13 @@ TOOL: Words = {
 }
 
 HINTS: Words = {
+    **RATE,
     "read_only": (_("Only reads"), ""),
     "destructive": (_("May delete or overwrite"), ""),
     "idempotent": (_("Twice does the same as once"), ""),
     "open_world": (_("Reaches outside this site"), ""),
 }
-"""The hints of a tool, one by one."""
+"""The hints of a tool, one by one, and its rate."""
 
 READABLE: Words = {
     "audience": (_("For"), _("The readers of the contents.")),

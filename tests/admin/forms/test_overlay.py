@@ -32,7 +32,8 @@ BARE = {
 
 def test_of_what_says_nothing_there_is_nothing_to_show() -> None:
     assert from_code(PromptDefinition(name="p")) == BARE
-    assert from_code(ToolDefinition(name="t")) == {**BARE, **dict.fromkeys(HINTS, "")}
+    of_tools = dict.fromkeys((*HINTS, "calls_per_minute"), "")
+    assert from_code(ToolDefinition(name="t")) == {**BARE, **of_tools}
 
 
 @pytest.mark.parametrize(
