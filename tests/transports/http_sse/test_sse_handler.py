@@ -458,7 +458,7 @@ async def test_the_id_is_in_no_log(
     assert session_id not in caplog.text
 
 
-@pytest.mark.parametrize("mcp", [{"LIMITS": {"streams_per_process": 2}}])
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"streams_per_process": 4}}])
 @pytest.mark.covers("S-SSE-001")
 async def test_many_sessions(application: WireCheck, opened: Opened) -> None:
     """Ids of requests are a client's own; of too many streams one is refused."""
