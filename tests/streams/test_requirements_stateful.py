@@ -55,8 +55,9 @@ async def test_a_session_that_was_closed_elsewhere(
 ) -> None:
     """S-HTTP-062."""
     session_id = await created(here)
+    session = await found(here, session_id)
     await there.delete(await found(there, session_id))
-    (await found(here, session_id)).seen -= TOUCH_S + 1
+    session.seen -= TOUCH_S + 1
     await refused(here, session_id)
     await refused(here, session_id)
 
