@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -59,8 +59,8 @@ def by_token(effort: Effort) -> Iterator[Result]:
         rated = interleaved(short, [embedded, unlimited])
         kept = _each_has_a_row(effort, database, written)
     yield from _compared(*found)
-    yield _of_app(*pair)
-    yield _of_rates(*rated)
+    yield _beside("by the key of an app / by a token, PostgreSQL", pair, 1.03)
+    yield _beside("with rates / without, SQLite", rated, 1.05)
     yield from kept
 
 
@@ -82,21 +82,14 @@ def _compared(
         )
 
 
-def _of_app(by_app: Medians, written: Medians) -> Result:
+def _beside(what: str, pair: Sequence[Medians], most: float) -> Result:
+    """Return what calls of the first cost beside those of the second."""
+    first, second = pair
     return Result(
-        figure="CPU: by the key of an app / by a token, PostgreSQL",
-        measured=by_app.cpu / written.cpu,
-        bound=AtMost(1.03),
-        raw=f"{by_app} : {written}",
-    )
-
-
-def _of_rates(embedded: Medians, unlimited: Medians) -> Result:
-    return Result(
-        figure="CPU: with rates / without, SQLite",
-        measured=embedded.cpu / unlimited.cpu,
-        bound=AtMost(1.05),
-        raw=f"{embedded} : {unlimited}",
+        figure=f"CPU: {what}",
+        measured=first.cpu / second.cpu,
+        bound=AtMost(most),
+        raw=f"{first} : {second}",
     )
 
 

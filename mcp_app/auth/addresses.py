@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TypeAlias
 
@@ -35,6 +35,7 @@ class CallerAddresses:
     def __init__(self, trusted: int | Sequence[str]) -> None:
         """`trusted` is the setting `TRUSTED_PROXIES`."""
         self._trusted = trusted
+        self._is_logged = False
         self._cached = lru_cache(maxsize=4096)(self._key)
 
     def of(self, peer: str, forwarded: str | None) -> str:
@@ -53,7 +54,7 @@ class CallerAddresses:
         else:
             address = _address(peer) if forwarded is None else None
             if forwarded is not None or not peer:
-                self._unknown  # noqa: B018 - it is logged once
+                self._log_unknown()
             if address is None or address.is_loopback:
                 return ""
         if address is None:
@@ -62,8 +63,10 @@ class CallerAddresses:
             return f"@{ip_network((address, PREFIX_V6), strict=False)}"
         return f"@{address}"
 
-    @cached_property
-    def _unknown(self) -> None:
+    def _log_unknown(self) -> None:
+        if self._is_logged:
+            return
+        self._is_logged = True
         logger.info(
             "Anonymous callers are not limited by their addresses, because these are"
             ' not known. Behind a proxy, set MCP["TRUSTED_PROXIES"].'

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
-from mcp_app.pools.database import DatabaseThreads
+from mcp_app.pools.database import NEVER, DatabaseThreads
 from mcp_app.protocol.errors import Unavailable
 
 Key = TypeVar("Key")
@@ -38,7 +38,7 @@ class Batches(Generic[Key, Value]):
     def _begin(self) -> None:
         self._waiting: dict[Key, asyncio.Future[Value | None]] = {}
         self._task: asyncio.Task[None] | None = None
-        self._next = float("-inf")
+        self._next = NEVER
 
     async def run(self, key: Key) -> Value | None:
         """Return the value of a key, None if it has none.

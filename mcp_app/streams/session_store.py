@@ -20,7 +20,7 @@ from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import digest as digest_of
 from mcp_app.models.sessions import Subscription
 from mcp_app.pools.batching import Batches
-from mcp_app.pools.database import lookups, reader, writer
+from mcp_app.pools.database import NEVER, lookups, reader, writer
 from mcp_app.streams import session_queries as queries
 from mcp_app.streams.event_ids import SeenEvents
 from mcp_app.streams.open_session import (
@@ -37,7 +37,6 @@ TOUCH_S = 60.0
 """Seconds by which a row's time of last use may lag behind."""
 STRANGERS_TOUCH_S = 20.0
 """That of anonymous callers: of many sessions those go first that are not used."""
-NEVER = float("-inf")
 AT_ONCE = 500
 """Sessions that one statement reloads."""
 DELETED_AT_ONCE = 50
