@@ -44,6 +44,36 @@ def test_seconds_are_those_of_the_yardstick() -> None:
     assert (len(slow), len(fast)) == (0, 1)
 
 
+MANY = {name: Budget(name, 0, 20.0) for name in "abcdefghi"}
+
+
+def _each(seconds: float, **others: float) -> dict[str, Cost]:
+    return {name: Cost(others.get(name, seconds), 0, 0) for name in MANY}
+
+
+def test_where_all_rooms_take_longer_it_is_the_machine() -> None:
+    assert list(excesses(MANY, _each(39.0), 1.0)) == []
+    assert list(excesses(MANY, _each(28.0, a=44.0), 1.0)) == []
+
+
+def test_one_room_among_many_that_takes_longer() -> None:
+    assert len(list(excesses(MANY, _each(20.0, a=34.0), 1.0))) == 1
+    assert list(excesses(MANY, _each(28.0, a=47.0), 1.0)) == [
+        "a took 47 seconds; tests/budget.csv allows 1.5 times 20 and 3 more,"
+        " and 1.40 times that on this machine."
+    ]
+    assert len(list(excesses(MANY, _each(10.0, a=34.0), 1.0))) == 1
+
+
+def test_no_machine_is_that_slow() -> None:
+    assert len(list(excesses(MANY, _each(67.0), 1.0))) == len(MANY)
+
+
+def test_few_rooms_say_nothing_of_the_machine() -> None:
+    few = {name: cost for name, cost in _each(34.0).items() if name in "abc"}
+    assert len(list(excesses(MANY, few, 1.0))) == len(few)
+
+
 def test_a_room_without_a_line() -> None:
     assert list(excesses(BUDGETS, {"new": Cost()}, 1.0)) == [
         "new has no line in tests/budget.csv."
