@@ -46,7 +46,7 @@ class Limits:
     rates: bool = True
     body: int = 4 * MIB
     bodies: int = 64 * MIB
-    queues: int = 256 * MIB
+    queues: int = 64 * MIB
     document: int = 32 * MIB
     depth: int = 64
     nodes: int = 100_000

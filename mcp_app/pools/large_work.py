@@ -2,7 +2,8 @@
 
 It is one for the whole process.  Most of that work holds the interpreter's lock, and
 the loop waits for each thread that wants it: with six of them, 16 bodies of 4 MiB at
-once held the loop for seconds, with one for a tenth of that, and took no longer.
+once held the loop for seconds, with one for a tenth of that, and took no longer.  Its
+owners take turns, so that one waits for a single piece of another's work.
 """
 
 from __future__ import annotations
@@ -11,18 +12,21 @@ import asyncio
 import contextvars
 import gc
 import os
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
+
+from mcp_app.pools.turns import Owner, Turns
 
 Value = TypeVar("Value")
 Arguments = ParamSpec("Arguments")
 
 
 class LargeWork:
-    """Runs functions in its thread, one after another."""
+    """Runs functions in its thread, one after another, of each owner in turn."""
 
     def __init__(self) -> None:
         self._begin()
@@ -31,22 +35,40 @@ class LargeWork:
 
     def _begin(self) -> None:
         self._thread = ThreadPoolExecutor(1, "mcp-large")
+        self._lock = threading.Lock()
+        self._turns: Turns[Callable[[], None]] = Turns()
 
     async def run(
         self,
+        owner: Owner,
         function: Callable[Arguments, Value],
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> Value:
         """Run a function, and raise here what it raises."""
-        loop, context = asyncio.get_running_loop(), contextvars.copy_context()
-        work = partial(context.run, _run, partial(function, *arguments, **named))
-        return await loop.run_in_executor(self._thread, work)
+        future: Future[Value] = Future()
+        context = contextvars.copy_context()
+        work = partial(context.run, partial(function, *arguments, **named))
+        with self._lock:
+            self._turns.put(owner, partial(_run, future, work))
+        self._thread.submit(self._run_next)
+        return await asyncio.wrap_future(future)
+
+    def _run_next(self) -> None:
+        with self._lock:
+            work = self._turns.take()
+        work()
 
 
-def _run(function: Callable[[], Value]) -> Value:
+def _run(future: Future[Value], function: Callable[[], Value]) -> None:
+    """Run a function and settle its future, unless nobody waits for it any more."""
+    if not future.set_running_or_notify_cancel():
+        return
     with _without_collections():
-        return function()
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
 
 
 @contextmanager

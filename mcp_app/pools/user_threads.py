@@ -2,7 +2,8 @@
 
 At most `size` calls run at the same time.  A thread that waits for a person's answer,
 or whose call has exceeded its time limit, is not counted: a substitute starts, up to
-four times `size` threads in all.
+four times `size` threads in all.  Jobs of strangers, who have not signed in, get half
+of the places; more of them wait aside.
 """
 
 from __future__ import annotations
@@ -25,14 +26,29 @@ SUBSTITUTES = 4
 
 
 class Job:
-    """A piece of work; `counted` says whether its thread holds one of the places."""
+    """A piece of work; `counted` says whether its thread holds one of the places.
 
-    __slots__ = ("_unbegun", "_wanted", "counted", "name", "work")
+    `has_share` says whether it is one of the strangers' jobs that may run.
+    """
 
-    def __init__(self, work: Callable[[Job], None], name: str) -> None:
+    __slots__ = (
+        "_unbegun",
+        "_wanted",
+        "counted",
+        "has_share",
+        "name",
+        "stranger",
+        "work",
+    )
+
+    def __init__(
+        self, work: Callable[[Job], None], name: str, *, stranger: bool
+    ) -> None:
         self.work = work
         self.name = name
+        self.stranger = stranger
         self.counted = True
+        self.has_share = False
         # Lists of one item: if several threads pop, only one gets it.
         self._unbegun = [True]
         self._wanted = [True]
@@ -58,6 +74,45 @@ def _first(token: list[bool]) -> bool:
         return False
 
 
+class _Share:
+    """The jobs of strangers that may run, at most `most`; others wait here."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._number = 0
+        self._waiting: dict[Job, None] = {}
+
+    def admits(self, job: Job) -> bool:
+        """Whether a job may run now; else it waits."""
+        job.has_share = self._number < self._most
+        if job.has_share:
+            self._number += 1
+        else:
+            self._waiting[job] = None
+        return job.has_share
+
+    def resume(self, job: Job) -> None:
+        """Count a job that goes on: one more than `most`, for a moment."""
+        if job.stranger and not job.has_share:
+            job.has_share = True
+            self._number += 1
+
+    def end(self, job: Job) -> Job | None:
+        """Forget a job; return the one that may run instead, if any waits."""
+        self._waiting.pop(job, None)
+        if not job.has_share:
+            return None
+        job.has_share = False
+        self._number -= 1
+        following = next(iter(self._waiting), None)
+        if following is None or self._number >= self._most:
+            return None
+        del self._waiting[following]
+        following.has_share = True
+        self._number += 1
+        return following
+
+
 class NoPlace(Unavailable):
     """Nothing was run: all threads wait or hang."""
 
@@ -77,16 +132,23 @@ class UserThreads:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._places = 0
         self._uncounted: set[Job] = set()
+        self._strangers = _Share(max(1, size // 2))
         self._closed = False
 
-    def submit(self, work: Callable[[Job], None], name: str = "") -> Job:
+    def submit(
+        self, work: Callable[[Job], None], name: str = "", *, stranger: bool = False
+    ) -> Job:
         """Run `work` as soon as a place is free; raise `NoPlace` if none can be.
 
         `work` gets its job, and must not raise; `name` is for the log.
         """
         if self._closed or len(self._uncounted) >= self.ceiling:
             raise self._no_place()
-        job = Job(work, name)
+        job = Job(work, name, stranger=stranger)
+        if stranger:
+            with self._lock:
+                if not self._strangers.admits(job):
+                    return job
         self._jobs.put(job)
         if self._places < self.size and not self._start_thread() and job.claim():
             raise NoPlace("No thread for user code could be started.")
@@ -105,6 +167,13 @@ class UserThreads:
             job.counted = False
             self._places -= 1
             self._uncounted.add(job)
+            self._end_share(job)
+
+    def _end_share(self, job: Job) -> None:
+        """Give a stranger's share to the next one; the caller holds the lock."""
+        following = self._strangers.end(job) if job.stranger else None
+        if following is not None:
+            self._jobs.put(following)
 
     def count(self, job: Job) -> None:
         """Count a job that goes on; more than `size` may run for a moment.
@@ -121,6 +190,7 @@ class UserThreads:
             self._uncounted.remove(job)
             job.counted = True
             self._places += 1
+            self._strangers.resume(job)
 
     @contextmanager
     def waiting(self, job: Job) -> Iterator[None]:
@@ -133,11 +203,12 @@ class UserThreads:
 
     def give_up(self, job: Job) -> None:
         """Give a job up; if a thread has started it, that loses its place."""
-        if job.claim():
-            return
+        is_unbegun = job.claim()
         with self._lock:
+            if is_unbegun:
+                self._end_share(job)
             # Its thread may finish at this moment: then it keeps its place.
-            if job.part():
+            elif job.part():
                 self._uncount(job)
         if not self._jobs.empty():
             self._start_thread()
@@ -208,6 +279,7 @@ class UserThreads:
             with self._lock:
                 if not job.part():
                     self._count(job)
+                self._end_share(job)
         return self._places <= self.size or not self._leave()
 
     def _leave(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+from collections.abc import Callable
 
 from django.utils.module_loading import import_string
 
@@ -46,6 +47,7 @@ def adapters(
     threads: UserThreads,
     rates: Rates,
     audit: CallLog | None,
+    halve_for_strangers: Callable[[], bool],
 ) -> Adapters:
     """Return the adapters that calls use; called in the loop's thread."""
     keys, loop = secrets(), asyncio.get_running_loop()
@@ -64,7 +66,7 @@ def adapters(
         rights=rights,
         topics=topics,
         post=mailbox.post,
-        user_code=InvocationPlaces(mailbox, threads, around),
+        user_code=InvocationPlaces(mailbox, threads, around, halve_for_strangers),
         sealer=StateSealer(
             keys, age=limits.request_state_age, size=limits.request_state_size
         ),

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+from mcp_app.pools.turns import NOBODY, Owner
 
 FIRST_SECONDS = 10.0
 """Time for a body that is small or does not come at all."""
@@ -23,17 +25,6 @@ AT_ONCE = 8
 """Bodies in pieces that an anonymous caller may send from one address."""
 
 Reader: TypeAlias = "asyncio.Task[Any] | None"
-
-
-class Owner(NamedTuple):
-    """Who sends a body: the key of a person or an address, "" if it is not known."""
-
-    person: str
-    stranger: bool
-    """Whether nobody has signed in."""
-
-
-NOBODY: Final = Owner("", stranger=True)
 
 
 class NoRoom(Exception):

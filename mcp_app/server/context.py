@@ -262,7 +262,7 @@ class CallCore:
 
     async def in_thread(self, function: Callable[[], Value]) -> Value:
         """Run a blocking function in a thread of user code, from any loop."""
-        return await self.exchange.adapters.user_code.call(function)
+        return await self.exchange.adapters.user_code.call(self.exchange, function)
 
     async def bridge(self, waiting: Coroutine[Any, Any, Value]) -> Value:
         """Wait on the process's loop, from any loop."""

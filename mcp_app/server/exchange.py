@@ -14,6 +14,7 @@ from mcp_app.interface.definitions import Definition
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.principal import Principal
 from mcp_app.interface.rights import AccessRequest, Rights
+from mcp_app.pools.turns import Owner
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import CLIENT_CAPABILITIES, CLIENT_INFO
@@ -147,7 +148,7 @@ class UserCode(Protocol):
     ) -> Value:
         """Run it as declared, on the loop or in a thread, and convert there."""
 
-    async def call(self, function: Callable[[], Value]) -> Value:
+    async def call(self, exchange: Exchange, function: Callable[[], Value]) -> Value:
         """Run a blocking function in a thread: the call's own if it has one."""
 
     def call_here(self, function: Callable[[], Value]) -> Value:
@@ -261,6 +262,11 @@ class Exchange:
         if self.session is None:
             raise InvalidRequest(f"{self.method} needs a session: initialize first.")
         return self.session
+
+    @property
+    def owner(self) -> Owner:
+        """Who asks, for work that is done in turn."""
+        return Owner(self.person, self.principal.anonymous)
 
     @property
     def host(self) -> str:

@@ -40,7 +40,7 @@ def key(request_id: str | int) -> str:
 async def digest_of(exchange: Exchange) -> str:
     """Return the digest of a request; a thread makes it if its arguments are many."""
     if exchange.wide:
-        return await large_work.run(digest, exchange)
+        return await large_work.run(exchange.owner, digest, exchange)
     return digest(exchange)
 
 

@@ -71,12 +71,15 @@ class InvocationPlaces:
         mailbox: Mailbox,
         threads: UserThreads,
         around: Sequence[CallContextManager],
+        halve_for_strangers: Callable[[], bool],
     ) -> None:
+        """Take what calls need, and whether strangers get half of the threads."""
         self._mailbox = mailbox
         self._loop = mailbox.loop
         self._threads = threads
         self._gates: dict[Gate, asyncio.Semaphore] = {}
         self._around = around
+        self._halve_for_strangers = halve_for_strangers
         self._plain = not around
         self._around_needs_thread = not all(
             getattr(each, "context_variables_only", False) for each in around
@@ -108,7 +111,7 @@ class InvocationPlaces:
             name = str(exchange.params.get("name", exchange.method))
             exchange.queued = True
             try:
-                return await self._threaded(function, name)
+                return await self._threaded(exchange, function, name)
             except NoPlace:
                 exchange.untouched = True
                 raise
@@ -134,7 +137,7 @@ class InvocationPlaces:
         finally:
             places.release()
 
-    async def call(self, function: Callable[[], Value]) -> Value:
+    async def call(self, exchange: Exchange, function: Callable[[], Value]) -> Value:
         """Run a blocking function in a thread.
 
         A call with its own loop has a thread that waits for it, with connections and
@@ -142,7 +145,9 @@ class InvocationPlaces:
         """
         if asyncio.get_running_loop() is not self._loop:
             return await sync_to_async(function)()
-        return await self._threaded(partial(_with_fresh_connections, function))
+        return await self._threaded(
+            exchange, partial(_with_fresh_connections, function)
+        )
 
     def call_here(self, function: Callable[[], Value]) -> Value:
         """Run a blocking function in this thread.
@@ -216,10 +221,15 @@ class InvocationPlaces:
             with self._entered(exchange), _transactions(exchange, runnable):
                 return convert(run(**arguments))
 
-    async def _threaded(self, function: Callable[[], Value], name: str = "") -> Value:
+    async def _threaded(
+        self, exchange: Exchange, function: Callable[[], Value], name: str = ""
+    ) -> Value:
         future: asyncio.Future[Value] = self._loop.create_future()
         work = partial(contextvars.copy_context().run, function)
-        job = self._threads.submit(partial(self._work, future, work), name)
+        stranger = exchange.principal.anonymous and self._halve_for_strangers()
+        job = self._threads.submit(
+            partial(self._work, future, work), name, stranger=stranger
+        )
         try:
             return await future
         except asyncio.CancelledError:

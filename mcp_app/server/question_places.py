@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mcp_app.interface.errors import TooManyQuestions
+from mcp_app.pools.turns import Owner
 
 if TYPE_CHECKING:
     from mcp_app.conf import Limits
@@ -35,10 +36,9 @@ TAKEN_BACK: Final = (
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Place:
-    """A call that waits for answers; `person` is "" for nobody in particular."""
+    """A call that waits for answers."""
 
-    person: str
-    stranger: bool
+    owner: Owner
     questions: int
     in_thread: bool
     give_up: Callable[[], object]
@@ -66,16 +66,17 @@ class QuestionPlaces:
         if place.in_thread:
             self._make_room(place)
             self._in_threads[place] = None
-        self._open[place.person] += place.questions
+        self._open[place.owner.person] += place.questions
         try:
             yield
         finally:
-            self._open -= Counter({place.person: place.questions})
+            self._open -= Counter({place.owner.person: place.questions})
             self._in_threads.pop(place, None)
 
     def _check_person(self, place: Place) -> None:
-        count, most = self._open[place.person], self._limits.questions_per_person
-        if place.person and count + place.questions > most:
+        person, most = place.owner.person, self._limits.questions_per_person
+        count = self._open[person]
+        if person and count + place.questions > most:
             said = OF_PERSON.format(count=count, more=place.questions, most=most)
             raise TooManyQuestions(said)
 
@@ -83,18 +84,17 @@ class QuestionPlaces:
         """Let a thread wait; if as many as may do so, another gives up for it."""
         if len(self._in_threads) < self._most_in_threads:
             return
-        shares = Counter(map(_owner, self._in_threads))
-        owner = max(shares, key=lambda each: (shares[each] + each[1], each[1]))
-        own = _owner(place)
+        shares = Counter(each.owner for each in self._in_threads)
+
+        def weight(owner: Owner) -> int:
+            # Strangers count as if they had one more.
+            return shares[owner] + owner.stranger
+
+        owner = max(shares, key=lambda each: (weight(each), each.stranger))
         # Without a difference of two, they would take it from each other in turns.
-        if shares[owner] + owner[1] < shares[own] + own[1] + 2:
+        if weight(owner) < weight(place.owner) + 2:
             raise TooManyQuestions(NO_THREAD)
-        oldest = next(each for each in self._in_threads if _owner(each) == owner)
+        oldest = next(each for each in self._in_threads if each.owner == owner)
         del self._in_threads[oldest]
         oldest.lost = True
         oldest.give_up()
-
-
-def _owner(place: Place) -> tuple[str, bool]:
-    """Return whose place it is; strangers count as if they had one more."""
-    return place.person, place.stranger

@@ -97,7 +97,7 @@ def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
 
 async def write_arguments(audit: CallLog, exchange: Exchange) -> None:
     """Make what the row of a call has of its arguments, in a thread: they are many."""
-    exchange.written = await large_work.run(_written, audit, exchange)
+    exchange.written = await large_work.run(exchange.owner, _written, audit, exchange)
 
 
 def _written(audit: CallLog, exchange: Exchange) -> tuple[bytes, int, str]:

@@ -214,8 +214,7 @@ class RoundTrip:
     def _place(self, questions: int, in_thread: bool, until: asyncio.Timeout) -> Place:
         exchange = self._exchange
         return Place(
-            person=exchange.person,
-            stranger=exchange.principal.anonymous,
+            owner=exchange.owner,
             questions=questions,
             # Of several at once the first one stands for the thread.
             in_thread=in_thread and not self._clock.stands,

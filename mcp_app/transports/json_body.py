@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mcp_app.pools.large_work import large_work
+from mcp_app.pools.turns import Owner
 from mcp_app.protocol import jsonrpc
 
 if TYPE_CHECKING:
     from mcp_app.process.runtime import Process
 
 
-async def read_json(process: Process, body: bytes, *, large: bool) -> object:
-    """Return the value of a body, which a thread reads if it `is_large`.
+async def read_json(
+    process: Process, body: bytes, owner: Owner, *, large: bool
+) -> object:
+    """Return the value of an owner's body, which a thread reads if it `is_large`.
 
     Raises `ParseError`.
     """
     if large:
-        return await large_work.run(jsonrpc.read, body, process.read_limits)
+        return await large_work.run(owner, jsonrpc.read, body, process.read_limits)
     return jsonrpc.read(body, process.read_limits)
 
 

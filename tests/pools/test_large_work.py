@@ -11,6 +11,11 @@ from contextvars import ContextVar
 import pytest
 
 from mcp_app.pools.large_work import LargeWork
+from mcp_app.pools.turns import Owner
+
+ANN = Owner("ann", stranger=False)
+BEN = Owner("ben", stranger=False)
+MALLORY = Owner("192.0.2.1", stranger=True)
 
 here: ContextVar[str] = ContextVar("here", default="nowhere")
 
@@ -27,7 +32,7 @@ async def test_it_is_done_in_one_thread_one_after_another() -> None:
         return number + plus, threading.current_thread().name, here.get()
 
     here.set("with the caller")
-    each = [work.run(run, number, plus=1) for number in range(5)]
+    each = [work.run(ANN, run, number, plus=1) for number in range(5)]
     done = await asyncio.gather(*each)
     assert [number for number, *_ in done] == [1, 2, 3, 4, 5]
     assert {where for *_, where in done} == {"with the caller"}
@@ -36,12 +41,52 @@ async def test_it_is_done_in_one_thread_one_after_another() -> None:
     assert most == 1
 
 
+async def _held(work: LargeWork) -> tuple[asyncio.Future[None], threading.Event]:
+    """Let the thread work; return what ends when the event is set."""
+    begun, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        begun.set()
+        assert go.wait(60)
+
+    first = asyncio.ensure_future(work.run(ANN, hold))
+    assert await asyncio.to_thread(begun.wait, 60)
+    return first, go
+
+
+async def test_one_piece_of_another_person_comes_between() -> None:
+    work, done = LargeWork(), list[Owner]()
+    first, go = await _held(work)
+    owners = [MALLORY, ANN, ANN, ANN, BEN]
+    later = [
+        asyncio.ensure_future(work.run(each, done.append, each)) for each in owners
+    ]
+    # They wait in turn as soon as they have begun to.
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(first, *later)
+    assert done == [ANN, BEN, ANN, ANN, MALLORY]
+
+
+async def test_nobody_waits_for_it_any_more() -> None:
+    work, done = LargeWork(), list[str]()
+    first, go = await _held(work)
+    given_up = asyncio.ensure_future(work.run(ANN, done.append, "given up"))
+    last = asyncio.ensure_future(work.run(ANN, done.append, "last"))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    await asyncio.wait([given_up])
+    go.set()
+    await asyncio.gather(first, last)
+    assert done == ["last"]
+
+
 async def test_what_it_raises_is_raised() -> None:
     def fail() -> None:
         raise LookupError("gone")
 
     with pytest.raises(LookupError, match="gone"):
-        await LargeWork().run(fail)
+        await LargeWork().run(ANN, fail)
     assert gc.isenabled()
 
 
@@ -52,7 +97,7 @@ async def test_no_collection_begins_meanwhile(enabled: bool) -> None:
     if not enabled:
         gc.disable()
     try:
-        assert not await work.run(gc.isenabled)
+        assert not await work.run(ANN, gc.isenabled)
         assert gc.isenabled() is enabled
     finally:
         gc.enable()
@@ -60,8 +105,8 @@ async def test_no_collection_begins_meanwhile(enabled: bool) -> None:
 
 def test_a_forked_child_has_a_thread_of_its_own() -> None:
     work = LargeWork()
-    assert asyncio.run(work.run(int, "1")) == 1
+    assert asyncio.run(work.run(ANN, int, "1")) == 1
     child = os.fork()
     if not child:
-        os._exit(asyncio.run(work.run(int, "2")))
+        os._exit(asyncio.run(work.run(ANN, int, "2")))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2

@@ -27,13 +27,19 @@ class Scene:
         self.ended: SimpleQueue[int] = SimpleQueue()
         self.go = threading.Event()
 
-    def begin(self, count: int = 1) -> list[Job]:
+    def begin(self, count: int = 1, *, stranger: bool = False) -> list[Job]:
         """Submit so many jobs that hold their threads."""
-        return [self.pool.submit(self._hold, f"hold {i}") for i in range(count)]
+        return [
+            self.pool.submit(self._hold, f"hold {i}", stranger=stranger)
+            for i in range(count)
+        ]
 
-    def wait(self, count: int = 1) -> list[Job]:
+    def wait(self, count: int = 1, *, stranger: bool = False) -> list[Job]:
         """Submit so many jobs that wait for an answer meanwhile."""
-        return [self.pool.submit(self._wait, "wait") for _ in range(count)]
+        return [
+            self.pool.submit(self._wait, "wait", stranger=stranger)
+            for _ in range(count)
+        ]
 
     def _hold(self, job: Job) -> None:
         self.begun.put(threading.get_ident())
@@ -345,3 +351,64 @@ def test_a_closed_pool_lets_running_jobs_go_on_and_takes_no_more(scene: Scene) -
     assert settled(
         lambda: threads.isdisjoint(each.ident for each in threading.enumerate())
     )
+
+
+HALF: Final = 2
+
+
+@pytest.fixture
+def shared() -> Iterator[Scene]:
+    """Four places, of which strangers may have two."""
+    pool = UserThreads(2 * HALF)
+    made = Scene(pool)
+    yield made
+    made.go.set()
+    pool.close()
+
+
+def test_strangers_have_half_of_the_places(shared: Scene) -> None:
+    shared.begin(10, stranger=True)
+    assert len(shared.threads(HALF)) == HALF
+    assert shared.idle()
+    shared.begin(HALF)
+    shared.threads(HALF)
+    assert shared.idle()
+    shared.finish(10 + HALF)
+    assert shared.threads(10 - HALF)
+    assert settled(lambda: shared.pool._strangers._number == 0)
+
+
+def test_a_stranger_that_waits_for_an_answer_lets_another_run(shared: Scene) -> None:
+    shared.wait(3, stranger=True)
+    shared.threads(3)
+    assert settled(lambda: shared.pool.uncounted == 3)
+    shared.begin(HALF + 1, stranger=True)
+    shared.threads(HALF)
+    assert shared.idle()
+    shared.finish(3 + HALF + 1)
+    assert settled(lambda: shared.pool._strangers._number == 0)
+    assert settled(lambda: alive(shared.pool) == 2 * HALF)
+
+
+def test_strangers_whose_call_is_given_up_lose_their_share(shared: Scene) -> None:
+    jobs = shared.begin(HALF + 2, stranger=True)
+    shared.threads(HALF)
+    # One waits aside, and never runs; of one that hangs another has the share.
+    shared.pool.give_up(jobs[HALF])
+    assert shared.idle()
+    shared.pool.give_up(jobs[0])
+    shared.threads(1)
+    shared.finish(HALF + 1)
+    assert settled(lambda: shared.pool._strangers._number == 0)
+    assert shared.idle()
+
+
+def test_a_stranger_that_has_not_begun_is_given_up(shared: Scene) -> None:
+    shared.begin(2 * HALF)
+    shared.threads(2 * HALF)
+    jobs = shared.begin(HALF + 1, stranger=True)
+    for each in jobs[:HALF]:
+        shared.pool.give_up(each)
+    assert shared.pool._strangers._number == 1
+    shared.finish(2 * HALF + 1)
+    assert settled(lambda: shared.pool._strangers._number == 0)

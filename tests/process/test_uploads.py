@@ -8,8 +8,9 @@ from typing import Final
 
 import pytest
 
+from mcp_app.pools.turns import NOBODY, Owner
 from mcp_app.process import uploads
-from mcp_app.process.uploads import NOBODY, NoRoom, Owner, Uploads
+from mcp_app.process.uploads import NoRoom, Uploads
 
 MOST: Final = 100
 """Bytes that bodies in pieces hold together."""

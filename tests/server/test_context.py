@@ -830,7 +830,7 @@ async def test_all_places_for_threads_are_taken_by_calls_that_need_one_more(
         await ctx.user()
         return await ctx.once("enter", enter, uuid4().hex)
 
-    client = await connect(STATELESS)
+    client = await connect(STATELESS, path="/mcp/private", headers={"x-user": "7"})
     visits = [play.begin("database", script, client) for _ in range(8)]
     for visit in visits:
         (message,) = await visit.messages()

@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.usefixtures("scripted"), pytest.mark.databases]
 
 Script: TypeAlias = Callable[[Any], Any]
 PATIENCE_S: Final = 60
+SIGNED_IN: Final[Any] = {"path": "/mcp/private", "headers": {"x-user": "7"}}
 FORM: Final = {"type": "object", "properties": {"cake": {"type": "string"}}}
 
 
@@ -375,7 +376,7 @@ async def test_a_call_that_ended_before_a_thread_was_free_does_not_run(
     play: Play, connect: Connect, process: Process
 ) -> None:
     ran = []
-    client = await connect(STATELESS)
+    client = await connect(STATELESS, **SIGNED_IN)
     go, entered = threading.Event(), threading.Barrier(process.threads.size + 1)
 
     def holds(ctx: SyncContext) -> None:
@@ -561,15 +562,48 @@ async def test_blocking_code_keeps_nobody_else(
     async def answers(ctx: Context) -> str:
         return "answered"
 
-    client = await connect(STATELESS)
+    client = await connect(STATELESS, **SIGNED_IN)
     holding = [play.begin("sync", holds, client) for _ in range(process.threads.size)]
     await asyncio.to_thread(entered.wait, PATIENCE_S)
-    private = await connect(STATEFUL, path="/mcp/private", headers={"x-user": "7"})
+    private = await connect(STATEFUL, **SIGNED_IN)
     assert (await play("async", answers, client=client)).text == "answered"
     assert (await play("async", answers, client=private)).text == "answered"
     assert (await client.request("tools/list")).result["tools"]
     assert (await private.request("logging/setLevel", {"level": "error"})).status == 200
     assert not any(each.status for each in holding)
+    go.set()
+    for each in holding:
+        assert (await each.messages())[-1]["result"]["content"][0]["text"] == "held"
+
+
+async def test_t20_calls_of_strangers_hold_half_of_the_threads(
+    play: Play, connect: Connect, process: Process
+) -> None:
+    """Who has signed in has the others at once; more strangers wait."""
+    size = process.threads.size
+    go, entered = threading.Event(), threading.Barrier(size // 2 + 1)
+    begun = []
+
+    def holds(ctx: SyncContext) -> str:
+        begun.append(ctx)
+        if len(begun) <= size // 2:
+            entered.wait(PATIENCE_S)
+        assert go.wait(PATIENCE_S)
+        return "held"
+
+    def meets(ctx: SyncContext) -> str:
+        entered.wait(PATIENCE_S)
+        return "met"
+
+    stranger = await connect(STATELESS)
+    holding = [play.begin("sync", holds, stranger) for _ in range(size)]
+    await asyncio.to_thread(entered.wait, PATIENCE_S)
+    client = await connect(STATELESS, **SIGNED_IN)
+    visits = [play.begin("sync", meets, client) for _ in range(size // 2)]
+    await asyncio.to_thread(entered.wait, PATIENCE_S)
+    for each in visits:
+        assert (await each.messages())[-1]["result"]["content"][0]["text"] == "met"
+    assert len(begun) == size // 2
     go.set()
     for each in holding:
         assert (await each.messages())[-1]["result"]["content"][0]["text"] == "held"
@@ -584,7 +618,7 @@ async def test_as_many_blocking_calls_run_together_as_there_are_threads(
         together.wait(PATIENCE_S)
         return "met"
 
-    client = await connect(STATELESS)
+    client = await connect(STATELESS, **SIGNED_IN)
     visits = [play.begin("sync", meets, client) for _ in range(process.threads.size)]
     for each in visits:
         assert (await each.messages())[-1]["result"]["content"][0]["text"] == "met"

@@ -9,6 +9,7 @@ import pytest
 
 from mcp_app.conf import Limits
 from mcp_app.interface.errors import TooManyQuestions
+from mcp_app.pools.turns import Owner
 from mcp_app.server.question_places import Place, QuestionPlaces
 
 
@@ -33,8 +34,7 @@ class Scene:
         name = name or person
         assert name not in self._open
         place = Place(
-            person=person,
-            stranger=stranger,
+            owner=Owner(person, stranger),
             questions=questions,
             in_thread=in_thread,
             give_up=lambda: self.gave_up.append(name),

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.conf import Limits
+from mcp_app.pools.turns import NOBODY
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ParseError
@@ -50,7 +51,7 @@ async def test_t12_a_large_or_wide_body_is_read_in_a_thread(
     real = jsonrpc.read
     monkeypatch.setattr(jsonrpc, "read", read)
     assert is_large(PROCESS, body) is large
-    value = await read_json(PROCESS, body, large=large)
+    value = await read_json(PROCESS, body, NOBODY, large=large)
     assert value == real(body, PROCESS.read_limits)
     assert [each is threading.current_thread() for each in threads] == [not large]
 
@@ -58,7 +59,7 @@ async def test_t12_a_large_or_wide_body_is_read_in_a_thread(
 @pytest.mark.parametrize("large", [False, True])
 async def test_no_json(large: bool) -> None:
     with pytest.raises(ParseError):
-        await read_json(PROCESS, b"{", large=large)
+        await read_json(PROCESS, b"{", NOBODY, large=large)
 
 
 NAMES: Final = ["n"] * 2_001

@@ -103,7 +103,7 @@ async def _bound(
 ) -> tuple[JsonObject, dict[str, object]]:
     """Return what `_bind` returns; a thread does it if the arguments are many."""
     if exchange.wide:
-        return await large_work.run(_bind, exchange, entry)
+        return await large_work.run(exchange.owner, _bind, exchange, entry)
     return _bind(exchange, entry)
 
 

@@ -18,10 +18,11 @@ from mcp_app.auth import principals
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.interface.rights import NOTHING, Rights
+from mcp_app.pools.turns import Owner
 from mcp_app.process.current import process
 from mcp_app.process.queues import Queues
 from mcp_app.process.runtime import Process
-from mcp_app.process.uploads import NoRoom, Owner, Reader
+from mcp_app.process.uploads import NoRoom, Reader
 from mcp_app.protocol import negotiation
 from mcp_app.protocol.envelope import Request, RequestId
 from mcp_app.protocol.errors import (
@@ -361,7 +362,7 @@ class HttpRequestHandler:
         if self._value is not UNREAD:
             return self._value
         self._is_wide = is_large(current, body)
-        return await read_json(current, body, large=self._is_wide)
+        return await read_json(current, body, owner, large=self._is_wide)
 
     def _hold(self, size: int) -> None:
         """Count what has come of a body in pieces; make room for it."""

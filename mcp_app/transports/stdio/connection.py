@@ -6,6 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_app.pools.turns import NOBODY
 from mcp_app.protocol import envelope, negotiation
 from mcp_app.protocol.envelope import Notification, Reply, Request
 from mcp_app.protocol.errors import (
@@ -137,7 +138,7 @@ class Connection(Channel):
         if isinstance(line, Broken):
             raise InvalidRequest(f"The line is longer than {limits.body} bytes.")
         large = is_large(self.current, line)
-        value = await read_json(self.current, line, large=large)
+        value = await read_json(self.current, line, NOBODY, large=large)
         if type(value) is list:
             await self._batch(value, arrived)
             return
