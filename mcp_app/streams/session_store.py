@@ -70,8 +70,8 @@ class SessionStore:
         self._kept: OrderedDict[str, OpenSession] = OrderedDict()
         self._by_id: dict[str, OpenSession] = {}
         self._by_pk: dict[str, OpenSession] = {}
-        self._overtaking: list[set[str]] = []
-        """For each read or insert in progress: the keys reloaded meanwhile."""
+        self._overtaking: dict[int, set[str]] = {}
+        """For each read or insert in progress, by id: the keys reloaded meanwhile."""
 
     async def create(self, opening: Opening) -> str:
         """Open a session and return its id."""
@@ -190,13 +190,11 @@ class SessionStore:
     def _overtaken(self) -> Iterator[set[str]]:
         """Collect the keys of sessions that are reloaded during the block."""
         reloaded: set[str] = set()
-        self._overtaking.append(reloaded)
+        self._overtaking[id(reloaded)] = reloaded
         try:
             yield reloaded
         finally:
-            self._overtaking = [
-                each for each in self._overtaking if each is not reloaded
-            ]
+            del self._overtaking[id(reloaded)]
 
     async def _check_row(self, session: OpenSession) -> None:
         """Raise 404 if a session is closed."""
@@ -221,7 +219,7 @@ class SessionStore:
         Sessions whose rows are gone are closed here, too.
         """
         refs = {ANY} if refs is None else set(refs)
-        for reloaded in self._overtaking:
+        for reloaded in self._overtaking.values():
             reloaded.update(refs)
         if ANY in refs:
             sessions = list(self._by_pk.values())
