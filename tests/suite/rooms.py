@@ -29,6 +29,7 @@ DRIVING: Final = frozenset(
         "process/test_lifecycle.py",
         "process/test_many_processes.py",
         "process/test_model.py",
+        "process/test_nginx.py",
         "process/test_old_transport.py",
         "process/test_outages.py",
         "process/test_reliability.py",

@@ -1,0 +1,112 @@
+"""What the proxy of the documentation does for a server, and lets through."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.drill.calling import Stateless
+from tests.drill.ports import HOST
+from tests.drill.running import DrillServer, started
+from tests.process.nginx import Nginx
+from tests.process.slow_clients import PATIENCE_S, SlowClient, unread_call
+from tests.process.streaming import listening, stateless_request
+from tests.suite.marks import long_cases
+
+MANY: Final = 20
+LIMITS: Final = {"request_rate": 60, "request_burst": 20, "batch": 20}
+SHORT: Final = {
+    "client_header_timeout 10s;": "client_header_timeout 1s;",
+    "send_timeout 30s;": "send_timeout 1s;",
+    "server_name mcp.example.com;": "",
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[DrillServer]:
+    settings = {"MCP_LIMITS": json.dumps(LIMITS), "MCP_TRUSTED_PROXIES": "1"}
+    running = started("uvicorn", settings)
+    yield running
+    assert running.stop() == 0, running.output
+
+
+@pytest.fixture(scope="module")
+def nginx(
+    server: DrillServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Nginx]:
+    running = Nginx(tmp_path_factory.mktemp("nginx"), server.port, SHORT)
+    yield running
+    running.stop()
+
+
+def test_t20_addresses_behind_it_are_told_apart(nginx: Nginx) -> None:
+    """Whatever a client writes into the header itself."""
+    statuses = [_status(nginx, "127.0.0.2", f"192.0.2.{n}") for n in range(40)]
+    assert set(statuses) == {200, 429}
+    assert _status(nginx, "127.0.0.3", "127.0.0.2") == 200
+
+
+def _status(nginx: Nginx, address: str, claimed: str) -> int:
+    connection = http.client.HTTPConnection(
+        HOST, nginx.port, timeout=PATIENCE_S, source_address=(address, 0)
+    )
+    headers, body = stateless_request("tools/list")
+    claim = {"X-Forwarded-For": claimed}
+    try:
+        connection.request("POST", "/mcp", body, {**headers, **claim})
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_what_a_stream_has_to_say_comes_at_once(nginx: Nginx) -> None:
+    """It stays open: without its end, a proxy that collects would send nothing."""
+    listening(nginx.url, toolsListChanged=True).leave()
+
+
+@pytest.mark.parametrize("number", [MANY, *long_cases(1_000)])
+def test_t19_half_headers_are_ended(
+    nginx: Nginx, server: DrillServer, number: int
+) -> None:
+    connections = [socket.create_connection((HOST, nginx.port)) for _ in range(number)]
+    try:
+        for each in connections:
+            each.sendall(b"POST /mcp HTTP/1.1\r\nHost: mcp.example.com\r\nX-Half")
+            each.settimeout(PATIENCE_S)
+        answer = Stateless(server.url).call("drill_add", a=1, b=2)
+        assert answer["structuredContent"] == {"result": 3}
+        for each in connections:
+            assert each.recv(64) in (b"", b"HTTP/1.1 408")
+    finally:
+        for each in connections:
+            each.close()
+
+
+def test_t19_readers_that_take_nothing_lose_their_sockets(nginx: Nginx) -> None:
+    before = _timed_out(nginx)
+    clients: list[SlowClient] = []
+    try:
+        clients += [
+            unread_call(nginx.url, n=90, delay_ms=1, payload_bytes=50_000)
+            for _ in range(5)
+        ]
+        end = time.monotonic() + PATIENCE_S
+        while _timed_out(nginx) < before + len(clients):
+            assert time.monotonic() < end, nginx.log
+            time.sleep(0.1)
+    finally:
+        for each in clients:
+            each.close()
+
+
+def _timed_out(nginx: Nginx) -> int:
+    return sum(
+        "timed out" in line and "while sending to client" in line
+        for line in nginx.log.splitlines()
+    )
