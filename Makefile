@@ -120,6 +120,17 @@ JOBS ?= 2
 faults: $(VENV_STAMP) ## Plant faults of one line, and say which no test finds (SEED=1, COUNT=30, ROOMS="auth server", JOBS=2).
 	@python -m tests.suite.faults --seed $(SEED) --count $(COUNT) --jobs $(JOBS) --rooms $(ROOMS)
 
+FUZZ_STAMP := .venv/fuzz-$(shell cksum < requirements-fuzz.txt | cut -d' ' -f1)
+SECONDS ?= 600
+
+$(FUZZ_STAMP): $(VENV_STAMP)
+	@.venv/bin/pip install --quiet -r requirements-fuzz.txt
+	@touch $@
+
+.PHONY: fuzz
+fuzz: $(FUZZ_STAMP) ## Give random input to all parsers, for a while each (SECONDS=600, TARGETS="json headers").
+	@python -m benchmarks.fuzzing --seconds $(SECONDS) $(TARGETS)
+
 .PHONY: migrations
 migrations: $(VENV_STAMP) ## Write the migrations that changed models need.
 	@python manage.py makemigrations mcp_app

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from django.db import IntegrityError, transaction
 from django.db.models import F, Prefetch, Q, QuerySet
+from django.db.models.functions import Greatest
 
 from mcp_app.interface.context import Client
 from mcp_app.models import Session
@@ -22,6 +23,8 @@ from mcp_app.protocol.revisions import REVISIONS, Revision
 from mcp_app.streams.event_ids import SeenEvents
 from mcp_app.streams.open_session import OpenSession, not_found
 
+USED_NOW: Final = Greatest(NowMilliseconds(), F("created_ms") + 1)
+"""`seen_ms` of a session in use: later than its beginning, even if that is now."""
 UNUSED: Final = Q(initialized=False, seen_ms__lte=F("created_ms"))
 """Nothing came after `initialize`."""
 SLACK: Final = 50

@@ -373,7 +373,7 @@ class SessionStore:
             return
         oldest = NowMilliseconds() - int(self._idle(session) * 1000)
         row = Session.objects.filter(pk=session.pk, seen_ms__gte=oldest)
-        if not await writer.run(row.update, seen_ms=NowMilliseconds()):
+        if not await writer.run(row.update, seen_ms=queries.USED_NOW):
             self._drop(session.digest)
             raise not_found()
         session.seen = now
@@ -393,7 +393,7 @@ class SessionStore:
         for start in range(0, len(used), AT_ONCE):
             some = used[start : start + AT_ONCE]
             rows = Session.objects.filter(pk__in=[each.pk for each in some])
-            await writer.run(rows.update, seen_ms=NowMilliseconds())
+            await writer.run(rows.update, seen_ms=queries.USED_NOW)
             for each in some:
                 each.seen = now
 

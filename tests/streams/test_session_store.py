@@ -577,6 +577,19 @@ async def test_t21_sessions_that_strangers_open_give_way_to_those_in_use() -> No
     await writer.run(_erase)
 
 
+async def test_t21_a_request_in_the_millisecond_of_the_first_one_counts() -> None:
+    store = Store()
+    session_id = await store.create(
+        Opening(Principal.ANONYMOUS, "default", REVISION, CLIENT)
+    )
+    # As if no time went by until the next request, or the clock had gone back.
+    later = F("created_ms") + 60_000
+    await writer.run(Session.objects.update, created_ms=later, seen_ms=later)
+    await store.find(session_id, Principal.ANONYMOUS, "default")
+    assert not await reader.run(Session.objects.filter(session_queries.UNUSED).exists)
+    await writer.run(_erase)
+
+
 async def test_t21_a_new_session_has_time_to_begin_where_all_others_are_in_use() -> (
     None
 ):

@@ -22,6 +22,7 @@ DRIVING: Final = frozenset(
         "audit/test_many_processes.py",
         "management/commands/test_mcp_stdio.py",
         "migrations/test_there_and_back.py",
+        "process/test_apps.py",
         "process/test_broken_rows.py",
         "process/test_connections.py",
         "process/test_crossing.py",
