@@ -49,7 +49,7 @@ def test_requirements_without_streams(revision: str, tmp_path: Path) -> None:
     demanded = SCORED[revision] | DEMANDED[revision]
     # What a server does not advertise is skipped.
     found = faults(outcome, demanded, GOOD | {"SKIPPED"})
-    assert found.keys() == WITH_STREAMS.keys() & demanded
+    assert found.keys() == WITH_STREAMS.keys() & demanded, found
 
 
 def met(server: str, env: dict[str, str], revision: str, results: Path) -> None:
