@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,15 +15,24 @@ from uuid import uuid4
 from tests.drill.piped import database, environment
 from tests.drill.running import ROOT, THERE, running
 from tests.process.operating import Operator
+from tests.serving import RATES
 
 USER: Final = "kim"
+SELDOM: Final = "seldom"
+"""A tool with a rate of its own."""
+A_MINUTE: Final = 20
+"""Calls a minute of it, and at once."""
 PREPARE: Final = f"""
 import django
 django.setup()
 from django.contrib.auth.models import User
-from mcp_app.models import Server
+from mcp_app.models import Server, Tool
 from tests.published import published
 User.objects.create_user("{USER}")
+published(Tool(
+    name="{SELDOM}", calls_per_minute={A_MINUTE},
+    config='{{"content": [{{"type": "text", "text": "Hello."}}]}}',
+))
 published(Server(slug="guarded", access="token"))
 """
 
@@ -71,7 +81,8 @@ def guarded(directory: Path) -> Iterator[Guarded]:
     """Run a server with a database of its own."""
     env = environment(database(directory))
     subprocess.run([sys.executable, "-c", PREPARE], cwd=ROOT, env=env, check=True)
-    given = {"DATABASE_URL": env["DATABASE_URL"], **THERE}
+    limits = {"MCP_LIMITS": json.dumps(RATES)}
+    given = {"DATABASE_URL": env["DATABASE_URL"], **limits, **THERE}
     with running("uvicorn", given) as url, closing(Operator(given)) as operator:
         refused = {
             "wrong": f"mcp_{'A' * 43}",

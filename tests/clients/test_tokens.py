@@ -8,6 +8,7 @@ is that there was an error.  Whoever looks at its HTTP client finds the challeng
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -27,8 +28,10 @@ from pydantic import AnyUrl
 
 from tests.clients.facts import STATEFUL, STATELESS
 from tests.clients.guarded import (
+    A_MINUTE,
     CANCELLED,
     SAID,
+    SELDOM,
     UNAUTHORIZED,
     Guarded,
     bearer,
@@ -148,6 +151,23 @@ async def test_a_good_token_lists_and_calls(
     assert len(getattr(listed, "tools", listed)) > 1
     assert result.structured_content == {"result": 42}
     assert traffic.refusals() == set()
+
+
+@pytest.mark.parametrize("connect", ["SDK"], indirect=True)
+async def test_t20_a_model_reads_how_long_to_wait(
+    connect: Connect, guarded: Guarded
+) -> None:
+    """And after that time it is answered."""
+    async with connect(guarded.token()) as client:
+        results = [await client.call_tool(SELDOM) for _ in range(A_MINUTE + 1)]
+        [block] = results[-1].content
+        wait = re.search(
+            r"You call seldom too often: .* Wait (\d) seconds?\.", block.text
+        )
+        assert results[-1].is_error
+        assert wait is not None
+        await asyncio.sleep(int(wait[1]))
+        assert not (await client.call_tool(SELDOM)).is_error
 
 
 @pytest.mark.parametrize("shown", SAID)

@@ -13,6 +13,7 @@ from tests.clients.facts import STATEFUL, STATELESS
 from tests.clients.guarded import (
     CANCELLED,
     SAID,
+    SELDOM,
     UNAUTHORIZED,
     Guarded,
     bearer,
@@ -41,7 +42,7 @@ def report(guarded: Guarded) -> dict[str, Any]:
         pytest.skip("node_modules is missing: `make node` installs it.")
     living = {name: guarded.token() for name in PROGRAMS}
     shown = {GOOD: guarded.token(), **guarded.refused}
-    given = {"url": guarded.url, "shown": shown, "living": living}
+    given = {"url": guarded.url, "shown": shown, "living": living, "seldom": SELDOM}
     with subprocess.Popen(
         [NODE, HERE / "tokens.mjs"],
         cwd=ROOT,
@@ -77,6 +78,16 @@ def test_a_good_token_lists_and_calls(report: dict[str, Any], program: str) -> N
     found = report["refused"][GOOD][program]
     assert found["listed"] > 1
     assert found["structuredContent"] == {"result": 42}
+
+
+@pytest.mark.parametrize("program", ["sdk_v1", "sdk_v2 stateful", "sdk_v2 stateless"])
+def test_t20_a_model_reads_how_long_to_wait(
+    report: dict[str, Any], program: str
+) -> None:
+    """And after that time it is answered."""
+    found = report["limited"][program]
+    assert found["text"].startswith("You call seldom too often: one person may call it")
+    assert not found["refused"]
 
 
 @pytest.mark.parametrize("shown", SAID)

@@ -3,7 +3,8 @@
 //     node tokens.mjs
 //
 // The first line on standard input is a JSON object: `url`, `shown` (tokens by a name,
-// empty where none is shown) and `living` (a good one for each program).  When all have
+// empty where none is shown), `living` (a good one for each program) and `seldom` (a tool
+// that may not be called often).  When all have
 // something open by that, a line is written; the next line on standard input says that
 // the tokens were revoked.  Then the report is written, as JSON.
 
@@ -111,6 +112,22 @@ async function isRevoked(program, { client, seen, faults, listens, running, befo
   return { call, next, ended, faults, seen: seen.slice(before) };
 }
 
+// Calls until it is told to wait, waits as long as it reads, and calls once more.
+async function waits(program, url, token, tool) {
+  const { client, error } = await connected(program, url, token);
+  if (error) throw new Error(JSON.stringify(error));
+  const calls = [];
+  do {
+    calls.push(await client.callTool({ name: tool, arguments: {} }));
+  } while (!calls.at(-1).isError && calls.length < 100);
+  const [{ text }] = calls.at(-1).content;
+  const [, seconds] = /Wait (\d) seconds?\./.exec(text) ?? [];
+  await sleep(1000 * Number(seconds));
+  const after = await client.callTool({ name: tool, arguments: {} });
+  await client.close();
+  return { text, refused: after.isError === true };
+}
+
 async function each(made) {
   const pairs = Object.entries(PROGRAMS).map(async ([name, program]) => [
     name,
@@ -120,14 +137,19 @@ async function each(made) {
 }
 
 const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const { url, shown, living } = JSON.parse((await input.next()).value);
+const { url, shown, living, seldom } = JSON.parse((await input.next()).value);
 const refused = {};
 for (const [kind, token] of Object.entries(shown)) {
   refused[kind] = await each((program) => shows(program, url, token));
+}
+const limited = {};
+// One after another: it is one person.
+for (const name of ['sdk_v1', 'sdk_v2 stateful', 'sdk_v2 stateless']) {
+  limited[name] = await waits(PROGRAMS[name], url, shown.good, seldom);
 }
 const open = await each((program, name) => opens(program, url, living[name]));
 process.stdout.write('open\n');
 await input.next();
 const revoked = await each((program, name) => isRevoked(program, open[name]));
-process.stdout.write(`${JSON.stringify({ refused, revoked })}\n`);
+process.stdout.write(`${JSON.stringify({ refused, revoked, limited })}\n`);
 process.exit(0);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from secrets import token_bytes
 from typing import Final
 
 import pytest
@@ -69,6 +71,26 @@ def test_wrong_ids_have_one_answer(event_id: str) -> None:
 
 
 @pytest.mark.covers("S-HTTP-048")
+def test_t11_each_bit_counts() -> None:
+    """Of the part that is ours, and of what nobody has made."""
+    own = urlsafe_b64decode(PUBLIC_ID)
+    made_up = {token_bytes(len(own)) for _ in range(10_000)}
+    for bit in range(len(own) * 8):
+        flipped = bytearray(own)
+        flipped[bit // 8] ^= 1 << bit % 8
+        made_up.add(bytes(flipped))
+    errors = set()
+    for each in made_up:
+        for event_id in (
+            f"{urlsafe_b64encode(each).decode()}.0.7",
+            each.decode("latin-1"),
+        ):
+            with pytest.raises(InvalidRequest) as refused:
+                position_of(event_id, SESSION)
+            errors.add((refused.value.message, refused.value.http_status))
+    assert len(errors) == 1
+
+
 def test_streams_have_different_ids() -> None:
     made = {new_public_id(SESSION) for _ in range(100)}
     assert len(made) == 100
