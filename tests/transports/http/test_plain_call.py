@@ -490,6 +490,58 @@ async def test_no_principal_is_that_of_another(both: Both, crowd: Crowd) -> None
             )
 
 
+# -- how often --------------------------------------------------------------------
+
+SLOW: Final = {
+    **{"tool_rate": 5, "tool_burst": 5},
+    **{"request_rate": 11, "request_burst": 11, "batch": 11},
+}
+"""So few that what comes back within a test allows no call more."""
+
+
+@pytest.mark.parametrize(
+    "mcp",
+    [
+        {
+            "AUTHENTICATION": {"token": "mcp_app.authentication.access_token"},
+            "LIMITS": SLOW,
+        }
+    ],
+)
+async def test_t20_who_calls_too_often_is_refused_alike(
+    both: Both, process: Process, crowd: Crowd
+) -> None:
+    """First by a result that a model reads, then at the door; with any token."""
+
+    async def forget() -> None:
+        rates = process.rates
+        for buckets in (rates._persons, rates._addresses):
+            for each in (*buckets._new.values(), *buckets._old.values()):
+                each.full = 0.0
+
+    tokens = [crowd.token, crowd.ending]
+    fails, nothing = call("fails", kind="tool error"), call("nothing")
+    steps: list[Step] = [
+        forget,
+        *[bearing(each) for each in tokens * 3],
+        bearing(crowd.outside),
+        bearing(crowd.token, fails),
+        *[bearing(crowd.token, nothing)] * 2,
+        bearing(crowd.token, Request(b"{", pieces=2)),
+        *[bearing(each) for each in tokens * 2],
+        Request(call("drill_add", a=1, b=2).body, HEADERS, BY),
+    ]
+    assert await both.differences(steps) == []
+    assert both.plain >= 2
+    await forget()
+    seen = [await both.seen(each) for each in steps[1:] if isinstance(each, Request)]
+    assert [b"too often" in each.body for each in seen].count(True)
+    assert [each.status for each in seen].count(429)
+    text, instead = "return rates.admits(charge, now)", "return True"
+    with planted(PlainCall, "_is_within_rates", text, instead):
+        assert await both.differences(steps)
+
+
 # -- drawn ------------------------------------------------------------------------
 
 _JSON: Final = st.recursive(
