@@ -29,6 +29,7 @@ class LargeWork:
     """Runs functions in its thread, one after another, of each owner in turn."""
 
     def __init__(self) -> None:
+        self._collects = True
         self._begin()
         # A forked child has none of its parent's threads.
         os.register_at_fork(after_in_child=self._begin)
@@ -36,7 +37,10 @@ class LargeWork:
     def _begin(self) -> None:
         self._thread = ThreadPoolExecutor(1, "mcp-large")
         self._lock = threading.Lock()
-        self._turns: Turns[Callable[[], None]] = Turns()
+        self._turns: Turns[list[Callable[[], None]]] = Turns()
+        if not self._collects:
+            self._collects = True
+            gc.enable()
 
     async def run(
         self,
@@ -48,44 +52,55 @@ class LargeWork:
         """Run a function, and raise here what it raises."""
         future: Future[Value] = Future()
         context = contextvars.copy_context()
-        work = partial(context.run, partial(function, *arguments, **named))
+        run = partial(context.run, partial(function, *arguments, **named))
+        # What nobody waits for any more holds nothing until its turn.
+        work: list[Callable[[], None]] = [partial(self._run, future, run)]
         with self._lock:
-            self._turns.put(owner, partial(_run, future, work))
+            self._turns.put(owner, work)
         self._thread.submit(self._run_next)
-        return await asyncio.wrap_future(future)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            work.clear()
+            raise
 
     def _run_next(self) -> None:
         with self._lock:
             work = self._turns.take()
-        work()
-
-
-def _run(future: Future[Value], function: Callable[[], Value]) -> None:
-    """Run a function and settle its future, unless nobody waits for it any more."""
-    if not future.set_running_or_notify_cancel():
-        return
-    with _without_collections():
         try:
-            future.set_result(function())
+            run = work.pop()
+        except IndexError:
+            return
+        run()
+
+    def _run(self, future: Future[Value], function: Callable[[], Value]) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            with self._without_collections():
+                value = function()
         except BaseException as error:
             future.set_exception(error)
+        else:
+            future.set_result(value)
 
+    @contextmanager
+    def _without_collections(self) -> Iterator[None]:
+        """Begin no garbage collection within the block, in any thread.
 
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Begin no garbage collection within the block, in any thread.
-
-    So many new objects would begin one of all objects that there are, and every thread
-    stands still meanwhile.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+        So many new objects would begin one of all objects that there are, and every
+        thread stands still meanwhile.
+        """
+        if not gc.isenabled():
+            yield
+            return
+        self._collects = False
+        gc.disable()
+        try:
+            yield
+        finally:
+            gc.enable()
+            self._collects = True
 
 
 large_work: Final = LargeWork()

@@ -74,43 +74,56 @@ def _first(token: list[bool]) -> bool:
         return False
 
 
-class _Share:
-    """The jobs of strangers that may run, at most `most`; others wait here."""
+class _Strangers:
+    """Which jobs of strangers may run; the others wait here, in their order.
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    So many run as half of the places, and their threads that wait or hang are at most
+    half of all that may.
+    """
+
+    def __init__(self, places: int, ceiling: int) -> None:
+        self._places = max(1, places // 2)
+        self._ceiling = max(1, ceiling // 2)
         self._number = 0
+        self._uncounted = 0
         self._waiting: dict[Job, None] = {}
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether so many threads wait or hang that none may begin."""
+        return self._uncounted >= self._ceiling
 
     def admits(self, job: Job) -> bool:
         """Whether a job may run now; else it waits."""
-        job.has_share = self._number < self._most
-        if job.has_share:
-            self._number += 1
-        else:
+        if not self.resumes(job):
             self._waiting[job] = None
         return job.has_share
 
-    def resume(self, job: Job) -> None:
-        """Count a job that goes on: one more than `most`, for a moment."""
-        if job.stranger and not job.has_share:
+    def resumes(self, job: Job) -> bool:
+        """Whether a job may have one of the places."""
+        if self._number < self._places:
             job.has_share = True
             self._number += 1
+        return job.has_share
 
-    def end(self, job: Job) -> Job | None:
-        """Forget a job; return the one that may run instead, if any waits."""
+    def uncounted(self, more: int) -> None:
+        """Count threads that wait or hang."""
+        self._uncounted += more
+
+    def end(self, job: Job) -> None:
+        """Forget a job."""
         self._waiting.pop(job, None)
-        if not job.has_share:
-            return None
-        job.has_share = False
-        self._number -= 1
-        following = next(iter(self._waiting), None)
-        if following is None or self._number >= self._most:
-            return None
-        del self._waiting[following]
-        following.has_share = True
-        self._number += 1
-        return following
+        if job.has_share:
+            job.has_share = False
+            self._number -= 1
+
+    def following(self) -> Iterator[Job]:
+        """Yield those that waited and may run now."""
+        while self._waiting and not self.is_lost and self._number < self._places:
+            job = next(iter(self._waiting))
+            del self._waiting[job]
+            self.resumes(job)
+            yield job
 
 
 class NoPlace(Unavailable):
@@ -132,7 +145,7 @@ class UserThreads:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._places = 0
         self._uncounted: set[Job] = set()
-        self._strangers = _Share(max(1, size // 2))
+        self._strangers = _Strangers(size, self.ceiling)
         self._closed = False
 
     def submit(
@@ -145,19 +158,27 @@ class UserThreads:
         if self._closed or len(self._uncounted) >= self.ceiling:
             raise self._no_place()
         job = Job(work, name, stranger=stranger)
-        if stranger:
-            with self._lock:
-                if not self._strangers.admits(job):
-                    return job
+        if stranger and not self._admits(job):
+            return job
         self._jobs.put(job)
         if self._places < self.size and not self._start_thread() and job.claim():
+            with self._lock:
+                self._end(job)
             raise NoPlace("No thread for user code could be started.")
         return job
+
+    def _admits(self, job: Job) -> bool:
+        """Whether a stranger's job may run now; raise `NoPlace` if it never can."""
+        with self._lock:
+            if not self._strangers.is_lost:
+                return self._strangers.admits(job)
+        raise self._no_place()
 
     def uncount(self, job: Job) -> None:
         """Give the job's place away, if it has one: it waits for an answer or hangs."""
         with self._lock:
-            self._uncount(job)
+            if not job.is_unwanted:
+                self._uncount(job)
         if not self._jobs.empty():
             self._start_thread()
 
@@ -167,21 +188,29 @@ class UserThreads:
             job.counted = False
             self._places -= 1
             self._uncounted.add(job)
-            self._end_share(job)
+            self._strangers.uncounted(job.stranger)
+            self._end(job)
 
-    def _end_share(self, job: Job) -> None:
-        """Give a stranger's share to the next one; the caller holds the lock."""
-        following = self._strangers.end(job) if job.stranger else None
-        if following is not None:
-            self._jobs.put(following)
+    def _end(self, job: Job) -> None:
+        """Let others run for a stranger's job; the caller holds the lock."""
+        if job.stranger:
+            self._strangers.end(job)
+            self._begin_others()
+
+    def _begin_others(self) -> None:
+        """Let strangers' jobs run that waited; the caller holds the lock."""
+        for each in () if self._closed else self._strangers.following():
+            self._jobs.put(each)
 
     def count(self, job: Job) -> None:
         """Count a job that goes on; more than `size` may run for a moment.
 
-        A job that was given up stays without a place until its thread is done.
+        A job that was given up stays without a place until its thread is done, and so
+        does a stranger's for which none is left.
         """
         with self._lock:
-            if not job.is_unwanted:
+            waits = job in self._uncounted and not job.is_unwanted
+            if waits and (not job.stranger or self._strangers.resumes(job)):
                 self._count(job)
 
     def _count(self, job: Job) -> None:
@@ -190,7 +219,8 @@ class UserThreads:
             self._uncounted.remove(job)
             job.counted = True
             self._places += 1
-            self._strangers.resume(job)
+            self._strangers.uncounted(-job.stranger)
+            self._begin_others()
 
     @contextmanager
     def waiting(self, job: Job) -> Iterator[None]:
@@ -205,11 +235,12 @@ class UserThreads:
         """Give a job up; if a thread has started it, that loses its place."""
         is_unbegun = job.claim()
         with self._lock:
-            if is_unbegun:
-                self._end_share(job)
             # Its thread may finish at this moment: then it keeps its place.
-            elif job.part():
+            is_running = job.part() and not is_unbegun
+            if is_running:
                 self._uncount(job)
+            else:
+                self._end(job)
         if not self._jobs.empty():
             self._start_thread()
 
@@ -277,9 +308,9 @@ class UserThreads:
         if job.claim():
             job.work(job)
             with self._lock:
-                if not job.part():
-                    self._count(job)
-                self._end_share(job)
+                job.part()
+                self._count(job)
+                self._end(job)
         return self._places <= self.size or not self._leave()
 
     def _leave(self) -> bool:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from mcp_app.pools.turns import NOBODY, Owner
@@ -47,6 +49,8 @@ class Uploads:
         self._sizes: dict[Reader, int] = {}
         """Bytes of bodies in pieces; the one whose last piece is oldest is first."""
         self._held = 0
+        self._unread: Counter[Owner] = Counter()
+        """Bytes of bodies that are complete and wait to be read."""
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, arrived: float, owner: Owner = NOBODY) -> Reader:
@@ -106,6 +110,25 @@ class Uploads:
         if self._held + size - own > self._most:
             raise NoRoom
         self.hold(size)
+
+    @contextmanager
+    def unread(self, owner: Owner, size: int) -> Iterator[None]:
+        """Count a complete body until it is read.
+
+        Raises `NoRoom` if those of strangers together, or those of one person, would
+        be more than half of `most`; or those of all people more than all of it.
+        """
+        own = NOBODY if owner.stranger else owner
+        others = self._unread.total() - self._unread[NOBODY]
+        if self._unread[own] and (
+            self._unread[own] + size > self._most // 2 or others + size > self._most
+        ):
+            raise NoRoom
+        self._unread[own] += size
+        try:
+            yield
+        finally:
+            self._unread -= Counter({own: size})
 
     def give_up(self) -> None:
         """Cancel all tasks that read a body."""

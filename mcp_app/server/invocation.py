@@ -24,6 +24,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import (
     AbstractContextManager,
+    AsyncExitStack,
     ExitStack,
     asynccontextmanager,
     contextmanager,
@@ -77,7 +78,8 @@ class InvocationPlaces:
         self._mailbox = mailbox
         self._loop = mailbox.loop
         self._threads = threads
-        self._gates: dict[Gate, asyncio.Semaphore] = {}
+        self._gates: dict[tuple[Gate, bool], asyncio.Semaphore] = {}
+        """By the gate, and whether it is the half of strangers."""
         self._around = around
         self._halve_for_strangers = halve_for_strangers
         self._plain = not around
@@ -117,25 +119,33 @@ class InvocationPlaces:
                 raise
         return convert(await self._on_loop(exchange, runnable, arguments))
 
+    def _is_stranger(self, exchange: Exchange) -> bool:
+        """Whether the caller has half of the places, with all who did not sign in."""
+        return exchange.principal.anonymous and self._halve_for_strangers()
+
     @asynccontextmanager
     async def _behind(self, gate: Gate, exchange: Exchange) -> AsyncIterator[None]:
-        """Hold a place of a gate; raise `NoPlace` if none is free soon."""
-        places = self._gates.get(gate)
-        if places is None:
-            number = gate.places or max(1, self._threads.size // 2)
-            places = self._gates[gate] = asyncio.Semaphore(number)
-        exchange.queued = True
-        try:
-            async with asyncio.timeout(GATE_S):
-                await places.acquire()
-        except TimeoutError:
-            exchange.untouched = True
-            raise NoPlace(f"Too many calls of “{gate.name}” run already.") from None
-        exchange.queued = False
-        try:
+        """Hold a place of a gate; raise `NoPlace` if none is free soon.
+
+        Strangers wait for one of their half first: they queue before nobody else.
+        """
+        number = gate.places or max(1, self._threads.size // 2)
+        halves = [False] if not self._is_stranger(exchange) else [True, False]
+        async with AsyncExitStack() as held:
+            exchange.queued = True
+            try:
+                async with asyncio.timeout(GATE_S):
+                    for half in halves:
+                        most = max(1, number // 2) if half else number
+                        places = self._gates.setdefault(
+                            (gate, half), asyncio.Semaphore(most)
+                        )
+                        await held.enter_async_context(places)
+            except TimeoutError:
+                exchange.untouched = True
+                raise NoPlace(f"Too many calls of “{gate.name}” run already.") from None
+            exchange.queued = False
             yield
-        finally:
-            places.release()
 
     async def call(self, exchange: Exchange, function: Callable[[], Value]) -> Value:
         """Run a blocking function in a thread.
@@ -226,9 +236,10 @@ class InvocationPlaces:
     ) -> Value:
         future: asyncio.Future[Value] = self._loop.create_future()
         work = partial(contextvars.copy_context().run, function)
-        stranger = exchange.principal.anonymous and self._halve_for_strangers()
         job = self._threads.submit(
-            partial(self._work, future, work), name, stranger=stranger
+            partial(self._work, future, work),
+            name,
+            stranger=self._is_stranger(exchange),
         )
         try:
             return await future

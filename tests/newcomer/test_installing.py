@@ -22,6 +22,7 @@ FILES: Final = (
     "requirements-test.txt",
     "requirements-mysql.txt",
     "requirements-docs.txt",
+    "requirements-fuzz.txt",
     "package-lock.json",
     ".npmrc",
 )

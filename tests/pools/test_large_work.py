@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import threading
+import weakref
 from contextvars import ContextVar
 
 import pytest
@@ -79,6 +80,38 @@ async def test_nobody_waits_for_it_any_more() -> None:
     go.set()
     await asyncio.gather(first, last)
     assert done == ["last"]
+
+
+async def test_what_was_cancelled_holds_nothing() -> None:
+    work = LargeWork()
+    first, go = await _held(work)
+
+    class Body:
+        """Something that can be looked at from afar."""
+
+    body = Body()
+    seen = weakref.ref(body)
+    given_up = asyncio.ensure_future(work.run(ANN, repr, body))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    await asyncio.wait([given_up])
+    del body, given_up
+    gc.collect()
+    assert seen() is None
+    go.set()
+    await first
+
+
+def test_a_child_of_a_process_that_reads_collects_garbage() -> None:
+    work = LargeWork()
+
+    def forks() -> int:
+        child = os.fork()
+        if not child:
+            os._exit(not gc.isenabled())
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert asyncio.run(work.run(ANN, forks)) == 0
 
 
 async def test_what_it_raises_is_raised() -> None:

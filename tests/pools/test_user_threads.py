@@ -390,6 +390,52 @@ def test_a_stranger_that_waits_for_an_answer_lets_another_run(shared: Scene) -> 
     assert settled(lambda: alive(shared.pool) == 2 * HALF)
 
 
+def test_strangers_who_go_on_take_no_places_of_others(shared: Scene) -> None:
+    """Those who were answered while others run keep no place until they are done."""
+    answered = threading.Event()
+    asking = [
+        shared.pool.submit(_asks(shared, answered), "asks", stranger=True)
+        for _ in range(HALF)
+    ]
+    assert settled(lambda: shared.pool.uncounted == HALF)
+    shared.begin(HALF, stranger=True)
+    shared.threads(HALF)
+    answered.set()
+    shared.threads(HALF)
+    assert [each.counted for each in asking] == [False] * HALF
+    shared.begin(HALF)
+    shared.threads(HALF)
+    shared.finish(3 * HALF)
+    assert settled(lambda: shared.pool.uncounted == 0)
+    assert settled(lambda: alive(shared.pool) == 2 * HALF)
+
+
+def _asks(scene: Scene, answered: threading.Event) -> Callable[[Job], None]:
+    def work(job: Job) -> None:
+        with scene.pool.waiting(job):
+            assert answered.wait(PATIENCE_S)
+        scene._hold(job)
+
+    return work
+
+
+def test_strangers_who_leave_do_not_take_all_threads(shared: Scene) -> None:
+    most = shared.pool.ceiling // 2
+    for _ in range(most):
+        (job,) = shared.begin(stranger=True)
+        shared.threads(1)
+        shared.pool.give_up(job)
+    with pytest.raises(Unavailable):
+        shared.begin(stranger=True)
+    shared.begin(2 * HALF)
+    assert len(shared.threads(2 * HALF)) == 2 * HALF
+    shared.finish(most + 2 * HALF)
+    assert settled(lambda: shared.pool.uncounted == 0)
+    assert settled(lambda: alive(shared.pool) == 2 * HALF)
+    shared.begin(stranger=True)
+    shared.threads(1)
+
+
 def test_strangers_whose_call_is_given_up_lose_their_share(shared: Scene) -> None:
     jobs = shared.begin(HALF + 2, stranger=True)
     shared.threads(HALF)
@@ -409,6 +455,23 @@ def test_a_stranger_that_has_not_begun_is_given_up(shared: Scene) -> None:
     jobs = shared.begin(HALF + 1, stranger=True)
     for each in jobs[:HALF]:
         shared.pool.give_up(each)
+        shared.pool.give_up(each)
     assert shared.pool._strangers._number == 1
+    assert shared.pool.uncounted == 0
     shared.finish(2 * HALF + 1)
     assert settled(lambda: shared.pool._strangers._number == 0)
+
+
+def test_no_thread_for_a_stranger_could_be_started(
+    shared: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", fail)
+        for _ in range(HALF + 1):
+            with pytest.raises(Unavailable):
+                shared.begin(stranger=True)
+    shared.begin(HALF, stranger=True)
+    shared.threads(HALF)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import ExitStack, nullcontext
 from typing import Final
 
 import pytest
@@ -14,6 +15,7 @@ from mcp_app.process.uploads import NoRoom, Uploads
 
 MOST: Final = 100
 """Bytes that bodies in pieces hold together."""
+ANN, BEN, CAT = (Owner(name, stranger=False) for name in ("ann", "ben", "cat"))
 
 
 class Upload:
@@ -231,3 +233,31 @@ async def test_t19_of_people_the_one_with_most_gives_way(bodies: Uploads) -> Non
     hers = [await (await Upload(bodies).begin(owner=anna)).grow(45) for _ in range(2)]
     assert await hers[0].outcome() == "given up"
     assert await (await first.grow(0)).outcome() == "read"
+
+
+@pytest.mark.parametrize(
+    ("waiting", "another", "has_room"),
+    [
+        ([], (ANN, 100), True),
+        ([(ANN, 30)], (ANN, 20), True),
+        ([(ANN, 30)], (ANN, 21), False),
+        ([(ANN, 100)], (BEN, 40), True),
+        ([(ANN, 40), (BEN, 40), (CAT, 10)], (CAT, 11), False),
+        # Strangers are one.
+        ([(Owner("@1", stranger=True), 40)], (Owner("@2", stranger=True), 11), False),
+        ([(NOBODY, 50)], (ANN, 50), True),
+        ([(NOBODY, 50), (ANN, 20)], (ANN, 30), True),
+    ],
+)
+def test_t19_bodies_that_wait_to_be_read_are_counted(
+    waiting: list[tuple[Owner, int]], another: tuple[Owner, int], has_room: bool
+) -> None:
+    loop = asyncio.new_event_loop()
+    bodies = Uploads(loop, MOST)
+    with ExitStack() as stack:
+        for each in waiting:
+            stack.enter_context(bodies.unread(*each))
+        with nullcontext() if has_room else pytest.raises(NoRoom):
+            stack.enter_context(bodies.unread(*another))
+    assert not bodies._unread
+    loop.close()

@@ -18,8 +18,14 @@ from django.db import DatabaseError, connection, connections, transaction
 from django.utils import timezone, translation
 
 from mcp_app import CallCancelled, Context, Elicit, SyncContext, ToolError
+from mcp_app.catalog.runnable import Gate, Runnable
+from mcp_app.interface.principal import Principal
+from mcp_app.interface.rights import Rights
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
+from mcp_app.protocol.revisions import LATEST
+from mcp_app.server import invocation
+from mcp_app.server.exchange import Exchange, NoWayBack
 from tests.drill.models import Ledger
 from tests.scripting import STATEFUL, STATELESS, Play
 from tests.server import context_managers
@@ -397,6 +403,79 @@ async def test_a_call_that_ended_before_a_thread_was_free_does_not_run(
         await each.messages()
     assert ran == []
     assert process.threads.uncounted == 0
+
+
+async def test_t20_strangers_who_leave_do_not_take_all_threads(
+    play: Play, connect: Connect, process: Process
+) -> None:
+    """Their threads go on without them, and count."""
+    go, entered = threading.Event(), threading.Semaphore(0)
+
+    def holds(ctx: SyncContext) -> None:
+        entered.release()
+        assert go.wait(PATIENCE_S)
+
+    def runs(ctx: SyncContext) -> str:
+        return "ran"
+
+    stranger = await connect(STATELESS)
+    for _ in range(process.threads.ceiling // 2):
+        visit = play.begin("sync", holds, stranger)
+        await asyncio.to_thread(entered.acquire, timeout=PATIENCE_S)
+        await visit.leave()
+    assert (await play("sync", runs, client=stranger)).status == 503
+    client = await connect(STATELESS, **SIGNED_IN)
+    assert (await play("sync", runs, client=client)).text == "ran"
+    go.set()
+
+
+async def test_t20_places_of_a_gate_are_halved_for_strangers(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether they run, or wait for a thread."""
+    await process.gate.look()
+    monkeypatch.setattr(invocation, "GATE_S", PATIENCE_S)
+    go, entered = threading.Event(), threading.Semaphore(0)
+
+    def holds() -> str:
+        entered.release()
+        assert go.wait(PATIENCE_S)
+        return "held"
+
+    gated: Runnable[str] = Runnable(
+        run=holds, style="sync", bind=dict, convert=str, gate=Gate("shop")
+    )
+    size = process.threads.size
+    person = Principal(kind="user", user_id="7")
+
+    def call(principal: Principal) -> asyncio.Future[Any]:
+        run = process.adapters.user_code.run
+        return asyncio.ensure_future(run(_calling(process, principal), gated, {}, str))
+
+    others = [call(Principal.ANONYMOUS) for _ in range(size)]
+    for _ in range(size // 4):
+        await asyncio.to_thread(entered.acquire, timeout=PATIENCE_S)
+    own = call(person)
+    await asyncio.to_thread(entered.acquire, timeout=PATIENCE_S)
+    assert not entered.acquire(blocking=False)
+    go.set()
+    assert await own == "held"
+    await asyncio.gather(*others)
+
+
+def _calling(process: Process, principal: Principal) -> Exchange:
+    return Exchange(
+        adapters=process.adapters,
+        catalog=process.catalogs.serving("default"),
+        revision=LATEST,
+        principal=principal,
+        rights=Rights(frozenset()),
+        request_id=1,
+        method="tools/call",
+        params={"name": "gated"},
+        meta={},
+        outgoing=NoWayBack(),
+    )
 
 
 # -- around ---------------------------------------------------------------------

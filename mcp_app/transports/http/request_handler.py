@@ -362,7 +362,13 @@ class HttpRequestHandler:
         if self._value is not UNREAD:
             return self._value
         self._is_wide = is_large(current, body)
-        return await read_json(current, body, owner, large=self._is_wide)
+        if not self._is_wide:
+            return await read_json(current, body, owner, large=False)
+        try:
+            with current.uploads.unread(owner, len(body)):
+                return await read_json(current, body, owner, large=True)
+        except NoRoom:
+            raise Unavailable("Too many large requests wait to be read.") from None
 
     def _hold(self, size: int) -> None:
         """Count what has come of a body in pieces; make room for it."""
