@@ -50,6 +50,7 @@ from mcp_app.process.demand import SharedRates
 from mcp_app.process.drain import Drain, soon
 from mcp_app.process.freshness import TIMEOUT, FreshnessGate
 from mcp_app.process.health import FINE, STOPPING, Health
+from mcp_app.process.heap import freeze_heap
 from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.process.janitor import Janitor
 from mcp_app.process.loading import Catalogs
@@ -257,6 +258,7 @@ class Process:
     async def _load(self, news: ChangeSet) -> None:
         """Bring the caches up to date."""
         await self._refresh.load(news)
+        freeze_heap()
 
     async def cancel_elsewhere(
         self, session: OpenSession, request_id: str | int

@@ -1,0 +1,27 @@
+"""Once a process has loaded what it serves, collections leave it out."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from mcp_app.process import heap
+from mcp_app.process.runtime import Process
+
+
+async def test_it_is_frozen_once_the_catalogs_are_loaded(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heap, "_is_frozen", False)
+    process.gate.stale()
+    before = gc.get_freeze_count()
+    await process.gate.look()
+    assert gc.get_freeze_count() > before
+    later = [[] for _ in range(1_000)]  # type: list[list[object]]
+    frozen = gc.get_freeze_count()
+    process.gate.stale()
+    await process.gate.look()
+    # Another load freezes nothing more: what comes and goes is collected.
+    assert gc.get_freeze_count() <= frozen
+    assert len(later) == 1_000
