@@ -53,12 +53,10 @@ class Uploads:
         """Bytes of bodies that are complete and wait to be read."""
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self, arrived: float, owner: Owner = NOBODY) -> Reader:
+    def begin(self, arrived: float) -> Reader:
         """Register the current task, which starts to read a body; return the task."""
         task = asyncio.current_task(self._loop)
         self._reading[task] = arrived
-        if owner is not NOBODY:
-            self._owners[task] = owner
         if self._timer is None:
             self._timer = self._loop.call_later(LOOK_EVERY, self._look)
         return task
@@ -70,7 +68,7 @@ class Uploads:
         if self._given_up:
             self._given_up.discard(task)
 
-    def hold(self, size: int) -> None:
+    def hold(self, size: int, owner: Owner = NOBODY) -> None:
         """Note how many bytes of a body in pieces the current task has; 0 at its end.
 
         If that is too much for all together, some are given up: of anonymous callers
@@ -78,6 +76,8 @@ class Uploads:
         Raises `NoRoom` if an anonymous caller has as many bodies in pieces as may be.
         """
         task = asyncio.current_task(self._loop)
+        if owner is not NOBODY:
+            self._owners[task] = owner
         if size and task not in self._sizes and self._is_crowded(task):
             raise NoRoom
         self._held += size - self._sizes.pop(task, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import ExitStack, nullcontext
+from functools import partial
 from typing import Final
 
 import pytest
@@ -22,7 +23,7 @@ class Upload:
     """A body in pieces, read by a task of its own, that ends when it is told to."""
 
     def __init__(self, all_of_them: Uploads, *, shy: bool = False) -> None:
-        self.hold = all_of_them.hold_in_room if shy else all_of_them.hold
+        self.is_shy = shy
         self.pieces: asyncio.Queue[int] = asyncio.Queue()
         self.took = asyncio.Event()
         self.all = all_of_them
@@ -51,11 +52,13 @@ class Upload:
         self.took.clear()
 
     async def _read(self, arrived: float, owner: Owner) -> str:
-        task = self.all.begin(arrived, owner)
+        task = self.all.begin(arrived)
+        own = partial(self.all.hold, owner=owner)
+        hold = self.all.hold_in_room if self.is_shy else own
         try:
             self.took.set()
             while size := await self.pieces.get():
-                self.hold(size)
+                hold(size)
                 self.took.set()
         except asyncio.CancelledError:
             if self.all.gave_up(task):

@@ -18,7 +18,7 @@ from mcp_app.auth import principals
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.interface.rights import NOTHING, Rights
-from mcp_app.pools.turns import Owner
+from mcp_app.pools.turns import NOBODY, Owner
 from mcp_app.process.current import process
 from mcp_app.process.queues import Queues
 from mcp_app.process.runtime import Process
@@ -290,10 +290,17 @@ class HttpRequestHandler:
         addresses = self._process.addresses
         return self._principal.person or addresses.of(peer(self._scope), forwarded)
 
+    @cached_property
+    def _owner(self) -> Owner:
+        """Whose body it is."""
+        return Owner(self._person, self._principal.anonymous)
+
     def _charge(self, messages: int = 1) -> None:
         """Charge for messages; raise 429 if the person has sent too many."""
         self._is_charged = True
-        self._process.rates.check_requests(self._person, messages)
+        rates = self._process.rates
+        if rates.on:
+            rates.check_requests(self._person, messages)
 
     def _charge_batch(self, batch: Batch) -> None:
         """Charge for a batch, which is taken or refused as a whole."""
@@ -344,8 +351,7 @@ class HttpRequestHandler:
         """Return the JSON of the body."""
         current, announced = self._process, self._headers.raw.get(b"content-length")
         # To find out who asks may have taken a while.
-        owner = Owner(self._person, self._principal.anonymous)
-        self._task = task = current.uploads.begin(time.monotonic(), owner)
+        self._task = task = current.uploads.begin(time.monotonic())
         try:
             body = await read_body(
                 self.receive, current.limits.body, announced, self._hold
@@ -363,7 +369,8 @@ class HttpRequestHandler:
             return self._value
         self._is_wide = is_large(current, body)
         if not self._is_wide:
-            return await read_json(current, body, owner, large=False)
+            return await read_json(current, body, NOBODY, large=False)
+        owner = self._owner
         try:
             with current.uploads.unread(owner, len(body)):
                 return await read_json(current, body, owner, large=True)
@@ -372,7 +379,7 @@ class HttpRequestHandler:
 
     def _hold(self, size: int) -> None:
         """Count what has come of a body in pieces; make room for it."""
-        self._process.uploads.hold(size)
+        self._process.uploads.hold(size, self._owner)
 
     def _is_late(self) -> bool:
         """Whether the request took longer than `AT_ONCE_S` to arrive."""
