@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from mcp_app.protocol import cursors, jsonrpc, uri_templates
-from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.errors import ProtocolError, RequestRefused
 from mcp_app.protocol.headers import (
     Headers,
     accepts,
@@ -47,7 +47,10 @@ def read_json(data: bytes) -> None:
 def read_headers(data: bytes) -> None:
     """Read lines as headers, and ask all that is asked of them."""
     pairs = [line.partition(b":") for line in data.split(b"\n")]
-    headers = Headers((name.lower(), value) for name, _, value in pairs)
+    try:
+        headers = Headers((name.lower(), value) for name, _, value in pairs)
+    except RequestRefused:
+        return
     for check in (check_singletons, check_repeated):
         with suppress(ProtocolError):
             check(headers)

@@ -148,15 +148,28 @@ def _call(
         time.sleep(max(0.0, began + at - time.monotonic()))
         connection = connections[person.where(at)]
         try:
-            connection.request("POST", PATH, body, headers)
-            answer = json.loads(connection.getresponse().read())
+            _note(person, at, _ask(connection, body, headers))
         except (OSError, http.client.HTTPException) as error:
-            connection.close()
             person.failed.append(repr(error))
-            continue
-        _note(person, at, answer)
     for each in connections:
         each.close()
+
+
+def _ask(
+    connection: http.client.HTTPConnection, body: bytes, headers: dict[str, str]
+) -> dict[str, object]:
+    """Send a call; on a new connection if the server has closed an idle one."""
+    for again in (True, False):
+        try:
+            connection.request("POST", PATH, body, headers)
+            answer: dict[str, object] = json.loads(connection.getresponse().read())
+        except (OSError, http.client.HTTPException):
+            connection.close()
+            if not again:
+                raise
+        else:
+            return answer
+    raise AssertionError("It is tried twice.")
 
 
 def _times(person: Person, seconds: float) -> Iterator[float]:
