@@ -77,26 +77,25 @@ def _first(token: list[bool]) -> bool:
 class _Strangers:
     """Which jobs of strangers may run; the others wait here, in their order.
 
-    So many run as half of the places, and their threads that wait or hang are at most
-    half of all that may.
+    Strangers have half of the places, and half of the threads that may wait or hang.
     """
 
     def __init__(self, places: int, ceiling: int) -> None:
         self._places = max(1, places // 2)
         self._ceiling = max(1, ceiling // 2)
         self._number = 0
-        self._uncounted = 0
-        self._waiting: dict[Job, None] = {}
+        self._waiting = 0
+        self._queue: dict[Job, None] = {}
 
     @property
-    def is_lost(self) -> bool:
+    def is_full(self) -> bool:
         """Whether so many threads wait or hang that none may begin."""
-        return self._uncounted >= self._ceiling
+        return self._waiting >= self._ceiling
 
     def admits(self, job: Job) -> bool:
         """Whether a job may run now; else it waits."""
         if not self.resumes(job):
-            self._waiting[job] = None
+            self._queue[job] = None
         return job.has_share
 
     def resumes(self, job: Job) -> bool:
@@ -106,22 +105,22 @@ class _Strangers:
             self._number += 1
         return job.has_share
 
-    def uncounted(self, more: int) -> None:
+    def add_waiting(self, more: int) -> None:
         """Count threads that wait or hang."""
-        self._uncounted += more
+        self._waiting += more
 
     def end(self, job: Job) -> None:
         """Forget a job."""
-        self._waiting.pop(job, None)
+        self._queue.pop(job, None)
         if job.has_share:
             job.has_share = False
             self._number -= 1
 
     def following(self) -> Iterator[Job]:
         """Yield those that waited and may run now."""
-        while self._waiting and not self.is_lost and self._number < self._places:
-            job = next(iter(self._waiting))
-            del self._waiting[job]
+        while self._queue and not self.is_full and self._number < self._places:
+            job = next(iter(self._queue))
+            del self._queue[job]
             self.resumes(job)
             yield job
 
@@ -170,9 +169,12 @@ class UserThreads:
     def _admits(self, job: Job) -> bool:
         """Whether a stranger's job may run now; raise `NoPlace` if it never can."""
         with self._lock:
-            if not self._strangers.is_lost:
-                return self._strangers.admits(job)
-        raise self._no_place()
+            if self._strangers.is_full:
+                # No log line: strangers could write as many as they like.
+                raise NoPlace(
+                    "All threads of callers who did not sign in wait or hang."
+                )
+            return self._strangers.admits(job)
 
     def uncount(self, job: Job) -> None:
         """Give the job's place away, if it has one: it waits for an answer or hangs."""
@@ -188,7 +190,7 @@ class UserThreads:
             job.counted = False
             self._places -= 1
             self._uncounted.add(job)
-            self._strangers.uncounted(job.stranger)
+            self._strangers.add_waiting(job.stranger)
             self._end(job)
 
     def _end(self, job: Job) -> None:
@@ -219,7 +221,7 @@ class UserThreads:
             self._uncounted.remove(job)
             job.counted = True
             self._places += 1
-            self._strangers.uncounted(-job.stranger)
+            self._strangers.add_waiting(-job.stranger)
             self._begin_others()
 
     @contextmanager

@@ -47,7 +47,7 @@ def adapters(
     threads: UserThreads,
     rates: Rates,
     audit: CallLog | None,
-    halve_for_strangers: Callable[[], bool],
+    halves_for_strangers: Callable[[], bool],
 ) -> Adapters:
     """Return the adapters that calls use; called in the loop's thread."""
     keys, loop = secrets(), asyncio.get_running_loop()
@@ -66,7 +66,7 @@ def adapters(
         rights=rights,
         topics=topics,
         post=mailbox.post,
-        user_code=InvocationPlaces(mailbox, threads, around, halve_for_strangers),
+        user_code=InvocationPlaces(mailbox, threads, around, halves_for_strangers),
         sealer=StateSealer(
             keys, age=limits.request_state_age, size=limits.request_state_size
         ),

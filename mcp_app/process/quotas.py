@@ -62,7 +62,7 @@ class Quotas:
         if listener.session and len(session) >= limits.streams_per_session:
             raise _too_many(limits.streams_per_session, "open streams in a session")
 
-    def halve_for_strangers(self) -> bool:
+    def halves_for_strangers(self) -> bool:
         """Whether anonymous callers have half of what all share.
 
         They have all of it if no server of this process asks people to sign in.
@@ -71,7 +71,7 @@ class Quotas:
 
     def _check_strangers(self) -> None:
         """Raise 503 if anonymous callers have half of all streams, and others none."""
-        if not self.halve_for_strangers():
+        if not self.halves_for_strangers():
             return
         strangers = sum(each.principal.anonymous for each in self._listeners)
         if strangers >= max(1, self._limits.streams_per_process // 2):

@@ -146,7 +146,7 @@ class Process:
             threads=self.threads,
             rates=self.rates,
             audit=self.audit,
-            halve_for_strangers=self._quotas.halve_for_strangers,
+            halves_for_strangers=self._quotas.halves_for_strangers,
         )
         self._begin()
 

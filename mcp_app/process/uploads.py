@@ -115,8 +115,8 @@ class Uploads:
     def unread(self, owner: Owner, size: int) -> Iterator[None]:
         """Count a complete body until it is read.
 
-        Raises `NoRoom` if those of strangers together, or those of one person, would
-        be more than half of `most`; or those of all people more than all of it.
+        Raises `NoRoom` if those of one person, or of all strangers, would be more than
+        half of `most`, or those of all people more than `most`.  One body has room.
         """
         own = NOBODY if owner.stranger else owner
         others = self._unread.total() - self._unread[NOBODY]

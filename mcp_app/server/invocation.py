@@ -72,7 +72,7 @@ class InvocationPlaces:
         mailbox: Mailbox,
         threads: UserThreads,
         around: Sequence[CallContextManager],
-        halve_for_strangers: Callable[[], bool],
+        halves_for_strangers: Callable[[], bool],
     ) -> None:
         """Take what calls need, and whether strangers get half of the threads."""
         self._mailbox = mailbox
@@ -81,7 +81,7 @@ class InvocationPlaces:
         self._gates: dict[tuple[Gate, bool], asyncio.Semaphore] = {}
         """By the gate, and whether it is the half of strangers."""
         self._around = around
-        self._halve_for_strangers = halve_for_strangers
+        self._halves_for_strangers = halves_for_strangers
         self._plain = not around
         self._around_needs_thread = not all(
             getattr(each, "context_variables_only", False) for each in around
@@ -121,16 +121,16 @@ class InvocationPlaces:
 
     def _is_stranger(self, exchange: Exchange) -> bool:
         """Whether the caller has half of the places, with all who did not sign in."""
-        return exchange.principal.anonymous and self._halve_for_strangers()
+        return exchange.principal.anonymous and self._halves_for_strangers()
 
     @asynccontextmanager
     async def _behind(self, gate: Gate, exchange: Exchange) -> AsyncIterator[None]:
         """Hold a place of a gate; raise `NoPlace` if none is free soon.
 
-        Strangers wait for one of their half first: they queue before nobody else.
+        A stranger needs a place of the strangers' half first.
         """
         number = gate.places or max(1, self._threads.size // 2)
-        halves = [False] if not self._is_stranger(exchange) else [True, False]
+        halves = (True, False) if self._is_stranger(exchange) else (False,)
         async with AsyncExitStack() as held:
             exchange.queued = True
             try:
