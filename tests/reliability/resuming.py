@@ -50,6 +50,8 @@ class Told:
     """The number of the last event; None before the first."""
     messages: list[dict[str, Any]] = field(default_factory=list)
     wrong: int = 0
+    reason: str = ""
+    """What was wrong first."""
     resumes: int = 0
 
     @property
@@ -66,7 +68,7 @@ class Told:
         if status in (0, UNAVAILABLE):
             return
         if status != 200:
-            self.wrong += 1
+            self._note_wrong(f"HTTP {status}: {body[:300]!r}")
         elif kind == "text/event-stream":
             for event in EventReader().feed(body):
                 if event.id is not None:
@@ -85,7 +87,11 @@ class Told:
             self.last = int(number)
             self.messages.append(json.loads(data))
         else:
-            self.wrong += 1
+            self._note_wrong(f"the event {event_id} after {self.last_id}: {data[:300]}")
+
+    def _note_wrong(self, reason: str) -> None:
+        self.wrong += 1
+        self.reason = self.reason or reason
 
     def judged(self, kills: int, *, may_fail: bool) -> Round:
         """Return what became of the call."""
