@@ -261,6 +261,8 @@ class Migration(migrations.Migration):
             options={
                 "permissions": [
                     ("publish", "Can publish and roll back"),
+                    ("try", "Can try in the console"),
+                    ("try_as", "Can try as another user"),
                     ("behind", "Can change what stands behind a definition"),
                     ("stop", "Can stop and start"),
                     ("grant", "Can change who may use it"),

@@ -69,6 +69,8 @@ class DefinitionVersion(models.Model):
         default_permissions = ()
         permissions = [
             ("publish", _("Can publish and roll back")),
+            ("try", _("Can try in the console")),
+            ("try_as", _("Can try as another user")),
             ("behind", _("Can change what stands behind a definition")),
             ("stop", _("Can stop and start")),
             ("grant", _("Can change who may use it")),

@@ -20,6 +20,8 @@ MOST_NAMED: Final = 10
 
 RIGHTS: Final[Mapping[str, Label]] = {
     "publish": gettext_lazy("Can publish and roll back"),
+    "try": gettext_lazy("Can try in the console"),
+    "try_as": gettext_lazy("Can try as another user"),
     "stop": gettext_lazy("Can stop and start"),
     "behind": gettext_lazy("Can change what stands behind a definition"),
     "grant": gettext_lazy("Can change who may use it"),
@@ -31,6 +33,7 @@ RIGHTS: Final[Mapping[str, Label]] = {
 NEEDS: Final[Mapping[str, Label]] = {
     "publish": gettext_lazy("Publishing needs the right “%(right)s”."),
     "stop": gettext_lazy("Stopping and starting needs the right “%(right)s”."),
+    "try": gettext_lazy("Trying needs the right “%(right)s”."),
 }
 
 
