@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Catalog
     from mcp_app.interface.principal import Principal
     from mcp_app.process.runtime import Process
+    from mcp_app.protocol.envelope import Request
     from mcp_app.protocol.json_types import JsonObject
     from mcp_app.protocol.revisions import Revision
-    from mcp_app.server.exchange import Adapters
+    from mcp_app.server.exchange import Adapters, Exchange
+    from mcp_app.streams.open_session import OpenSession
 
 REJECTED: Final = -1
 """The code of a sampling request that a person rejects (client/sampling)."""
@@ -138,6 +140,11 @@ class InProcessClient:
         await self._connection.current.gate.wait(time.monotonic())
         await self._connection.served()
 
+    @property
+    def exchange(self) -> Exchange | None:
+        """The last request on its way, or answered; None if there was none."""
+        return self._connection.exchange
+
     async def request(self, method: str, params: JsonObject) -> bytes:
         """Return the message that answers a request: a result or an error.
 
@@ -234,6 +241,9 @@ class SessionRefused(Exception):
 class _Connection(Connection):
     """A channel that ends with its one call."""
 
+    exchange: Exchange | None = None
+    """The last one."""
+
     sign_in: ClassVar[str] = "Sign in first."
     overlay: Callable[[Catalog], Catalog] | None = None
 
@@ -242,6 +252,16 @@ class _Connection(Connection):
         if catalog is None or self.overlay is None:
             return catalog
         return self.overlay(catalog)
+
+    async def make_exchange(
+        self,
+        request: Request,
+        revision: Revision,
+        meta: JsonObject,
+        session: OpenSession | None,
+    ) -> Exchange:
+        self.exchange = await super().make_exchange(request, revision, meta, session)
+        return self.exchange
 
     def cancel(self, request_id: int) -> None:
         """Cancel a request, if it still runs."""

@@ -78,6 +78,13 @@ def fitting(schema: Mapping[str, Any]) -> JsonObject:
     return {name: _value(schema, each) for name, each in properties.items()}
 
 
+def variants(schema: Mapping[str, Any]) -> list[JsonObject]:
+    """Return arguments that fit, that are written as texts, and that do not fit."""
+    fits = fitting(schema)
+    texts = {name: json.dumps(value) for name, value in fits.items()}
+    return [fits, texts, dict.fromkeys(fits, ())]
+
+
 def _value(schema: Mapping[str, Any], part: JsonObject) -> object:
     if "enum" in part:
         return part["enum"][0]
@@ -108,13 +115,7 @@ async def requests(process: Process) -> list[tuple[str, JsonObject]]:
     calls: list[JsonObject] = [
         {"name": name, "arguments": arguments}
         for name in names
-        for schema in [tools[name].definition.input_schema]
-        for fits in [fitting(schema)]
-        for arguments in (
-            fits,
-            {key: json.dumps(value) for key, value in fits.items()},
-            {key: [{}] for key in fits},
-        )
+        for arguments in variants(tools[name].definition.input_schema)
     ]
     prompts = [
         {"name": row["name"], "arguments": arguments}

@@ -197,21 +197,21 @@ class Connection(Channel):
         if negotiation.is_stateless(request.params, None):
             self._revision = LATEST
             self._revision, meta = negotiation.check_in_body(request)
-            exchange = await self._exchange(request, self._revision, meta, None)
+            exchange = await self.make_exchange(request, self._revision, meta, None)
             self._check(exchange)
             await self._stateless(exchange, request)
             return
         session = self.sessions.session
         conversation.check_turn(request.method, session.revision if session else None)
         meta = negotiation.meta_of(request.params) or {}
-        exchange = await self._exchange(request, self._revision, meta, session)
+        exchange = await self.make_exchange(request, self._revision, meta, session)
         self._check(exchange)
         if request.method == "initialize":
             await self._initialize(exchange)
         else:
             self._run(exchange)
 
-    async def _exchange(
+    async def make_exchange(
         self,
         request: Request,
         revision: Revision,
@@ -310,7 +310,7 @@ class Connection(Channel):
             except InvalidParams as error:
                 refused.append(dispatch.refusal(session.revision, each.id, error)[1])
                 continue
-            exchange = await self._exchange(each, session.revision, meta, session)
+            exchange = await self.make_exchange(each, session.revision, meta, session)
             self._check(exchange)
             exchanges.append(exchange)
         if not exchanges:
