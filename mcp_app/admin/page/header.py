@@ -134,8 +134,10 @@ def _sentence(row: PublishedRow) -> str:
 
 def tabs(row: PublishedRow, current: str) -> list[Tab]:
     """Return the pages of a row."""
+    trying = {"try": gettext_lazy("Try it")} if isinstance(row, DefinitionRow) else {}
     pages = {
         "change": gettext_lazy("Edit"),
+        **trying,
         "publish": gettext_lazy("Publish"),
         "history": gettext_lazy("History"),
         "who": gettext_lazy("Who can see it"),
@@ -158,6 +160,7 @@ def frame(
         "row": row,
         "strip": strip(request, row),
         "tabs": tabs(row, page),
+        "publish_url": page_url(row, "publish"),
         "media": admin.media,
         "subtitle": str(row),
     }

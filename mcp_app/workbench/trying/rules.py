@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from django.utils.translation import gettext as _
 
+from mcp_app.kinds import Effect
+
 
 class As(StrEnum):
     """As whom something is tried."""
@@ -15,16 +17,6 @@ class As(StrEnum):
     TOKEN = "token"  # noqa: S105 - a choice
     NOBODY = "nobody"
     USER = "user"
-
-
-class Effect(StrEnum):
-    """What running a definition may change, beside what it answers."""
-
-    NOTHING = "nothing"
-    DATABASE = "database"
-    """Rows of this site, which a dry run undoes."""
-    ELSEWHERE = "elsewhere"
-    """Another site, which nothing undoes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
