@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from django.core.handlers.asgi import ASGIRequest
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
 from django.urls import URLPattern, path
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
@@ -16,7 +19,7 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.rights import may, whom_to_ask
 from mcp_app.admin.publishing.pages import PublishedAdmin
-from mcp_app.admin.trying import answers, presentation, wire
+from mcp_app.admin.trying import answers, live, presentation, wire
 from mcp_app.admin.trying.fields import Unreadable
 from mcp_app.admin.trying.request import (
     Arguments,
@@ -61,19 +64,32 @@ class TryPages(PublishedAdmin[Row]):
 
     @transaction.non_atomic_requests
     @redirect_missing_row
-    def try_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def try_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Show the form; on POST, try it and show what a client gets.
 
         The request has no transaction of its own: its locks would hold up the call.
         """
         row = self._row(request, object_id, whole=True)
         page = TryPage(request, row)
+        plan = None
         if request.method == "POST":
             self._demand(request, "try")
-            page.press(partial(self.log_change, request, row))
+            plan = page.plan(partial(self.log_change, request, row))
+        if plan is not None and live.is_wanted(request):
+            lines = live.lines(plan, partial(self._part, request, page))
+            return live.response(lines)
+        if plan is not None:
+            page.take(on_loop(request, partial(run, plan)))
         response = self._page(request, row, "try", _("Try it"), page.context(), "try")
         response["Cache-Control"] = "no-store"
         return response
+
+    def _part(self, request: HttpRequest, page: TryPage, trial: Trial) -> live.Part:
+        """Return the part of the page with the result; asks no database."""
+        page.take(trial)
+        context = {"opts": self.opts, **page.result()}
+        html = render_to_string("admin/mcp_app/includes/try_result.html", context)
+        return {"html": html, "once": page.ticket}
 
 
 class TryPage:
@@ -124,28 +140,35 @@ class TryPage:
 
     # -- a button was pressed ------------------------------------------------------
 
-    def press(self, log: Any) -> None:
-        """Try what the form says; `log` writes a line of the row's history."""
+    def plan(self, log: Callable[[str], object]) -> Plan | None:
+        """Return what the form says is to be tried; None if it must not be.
+
+        `log` writes a line of the row's history.
+        """
         if self._definition is None or self._setup is None:
-            return
+            return None
         try:
             plan = self._plan(self._definition, self._setup)
             self._setup.check()
             self._claim(self._setup)
         except Refused as refused:
             self._problem = refused.reason
-            return
+            return None
         except (Unreadable, ValueError) as error:
             if self._arguments is not None:
                 self._arguments = with_errors(self._arguments, error)
             self._problem = _("Correct what is marked. Nothing was run.")
-            return
+            return None
         if self._setup.who is As.USER:
             # Whatever becomes of it, that it was tried is known.
             name = visible(self._setup.user_name)
             log(_("Tried it as %(name)s.") % {"name": name})
-        self._trial = on_loop(self._request, partial(run, plan))
-        self._forms = [answers.form_of(each) for each in self._trial.questions]
+        return plan
+
+    def take(self, trial: Trial) -> None:
+        """Take what came of it."""
+        self._trial = trial
+        self._forms = [answers.form_of(each) for each in trial.questions]
 
     def _plan(self, definition: Definition, setup: Setup) -> Plan:
         values = {} if self._arguments is None else self._arguments.values
@@ -228,12 +251,19 @@ class TryPage:
             "suggests": not isinstance(self._definition, ToolDefinition),
         }
         if setup is not None:
-            context["once"] = once.ticket(self._request.user.pk, row)
-        if self._trial is not None and setup is not None:
-            context |= self._result(self._trial, setup)
-        return context
+            context["once"] = self.ticket
+        return {**context, **self.result()}
 
-    def _result(self, trial: Trial, setup: Setup) -> dict[str, Any]:
+    @property
+    def ticket(self) -> str:
+        """A ticket for the next run."""
+        return once.ticket(self._request.user.pk, self._row)
+
+    def result(self) -> dict[str, Any]:
+        """Return the context of the part with the result; empty without one."""
+        trial, setup = self._trial, self._setup
+        if trial is None or setup is None:
+            return {}
         site = f"{self._request.scheme}://{self._request.get_host()}"
         address = wire.Address(server_url(setup.slug, site), not setup.is_public)
         revision = setup.revision
