@@ -173,8 +173,7 @@ class _Run:
                 with self._remarking():
                     with self._guards():
                         yield
-                    for each in self._transactions:
-                        each.check_constraints()
+                    self._check_constraints()
         finally:
             self._end()
 
@@ -208,21 +207,22 @@ class _Run:
                 stack.enter_context(each.guard())
             yield
 
+    def _check_constraints(self) -> None:
+        for each in self._transactions:
+            try:
+                each.check_constraints()
+            except IntegrityError:
+                self._remarks.append(Remark.AT_COMMIT)
+                raise
+
     @contextmanager
     def _remarking(self) -> Iterator[None]:
-        has_returned = False
         try:
             yield
-        except IntegrityError as error:
-            self._remark(Remark.AT_COMMIT if has_returned else remark_on(error))
-            raise
         except Exception as error:
-            self._remark(remark_on(error))
+            if (remark := remark_on(error)) is not None:
+                self._remarks.append(remark)
             raise
-
-    def _remark(self, remark: Remark | None) -> None:
-        if remark is not None:
-            self._remarks.append(remark)
 
     def _begin_to_leave(self) -> None:
         # An interrupt that comes now would meet the rollback.
@@ -319,8 +319,8 @@ class _Run:
         }
 
     def _ending(self, of: TrialTransaction) -> Ending:
-        ending = of.ending
-        if not self._is_done and of.holds_lock:
-            ending = Ending.HELD
-        unknown = ending in (Ending.HELD, Ending.LOST)
-        return Ending.CUT if of.is_cut and unknown else ending
+        if self._is_done:
+            return Ending.CUT if of.is_cut and of.ending is Ending.LOST else of.ending
+        if of.is_cut:
+            return Ending.CUT
+        return Ending.HELD if of.may_hold_lock else Ending.UNDONE

@@ -176,10 +176,10 @@ class TrialTransaction:
         connection.in_atomic_block = connection.needs_rollback = True
         connection.savepoint_ids[:], connection.atomic_blocks[:] = self._outer
         connection.run_on_commit = self._callbacks
+        if self.ending is not Ending.UNDONE:
+            # Nobody else may get it as it is now.
+            self.close()
         with suppress(Error):
-            if self.ending is not Ending.UNDONE:
-                # Nobody else may get it as it is now.
-                connection.close()
             self._block.__exit__(None, None, None)
             if not (connection.in_atomic_block or connection.get_autocommit()):
                 # Where a site commits by hand, the block was but a savepoint.
@@ -188,10 +188,11 @@ class TrialTransaction:
     # -- from other threads -------------------------------------------------------
 
     @property
-    def holds_lock(self) -> bool:
-        """Whether it may have written, while it is open."""
-        changes = _told(self._driver, "total_changes", self._changes)
-        return self._may_have_written or changes != self._changes
+    def may_hold_lock(self) -> bool:
+        """Whether it may have written, while it is open; SQLite tells of each row."""
+        if self._may_have_written or self._connection.vendor != "sqlite":
+            return True
+        return _told(self._driver, "total_changes", self._changes) != self._changes
 
     def interrupt(self) -> None:
         """End a statement of SQLite that runs; a connection of others can be cut."""
@@ -201,7 +202,7 @@ class TrialTransaction:
                 self._driver.interrupt()
 
     def close(self) -> None:
-        """Close its connection, in its own thread; who cut it may do so again."""
+        """Close its connection, in its own thread."""
         with suppress(Error):
             self._connection.close()
 

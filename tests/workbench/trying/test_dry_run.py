@@ -203,8 +203,8 @@ class Way:
     """A way to commit by hand, and what is to be said of it: nothing if it is refused."""
 
     act: Callable[[], object]
-    refused: str = ""
-    """A part of the error where it is refused."""
+    refused: str | None = None
+    """A part of the error, if there is one."""
     ending: Ending | None = None
     vendors: tuple[str, ...] = ("sqlite", "postgresql", "mysql")
 
@@ -274,7 +274,7 @@ WAYS: Final = {
     ),
     "commit": Way(transaction.commit, "an 'atomic' block is active"),
     "durable": Way(durable, "durable atomic block cannot be nested"),
-    "closed": Way(close_and_go_on, "Cannot open a new connection", Ending.LOST),
+    "closed": Way(close_and_go_on, "", Ending.LOST),
     "closed by the driver": Way(
         lambda: connection.connection.close(), ending=Ending.LOST
     ),
@@ -306,7 +306,8 @@ async def test_ways_to_commit_by_hand(dry_runs: DryRuns, name: str) -> None:
 
     await dry_runs("sync", script)
     outcome = dry_runs.outcome
-    assert [way.refused in str(each) for each in errors] == [True] * bool(way.refused)
+    assert len(errors) == (way.refused is not None)
+    assert (way.refused or "") in " ".join(map(str, errors))
     assert outcome.endings == ({} if way.ending is None else {"default": way.ending})
     assert outcome.undone is (way.ending is None)
     assert (COMMITTED in " ".join(outcome.sentences())) is (
@@ -422,15 +423,13 @@ async def test_a_client_kept_for_another_loop(dry_runs: DryRuns) -> None:
 
 
 @pytest.mark.usefixtures("nothing_left")
-async def test_a_database_that_is_away(
-    dry_runs: DryRuns, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_database_that_is_away(dry_runs: DryRuns) -> None:
     ran: list[None] = []
     away = {"NAME": "/nowhere/of/a/dry/run", "HOST": "127.0.0.1", "PORT": "1"}
-    archive = {**connections.settings["archive"], **away}
-    monkeypatch.setitem(connections.settings, "archive", archive)
-    answer = await dry_runs("sync", lambda ctx: ran.append(None))
-    monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as patched:
+        for key, value in away.items():
+            patched.setitem(connections.settings["archive"], key, value)
+        answer = await dry_runs("sync", lambda ctx: ran.append(None))
     sentence = "The database “archive” cannot be reached; a dry run needs all."
     assert answer["error"]["message"] == sentence
     assert ran == []
