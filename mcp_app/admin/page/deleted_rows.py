@@ -72,7 +72,7 @@ def redirect_missing_row(view: View) -> View:
     @wraps(view)
     def told(
         admin: ModelAdmin[Any], request: HttpRequest, *positional: Any, **named: Any
-    ) -> HttpResponse:
+    ) -> HttpResponseBase:
         try:
             return view(admin, request, *positional, **named)
         except Deleted as deleted:

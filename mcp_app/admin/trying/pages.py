@@ -184,6 +184,7 @@ class TryPage:
             copy=WorkingCopy.of(self._row) if self._is_working else None,
             answers=given,
             streams=isinstance(self._request, ASGIRequest),
+            is_dry=setup.is_dry,
         )
 
     def _asked(

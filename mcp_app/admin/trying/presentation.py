@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.calls.outcome_help import MEANINGS
 from mcp_app.catalog.token_cost import estimate
@@ -82,6 +82,9 @@ class Shown:
     fits: bool | None = None
     """Whether the structured part fits the schema; None if nothing is to be checked."""
     download: str = ""
+    undone: Sequence[str] = ()
+    """What became of the changes of a dry run."""
+    is_undone: bool = True
 
 
 def shown(trial: Trial, definition: object) -> Shown:
@@ -90,7 +93,7 @@ def shown(trial: Trial, definition: object) -> Shown:
         return _turned_away(trial)
     meaning = MEANINGS[trial.outcome]
     lines = [*_lines(trial.messages)]
-    structured = trial.result.get("structuredContent")
+    structured, dry = trial.result.get("structuredContent"), trial.dry_run
     return Shown(
         label=meaning.label,
         look=meaning.look,
@@ -101,6 +104,8 @@ def shown(trial: Trial, definition: object) -> Shown:
         more_lines=max(0, len(lines) - MOST_LINES),
         fits=_fits(definition, structured),
         download=_download(trial.answer),
+        undone=() if dry is None else [visible(each, None) for each in dry.sentences()],
+        is_undone=dry is None or dry.undone,
     )
 
 
@@ -114,6 +119,11 @@ def _details(trial: Trial) -> Iterator[str]:
     yield filesizeformat(trial.size)
     size = estimate(json.dumps(trial.result, ensure_ascii=False))
     yield _("≈ %(count)d tokens") % {"count": size}
+    if trial.dry_run is not None:
+        count = trial.dry_run.statements
+        yield ngettext(
+            "%(count)d database query", "%(count)d database queries", count
+        ) % {"count": count}
 
 
 def _sentence(trial: Trial) -> str:

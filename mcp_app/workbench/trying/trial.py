@@ -24,6 +24,8 @@ from mcp_app.transports.in_process import (
     decline,
 )
 from mcp_app.transports.stdio.connection import NotAllowed, NotServed, NotSignedIn
+from mcp_app.workbench.trying.dry_run import DryRunUserCode
+from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome
 from mcp_app.workbench.trying.offer import WorkingCopy
 
 UNAUTHORIZED: Final = 401
@@ -48,6 +50,8 @@ class Plan:
     copy: WorkingCopy | None = None
     answers: Mapping[str, JsonObject] = field(default_factory=dict)
     streams: bool = True
+    is_dry: bool = False
+    """Whether what it changes in this site's databases is undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,8 @@ class Trial:
     """The sealed state that goes back with the answers."""
     refused: int = 0
     reason: str = ""
+    dry_run: DryRunOutcome | None = None
+    """What became of the changes; None if they stay."""
 
     @property
     def result(self) -> JsonObject:
@@ -150,15 +156,21 @@ class _Run:
         self._observe = observe
         self._messages: list[Message] = []
         self._asked: list[Question] = []
+        self._dry_run: DryRunUserCode | None = None
 
     def client(self, current: Process) -> InProcessClient:
         plan = self._plan
         overlay = None if plan.copy is None else plan.copy.overlay(current.catalogs)
+        adapters = current.adapters
+        if plan.is_dry:
+            self._dry_run = DryRunUserCode(adapters.user_code, adapters.limits)
+            adapters = self._dry_run.within(adapters)
         return InProcessClient(
             current,
             plan.server,
             plan.caller,
             overlay=overlay,
+            adapters=adapters,
             streams=plan.streams,
             respond=self._respond,
             observe=self._note,
@@ -183,6 +195,7 @@ class _Run:
             failure=exchange.failure if exchange else "",
             questions=(*self._asked, *_required(result)),
             state=result.get("requestState", ""),
+            dry_run=None if self._dry_run is None else self._dry_run.outcome,
         )
 
     def _note(self, message: Message) -> None:
