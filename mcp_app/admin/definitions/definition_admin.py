@@ -19,7 +19,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.definitions.actions import ListActions
-from mcp_app.admin.definitions.call_once import CallOncePages
 from mcp_app.admin.definitions.guarded_fields import GuardedAdmin
 from mcp_app.admin.definitions.kinds import KindAdmin
 from mcp_app.admin.definitions.lists import (
@@ -55,7 +54,6 @@ Row = TypeVar("Row", bound=DefinitionRow)
 
 class DefinitionAdmin(
     ListActions[Row],
-    CallOncePages[Row],
     TryPages[Row],
     WhoPages[Row],
     GuardedAdmin[Row],
