@@ -132,6 +132,13 @@ class Kind:
         """
         return definition
 
+    def changes_elsewhere(self, definition: Definition, config: JsonObject) -> str:
+        """Return what of another site a call changes: "POST https://example.com/".
+
+        "" if it only reads there, or if it is not known.
+        """
+        return ""
+
     def check(
         self, definition: Definition, config: JsonObject, uploads: Uploads
     ) -> Iterable[str] | None:

@@ -238,6 +238,14 @@ def decode(value: str) -> str:
     return text
 
 
+def encode(value: str) -> str:
+    """Return what a mirroring header carries for a text: what `decode` undoes."""
+    if is_sent_as_it_is(value) and value == value.strip():
+        return value
+    encoded = binascii.b2a_base64(value.encode(), newline=False).decode()
+    return f"{_SENTINEL_START}{encoded}{_SENTINEL_END}"
+
+
 def check_routing(headers: Headers, method: str, name: str | None) -> None:
     """Raises HeaderMismatch unless the headers say what the body says.
 
@@ -292,6 +300,18 @@ class MirroredParameter:
         # Known once per tool, looked up in every call.
         name = f"mcp-param-{self.header.lower()}".encode()
         object.__setattr__(self, "name", name)
+
+    def value(self, arguments: Mapping[str, object]) -> str | None:
+        """Return what its header carries for these arguments, None if it is left out.
+
+        That is so for an absent or null argument, and for one that no header carries.
+        """
+        value = _argument(arguments, self.path)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, int):
+            return str(value)
+        return encode(value) if isinstance(value, str) else None
 
 
 def mirrored_parameters(schema: Mapping[str, object]) -> tuple[MirroredParameter, ...]:

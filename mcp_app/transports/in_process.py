@@ -21,6 +21,7 @@ from mcp_app.protocol.envelope import (
     request_message,
     result_message,
 )
+from mcp_app.protocol.lines import Broken
 from mcp_app.protocol.negotiation import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -205,19 +206,27 @@ class InProcessClient:
     async def _send(self, message: JsonObject) -> None:
         text = jsonrpc.write(message)
         self._observe(Message(True, text))
-        await self._connection.take(text, time.monotonic())
+        too_long = len(text) > self._connection.current.limits.body
+        line = Broken.TOO_LONG if too_long else text
+        await self._connection.take(line, time.monotonic())
 
     def _receive(self, text: bytes) -> None:
         self._observe(Message(False, text))
         message: dict[str, Any] = orjson.loads(text)
         if "method" not in message:
-            waiting = self._waiting.get(message.get("id", 0))
+            waiting = self._asked_by(message.get("id"))
             if waiting is not None and not waiting.done():
                 waiting.set_result(text)
         elif "id" in message:
             reply = asyncio.create_task(self._reply(message))
             self._replies.add(reply)
             reply.add_done_callback(self._replies.discard)
+
+    def _asked_by(self, identifier: object) -> asyncio.Future[bytes] | None:
+        """Return who waits for an answer; one without an id is to the last request."""
+        if isinstance(identifier, int):
+            return self._waiting.get(identifier)
+        return next(reversed(self._waiting.values()), None)
 
     async def _reply(self, question: dict[str, Any]) -> None:
         identifier = question["id"]

@@ -59,7 +59,7 @@ class HttpForm(DefinitionForm[AnyRow]):
             "per_caller": call.site.per_caller,
         }
         user = self.user
-        if call.only_reads and user is not None and user.has_perm("mcp_app.behind"):
+        if user is not None and user.has_perm("mcp_app.try"):
             shown["url"] = page_url(self.instance, "try")
         return shown
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.trying.fields import Field, fields_of, filled, values_of
+from mcp_app.admin.trying.presentation import host_of
 from mcp_app.interface.rules import visible
 from mcp_app.models.fields import parse
 from mcp_app.protocol import jsonrpc
@@ -35,7 +35,8 @@ class Form:
     """A question of the page.
 
     `kind` is "form", "url", "text" or "roots"; `name` is that of its only input if it
-    has no fields.
+    has no fields.  `url` is "" for an address that no browser is to open; `address` is
+    any, as text.
     """
 
     question: Question
@@ -44,6 +45,7 @@ class Form:
     name: str
     fields: Sequence[Field] = ()
     url: str = ""
+    address: str = ""
     host: str = ""
     value: str = ""
 
@@ -61,9 +63,7 @@ def form_of(question: Question, data: QueryDict | None = None) -> Form:
         value = "" if data is None else data.get(name, "")
         return Form(question, "text", _conversation(params), name, value=value)
     if params.get("mode") == "url":
-        url = str(params.get("url", ""))
-        host = urlsplit(url).netloc
-        return Form(question, "url", message, name, url=url, host=visible(host))
+        return _page(question, message, name)
     schema = params.get("requestedSchema", {})
     fields = fields_of(schema, f"{name}-") or []
     return Form(
@@ -73,6 +73,15 @@ def form_of(question: Question, data: QueryDict | None = None) -> Form:
         name,
         fields if data is None else filled(fields, data),
     )
+
+
+def _page(question: Question, message: str, name: str) -> Form:
+    """Return the form of a question that sends its user to a page."""
+    url = str(question.params.get("url", ""))
+    host, address = visible(host_of(url)), visible(url, None)
+    # What runs a script, or a program, is no page.
+    opens = url if host and url.lower().startswith(("https://", "http://")) else ""
+    return Form(question, "url", message, name, url=opens, address=address, host=host)
 
 
 def _conversation(params: JsonObject) -> str:
@@ -124,7 +133,13 @@ def _is_question(value: object) -> bool:
         and value.get("method") in (ELICITATION, SAMPLING, ROOTS)
         and isinstance(value.get("params"), dict)
         and isinstance(value.get("name"), str)
+        and isinstance(value["params"].get("requestedSchema", {}), dict)
+        and _are_messages(value["params"].get("messages", []))
     )
+
+
+def _are_messages(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
 def earlier(data: QueryDict) -> dict[str, JsonObject]:

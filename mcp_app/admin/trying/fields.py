@@ -61,6 +61,8 @@ class Field:
     required: bool = False
     about: str = ""
     limits: str = ""
+    left_out: str = ""
+    """What counts if it is not sent, as a sentence."""
     value: str = ""
     options: Sequence[Option] = ()
     schema: str = ""
@@ -120,7 +122,8 @@ def _field(prefix: str, name: str, about: object, *, required: bool) -> Field:
         kind=row.type,
         required=required,
         about=visible(row.description, None),
-        limits=_limits(row),
+        limits=limits_in_words(row),
+        left_out=_left_out(row),
         value=text_of_value(row.type, row.example),
         options=_options(row),
     )
@@ -142,14 +145,11 @@ def _json_field(own: str, name: str, about: object, *, required: bool) -> Field:
     )
 
 
-def _limits(row: Parameter) -> str:
-    limits = limits_in_words(row)
+def _left_out(row: Parameter) -> str:
     if row.default is MISSING:
-        return limits
-    left_out = _("Left out: %(value)s.") % {
-        "value": visible(text_of_value(row.type, row.default))
-    }
-    return f"{limits}. {left_out}" if limits else left_out
+        return ""
+    default = text_of_value(row.type, row.default)
+    return _("Left out: %(value)s.") % {"value": visible(default)}
 
 
 def _options(row: Parameter) -> Sequence[Option]:
@@ -219,4 +219,6 @@ def _value(field: Field) -> object:
         return (chosen[0] == YES if is_boolean else chosen[0]) if chosen else MISSING
     if field.kind == "json":
         return parse(field.value) if field.value.strip() else MISSING
+    if "\0" in field.value:
+        raise ValueError(_("The text has the character NUL (U+0000); remove it."))
     return value_of_text(field.kind, field.value)

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
+from django.conf import settings
+from django.core.exceptions import (
+    RequestDataTooBig,
+    SuspiciousOperation,
+    TooManyFieldsSent,
+)
 from django.core.handlers.asgi import ASGIRequest
 from django.db import transaction
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
+from django.template.defaultfilters import filesizeformat
 from django.template.loader import render_to_string
 from django.urls import URLPattern, path
+from django.utils.decorators import method_decorator
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.rights import may, whom_to_ask
@@ -33,9 +44,9 @@ from mcp_app.auth.resources import server_url
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.interface.rules import visible
-from mcp_app.kinds import Effect
-from mcp_app.kinds.registry import kind_classes
+from mcp_app.kinds import Effect, Kind, KindError, kinds_of
 from mcp_app.models import DefinitionRow
+from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.overlays import whole_definition
 from mcp_app.workbench.on_loop import on_loop
@@ -62,15 +73,38 @@ class TryPages(PublishedAdmin[Row]):
         name = f"mcp_app_{self.opts.model_name}_try"
         return [path("<path:object_id>/try/", view, name=name), *super().get_urls()]
 
+    @csrf_exempt
     @transaction.non_atomic_requests
     @redirect_missing_row
     def try_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Show the form; on POST, try it and show what a client gets.
 
         The request has no transaction of its own: its locks would hold up the call.
+        The token of the form is looked for in here, where a form that is too large to
+        have one can be answered.
         """
+        try:
+            return self._try(request, object_id)
+        except (RequestDataTooBig, TooManyFieldsSent) as error:
+            return self._too_large(request, object_id, error)
+
+    def _too_large(
+        self, request: HttpRequest, object_id: str, error: SuspiciousOperation
+    ) -> HttpResponse:
+        """Show an empty form with a sentence; nothing can be read of what was sent."""
         row = self._row(request, object_id, whole=True)
-        page = TryPage(request, row)
+        self._demand(request, "try")
+        page = TryPage(request, row, None)
+        page.refuse(_too_large(error))
+        response = self._page(request, row, "try", _("Try it"), page.context(), "try")
+        response.status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        response["Cache-Control"] = "no-store"
+        return response
+
+    @method_decorator(csrf_protect)
+    def _try(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        row = self._row(request, object_id, whole=True)
+        page = TryPage(request, row, request.POST if request.method == "POST" else None)
         plan = None
         if request.method == "POST":
             self._demand(request, "try")
@@ -95,12 +129,16 @@ class TryPages(PublishedAdmin[Row]):
 class TryPage:
     """One request of the page: what was chosen, and what came of it."""
 
-    def __init__(self, request: HttpRequest, row: DefinitionRow) -> None:
+    def __init__(
+        self, request: HttpRequest, row: DefinitionRow, data: QueryDict | None
+    ) -> None:
+        """Take what the form sent; `data` is None if it sent nothing."""
         self._request = request
         self._row = row
-        self._data = request.POST if request.method == "POST" else None
+        self._data = data
         self._is_working = self._chosen_working()
-        self._definition = self._whole()
+        self._content = self._chosen_content()
+        self._definition = whole_definition(row, self._content, mcp)
         self._arguments: Arguments | None = None
         self._setup: Setup | None = None
         self._problem = ""
@@ -112,27 +150,39 @@ class TryPage:
 
     def _chosen_working(self) -> bool:
         row = self._row
-        if row.published is None and not row.from_code:
+        if not self._has_published:
             return True
         chosen = None if self._data is None else self._data.get("which")
         return differs(row) if chosen is None else chosen == WORKING
 
-    def _whole(self) -> Definition | None:
+    @property
+    def _has_published(self) -> bool:
+        return self._row.published is not None or self._row.from_code
+
+    def _chosen_content(self) -> JsonObject:
         row = self._row
-        content = {} if row.published is None else row.published.read()
         if self._is_working:
-            content = row.working_content()
-        return whole_definition(row, content, mcp)
+            return row.working_content()
+        return {} if row.published is None else row.published.read()
+
+    def _kind(self) -> Kind | None:
+        """Return what stands behind it; a published version may have another kind."""
+        if self._row.from_code:
+            return None
+        return kinds_of(mcp).get(str(self._content.get("kind", "text")))
 
     def _set_up(self, definition: Definition) -> Setup:
-        kind = None if self._row.from_code else kind_classes().get(self._row.kind)
-        effect = Effect.DATABASE if kind is None else kind.effect
+        kind, config = self._kind(), self._content.get("config") or {}
         more: dict[str, Any] = {} if self._data is None else {"data": self._data}
+        with suppress(KindError):
+            # What cannot be called says so when it is run.
+            told = "" if kind is None else kind.changes_elsewhere(definition, config)
+            more["changes_elsewhere"] = told
         return Setup(
             request=self._request,
             row=self._row,
             definition=definition,
-            effect=effect,
+            effect=Effect.DATABASE if kind is None else kind.effect,
             servers=servers_for(self._row),
             is_working_copy=self._is_working,
             **more,
@@ -148,6 +198,7 @@ class TryPage:
         if self._definition is None or self._setup is None:
             return None
         try:
+            self._check_which()
             plan = self._plan(self._definition, self._setup)
             self._setup.check()
             self._claim(self._setup)
@@ -164,6 +215,17 @@ class TryPage:
             name = visible(self._setup.user_name)
             log(_("Tried it as %(name)s.") % {"name": name})
         return plan
+
+    def refuse(self, sentence: str) -> None:
+        """Say why nothing was run."""
+        self._problem = sentence
+
+    def _check_which(self) -> None:
+        """Raise `Refused` if the published version was chosen, and is gone."""
+        data = self._data
+        chosen = None if data is None else data.get("which")
+        if chosen == PUBLISHED and self._is_working:
+            raise Refused(_("It is not published any more, so nothing was run."))
 
     def take(self, trial: Trial) -> None:
         """Take what came of it."""
@@ -200,11 +262,14 @@ class TryPage:
         data = self._data
         if data is None:
             return {}
-        given, action = answers.earlier(data), data.get(ANSWER, "")
-        if action:
-            for each in answers.read(data):
-                form = answers.form_of(each, data)
-                given[each.key] = answers.result_of(form, action)
+        action = data.get(ANSWER, "")
+        if not action:
+            # It begins anew.
+            return {}
+        given = answers.earlier(data)
+        for each in answers.read(data):
+            form = answers.form_of(each, data)
+            given[each.key] = answers.result_of(form, action)
         return given
 
     def _retry(self, given: JsonObject) -> JsonObject:
@@ -239,10 +304,10 @@ class TryPage:
 
     def context(self) -> dict[str, Any]:
         """Return the context of the page."""
-        row, setup = self._row, self._setup
+        setup = self._setup
         context: dict[str, Any] = {
             "is_working": self._is_working,
-            "has_published": row.published is not None or row.from_code,
+            "has_published": self._has_published,
             "may_try": may(self._request, "try"),
             "try_reason": whom_to_ask(self._request, "try"),
             "may_publish": may(self._request, "publish"),
@@ -266,7 +331,8 @@ class TryPage:
         if trial is None or setup is None:
             return {}
         site = f"{self._request.scheme}://{self._request.get_host()}"
-        address = wire.Address(server_url(setup.slug, site), not setup.is_public)
+        url = server_url(setup.slug, site)
+        address = wire.Address(url, not setup.is_public, self._mirrored())
         revision = setup.revision
         given = {} if self._problem else self._answers()
         return {
@@ -279,3 +345,24 @@ class TryPage:
             "messages_sent": [*wire.exchanged(trial.messages, address, revision)],
             "curl": wire.curl(trial.messages, address, revision),
         }
+
+    def _mirrored(self) -> Sequence[MirroredParameter]:
+        """Return the arguments that headers repeat."""
+        definition = self._definition
+        if not isinstance(definition, ToolDefinition):
+            return ()
+        try:
+            return mirrored_parameters(definition.input_schema)
+        except ValueError:
+            # A working copy may have such a mistake; the tab Edit says so.
+            return ()
+
+
+def _too_large(error: SuspiciousOperation) -> str:
+    """Return why a form was not read."""
+    if isinstance(error, TooManyFieldsSent):
+        most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+        said = _("The form has more than %(most)s fields, so nothing was run.")
+        return said % {"most": most}
+    said = _("This site reads forms of at most %(size)s, so nothing was run.")
+    return said % {"size": filesizeformat(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)}

@@ -209,8 +209,16 @@ def _json(title: str, value: object) -> Part:
 
 def _address(uri: str) -> str:
     """Return an address in words: its host is what people look at first."""
-    host = urlsplit(uri).netloc if "//" in uri else ""
+    host = host_of(uri)
     return f"{uri}\n({host})" if host else uri
+
+
+def host_of(uri: str) -> str:
+    """Return the host of an address, with user and port; "" if it names none."""
+    try:
+        return urlsplit(uri).netloc
+    except ValueError:
+        return ""
 
 
 def _drawn(kind: str, block: JsonObject, uri: str = "") -> Part:

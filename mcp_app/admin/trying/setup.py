@@ -15,7 +15,7 @@ from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.page.rights import may
+from mcp_app.admin.page.rights import lacking, may
 from mcp_app.admin.trying.fields import Option
 from mcp_app.auth.permissions import find_user
 from mcp_app.auth.token_entries import TokenEntry, read
@@ -70,6 +70,8 @@ class Setup:
     effect: Effect
     servers: Sequence[ServerDefinition]
     is_working_copy: bool
+    changes_elsewhere: str = ""
+    """What a call changes of another site, "" if it only reads there."""
     data: QueryDict = field(default_factory=QueryDict)
 
     # -- which, and where -------------------------------------------------------------
@@ -108,7 +110,7 @@ class Setup:
     def who_options(self) -> Iterator[Option]:
         me = visible(_me(self.request).get_username())
         for each, label in WHO.items():
-            if each is As.USER and not may(self.request, "try_as"):
+            if each is As.USER and not self.may_try_as:
                 continue
             if each is As.TOKEN and not self.tokens:
                 continue
@@ -128,6 +130,11 @@ class Setup:
             yield Option(str(each.pk), visible(each.name), str(each.pk) == chosen)
 
     @property
+    def may_try_as(self) -> bool:
+        """Whether the user may choose another one."""
+        return may(self.request, "try_as")
+
+    @property
     def user_name(self) -> str:
         return self.data.get("user", "").strip()
 
@@ -136,6 +143,9 @@ class Setup:
         """The other user; raises `Refused` if there is none of this name."""
         if self.who is not As.USER:
             return None
+        if not self.may_try_as:
+            # Who may not, is not told who there is.
+            raise Refused(lacking("try_as"), "who")
         name = self.user_name
         found = None if text_problem(name) or not name else find_user(name)
         if found is None:
@@ -208,18 +218,35 @@ class Setup:
         if not self.has_dry_run:
             return False
         if not self.data:
-            return not (self.definition.only_reads and not self.is_working_copy)
+            return not (self.only_reads and not self.is_working_copy)
         return "dry" in self.data
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether it changes nothing, here or elsewhere, whatever its hints say."""
+        return self.definition.only_reads and not self.changes_elsewhere
 
     @property
     def must_confirm(self) -> bool:
         """Whether a box says that another site is really called."""
-        return self.effect is Effect.ELSEWHERE and not self.definition.only_reads
+        return self.effect is Effect.ELSEWHERE and not self.only_reads
+
+    @property
+    def confirmation(self) -> str:
+        """The text of that box."""
+        if not self.changes_elsewhere:
+            return _("I want to really call the other site")
+        shown = {"call": visible(self.changes_elsewhere)}
+        return _("I want to really call %(call)s") % shown
 
     def check_server(self) -> None:
-        """Raise `Refused` if there is no server to ask."""
+        """Raise `Refused` if there is no server to ask, or no longer the chosen one."""
         if self.server is None:
             raise Refused(_("No server is published: nobody could call it."))
+        chosen = self.data.get("server", self.slug)
+        if chosen != self.slug:
+            said = _("The server “%(slug)s” is not published any more.")
+            raise Refused(said % {"slug": visible(chosen)}, "server")
 
     def check(self) -> None:
         """Raise `Refused` unless it may be tried like this."""
@@ -234,10 +261,10 @@ class Setup:
             who=self.who,
             is_working_copy=self.is_working_copy,
             is_dry=self.is_dry,
-            only_reads=self.definition.only_reads,
+            only_reads=self.only_reads,
             effect=self.effect,
             may_publish=may(request, "publish"),
-            may_try_as=may(request, "try_as"),
+            may_try_as=self.may_try_as,
             is_superuser=bool(getattr(request.user, "is_superuser", False)),
             as_superuser=bool(getattr(self.other, "is_superuser", False)),
         )

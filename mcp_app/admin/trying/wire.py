@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from mcp_app.interface.rules import visible
+from mcp_app.protocol.headers import MirroredParameter, encode
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import NAMED_BY
 from mcp_app.protocol.revisions import Revision
@@ -31,10 +32,14 @@ class Exchanged:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where clients reach the server, and whether they show a token there."""
+    """Where clients reach the server, and what their requests have there.
+
+    `mirrored` are the arguments that headers repeat.
+    """
 
     url: str
     needs_token: bool
+    mirrored: Sequence[MirroredParameter] = ()
 
 
 def exchanged(
@@ -67,9 +72,23 @@ def _headers(
         yield "Mcp-Session-Id", _("the one that initialize returned")
     if revision.routing_headers and method:
         yield "Mcp-Method", method
-        name = message.get("params", {}).get(NAMED_BY.get(method, ""))
-        if isinstance(name, str):
-            yield "Mcp-Name", visible(name)
+        yield from _repeated(method, message.get("params", {}), address)
+
+
+def _repeated(
+    method: str, params: JsonObject, address: Address
+) -> Iterator[tuple[str, str]]:
+    """Yield the headers that repeat parameters of a request."""
+    name = params.get(NAMED_BY.get(method, ""))
+    if isinstance(name, str):
+        yield "Mcp-Name", encode(name)
+    arguments = params.get("arguments")
+    if not isinstance(arguments, dict):
+        return
+    for each in address.mirrored:
+        value = each.value(arguments)
+        if value is not None:
+            yield f"Mcp-Param-{each.header}", value
 
 
 def curl(messages: Sequence[Message], address: Address, revision: Revision) -> str:
@@ -82,6 +101,7 @@ def curl(messages: Sequence[Message], address: Address, revision: Revision) -> s
         f"-H {shlex.quote(f'{name}: {value}')}"
         for name, value in _headers(message, address, revision)
     ]
-    body = shlex.quote(sent[-1].text.decode("utf-8", "replace"))
+    # In ASCII no character of it is hidden.
+    body = shlex.quote(json.dumps(message, separators=(",", ":")))
     lines = [f"curl -sS {shlex.quote(address.url)}", *headers, f"--data {body}"]
-    return visible(" \\\n  ".join(lines), None)
+    return " \\\n  ".join(lines)

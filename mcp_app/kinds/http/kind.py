@@ -105,6 +105,11 @@ class HttpKind(Kind):
             return cast("AnyDefinition", replace(definition, public=public))
         return definition
 
+    def changes_elsewhere(self, definition: Definition, config: JsonObject) -> str:
+        """Return method and address of a call that changes something."""
+        call = call_of(definition, config)
+        return "" if call.only_reads else f"{call.method} {call.url}"
+
     def tool(
         self,
         definition: ToolDefinition,

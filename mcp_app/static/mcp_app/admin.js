@@ -375,6 +375,7 @@
                     const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("[data-mcp-trying]");
                     if (!fresh || response.redirected) throw new Error(response.statusText);
                     whole = true;
+                    if (!response.ok) return tell(fresh.querySelector("[role=alert]").textContent);
                     page.replaceWith(fresh);
                     trial(fresh);
                     fresh.querySelector("[data-mcp-focus]")?.focus();
@@ -393,7 +394,16 @@
             run(new FormData(form, event.submitter));
         });
         form.addEventListener("keydown", (event) => {
-            if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit(form.querySelector("input[type=submit]"));
+            if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+            event.preventDefault();
+            form.requestSubmit(form.querySelector("input[type=submit]"));
+        });
+        result.addEventListener("keydown", (event) => {
+            const answer = result.querySelector("button[value=accept]");
+            const enters = event.target.tagName === "INPUT" || event.ctrlKey || event.metaKey;
+            if (event.key !== "Enter" || !answer || !enters || event.target.tagName === "BUTTON") return;
+            event.preventDefault();
+            form.requestSubmit(answer);
         });
     }
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from mcp_app.catalog.row_loader import (
     StoredOverlay,
     StoredRow,
+    demands_of,
     load_servers,
     stored_definition,
     tags_of,
 )
 from mcp_app.catalog.snapshot import Catalog, Entry
+from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import DefinitionRow
 from mcp_app.process.loading import Catalogs
-
-LISTS: Final[Mapping[str, str]] = {
-    "tool": "tools",
-    "resource": "resources",
-    "resourcetemplate": "templates",
-    "prompt": "prompts",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +26,31 @@ class WorkingCopy:
     """What a row would serve if it were published now."""
 
     stored: StoredRow
+    demands: AccessRequirements = NO_REQUIREMENTS
+    """What the published version demands."""
 
     @classmethod
     def of(cls, row: DefinitionRow) -> WorkingCopy:
         """Return that of a row; raise ValueError if its columns do not fit.  Blocks."""
+        published = {} if row.published is None else row.published.read()
+        demands = demands_of(published)
         if row.from_code:
             key = row.kind_of_row, str(row.pk)
-            return cls(StoredOverlay(key, row.identity, row.working_content()))
-        return cls(stored_definition(row))
+            stored = StoredOverlay(key, row.identity, row.working_content())
+            return cls(stored, demands)
+        return cls(stored_definition(row), demands)
 
     def overlay(self, catalogs: Catalogs) -> Callable[[Catalog], Catalog]:
         """Return what puts it into a catalog instead of what is published.
 
         Raises `KindError` if it cannot be served.  It demands what it demands itself
-        and what the published version does: an edit that nobody has published takes no
-        demand away.  A stop of the definition itself does not hold it, others do.
+        and what the published version does, wherever that is offered: an edit that
+        nobody has published takes no demand away.  A stop of the definition itself
+        does not hold it, others do.
         """
         name, entry = catalogs.entry_of(self.stored)
+        demands = entry.definition.demands.and_also(self.demands)
+        entry.definition = replace(entry.definition, demands=demands)
         return lambda catalog: _with(catalog, name, entry, catalogs)
 
 
@@ -55,13 +58,10 @@ def _with(
     catalog: Catalog, name: str, entry: Entry[Any, Any], catalogs: Catalogs
 ) -> Catalog:
     published = _published(catalog, name, entry)
-    definition = entry.definition
     changes: dict[str, Entry[Any, Any] | None] = {}
     if published is not None:
-        demands = definition.demands.and_also(published.definition.demands)
-        entry.definition = definition = replace(definition, demands=demands)
         changes[published.identity] = None
-    is_stopped = catalogs.stops.changes and not definition.only_reads
+    is_stopped = catalogs.stops.changes and not entry.definition.only_reads
     offered, stopped = (None, entry) if is_stopped else (entry, None)
     return catalog.changed(
         {name: {**changes, entry.identity: offered}},

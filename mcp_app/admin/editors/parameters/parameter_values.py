@@ -24,6 +24,7 @@ from mcp_app.admin.editors.parameters.parameter import (
     property_of,
 )
 from mcp_app.interface.labels import Label
+from mcp_app.interface.rules import visible
 from mcp_app.models.fields import parse
 from mcp_app.protocol import schemas
 
@@ -111,7 +112,7 @@ def _yes_or_no(text: str) -> bool:
         return True
     if word in (*_NO, _("no").casefold()):
         return False
-    raise ValueError(_("“%(text)s” is neither yes nor no.") % {"text": text})
+    raise ValueError(_("“%(text)s” is neither yes nor no.") % {"text": visible(text)})
 
 
 def _json_value(kind: str, text: str) -> object:
@@ -152,7 +153,7 @@ def _not_a(kind: str, text: str) -> str:
         "%(text)s begins with a double quote, so it is read as JSON, but it is no JSON"
         " string. Leave the quotes out, or correct it."
     )
-    return sentences.get(kind, quoted) % {"text": text}
+    return sentences.get(kind, quoted) % {"text": visible(text)}
 
 
 def choices_of_text(text: str) -> tuple[Choice, ...]:

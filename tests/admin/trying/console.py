@@ -1,0 +1,66 @@
+"""The page *Try it*, filled in like a person with a browser without scripts."""
+
+from __future__ import annotations
+
+from html import unescape
+from typing import Any
+
+from django.test import AsyncClient
+
+from tests.admin.pages import Fields, page
+
+
+async def url_of(model: Any, **which: Any) -> str:
+    row = await model.objects.aget(**which)
+    return page(row.kind_of_row, "try", row.pk)
+
+
+async def typed(client: AsyncClient, url: str, **values: Any) -> dict[str, Any]:
+    """Return what the page would send, with values for these arguments and inputs.
+
+    None stands for an input that is not sent.
+    """
+    return filled(await client.get(url), **values)
+
+
+def filled(response: Any, **values: Any) -> dict[str, Any]:
+    """Return what a page that is open would send, with these values."""
+    fields = Fields()
+    fields.feed(response.content.decode())
+    arguments = response.context["arguments"].fields or []
+    questions = [
+        each for form in response.context.get("forms", ()) for each in form.fields
+    ]
+    names = {each.key: each.name for each in (*questions, *arguments)}
+    given = {names.get(name, name): value for name, value in values.items()}
+    sent = {**fields.values, **given}
+    return {name: value for name, value in sent.items() if value is not None}
+
+
+async def run(client: AsyncClient, url: str, **values: Any) -> Any:
+    return await send(client, url, await typed(client, url, **values))
+
+
+async def send(client: AsyncClient, url: str, sent: dict[str, Any]) -> Any:
+    response: Any = await client.post(url, sent)
+    assert response.status_code == 200
+    return response
+
+
+async def answer(client: AsyncClient, url: str, asked: Any, **values: Any) -> Any:
+    """Answer the questions of a page."""
+    values = {"answer": "accept", **values}
+    return await send(client, url, filled(asked, **values))
+
+
+def text_of(response: Any) -> str:
+    return unescape(response.content.decode())
+
+
+def result_of(response: Any) -> str:
+    """Return the first part of what the client gets."""
+    return str(next(each.text for each in response.context["shown"].parts))
+
+
+def label_of(response: Any) -> str:
+    return str(response.context["shown"].label)

@@ -1,0 +1,205 @@
+"""Fields of a JSON Schema, and what is read from them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pytest
+from django.http import QueryDict
+
+from mcp_app.admin.trying.fields import (
+    Field,
+    Unreadable,
+    fields_of,
+    filled,
+    values_of,
+)
+
+PREFIX: Final = "argument-"
+TYPES: Final[list[tuple[dict[str, Any], str, str, object]]] = [
+    ({"type": "string"}, "text", "tea", "tea"),
+    ({"type": "string"}, "text", '""', ""),
+    ({"type": "string"}, "text", '"a\\nb"', "a\nb"),
+    ({"type": "string"}, "text", " ", " "),
+    ({"type": "string", "contentMediaType": "text/plain"}, "long", "a\r\nb", "a\nb"),
+    ({"type": "integer"}, "integer", "-7", -7),
+    ({"type": "integer"}, "integer", "1" + "0" * 400, 10**400),
+    ({"type": "number"}, "number", "0.5", 0.5),
+    ({"type": "boolean"}, "boolean", "yes", True),
+    ({"type": "boolean"}, "boolean", "no", False),
+    ({"type": "string", "enum": ["<b>", '"q"']}, "choice", '"q"', '"q"'),
+    ({"type": "string", "enum": ["a,b", "\u202ec"]}, "choice", "\u202ec", "\u202ec"),
+    ({"type": "string", "format": "date"}, "date", "2026-01-31", "2026-01-31"),
+    ({"type": "string", "format": "email"}, "email", "a@example.org", "a@example.org"),
+    ({"type": "string", "format": "uri"}, "url", "https://x.org", "https://x.org"),
+    ({"type": "array", "items": {"type": "string"}}, "texts", "a, b", ["a", "b"]),
+    ({"type": "array", "items": {"type": "integer"}}, "integers", "1, 2", [1, 2]),
+    ({"type": "array", "items": {"type": "number"}}, "numbers", "1, 2.5", [1, 2.5]),
+    ({}, "json", '{"a": [1]}', {"a": [1]}),
+    ({"type": ["string", "null"]}, "json", "null", None),
+    ({"type": "string", "enum": ["", "a"]}, "json", '""', ""),
+    ({"type": "string", "enum": ["a\nb"]}, "json", '"a\\nb"', "a\nb"),
+]
+SEVERAL: Final = {
+    "type": "array",
+    "items": {"type": "string", "enum": ["s", "l", "x"]},
+    "uniqueItems": True,
+}
+
+
+def made(**properties: object) -> list[Field]:
+    fields = fields_of({"type": "object", "properties": properties}, PREFIX)
+    assert fields is not None
+    return fields
+
+
+def sent(fields: list[Field], *texts: str) -> QueryDict:
+    data = QueryDict(mutable=True)
+    for field, text in zip(fields, texts, strict=True):
+        data[field.name] = text
+    return data
+
+
+def read(fields: list[Field], *texts: str) -> dict[str, Any]:
+    return values_of(filled(fields, sent(fields, *texts)))
+
+
+def refused(fields: list[Field], *texts: str) -> list[str]:
+    with pytest.raises(Unreadable) as caught:
+        read(fields, *texts)
+    return [each.error for each in caught.value.fields]
+
+
+@pytest.mark.parametrize("about, kind, text, value", TYPES)
+def test_each_type_is_read(
+    about: dict[str, Any], kind: str, text: str, value: object
+) -> None:
+    fields = made(it=about)
+    assert fields[0].kind == kind
+    assert read(fields, text) == {"it": value}
+    assert type(read(fields, text)["it"]) is type(value)
+    assert read(fields, "") == {}
+    assert values_of(filled(fields, QueryDict())) == {}
+
+
+def test_several_choices() -> None:
+    fields = made(sizes=SEVERAL)
+    data = QueryDict(mutable=True)
+    data.setlist(fields[0].name, ["l", "s", "forged"])
+    shown = filled(fields, data)
+    assert [each.value for each in shown[0].options if each.chosen] == ["s", "l"]
+    assert values_of(shown) == {"sizes": ["s", "l"]}
+
+
+@pytest.mark.parametrize(
+    "about, text, said",
+    [
+        ({"type": "integer"}, "1.5", "“1.5” is not a whole number."),
+        ({"type": "integer"}, "1e400", "“1e400” is not a whole number."),
+        ({"type": "number"}, "NaN", "“NaN” is not a number."),
+        ({"type": "string"}, '"a', ""),
+        ({"type": "string"}, '"\\ud800"', "begins with a double quote"),
+        ({"type": "string"}, "a\0b", "The text has the character NUL (U+0000)"),
+        ({}, '"a\\u0000b"', "The text has the character NUL (U+0000)"),
+        ({}, '"\\ud800"', "surrogate"),
+        ({}, "{", "The text is not JSON"),
+        ({}, '{"a": 1, "a": 2}', "a"),
+        ({}, "1e400", "1"),
+    ],
+)
+def test_what_cannot_be_read_is_told_at_its_field(
+    about: dict[str, Any], text: str, said: str
+) -> None:
+    fields = made(fine={"type": "string"}, it=about)
+    if not said:
+        assert read(fields, "x", text) == {"fine": "x", "it": text}
+        return
+    fine, wrong = refused(fields, "x", text)
+    assert not fine
+    assert said in wrong
+
+
+def test_a_sentence_about_a_long_value_is_short() -> None:
+    [wrong] = refused(made(it={"type": "integer"}), "x" * 3_000_000)
+    assert len(wrong) < 300
+    assert wrong.endswith("is not a whole number.")
+
+
+def test_a_choice_that_there_is_not_is_not_sent() -> None:
+    fields = made(it={"type": "string", "enum": ["a"]}, on={"type": "boolean"})
+    assert read(fields, "forged", "maybe") == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["csrfmiddlewaretoken", "__proto__", "once", "who", "ä b", "a" * 300]
+)
+def test_a_property_may_be_called_as_it_likes(name: str) -> None:
+    fields = made(**{name: {"type": "string"}, "other": {"type": "string"}})
+    assert fields[0].key == name
+    assert fields[0].name.startswith(PREFIX)
+    assert fields[0].name.isascii()
+    assert len({each.name for each in fields}) == 2
+    assert read(fields, "mine", "") == {name: "mine"}
+
+
+def test_200_properties_and_one_that_is_like_none() -> None:
+    properties: dict[str, object] = {f"p{at}": {"type": "integer"} for at in range(200)}
+    fields = made(**properties, last={"anyOf": [{"type": "integer"}, {"type": "null"}]})
+    assert [each.kind for each in fields] == ["integer"] * 200 + ["json"]
+    assert json.loads(fields[-1].schema)["anyOf"][1] == {"type": "null"}
+    assert read(fields, *map(str, range(200)), "")["p199"] == 199
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {}}, "oneOf": [{"required": ["a"]}]},
+        {"properties": {"a": {}}, "anyOf": [{}]},
+        {"properties": {"a": {}}, "allOf": [{}]},
+        {"properties": {"a": {}}, "if": {}},
+        {"$ref": "#/$defs/a"},
+        {"properties": ["a"]},
+    ],
+)
+def test_of_some_schemas_only_the_whole_is_json(schema: dict[str, Any]) -> None:
+    assert fields_of(schema, PREFIX) is None
+
+
+@pytest.mark.parametrize("about", [True, False, None, 5, "text", ["a"]])
+def test_what_is_no_schema_has_an_area_of_json(about: object) -> None:
+    [field] = made(it=about)
+    assert (field.kind, json.loads(field.schema)) == ("json", about)
+
+
+def test_examples_fill_it_in_and_defaults_are_told() -> None:
+    schema = {
+        "properties": {
+            "text": {"type": "string", "examples": ["tea"], "minLength": 2},
+            "number": {"type": "integer", "default": 0},
+            "on": {"type": "boolean", "examples": [False]},
+            "size": {"type": "string", "enum": ["s", "l"], "examples": ["l"]},
+            "any": {"examples": [{"a": 1}], "description": "Any\u202ething"},
+        },
+        "required": ["text"],
+    }
+    fields = fields_of(schema, PREFIX) or []
+    assert [each.required for each in fields] == [True, False, False, False, False]
+    assert fields[0].value == "tea"
+    assert (fields[0].limits, fields[0].left_out) == ("at least 2 characters", "")
+    assert (fields[1].limits, fields[1].left_out) == ("", "Left out: 0.")
+    chosen = [[o.value for o in each.options if o.chosen] for each in fields[2:4]]
+    assert chosen == [["no"], ["l"]]
+    assert json.loads(fields[4].value) == {"a": 1}
+    assert fields[4].about == "Any⟦U+202E⟧thing"
+    assert values_of(fields) == {
+        "text": "tea",
+        "on": False,
+        "size": "l",
+        "any": {"a": 1},
+    }
+
+
+def test_required_may_be_anything() -> None:
+    schema = {"properties": {"a": {"type": "string"}}, "required": "a"}
+    assert [each.required for each in fields_of(schema, PREFIX) or []] == [False]

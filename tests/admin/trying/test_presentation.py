@@ -1,0 +1,245 @@
+"""What a page shows of an answer: texts, and what is an image or sound for sure."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from typing import Any, Final
+
+import pytest
+from django.template.loader import render_to_string
+
+from mcp_app.admin.trying import presentation
+from mcp_app.admin.trying.presentation import (
+    LARGEST_DRAWN,
+    LONGEST_TEXT,
+    MOST_LINES,
+    Shown,
+    host_of,
+    line_of,
+    parts_of,
+    shown,
+)
+from mcp_app.interface.definitions import ToolDefinition
+from mcp_app.interface.outcomes import Outcome
+from mcp_app.models import Tool
+from mcp_app.transports.in_process import Message
+from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome
+from mcp_app.workbench.trying.trial import Trial
+from tests.drill.contents import PNG
+
+EVIL: Final = (
+    '<script>alert(1)</script><img src=x onerror="alert(1)">',
+    "<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
+    "\x1b[31mred\x1b[0m",
+    "admin\u202etxt.exe",
+    "[click](javascript:alert(1)) **bold**",
+    "javascript:alert(1)",
+    "data:text/html,<script>alert(1)</script>",
+    "\"'><b>",
+    "http://[",
+)
+SVG: Final = b64encode(EVIL[1].encode()).decode()
+
+
+def trial(result: dict[str, Any] | None = None, **more: Any) -> Trial:
+    answer = {"result": result} if result is not None else {}
+    return Trial(**{"answer": answer, **more})
+
+
+def html(value: Shown) -> str:
+    context = {"opts": Tool._meta, "shown": value, "forms": []}
+    return render_to_string("admin/mcp_app/includes/try_result.html", context)
+
+
+def blocks(text: str) -> list[dict[str, Any]]:
+    """Return a block of each type with a text in each of its members."""
+    resource = {"uri": text, "mimeType": text, "text": text}
+    return [
+        {"type": "text", "text": text},
+        {"type": "image", "data": SVG, "mimeType": text},
+        {"type": "audio", "data": text, "mimeType": text},
+        {"type": "resource", "resource": resource},
+        {"type": "resource", "resource": {**resource, "text": None, "blob": text}},
+        {"type": "resource_link", "uri": text, "name": text, "description": text},
+        {"type": text, "anything": text},
+    ]
+
+
+@pytest.mark.parametrize("text", EVIL)
+def test_nothing_of_an_answer_is_markup(text: str) -> None:
+    everywhere = {
+        "content": blocks(text),
+        "contents": [{"uri": text, "text": text}, {"uri": text, "blob": SVG}],
+        "messages": [{"role": text, "content": each} for each in blocks(text)],
+        "structuredContent": {text: text},
+        "completion": {"values": [text]},
+    }
+    said = {"message": text, "progress": 1, "level": text, "data": text}
+    lines = [
+        Message(False, json.dumps({"method": method, "params": said}).encode())
+        for method in ("notifications/progress", "notifications/message", text)
+    ]
+    told = shown(trial(everywhere, messages=tuple(lines)), None)
+    error = shown(trial(answer={"error": {"message": text}}), None)
+    away = shown(trial(refused=403, reason=text), None)
+    for page in map(html, (told, error, away)):
+        for part in ("<script", "<svg", "<img", "<audio", "<b>", "\x1b", "\u202e"):
+            assert part not in page
+        for part in ('href="javascript:', "href='", 'src="'):
+            assert part not in page
+        links = page.count("href=")
+        assert links == page.count('href="data:application/octet-stream;base64,')
+
+
+def test_an_image_is_drawn_if_its_first_bytes_say_so() -> None:
+    kinds = {
+        "image/png": b64decode(PNG),
+        "image/jpeg": b"\xff\xd8\xff\xe0",
+        "image/gif": b"GIF89a",
+        "image/webp": b"RIFF\0\0\0\0WEBP",
+    }
+    sounds = {
+        "audio/wav": b"RIFF\0\0\0\0WAVE",
+        "audio/mpeg": b"ID3",
+        "audio/ogg": b"OggS",
+    }
+    for name, contents in (("image", kinds), ("audio", sounds)):
+        for mime, content in contents.items():
+            data = b64encode(content).decode()
+            block = {"type": name, "data": data, "mimeType": mime}
+            [part] = parts_of({"content": [block]})
+            assert (part.kind, part.source) == (name, f"data:{mime};base64,{data}")
+            assert mime in part.title
+            assert f"{len(content)}\xa0byte" in part.title
+            [part] = parts_of(
+                {"contents": [{"uri": "x:y", "blob": data, "mimeType": mime}]}
+            )
+            assert part.kind == name
+            assert part.title.startswith("x:y: ")
+
+
+@pytest.mark.parametrize(
+    "mime",
+    [
+        "image/svg+xml",
+        "text/html",
+        "image/png; charset=utf-8",
+        'image/png"><script>',
+        "image/png\r\nX: y",
+        "IMAGE/PNG",
+        "",
+    ],
+)
+@pytest.mark.parametrize("content", [b64decode(PNG), EVIL[1].encode(), b""])
+def test_what_is_no_image_for_sure_is_not_drawn(mime: str, content: bytes) -> None:
+    data = b64encode(content).decode()
+    for block in ({"type": "image"}, {"type": "audio"}):
+        [part] = parts_of({"content": [{**block, "data": data, "mimeType": mime}]})
+        assert (part.kind, part.source) == ("text", "")
+        assert part.text == "The page does not show this. Download it."
+
+
+def test_an_image_that_is_none() -> None:
+    for data in (SVG, b64encode(b"GIF89").decode()):
+        [part] = parts_of(
+            {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}
+        )
+        assert part.kind == "text"
+    [part] = parts_of({"content": {"type": "image", "data": "no base64!"}})
+    assert part.text == "This is not base64."
+    large = b64encode(b64decode(PNG) + bytes(LARGEST_DRAWN)).decode()
+    [part] = parts_of(
+        {"content": [{"type": "image", "data": large, "mimeType": "image/png"}]}
+    )
+    assert part.kind == "text"
+
+
+def test_a_long_text_is_cut_and_the_download_has_all() -> None:
+    text = "ä" * 500_000
+    told = shown(trial({"content": [{"type": "text", "text": text}]}), None)
+    [part] = told.parts
+    assert len(part.text) == LONGEST_TEXT
+    assert part.note == f"The first {LONGEST_TEXT} of 500000 characters."
+    kind, _, data = told.download.partition(",")
+    assert kind == "data:application/octet-stream;base64"
+    answer = json.loads(b64decode(data))
+    assert answer["result"]["content"][0]["text"] == text
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_each_outcome_has_its_words(outcome: Outcome) -> None:
+    told = shown(trial({}, outcome=outcome, took_ms=12.4, size=2_048), None)
+    assert str(told.label)
+    assert told.look in ("good", "warn", "bad", "off", "info", "quiet", "")
+    assert told.details[:2] == ["12 ms", "2.0\xa0KB"]
+
+
+def test_a_crash_names_its_error_number() -> None:
+    told = shown(trial({"content": []}, failure="0a1b2c3d"), None)
+    assert told.sentence == ("Error number 0a1b2c3d. The server's log has the details.")
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 429, 503])
+def test_who_is_turned_away_reads_what_clients_get(status: int) -> None:
+    told = shown(trial(refused=status, reason="Because."), None)
+    assert str(told.label).startswith(f"Clients get {status} here")
+    assert (told.sentence, told.parts, told.download) == ("Because.", (), "")
+    cannot = shown(trial(reason="There is no function “a”."), None)
+    assert str(cannot.label) == "It cannot run."
+
+
+def test_whether_the_structured_part_fits() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    tool = ToolDefinition(name="t", output_schema=schema)
+    for value, fits in (({"n": 1}, True), ({"n": "1"}, False)):
+        told = shown(trial({"structuredContent": value}), tool)
+        assert told.fits is fits
+    assert shown(trial({}), tool).fits is None
+    assert (
+        shown(trial({"structuredContent": {}}), ToolDefinition(name="t")).fits is None
+    )
+    assert shown(trial({"structuredContent": {}}), None).fits is None
+
+
+def test_lines_along_the_way() -> None:
+    def notification(method: str, **params: Any) -> Message:
+        return Message(False, json.dumps({"method": method, "params": params}).encode())
+
+    progress = "notifications/progress"
+    assert line_of(notification(progress, progress=1)) == "progress 1"
+    two = notification(progress, progress=1, total=2, message="half")
+    assert line_of(two) == "progress 1 of 2 half"
+    logged = notification("notifications/message", level="info", data={"a": 1})
+    assert line_of(logged) == 'log info: {"a": 1}'
+    other = notification("notifications/tools/list_changed")
+    assert line_of(other) == "notifications/tools/list_changed {}"
+    question = Message(False, b'{"id": 1, "method": "roots/list"}')
+    assert line_of(question) == ""
+    assert line_of(Message(False, b'{"id": 1, "result": {}}')) == ""
+
+
+def test_many_lines_are_counted() -> None:
+    one = Message(False, b'{"method": "notifications/progress", "params": {}}')
+    sent = Message(True, one.text)
+    told = shown(trial({}, messages=(sent, *[one] * 5_000)), None)
+    assert (len(told.lines), told.more_lines) == (MOST_LINES, 5_000 - MOST_LINES)
+    assert "And 4800 more lines." in html(told)
+
+
+def test_what_became_of_a_dry_run() -> None:
+    told = shown(trial({}, dry_run=DryRunOutcome(statements=1)), None)
+    assert told.details[-1] == "1 database query"
+    assert told.undone
+    assert told.is_undone
+
+
+def test_a_link_shows_its_host() -> None:
+    assert host_of("https://user@example.org:8/a") == "user@example.org:8"
+    assert host_of("mailto:a@b") == host_of("http://[") == host_of("") == ""
+    [part] = parts_of({"content": [{"type": "resource_link", "uri": "https://a.b/c"}]})
+    assert part.text == "https://a.b/c\n(a.b)"
+
+
+def test_its_words_are_those_of_the_call_log() -> None:
+    assert presentation.MEANINGS.keys() >= set(Outcome)
