@@ -26,6 +26,12 @@ def stopped(row: Row) -> Row:
     return row
 
 
+def start_all() -> None:
+    """End all stops."""
+    keys = [each.pk for each in Stop.objects.on()]
+    Stop.objects.end(keys, by=By("lee"))
+
+
 def start(row: PublishedRow) -> None:
     """End the stops that hold a row by itself."""
     keys = [each.pk for each in Stop.objects.of_rows([row])]

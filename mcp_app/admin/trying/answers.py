@@ -165,8 +165,8 @@ def result_of(form: Form, action: str) -> JsonObject:
     `action` is "accept", "decline" or "cancel".
     """
     if form.kind == "roots":
-        uris = form.value.split() if action == "accept" else []
-        return {"roots": [{"uri": uri} for uri in uris]}
+        lines = form.value.splitlines() if action == "accept" else []
+        return {"roots": [{"uri": each.strip()} for each in lines if each.strip()]}
     if form.kind == "text":
         content = {"type": "text", "text": form.value}
         return {"role": "assistant", "content": content, "model": PERSON}

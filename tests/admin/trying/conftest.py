@@ -11,11 +11,11 @@ from django.contrib.auth.models import Permission, User
 from django.test import AsyncClient
 
 from mcp_app.catalog.registry import mcp
-from mcp_app.models import DefinitionRow, Stop, Tool
+from mcp_app.models import DefinitionRow, Tool
 from mcp_app.process.runtime import Process
 from tests import behaviours
 from tests.admin.pages import page
-from tests.published import published
+from tests.published import published, start_all
 
 
 class Login(Protocol):
@@ -91,5 +91,5 @@ async def offer(process: Process) -> AsyncIterator[Offer]:
         await sync_to_async(row.delete)()
     for key in keys:
         del mcp.functions[key], behaviours.registry.functions[key]
-    await sync_to_async(Stop.objects.all().delete)()
+    await sync_to_async(start_all)()
     await process.gate.look()

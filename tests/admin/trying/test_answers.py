@@ -1,0 +1,208 @@
+"""Questions as forms of the page, and what answers them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pytest
+from django.http import QueryDict
+
+from mcp_app.admin.trying import answers
+from mcp_app.admin.trying.answers import (
+    ELICITATION,
+    ROOTS,
+    SAMPLING,
+    Form,
+    form_of,
+    result_of,
+)
+from mcp_app.admin.trying.fields import Unreadable
+from mcp_app.workbench.trying.trial import Question
+
+SCHEMA: Final = {
+    "type": "object",
+    "properties": {"item": {"type": "string"}, "count": {"type": "integer"}},
+    "required": ["item"],
+}
+ORDER: Final = Question(
+    ELICITATION, {"mode": "form", "message": "What?", "requestedSchema": SCHEMA}
+)
+
+
+def posted(**values: str) -> QueryDict:
+    data = QueryDict(mutable=True)
+    data.update(values)
+    return data
+
+
+def page_of(url: object) -> Form:
+    return form_of(Question(ELICITATION, {"mode": "url", "message": "", "url": url}))
+
+
+def test_a_form() -> None:
+    form = form_of(ORDER)
+    assert (form.kind, form.message) == ("form", "What?")
+    assert [each.key for each in form.fields] == ["item", "count"]
+    item, count = (each.name for each in form.fields)
+    typed = form_of(ORDER, posted(**{item: "tea", count: "2"}))
+    content = {"item": "tea", "count": 2}
+    assert result_of(typed, "accept") == {"action": "accept", "content": content}
+    for action in ("decline", "cancel"):
+        assert result_of(typed, action) == {"action": action}
+    wrong = form_of(ORDER, posted(**{item: "tea", count: "two"}))
+    with pytest.raises(Unreadable):
+        result_of(wrong, "accept")
+    assert result_of(wrong, "decline") == {"action": "decline"}
+
+
+def test_two_questions_have_different_fields() -> None:
+    other = Question(ELICITATION, {**ORDER.params, "message": "What else?"})
+    one, two = ({each.name for each in form_of(q).fields} for q in (ORDER, other))
+    assert not one & two
+
+
+def test_the_key_of_a_question_is_of_what_it_asks() -> None:
+    """The next time, in another call, what is random in it differs."""
+    again = Question(ELICITATION, {**ORDER.params, "_meta": {"a": 1}})
+    assert again.key == ORDER.key
+    pay = {"mode": "url", "url": "https://x.org", "elicitationId": "1"}
+    same = Question(ELICITATION, {**pay, "elicitationId": "2"})
+    assert same.key == Question(ELICITATION, pay).key
+    others = [
+        Question(ELICITATION, {**ORDER.params, "message": "Which?"}),
+        Question(ELICITATION, {**ORDER.params, "requestedSchema": {}}),
+        Question(SAMPLING, ORDER.params),
+        Question(ELICITATION, ORDER.params, "order"),
+    ]
+    assert len({each.key for each in (ORDER, *others)}) == 5
+
+
+@pytest.mark.parametrize(
+    "url", ["https://shop.example/pay?a=1", "HTTP://shop.example/"]
+)
+def test_a_page_to_open(url: str) -> None:
+    form = page_of(url)
+    assert (form.kind, form.url, form.address) == ("url", url, url)
+    assert form.host == "shop.example"
+    assert result_of(form, "accept") == {"action": "accept"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "javascript://shop.example/%0aalert(1)",
+        "data:text/html,<b>",
+        "file:///etc/passwd",
+        "vbscript:x",
+        " https://shop.example",
+        "http:alert",
+        "https://",
+        "http://[",
+        "//shop.example/",
+        "",
+        5,
+    ],
+)
+def test_what_is_no_page_is_no_link(url: object) -> None:
+    form = page_of(url)
+    assert form.url == ""
+    assert form.address == str(url)
+
+
+def test_an_address_shows_what_is_hidden_in_it() -> None:
+    form = page_of("https://shop\u202e.example/\u200b")
+    assert form.address == "https://shop⟦U+202E⟧.example/⟦U+200B⟧"
+    assert form.host == "shop⟦U+202E⟧.example"
+
+
+def test_a_model_and_roots() -> None:
+    asked = {
+        "systemPrompt": "Be brief.",
+        "messages": [
+            {"role": "user", "content": {"type": "text", "text": "Hi\u202e"}},
+            {"role": "user", "content": [{"type": "image"}, "no block"]},
+            {"role": "user"},
+        ],
+    }
+    question = Question(SAMPLING, asked)
+    form = form_of(question)
+    assert form.kind == "text"
+    assert form.message.splitlines() == [
+        "Be brief.",
+        "user: Hi⟦U+202E⟧",
+        "user: image ",
+        "user: ",
+    ]
+    said = result_of(form_of(question, posted(**{form.name: "Hello"})), "accept")
+    assert said["content"] == {"type": "text", "text": "Hello"}
+    assert said["role"] == "assistant"
+    roots = Question(ROOTS, {})
+    form = form_of(roots)
+    typed = form_of(roots, posted(**{form.name: "file:///a\r\n\r\nfile:///b c"}))
+    uris = [each["uri"] for each in result_of(typed, "accept")["roots"]]
+    assert uris == ["file:///a", "file:///b c"]
+    assert result_of(typed, "decline") == {"roots": []}
+
+
+def test_questions_go_through_the_page_and_back() -> None:
+    questions = [ORDER, Question(ROOTS, {}, "folders")]
+    data = posted(asked=answers.written(questions))
+    assert answers.read(data) == questions
+    given = {"key": {"action": "accept"}}
+    assert answers.earlier(posted(answered=answers.written_answers(given))) == given
+    assert answers.read(posted()) == []
+    assert answers.earlier(posted()) == {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        5,
+        {},
+        [5],
+        [{}],
+        [{"method": "tools/call", "params": {}, "name": ""}],
+        [{"method": ROOTS, "params": [], "name": ""}],
+        [{"method": ROOTS, "params": {}}],
+        [{"method": ROOTS, "params": {}, "name": 5}],
+        [{"method": [ROOTS], "params": {}, "name": ""}],
+        [{"method": ELICITATION, "params": {"requestedSchema": 5}, "name": ""}],
+        [{"method": SAMPLING, "params": {"messages": 5}, "name": ""}],
+        [{"method": SAMPLING, "params": {"messages": [5]}, "name": ""}],
+    ],
+)
+def test_what_is_no_question_is_left_out(value: object) -> None:
+    assert answers.read(posted(asked=json.dumps(value))) == []
+
+
+@pytest.mark.parametrize("text", ["{", "\ud800", "1e999", "[" * 100_000, "null", "5"])
+def test_what_is_no_json_brings_nothing_back(text: str) -> None:
+    assert answers.read(posted(asked=text)) == []
+    assert answers.earlier(posted(answered=text)) == {}
+
+
+def test_so_many_questions_are_read() -> None:
+    one: dict[str, Any] = {"method": ROOTS, "params": {}, "name": ""}
+    many = posted(asked=json.dumps([one] * 1_000))
+    assert len(answers.read(many)) == answers.MOST_ASKED
+    wrong = {"a": 5, "b": {"action": "accept"}, "c": None}
+    assert answers.earlier(posted(answered=json.dumps(wrong))) == {
+        "b": {"action": "accept"}
+    }
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": 5},
+        {"properties": {"a": 5}},
+        {"properties": {"a": {"type": 5}}},
+        {"oneOf": []},
+        {"required": 5, "properties": {"": {}}},
+    ],
+)
+def test_a_form_of_a_strange_schema(schema: dict[str, Any]) -> None:
+    params = {"message": 5, "requestedSchema": schema}
+    assert form_of(Question(ELICITATION, params)).kind == "form"

@@ -1,0 +1,146 @@
+"""What a page asks for, and the request that it makes of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pytest
+from django.http import QueryDict
+
+from mcp_app.admin.trying.fields import Unreadable
+from mcp_app.admin.trying.request import (
+    Arguments,
+    arguments_of,
+    request_of,
+    suggestion_of,
+    with_errors,
+)
+from mcp_app.interface.definitions import (
+    Definition,
+    PromptArgument,
+    PromptDefinition,
+    ResourceDefinition,
+    ResourceTemplateDefinition,
+    ToolDefinition,
+)
+
+TOOL: Final = ToolDefinition(
+    name="add",
+    input_schema={
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "examples": [{"a": 1}],
+    },
+)
+ONE_OF: Final = ToolDefinition(
+    name="either", input_schema={"type": "object", "oneOf": [{"required": ["a"]}]}
+)
+PROMPT: Final = PromptDefinition(
+    name="greet",
+    arguments=(PromptArgument(name="name", required=True), PromptArgument(name="tone")),
+)
+RESOURCE: Final = ResourceDefinition(name="r", uri="x:y")
+TEMPLATE: Final = ResourceTemplateDefinition(
+    name="t", uri_template="shop://{id}/{+rest}"
+)
+
+
+def data(asked: Arguments, /, **values: str) -> QueryDict:
+    names = {each.key: each.name for each in asked.fields or ()}
+    query = QueryDict(mutable=True)
+    query.update({names.get(key, key): value for key, value in values.items()})
+    return query
+
+
+def typed(definition: Definition, **values: str) -> Arguments:
+    return arguments_of(definition, data(arguments_of(definition), **values))
+
+
+@pytest.mark.parametrize(
+    "definition, values, method, params",
+    [
+        (TOOL, {"a": "2"}, "tools/call", {"name": "add", "arguments": {"a": 2}}),
+        (
+            PROMPT,
+            {"name": '""', "tone": "kind"},
+            "prompts/get",
+            {"name": "greet", "arguments": {"name": "", "tone": "kind"}},
+        ),
+        (RESOURCE, {}, "resources/read", {"uri": "x:y"}),
+        (
+            TEMPLATE,
+            {"id": "ä/b", "rest": "c/d"},
+            "resources/read",
+            {"uri": "shop://%C3%A4%2Fb/c/d"},
+        ),
+    ],
+)
+def test_each_kind(
+    definition: Definition, values: dict[str, str], method: str, params: dict[str, Any]
+) -> None:
+    arguments = typed(definition, **values)
+    assert request_of(definition, arguments.values) == (method, params)
+
+
+def test_all_arguments_as_json() -> None:
+    arguments = typed(TOOL, a="2", way="json", arguments='{"a": 5,\r\n"c": null}')
+    assert arguments.by_json
+    assert arguments.values == {"a": 5, "c": None}
+    # What stands in the fields stays there.
+    assert (arguments.fields or [])[0].value == "2"
+    assert typed(TOOL, way="json").values == {}
+    assert typed(TOOL, a="2", way="fields", arguments="{").values == {"a": 2}
+    assert json.loads(arguments_of(TOOL).text) == {"a": 1}
+    assert not arguments_of(TOOL).by_json
+
+
+def test_one_of_on_top_is_json_alone() -> None:
+    arguments = arguments_of(ONE_OF)
+    assert (arguments.fields, arguments.by_json) == (None, True)
+    assert typed(ONE_OF, arguments='{"a": 1}').values == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("[]", "The arguments must be a JSON object, such as {}."),
+        ("5", "The arguments must be a JSON object, such as {}."),
+        ("{", "The text is not JSON"),
+        ('{"a": 1, "a": 2}', "a"),
+        ('{"a": "\\u0000"}', "NUL (U+0000)"),
+        ('{"a": "\\ud800"}', "surrogate"),
+        ('{"a": 1e400}', ""),
+    ],
+)
+def test_text_that_is_no_arguments(text: str, said: str) -> None:
+    arguments = typed(TOOL, way="json", arguments=text)
+    with pytest.raises(ValueError) as caught:
+        _ = arguments.values
+    told = with_errors(arguments, caught.value)
+    assert said in told.error
+    assert told.error
+    assert (told.text, told.by_json) == (text, True)
+
+
+def test_fields_that_cannot_be_read() -> None:
+    arguments = typed(TOOL, a="two", b="3")
+    with pytest.raises(Unreadable) as caught:
+        _ = arguments.values
+    told = with_errors(arguments, caught.value)
+    errors = [each.error for each in told.fields or ()]
+    assert errors == ["“two” is not a whole number.", ""]
+    assert not told.error
+
+
+def test_a_suggestion() -> None:
+    method, params = suggestion_of(PROMPT, "name", {"name": "a", "tone": "kind"})
+    assert method == "completion/complete"
+    assert params == {
+        "ref": {"type": "ref/prompt", "name": "greet"},
+        "argument": {"name": "name", "value": "a"},
+        "context": {"arguments": {"tone": "kind"}},
+    }
+    _, params = suggestion_of(TEMPLATE, "id", {})
+    assert params["ref"] == {"type": "ref/resource", "uri": TEMPLATE.uri_template}
+    assert params["argument"] == {"name": "id", "value": ""}

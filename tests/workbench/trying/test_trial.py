@@ -1,0 +1,168 @@
+"""A trial: what came of it, in both eras, and who is turned away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from mcp_app import Context
+from mcp_app.interface.outcomes import Outcome
+from mcp_app.interface.principal import CONSOLE, Principal
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.transports.in_process import Caller
+from mcp_app.workbench.trying.trial import Plan, Question, Trial, run
+from tests.asgi_client import EVERYTHING
+from tests.audit.reading import kept
+from tests.scripting import STATEFUL, STATELESS, Play
+
+pytestmark = [pytest.mark.usefixtures("scripted")]
+
+ANA: Final = Principal(kind=CONSOLE, user_id="7", client="ana", permissions=frozenset())
+NOBODY: Final = Principal(kind=CONSOLE, client="ana", permissions=frozenset())
+ERAS: Final = [STATEFUL, STATELESS]
+
+
+def plan_of(params: dict[str, Any], version: str, **more: Any) -> Plan:
+    caller = Caller(
+        principal=more.pop("principal", ANA),
+        person="u7",
+        revision=REVISIONS[version],
+        name="Try it",
+        capabilities=EVERYTHING,
+    )
+    given = {"server": "private", "method": "tools/call", "params": params}
+    return Plan(**{**given, "caller": caller, **more})
+
+
+@pytest.fixture
+def tried(process: Process, play: Play) -> Callable[..., Any]:
+    async def tried(
+        script: Callable[[Any], Any], version: str, tool: str = "sync", **more: Any
+    ) -> Trial:
+        return await run(plan_of(play.params(tool, script), version, **more))
+
+    return tried
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_what_came_of_it(tried: Any, version: str) -> None:
+    trial: Trial = await tried(lambda ctx: "Hello.", version)
+    assert trial.outcome is Outcome.ANSWERED
+    assert trial.result["content"][0]["text"] == "Hello."
+    assert trial.size == len(trial.messages[-1].text)
+    assert json.loads(trial.messages[-1].text) == trial.answer
+    assert trial.took_ms > 0
+    assert not trial.error
+    assert (trial.questions, trial.state, trial.refused) == ((), "", 0)
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_crash_has_its_number(
+    tried: Any, version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    trial: Trial = await tried(lambda ctx: 1 / 0, version)
+    assert trial.outcome is Outcome.CRASHED
+    assert trial.failure in {vars(each).get("failure") for each in caplog.records}
+
+
+@pytest.mark.parametrize(
+    "principal, server, status",
+    [
+        (NOBODY, "private", 401),
+        (Principal(kind=CONSOLE, user_id="999999"), "private", 403),
+        (ANA, "guarded", 403),
+        (ANA, "there-is-none", 404),
+        (ANA, "off", 503),
+    ],
+)
+async def test_who_is_turned_away(
+    tried: Any, principal: Principal, server: str, status: int
+) -> None:
+    ran: list[object] = []
+    trial: Trial = await tried(
+        ran.append, STATELESS, principal=principal, server=server
+    )
+    assert trial.refused == status
+    assert trial.reason
+    assert ran == []
+    assert trial.messages == ()
+
+
+async def test_a_question_of_the_stateless_era_goes_back_with_its_state(
+    tried: Any,
+) -> None:
+    async def asks(ctx: Context) -> str:
+        roots = await ctx.list_roots()
+        return roots[0].uri
+
+    trial: Trial = await tried(asks, STATELESS, tool="async")
+    assert trial.outcome is Outcome.ASKED
+    [question] = trial.questions
+    assert (question.method, bool(question.name)) == ("roots/list", True)
+    assert trial.state
+
+
+async def test_a_question_of_a_session_is_answered_by_what_it_asks(tried: Any) -> None:
+    async def asks(ctx: Context) -> str:
+        roots = await ctx.list_roots()
+        return roots[0].uri if roots else "none"
+
+    trial: Trial = await tried(asks, STATEFUL, tool="async")
+    assert trial.result["content"][0]["text"] == "none"
+    assert trial.questions == (Question("roots/list", {}),)
+    given = {trial.questions[0].key: {"roots": [{"uri": "file:///a"}]}}
+    trial = await tried(asks, STATEFUL, tool="async", answers=given)
+    assert trial.result["content"][0]["text"] == "file:///a"
+    assert trial.questions == ()
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_it_can_be_cancelled(process: Process, play: Play, version: str) -> None:
+    ended: list[bool] = []
+    began = asyncio.Event()
+
+    async def hangs(ctx: Context) -> str:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(ctx.cancelled)
+        return "never"
+
+    plan = plan_of(play.params("async", hangs), version)
+    task = asyncio.create_task(run(plan))
+    await began.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == [True]
+    [call] = await kept(process)
+    assert call.outcome == Outcome.CANCELLED
+
+
+async def test_without_streams_only_the_answer_comes(tried: Any) -> None:
+    async def says(ctx: Context) -> str:
+        ctx.progress(1)
+        return "said"
+
+    for streams, count in ((True, 3), (False, 2)):
+        trial: Trial = await tried(says, STATELESS, tool="async", streams=streams)
+        assert len(trial.messages) == count
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_what_no_server_would_read_is_refused(
+    process: Process, play: Play, version: str
+) -> None:
+    """It does not wait for an answer that names no request."""
+    ran: list[object] = []
+    params = play.params("sync", ran.append)
+    params["arguments"]["more"] = "a" * (process.limits.body + 1)
+    trial = await run(plan_of(params, version))
+    assert f"longer than {process.limits.body} bytes" in trial.error["message"]
+    assert ran == []
