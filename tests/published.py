@@ -26,10 +26,14 @@ def stopped(row: Row) -> Row:
     return row
 
 
-def start_all() -> None:
-    """End all stops."""
-    keys = [each.pk for each in Stop.objects.on()]
-    Stop.objects.end(keys, by=By("lee"))
+def stops() -> set[int]:
+    """Return the keys of what is stopped."""
+    return {each.pk for each in Stop.objects.on()}
+
+
+def end_stops(before: set[int]) -> None:
+    """End the stops that there were not before."""
+    Stop.objects.end(sorted(stops() - before), by=By("lee"))
 
 
 def start(row: PublishedRow) -> None:

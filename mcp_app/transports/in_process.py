@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
-
-import orjson
 
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import (
@@ -212,7 +211,8 @@ class InProcessClient:
 
     def _receive(self, text: bytes) -> None:
         self._observe(Message(False, text))
-        message: dict[str, Any] = orjson.loads(text)
+        # It may have integers that orjson does not read.
+        message: dict[str, Any] = json.loads(text)
         if "method" not in message:
             waiting = self._asked_by(message.get("id"))
             if waiting is not None and not waiting.done():

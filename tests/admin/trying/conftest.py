@@ -15,7 +15,7 @@ from mcp_app.models import DefinitionRow, Tool
 from mcp_app.process.runtime import Process
 from tests import behaviours
 from tests.admin.pages import page
-from tests.published import published, start_all
+from tests.published import end_stops, published, stops
 
 
 class Login(Protocol):
@@ -52,6 +52,7 @@ Offer = Callable[..., Awaitable[str]]
 @pytest.fixture
 async def offer(process: Process) -> AsyncIterator[Offer]:
     """Make a definition with a function behind it, and publish it."""
+    before = await sync_to_async(stops)()
     made: list[DefinitionRow] = []
     keys: list[str] = []
 
@@ -91,5 +92,5 @@ async def offer(process: Process) -> AsyncIterator[Offer]:
         await sync_to_async(row.delete)()
     for key in keys:
         del mcp.functions[key], behaviours.registry.functions[key]
-    await sync_to_async(start_all)()
+    await sync_to_async(end_stops)(before)
     await process.gate.look()

@@ -47,10 +47,11 @@ async def send(client: AsyncClient, url: str, sent: dict[str, Any]) -> Any:
     return response
 
 
-async def answer(client: AsyncClient, url: str, asked: Any, **values: Any) -> Any:
+async def answer(
+    client: AsyncClient, url: str, page: Any, action: str = "accept", **values: Any
+) -> Any:
     """Answer the questions of a page."""
-    values = {"answer": "accept", **values}
-    return await send(client, url, filled(asked, **values))
+    return await send(client, url, {**filled(page, **values), "answer": action})
 
 
 def text_of(response: Any) -> str:
@@ -59,7 +60,10 @@ def text_of(response: Any) -> str:
 
 def result_of(response: Any) -> str:
     """Return the first part of what the client gets."""
-    return str(next(each.text for each in response.context["shown"].parts))
+    shown = response.context.get("shown")
+    assert shown is not None, response.context["problem"]
+    assert shown.parts, (str(shown.label), shown.sentence)
+    return str(shown.parts[0].text)
 
 
 def label_of(response: Any) -> str:

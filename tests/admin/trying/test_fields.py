@@ -8,13 +8,7 @@ from typing import Any, Final
 import pytest
 from django.http import QueryDict
 
-from mcp_app.admin.trying.fields import (
-    Field,
-    Unreadable,
-    fields_of,
-    filled,
-    values_of,
-)
+from mcp_app.admin.trying.fields import Field, Unreadable, fields_of, filled, values_of
 
 PREFIX: Final = "argument-"
 TYPES: Final[list[tuple[dict[str, Any], str, str, object]]] = [
@@ -71,7 +65,7 @@ def refused(fields: list[Field], *texts: str) -> list[str]:
     return [each.error for each in caught.value.fields]
 
 
-@pytest.mark.parametrize("about, kind, text, value", TYPES)
+@pytest.mark.parametrize(("about", "kind", "text", "value"), TYPES)
 def test_each_type_is_read(
     about: dict[str, Any], kind: str, text: str, value: object
 ) -> None:
@@ -93,7 +87,7 @@ def test_several_choices() -> None:
 
 
 @pytest.mark.parametrize(
-    "about, text, said",
+    ("about", "text", "said"),
     [
         ({"type": "integer"}, "1.5", "“1.5” is not a whole number."),
         ({"type": "integer"}, "1e400", "“1e400” is not a whole number."),

@@ -2,76 +2,494 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from html import unescape
-from typing import Any, TypeAlias
+import asyncio
+import json
+from typing import Any, Final
 
 import pytest
-from asgiref.sync import sync_to_async
-from django.contrib.auth.models import Permission, User
-from django.test import AsyncClient
+from asgiref.sync import async_to_sync, sync_to_async
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from mcp_app.models import Prompt, Resource, ResourceTemplate, Tool
+from mcp_app import Context
+from mcp_app.models import AccessToken, Prompt, Resource, ResourceTemplate, Server, Tool
 from mcp_app.process.runtime import Process
-from tests.admin.pages import Fields, page
+from tests.admin.trying.conftest import Login, Offer
+from tests.admin.trying.console import (
+    answer,
+    label_of,
+    result_of,
+    run,
+    send,
+    text_of,
+    typed,
+    url_of,
+)
+from tests.audit.reading import kept
+from tests.drill.models import Ledger
+from tests.scripting import STATEFUL, STATELESS
 
-Login: TypeAlias = Callable[..., Awaitable[AsyncClient]]
-
-
-@pytest.fixture
-async def login(process: Process) -> AsyncIterator[Login]:
-    """Log in somebody with these rights, or a superuser if none is named."""
-    made: list[User] = []
-
-    def somebody(*codenames: str) -> User:
-        user = User.objects.create_user(
-            f"ana{len(made)}", is_staff=True, is_superuser=not codenames
-        )
-        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
-        made.append(user)
-        return user
-
-    async def logged_in(*codenames: str) -> AsyncClient:
-        client = AsyncClient()
-        await client.aforce_login(await sync_to_async(somebody)(*codenames))
-        return client
-
-    yield logged_in
-    for each in made:
-        await sync_to_async(each.delete)()
+ERAS: Final = [STATELESS, STATEFUL]
+UNCHANGED: Final = "Correct what is marked. Nothing was run."
 
 
-async def url_of(model: Any, **which: Any) -> str:
-    row = await model.objects.aget(**which)
-    return page(row.kind_of_row, "try", row.pk)
+async def add(a: int, b: int) -> int:
+    return a + b
 
 
-async def typed(client: AsyncClient, url: str, **values: Any) -> dict[str, Any]:
-    """Return what the page would send, with values for these arguments."""
-    response = await client.get(url)
-    fields = Fields()
-    fields.feed(response.content.decode())
-    arguments = response.context["arguments"].fields or []
-    names = {each.key: each.name for each in arguments}
-    given = {names.get(name, name): value for name, value in values.items()}
-    return {**fields.values, **given}
+def enter(key: str) -> str:
+    Ledger.objects.create(key=key, worker="a trial")
+    return "entered"
 
 
-async def run(client: AsyncClient, url: str, **values: Any) -> Any:
-    response = await client.post(url, await typed(client, url, **values))
-    assert response.status_code == 200
-    return response
+async def entered() -> int:
+    return await Ledger.objects.filter(worker="a trial").acount()
 
 
-def text_of(response: Any) -> str:
-    return unescape(response.content.decode())
-
-
-async def test_a_tool_is_run(login: Login) -> None:
+async def test_a_tool_is_run(login: Login, process: Process) -> None:
     client = await login()
     url = await url_of(Tool, name="drill_add")
     response = await run(client, url, a="2", b="3")
-    shown = response.context["shown"]
-    assert (shown.look, [each.text for each in shown.parts][0]) == ("good", "5")
+    assert (response.context["shown"].look, result_of(response)) == ("good", "5")
     assert "Fits the answer's shape" in text_of(response)
     assert "no-store" in response["Cache-Control"]
+    assert "curl -sS http://testserver/mcp" in text_of(response)
+    [call] = await kept(process)
+    assert (call.principal, call.principal_client) == ("console", "ana0")
+    assert call.client_name == "Try it"
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25", "2026-07-28"])
+async def test_prompt_resource_and_template(login: Login, version: str) -> None:
+    client = await login()
+    prompt = await url_of(Prompt, name="test_prompt_with_arguments")
+    response = await run(client, prompt, arg1="tea", arg2="milk", revision=version)
+    assert "tea" in result_of(response)
+    assert "milk" in result_of(response)
+    resource = await url_of(Resource, name="static-text")
+    response = await run(client, resource, revision=version)
+    assert result_of(response) == "This is the content of the static text resource."
+    image = await url_of(Resource, name="static-binary")
+    response = await run(client, image, revision=version)
+    assert '<img class="mcp-drawn" src="data:image/png;base64,' in text_of(response)
+    template = await url_of(ResourceTemplate, name="template-data")
+    response = await run(client, template, id="a b/c", revision=version)
+    assert "a b/c" in result_of(response)
+
+
+async def test_a_suggestion(login: Login) -> None:
+    client = await login()
+    url = await url_of(Prompt, name="test_prompt_with_arguments")
+    shown = text_of(await client.get(url))
+    assert "Try a suggestion for arg1" in shown
+    response = await run(client, url, arg1="p", suggest="arg1")
+    assert "values" in result_of(response)
+    assert '"completion"' in text_of(response)
+
+
+async def test_an_error_and_a_crash(login: Login) -> None:
+    client = await login(raise_request_exception=False)
+    url = await url_of(Tool, name="drill_fail")
+    response = await run(client, url, kind="tool_error")
+    assert response.context["shown"].look != "good"
+    response = await run(client, url, kind="exception")
+    assert "Error number " in text_of(response)
+    response = await run(client, url, kind=None)
+    assert "kind" in text_of(response)
+
+
+async def test_working_copy_and_published(login: Login, offer: Offer) -> None:
+    url = await offer("both", add, description="The published one.")
+    row = await Tool.objects.aget(name="both")
+    row.config = '{"function": "drill.echo"}'
+    row.input_schema = (
+        '{"type": "object", "properties": {"value": {}}, "required": ["value"]}'
+    )
+    await sync_to_async(row.save)()
+    client = await login()
+    page = await client.get(url)
+    assert [each.key for each in page.context["arguments"].fields] == ["value"]
+    response = await run(client, url, value='"tea"')
+    assert result_of(response) == "tea"
+    data = {**await typed(client, url), "which": "published", "way": "json"}
+    response = await send(client, url, {**data, "arguments": '{"a": 1, "b": 2}'})
+    assert result_of(response) == "3"
+    assert [each.key for each in response.context["arguments"].fields] == ["a", "b"]
+
+
+async def test_a_draft_is_tried_at_any_server(login: Login, offer: Offer) -> None:
+    url = await offer("draft", add, publish=False)
+    client = await login()
+    page = text_of(await client.get(url))
+    assert '<option value="published"' not in page
+    for server in ("default", "private", "pages"):
+        response = await run(client, url, a="1", b="2", server=server)
+        assert result_of(response) == "3"
+    data = {**await typed(client, url, a="1", b="2"), "which": "published"}
+    response = await client.post(url, data)
+    assert response.context["problem"].startswith("It is not published any more")
+    assert "shown" not in response.context
+
+
+async def test_a_working_copy_without_a_function(
+    login: Login, offer: Offer, process: Process
+) -> None:
+    url = await offer("lost", add)
+    row = await Tool.objects.aget(name="lost")
+    row.config = '{"function": "there.is_none"}'
+    await sync_to_async(row.save)()
+    client = await login()
+    response = await client.get(url)
+    assert response.status_code == 200
+    if response.context["setup"] is None:
+        assert "This cannot run." in text_of(response)
+        data = {"which": "working"}
+    else:
+        data = await typed(client, url)
+    response = await client.post(url, data)
+    assert response.status_code == 200
+    assert "cannot run" in text_of(response) or "there.is_none" in text_of(response)
+    assert await kept(process) == []
+
+
+async def test_a_broken_working_copy(login: Login, offer: Offer) -> None:
+    """Its columns are JSON, but no schema."""
+    url = await offer("broken", add)
+    row = await Tool.objects.aget(name="broken")
+    row.input_schema = '{"type": 5, "properties": {"a": {"x-mcp-header": 5}}}'
+    row.output_schema = '{"type": 5}'
+    await sync_to_async(row.save)()
+    client = await login()
+    response = await client.post(url, await typed(client, url))
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_form_is_answered(login: Login, version: str) -> None:
+    client = await login()
+    url = await url_of(Tool, name="drill_ask")
+    asked = await run(client, url, question="How?", revision=version)
+    assert "The tool asks:" in text_of(asked)
+    assert "How?" in text_of(asked)
+    [form] = asked.context["forms"]
+    field = form.fields[0].key
+    for action, word in (("decline", "decline"), ("cancel", "cancel")):
+        response = await answer(client, url, asked, action)
+        assert word in text_of(response).lower()
+        assert not response.context["forms"]
+    response = await answer(client, url, asked, **{field: "well"})
+    assert "well" in result_of(response)
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_two_questions_one_after_the_other(login: Login, version: str) -> None:
+    client = await login()
+    url = await url_of(Tool, name="drill_ask_twice")
+    asked = await run(client, url, question="First?", revision=version)
+    for word in ("one", "two"):
+        [form] = asked.context["forms"]
+        asked = await answer(client, url, asked, **{form.fields[0].key: word})
+    assert not asked.context["forms"]
+    assert "two" in result_of(asked)
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_page_a_model_and_roots(login: Login, version: str) -> None:
+    client = await login()
+    url = await url_of(Tool, name="drill_ask_url")
+    asked = await run(client, url, revision=version)
+    [form] = asked.context["forms"]
+    assert f'href="{form.url}"' in text_of(asked)
+    assert 'rel="noopener noreferrer"' in text_of(asked)
+    response = await answer(client, url, asked)
+    assert "accept" in result_of(response)
+    url = await url_of(Tool, name="test_sampling")
+    asked = await run(client, url, prompt="Say it.", revision=version)
+    [form] = asked.context["forms"]
+    assert "Say it." in form.message
+    response = await answer(client, url, asked, **{form.name: "Said."})
+    assert "Said." in result_of(response)
+    response = await answer(client, url, asked, "decline")
+    assert "Said." not in text_of(response)
+
+
+async def test_a_client_that_can_do_less(login: Login) -> None:
+    client = await login()
+    url = await url_of(Tool, name="drill_ask")
+    sent = await typed(client, url, question="How?")
+    response = await send(client, url, {**sent, "can": ["roots"]})
+    assert not response.context["forms"]
+    capabilities = response.context["messages_sent"][0].text
+    assert '"elicitation"' not in capabilities
+    assert '"roots":{}' in capabilities
+
+
+async def test_a_question_that_was_not_asked(login: Login) -> None:
+    """What a page sends back that the server never asked."""
+    client = await login()
+    url = await url_of(Tool, name="drill_ask")
+    asked = await run(client, url, question="How?")
+    forged = [{"method": "roots/list", "params": {}, "name": "forged"}]
+    response = await answer(client, url, asked, asked=json.dumps(forged))
+    assert [each.kind for each in response.context["forms"]] == ["form"]
+    for text in ("5", "{", "[5]", '[{"method": "roots/list", "params": 5}]'):
+        response = await answer(client, url, asked, asked=text, answered=text)
+        assert response.status_code == 200
+
+
+async def test_run_begins_anew(login: Login) -> None:
+    """What was answered belongs to the call that asked."""
+    client = await login()
+    url = await url_of(Tool, name="drill_ask")
+    asked = await run(client, url, question="How?", revision=STATEFUL)
+    [form] = asked.context["forms"]
+    done = await answer(client, url, asked, **{form.fields[0].key: "well"})
+    assert not done.context["forms"]
+    data = await typed(client, url, question="How?", revision=STATEFUL)
+    answered = json.dumps({form.question.key: {"action": "decline"}})
+    again = await send(client, url, {**data, "answered": answered})
+    assert again.context["forms"]
+
+
+@pytest.mark.parametrize("change", ["person", "tool", "bit"])
+async def test_a_state_of_somebody_or_something_else(
+    login: Login, offer: Offer, change: str
+) -> None:
+    client, other = await login(), await login()
+    url = await url_of(Tool, name="drill_ask")
+    asked = await run(client, url, question="How?")
+    state = asked.context["state"]
+    assert state
+    [form] = asked.context["forms"]
+    values: dict[str, Any] = {form.fields[0].key: "well"}
+    if change == "person":
+        client = other
+        values["once"] = (await typed(other, url))["once"]
+    elif change == "tool":
+        row = await Tool.objects.aget(name="drill_ask_twice")
+        url = url.replace(url.split("/")[-3], str(row.pk))
+        values["once"] = (await typed(client, url))["once"]
+    else:
+        values["state"] = state[:20] + ("A" if state[20] != "A" else "B") + state[21:]
+    response = await answer(client, url, asked, **values)
+    shown = response.context.get("shown")
+    assert shown is not None
+    assert shown.look != "good"
+    assert "well" not in [each.text for each in shown.parts]
+
+
+async def test_what_changes_something_runs_once(login: Login, offer: Offer) -> None:
+    url = await offer("enters", enter)
+    client = await login()
+    data = await typed(client, url, key="a", dry=None)
+    twice = await asyncio.gather(*(client.post(url, data) for _ in range(2)))
+    assert await entered() == 1
+    again = await client.post(url, data)
+    assert await entered() == 1
+    told = [text_of(each) for each in (*twice, again)]
+    said = "Sent again, it is not run again."
+    assert sorted(said in each for each in told) == [False, True, True]
+    assert again.context["problem"].startswith("This was run at ")
+    # The page that says so has a new ticket.
+    await send(client, url, await typed(client, url, key="a", dry=None))
+    assert await entered() == 2
+    for wrong in ("", "forged"):
+        response = await client.post(url, {**data, "once": wrong})
+        assert response.context["problem"].startswith("This page is too old")
+    assert await entered() == 2
+    await sync_to_async(Ledger.objects.all().delete)()
+
+
+async def test_a_dry_run_and_what_reads_run_each_time(
+    login: Login, offer: Offer
+) -> None:
+    url = await offer("enters", enter)
+    reads = await offer("adds", add, read_only=True)
+    client = await login()
+    data = await typed(client, url, key="a", dry="1")
+    sums = await typed(client, reads, a="1", b="2")
+    assert "dry" not in sums
+    for _ in range(2):
+        response = await send(client, url, data)
+        assert response.context["shown"].is_undone
+        assert "All that it wrote to the databases was undone." in text_of(response)
+        response = await send(client, reads, sums)
+        assert result_of(response) == "3"
+    assert await entered() == 0
+
+
+async def test_each_round_of_questions_has_its_own_ticket(
+    login: Login, offer: Offer
+) -> None:
+    async def asks(ctx: Context) -> str:
+        await ctx.list_roots()
+        return "asked"
+
+    url = await offer("asks", asks)
+    client = await login()
+    asked = await run(client, url, dry=None)
+    done = await answer(client, url, asked, dry=None)
+    assert result_of(done) == "asked"
+    again = await answer(client, url, asked, dry=None)
+    assert again.context["problem"].startswith("This was run at ")
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"a": "1.5"}, "a"),
+        ({"a": "1e400"}, "a"),
+        ({"a": "x" * 100_000}, "a"),
+        ({"a": '"\\ud800"'}, "a"),
+        ({"a": "1\0"}, "a"),
+        ({"way": "json", "arguments": "{"}, ""),
+        ({"way": "json", "arguments": "[]"}, ""),
+        ({"way": "json", "arguments": '{"a": "\\u0000"}'}, ""),
+        ({"way": "json", "arguments": '{"a": "\\ud800"}'}, ""),
+        ({"way": "json", "arguments": '{"a": 1e400}'}, ""),
+        ({"way": "json", "arguments": "[" * 100_000}, ""),
+    ],
+)
+async def test_what_cannot_be_read_is_told_at_its_field(
+    login: Login, process: Process, values: dict[str, str], key: str
+) -> None:
+    client = await login()
+    url = await url_of(Tool, name="drill_add")
+    response = await run(client, url, **values)
+    assert response.context["problem"] == UNCHANGED
+    arguments = response.context["arguments"]
+    wrong = [each for each in arguments.fields if each.error]
+    assert [each.key for each in wrong] == ([key] if key else [])
+    assert bool(arguments.error) != bool(key)
+    page = text_of(response)
+    place = wrong[0].name if key else "mcp-arguments"
+    assert 'aria-invalid="true"' in page
+    assert f"{place}" in page
+    assert await kept(process) == []
+
+
+async def test_a_large_number_is_sent_as_it_is(login: Login) -> None:
+    client = await login()
+    url = await url_of(Tool, name="drill_add")
+    response = await run(client, url, a="1" + "0" * 400, b="1")
+    assert response.status_code == 200
+    assert "1" + "0" * 400 in text_of(response)
+
+
+async def test_a_form_that_is_too_large(login: Login, process: Process) -> None:
+    client = await login()
+    url = await url_of(Tool, name="drill_echo")
+    data = await typed(client, url)
+    response = await client.post(url, {**data, "arguments": "a" * 3_000_000})
+    assert response.status_code == 413
+    said = "This site reads forms of at most 2.5\xa0MB, so nothing was run."
+    assert response.context["problem"] == said
+    response = await client.post(url, {f"a{at}": "" for at in range(1_001)})
+    assert response.status_code == 413
+    assert "more than 1000 fields" in response.context["problem"]
+    assert await kept(process) == []
+
+
+async def test_a_form_from_elsewhere(login: Login, process: Process) -> None:
+    """The page looks for the form's token itself."""
+    client = await login(enforce_csrf_checks=True)
+    url = await url_of(Tool, name="drill_add")
+    opened = await client.get(url)
+    assert (await client.post(url, {"which": "published"})).status_code == 403
+    assert await kept(process) == []
+    token = opened.context["csrf_token"]
+    data = {**await typed(client, url, a="1", b="2")}
+    response = await client.post(url, {**data, "csrfmiddlewaretoken": str(token)})
+    assert result_of(response) == "3"
+    large = {"arguments": "a" * 3_000_000}
+    assert (await client.post(url, large)).status_code == 413
+
+
+async def test_a_server_that_is_gone(login: Login, offer: Offer) -> None:
+    """It does not run at another one instead."""
+    url = await offer("adds", add, read_only=True)
+    client = await login()
+    data = await typed(client, url, a="1", b="2", server="private")
+    gone = {**data, "server": "there-is-none"}
+    response = await client.post(url, gone)
+    said = "The server “there-is-none” is not published any more."
+    assert response.context["problem"] == said
+    off = await send(client, url, {**data, "server": "off"})
+    assert label_of(off) == "Clients get 503 here: the server does not serve now."
+
+
+async def test_a_server_that_became_public(
+    login: Login, offer: Offer, process: Process
+) -> None:
+    async def who(ctx: Context) -> str:
+        return ctx.principal.user_name or "nobody"
+
+    url = await offer("tells_who", who, read_only=True)
+    client = await login()
+    data = await typed(client, url, server="private")
+    assert result_of(await send(client, url, data)) == "ana0"
+    server = await Server.objects.aget(slug="private")
+    server.access = "public"
+    await sync_to_async(server.save)()
+    await process.gate.look()
+    try:
+        response = await send(client, url, data)
+        assert result_of(response) == "nobody"
+        assert "This server is public: it asks nobody" in text_of(response)
+    finally:
+        server.access = "header"
+        await sync_to_async(server.save)()
+        await process.gate.look()
+
+
+async def test_a_row_that_was_deleted(login: Login, offer: Offer) -> None:
+    url = await offer("gone", add)
+    client = await login()
+    data = await typed(client, url, a="1", b="2")
+    await sync_to_async((await Tool.objects.aget(name="gone")).delete)()
+    response = await client.post(url, data)
+    assert response.status_code == 302
+    assert (await client.get(url)).status_code in (302, 404)
+
+
+async def test_a_user_who_was_deleted(login: Login) -> None:
+    client = await login()
+    url = await url_of(Tool, name="drill_add")
+    data = await typed(client, url, a="1", b="2")
+    await User.objects.filter(username="ana0").aupdate(is_active=False)
+    response = await client.post(url, data)
+    assert response.status_code == 302
+    assert "/login/" in response["Location"]
+
+
+async def test_so_many_statements(login: Login, offer: Offer) -> None:
+    """Beside the tool's own; with few servers, tokens and tools as with many."""
+    url = await offer("adds", add, read_only=True)
+    client = await login("view_tool", "try", "try_as")
+    data = await typed(client, url, a="1", b="2")
+
+    async def show() -> None:
+        await client.get(url)
+
+    async def try_it() -> None:
+        assert result_of(await send(client, url, data)) == "3"
+
+    def statements() -> list[int]:
+        counts = []
+        for call in (show, try_it):
+            with CaptureQueriesContext(connection) as found:
+                async_to_sync(call)()
+            counts.append(len(found))
+        return counts
+
+    few = await sync_to_async(statements)()
+    assert max(few) <= 10, few
+    await sync_to_async(_make_many)()
+    assert await sync_to_async(statements)() == few
+
+
+def _make_many() -> None:
+    user = User.objects.get(username="ana0")
+    for number in range(20):
+        AccessToken.objects.make(user=user, name=f"token {number}")

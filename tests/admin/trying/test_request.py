@@ -58,7 +58,7 @@ def typed(definition: Definition, **values: str) -> Arguments:
 
 
 @pytest.mark.parametrize(
-    "definition, values, method, params",
+    ("definition", "values", "method", "params"),
     [
         (TOOL, {"a": "2"}, "tools/call", {"name": "add", "arguments": {"a": 2}}),
         (
@@ -102,7 +102,7 @@ def test_one_of_on_top_is_json_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "text, said",
+    ("text", "said"),
     [
         ("[]", "The arguments must be a JSON object, such as {}."),
         ("5", "The arguments must be a JSON object, such as {}."),
@@ -115,7 +115,7 @@ def test_one_of_on_top_is_json_alone() -> None:
 )
 def test_text_that_is_no_arguments(text: str, said: str) -> None:
     arguments = typed(TOOL, way="json", arguments=text)
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=r".") as caught:
         _ = arguments.values
     told = with_errors(arguments, caught.value)
     assert said in told.error

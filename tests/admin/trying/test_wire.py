@@ -33,7 +33,7 @@ def head(message: Message, version: str, address: Address = OPEN) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "version, opening, calling",
+    ("version", "opening", "calling"),
     [
         ("2024-11-05", [], [SESSION]),
         ("2025-03-26", [], [SESSION]),

@@ -15,7 +15,7 @@ from mcp_app.models import Stop, Tool
 from mcp_app.models.stops import By, Scope
 from mcp_app.process.runtime import Process
 from mcp_app.workbench.trying.offer import WorkingCopy, servers_for
-from tests.published import published, start_all, stopped
+from tests.published import end_stops, published, stopped, stops
 
 CONFIG: Final = json.dumps({"content": [{"type": "text", "text": "Hello."}]})
 
@@ -50,12 +50,13 @@ class Rows:
 
 @pytest.fixture
 async def rows(process: Process) -> AsyncIterator[Rows]:
+    before = await sync_to_async(stops)()
     rows = Rows(process)
     await process.gate.look()
     yield rows
     for row in rows.made:
         await sync_to_async(row.delete)()
-    await sync_to_async(start_all)()
+    await sync_to_async(end_stops)(before)
     await process.gate.look()
 
 

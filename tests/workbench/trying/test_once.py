@@ -22,7 +22,7 @@ def test_it_is_good_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "user, row",
+    ("user", "row"),
     [
         (2, ROW),
         ("1 ", ROW),

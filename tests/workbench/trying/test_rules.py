@@ -53,7 +53,7 @@ def test_oneself_or_nobody(who: As) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes, said",
+    ("changes", "said"),
     [
         ({}, ""),
         ({"may_try_as": False}, RIGHT),

@@ -71,7 +71,7 @@ async def test_a_crash_has_its_number(
 
 
 @pytest.mark.parametrize(
-    "principal, server, status",
+    ("principal", "server", "status"),
     [
         (NOBODY, "private", 401),
         (Principal(kind=CONSOLE, user_id="999999"), "private", 403),
