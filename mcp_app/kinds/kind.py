@@ -132,12 +132,14 @@ class Kind:
         """
         return definition
 
-    def changes_elsewhere(self, definition: Definition, config: JsonObject) -> str:
+    def changes_elsewhere(
+        self, definition: Definition, config: JsonObject
+    ) -> str | None:
         """Return what of another site a call changes: "POST https://example.com/".
 
-        "" if it only reads there, or if it is not known.
+        "" if it only reads there; None if only the definition's hints say so.
         """
-        return ""
+        return None
 
     def check(
         self, definition: Definition, config: JsonObject, uploads: Uploads

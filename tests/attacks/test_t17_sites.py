@@ -37,7 +37,7 @@ QUERY: Final = "canary-of-the-query-17"
 OWN: Final = "canary-of-a-function-17"
 TOKEN: Final = "canary-of-the-caller-17"
 FUNCTION: Final = f"{__name__}.own_headers"
-PAGES: Final = ("change", "publish", "history", "who")
+PAGES: Final = ("change", "publish", "history", "who", "try")
 
 
 def own_headers(request: AccessRequest) -> dict[str, str]:
@@ -140,8 +140,8 @@ def _written() -> Iterator[str]:
             response = client.get(url)
             assert response.status_code == 200, url
             yield response.content.decode()
-        once = client.post(reverse("admin:mcp_app_tool_call_once", args=[tool.pk]))
-        assert "cannot be reached" in once.content.decode()
-        yield once.content.decode()
+        trial = client.post(reverse("admin:mcp_app_tool_try", args=[tool.pk]))
+        assert trial.status_code == 200
+        yield trial.content.decode()
     finally:
         user.delete()

@@ -176,8 +176,9 @@ class TryPage:
         more: dict[str, Any] = {} if self._data is None else {"data": self._data}
         with suppress(KindError):
             # What cannot be called says so when it is run.
-            told = "" if kind is None else kind.changes_elsewhere(definition, config)
-            more["changes_elsewhere"] = told
+            if kind is not None:
+                told = kind.changes_elsewhere(definition, config)
+                more["changes_elsewhere"] = told
         return Setup(
             request=self._request,
             row=self._row,

@@ -70,8 +70,8 @@ class Setup:
     effect: Effect
     servers: Sequence[ServerDefinition]
     is_working_copy: bool
-    changes_elsewhere: str = ""
-    """What a call changes of another site, "" if it only reads there."""
+    changes_elsewhere: str | None = None
+    """What a call changes of another site, "" for nothing; None if hints say so."""
     data: QueryDict = field(default_factory=QueryDict)
 
     # -- which, and where -------------------------------------------------------------
@@ -223,8 +223,11 @@ class Setup:
 
     @property
     def only_reads(self) -> bool:
-        """Whether it changes nothing, here or elsewhere, whatever its hints say."""
-        return self.definition.only_reads and not self.changes_elsewhere
+        """Whether it changes nothing, here or elsewhere."""
+        if self.changes_elsewhere is None:
+            return self.definition.only_reads
+        # Hints make no call of another site one that reads.
+        return not self.changes_elsewhere
 
     @property
     def must_confirm(self) -> bool:

@@ -9,7 +9,6 @@ from typing import Any, Final
 import pytest
 from django.template.loader import render_to_string
 
-from mcp_app.admin.trying import presentation
 from mcp_app.admin.trying.presentation import (
     LARGEST_DRAWN,
     LONGEST_TEXT,
@@ -239,7 +238,3 @@ def test_a_link_shows_its_host() -> None:
     assert host_of("mailto:a@b") == host_of("http://[") == host_of("") == ""
     [part] = parts_of({"content": [{"type": "resource_link", "uri": "https://a.b/c"}]})
     assert part.text == "https://a.b/c\n(a.b)"
-
-
-def test_its_words_are_those_of_the_call_log() -> None:
-    assert presentation.MEANINGS.keys() >= set(Outcome)

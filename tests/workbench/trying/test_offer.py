@@ -39,7 +39,8 @@ class Rows:
         """Return the catalog with the edited working copy of a row."""
         for name, value in edits.items():
             setattr(row, name, value)
-        copy = await sync_to_async(lambda: (row.save(), WorkingCopy.of(row))[1])()
+        await sync_to_async(row.save)()
+        copy = await sync_to_async(WorkingCopy.of)(row)
         catalogs = self.process.catalogs
         return copy.overlay(catalogs)(catalogs.by_slug[slug])
 
