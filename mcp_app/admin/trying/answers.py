@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.trying.fields import Field, fields_of, filled, values_of
+from mcp_app.admin.trying.fields import Field, fields_of, fill_in, values_of
 from mcp_app.admin.trying.presentation import host_of
 from mcp_app.interface.rules import visible
 from mcp_app.models.fields import parse
@@ -71,7 +71,7 @@ def form_of(question: Question, data: QueryDict | None = None) -> Form:
         "form",
         message,
         name,
-        fields if data is None else filled(fields, data),
+        fields if data is None else fill_in(fields, data),
     )
 
 
@@ -104,7 +104,7 @@ def _said(message: Mapping[str, Any]) -> str:
 # -- through the page and back -------------------------------------------------------
 
 
-def written(questions: Iterable[Question]) -> str:
+def text_of_questions(questions: Iterable[Question]) -> str:
     """Return the text of the input that brings the questions back."""
     asked = [
         {"method": each.method, "params": each.params, "name": each.name}
@@ -113,7 +113,7 @@ def written(questions: Iterable[Question]) -> str:
     return jsonrpc.write(asked).decode()
 
 
-def written_answers(given: Mapping[str, JsonObject]) -> str:
+def text_of_answers(given: Mapping[str, JsonObject]) -> str:
     """Return the text of the input that brings the answers back."""
     return jsonrpc.write(given).decode()
 

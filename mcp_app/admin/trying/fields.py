@@ -168,7 +168,7 @@ def _options(row: Parameter) -> Sequence[Option]:
 # -- what was typed -------------------------------------------------------------------
 
 
-def filled(fields: Sequence[Field], data: QueryDict) -> list[Field]:
+def fill_in(fields: Sequence[Field], data: QueryDict) -> list[Field]:
     """Return the fields with what was typed into them."""
     return [_filled(each, data) for each in fields]
 

@@ -39,7 +39,7 @@ from mcp_app.admin.trying.request import (
     suggestion_of,
     with_errors,
 )
-from mcp_app.admin.trying.setup import Refused, Setup, differs
+from mcp_app.admin.trying.setup import Refusal, Setup, differs
 from mcp_app.auth.resources import server_url
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Definition, ToolDefinition
@@ -203,7 +203,7 @@ class TryPage:
             plan = self._plan(self._definition, self._setup)
             self._setup.check()
             self._claim(self._setup)
-        except Refused as refused:
+        except Refusal as refused:
             self._problem = refused.reason
             return None
         except (Unreadable, ValueError) as error:
@@ -222,11 +222,11 @@ class TryPage:
         self._problem = sentence
 
     def _check_which(self) -> None:
-        """Raise `Refused` if the published version was chosen, and is gone."""
+        """Raise `Refusal` if the published version was chosen, and is gone."""
         data = self._data
         chosen = None if data is None else data.get("which")
         if chosen == PUBLISHED and self._is_working:
-            raise Refused(_("It is not published any more, so nothing was run."))
+            raise Refusal(_("It is not published any more, so nothing was run."))
 
     def take(self, trial: Trial) -> None:
         """Take what came of it."""
@@ -284,7 +284,7 @@ class TryPage:
         return {"inputResponses": responses, "requestState": state}
 
     def _claim(self, setup: Setup) -> None:
-        """Raise `Refused` if this very run has happened."""
+        """Raise `Refusal` if this very run has happened."""
         data, definition = self._data, setup.definition
         if data is None or setup.is_dry or SUGGEST in data:
             return
@@ -293,13 +293,13 @@ class TryPage:
         try:
             at = once.claim(data.get("once", ""), self._request.user.pk, self._row)
         except once.NoTicket:
-            raise Refused(
+            raise Refusal(
                 _("This page is too old, so nothing was run. Press the button again.")
             ) from None
         if at is not None:
             time = date_format(localtime(at), "TIME_FORMAT")
             sentence = _("This was run at %(time)s. Sent again, it is not run again.")
-            raise Refused(sentence % {"time": time})
+            raise Refusal(sentence % {"time": time})
 
     # -- the page ------------------------------------------------------------------
 
@@ -337,13 +337,13 @@ class TryPage:
         revision = setup.revision
         given = {} if self._problem else self._answers()
         return {
-            "shown": presentation.shown(trial, self._definition),
+            "shown": presentation.present(trial, self._definition),
             "forms": self._forms,
             "state": trial.state,
-            "asked": answers.written(trial.questions),
-            "answered": answers.written_answers(given),
+            "asked": answers.text_of_questions(trial.questions),
+            "answered": answers.text_of_answers(given),
             "stateless": revision.stateless,
-            "messages_sent": [*wire.exchanged(trial.messages, address, revision)],
+            "messages_sent": [*wire.exchanges(trial.messages, address, revision)],
             "curl": wire.curl(trial.messages, address, revision),
         }
 

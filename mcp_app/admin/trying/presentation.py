@@ -69,7 +69,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Presentation:
     """A trial as the page shows it; `look` is the CSS class of its mark."""
 
     label: Label
@@ -87,14 +87,14 @@ class Shown:
     is_undone: bool = True
 
 
-def shown(trial: Trial, definition: object) -> Shown:
+def present(trial: Trial, definition: object) -> Presentation:
     """Return what the page shows of a trial."""
     if trial.refused or trial.reason:
         return _turned_away(trial)
     meaning = MEANINGS[trial.outcome]
     lines = [*_lines(trial.messages)]
     structured, dry = trial.result.get("structuredContent"), trial.dry_run
-    return Shown(
+    return Presentation(
         label=meaning.label,
         look=meaning.look,
         details=[*_details(trial)],
@@ -109,9 +109,9 @@ def shown(trial: Trial, definition: object) -> Shown:
     )
 
 
-def _turned_away(trial: Trial) -> Shown:
+def _turned_away(trial: Trial) -> Presentation:
     label = REFUSED.get(trial.refused, gettext_lazy("It cannot run."))
-    return Shown(label=label, look="bad", sentence=visible(trial.reason, None))
+    return Presentation(label=label, look="bad", sentence=visible(trial.reason, None))
 
 
 def _details(trial: Trial) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.trying.fields import Field, Unreadable, fields_of, filled, values_of
+from mcp_app.admin.trying.fields import Field, Unreadable, fields_of, fill_in, values_of
 from mcp_app.interface.definitions import (
     Definition,
     PromptArgument,
@@ -60,7 +60,7 @@ def arguments_of(definition: Definition, data: QueryDict | None = None) -> Argum
         return Arguments(fields, _example(definition), by_json=fields is None)
     by_json = fields is None or data.get(WAY) == JSON
     text = data.get(TEXT, "").replace("\r\n", "\n")
-    typed = None if fields is None else filled(fields, data)
+    typed = None if fields is None else fill_in(fields, data)
     return Arguments(typed, text, by_json)
 
 

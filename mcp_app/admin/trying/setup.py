@@ -50,13 +50,16 @@ WHO: Final[Mapping[As, Label]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Refused(Exception):
-    """The choices cannot be tried like this; the sentence says why."""
+class Refusal(Exception):
+    """The choices cannot be tried like this; `reason` is a sentence that says why.
 
-    reason: str
-    name: str = ""
-    """The input that it is about."""
+    `name` is that of the input that it is about, "" if it is about no single one.
+    """
+
+    def __init__(self, reason: str, name: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.name = name
 
 
 @dataclass(frozen=True)
@@ -140,23 +143,23 @@ class Setup:
 
     @cached_property
     def other(self) -> AbstractBaseUser | None:
-        """The other user; raises `Refused` if there is none of this name."""
+        """The other user; raises `Refusal` if there is none of this name."""
         if self.who is not As.USER:
             return None
         if not self.may_try_as:
             # Who may not, is not told who there is.
-            raise Refused(lacking("try_as"), "who")
+            raise Refusal(lacking("try_as"), "who")
         name = self.user_name
         found = None if text_problem(name) or not name else find_user(name)
         if found is None:
             field_name = get_user_model().USERNAME_FIELD
             sentence = _("There is no active user whose %(field)s is “%(name)s”.")
             said = sentence % {"field": field_name, "name": visible(name)}
-            raise Refused(said, "user")
+            raise Refusal(said, "user")
         return found
 
     def principal(self) -> Principal:
-        """Return who calls; raises `Refused`."""
+        """Return who calls; raises `Refusal`."""
         presser = _me(self.request)
         shared: dict[str, Any] = {"kind": CONSOLE, "client": presser.get_username()}
         if self.who is As.NOBODY:
@@ -171,10 +174,10 @@ class Setup:
         chosen = self.data.get("token", "")
         row = next((each for each in self.tokens if str(each.pk) == chosen), None)
         if row is None:
-            raise Refused(_("Choose one of your tokens."), "token")
+            raise Refusal(_("Choose one of your tokens."), "token")
         entry: TokenEntry = read([row.digest])[row.digest]
         if why := entry.refusal_at(self.slug):
-            raise Refused(_("Clients get 401 here: %(why)s") % {"why": why}, "token")
+            raise Refusal(_("Clients get 401 here: %(why)s") % {"why": why}, "token")
         return entry.principal.scope
 
     # -- how --------------------------------------------------------------------------
@@ -243,20 +246,20 @@ class Setup:
         return _("I want to really call %(call)s") % shown
 
     def check_server(self) -> None:
-        """Raise `Refused` if there is no server to ask, or no longer the chosen one."""
+        """Raise `Refusal` if there is no server to ask, or no longer the chosen one."""
         if self.server is None:
-            raise Refused(_("No server is published: nobody could call it."))
+            raise Refusal(_("No server is published: nobody could call it."))
         chosen = self.data.get("server", self.slug)
         if chosen != self.slug:
             said = _("The server “%(slug)s” is not published any more.")
-            raise Refused(said % {"slug": visible(chosen)}, "server")
+            raise Refusal(said % {"slug": visible(chosen)}, "server")
 
     def check(self) -> None:
-        """Raise `Refused` unless it may be tried like this."""
+        """Raise `Refusal` unless it may be tried like this."""
         if self.must_confirm and "really" not in self.data:
-            raise Refused(_("Tick the box if you really want to call it."), "really")
+            raise Refusal(_("Tick the box if you really want to call it."), "really")
         if said := refusal(self._attempt()):
-            raise Refused(said)
+            raise Refusal(said)
 
     def _attempt(self) -> Attempt:
         request = self.request
@@ -273,7 +276,7 @@ class Setup:
         )
 
     def caller(self) -> Caller:
-        """Return the client that calls; raises `Refused`."""
+        """Return the client that calls; raises `Refusal`."""
         return Caller(
             principal=self.principal(),
             person=f"u{_me(self.request).pk}",
@@ -291,5 +294,5 @@ def differs(row: DefinitionRow) -> bool:
 def _me(request: HttpRequest) -> AbstractBaseUser:
     user = request.user
     if not isinstance(user, AbstractBaseUser):
-        raise Refused(_("Log in first."))
+        raise Refusal(_("Log in first."))
     return user

@@ -23,7 +23,7 @@ MOST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Exchanged:
+class Exchange:
     """A message as text, under a heading."""
 
     title: str
@@ -42,19 +42,19 @@ class Address:
     mirrored: Sequence[MirroredParameter] = ()
 
 
-def exchanged(
+def exchanges(
     messages: Sequence[Message], address: Address, revision: Revision
-) -> Iterator[Exchanged]:
+) -> Iterator[Exchange]:
     """Yield the messages with the HTTP requests in which such a client sends them."""
     for each in messages[:MOST]:
         text = visible(each.text.decode("utf-8", "replace")[:LONGEST], None)
         if not each.sent:
-            yield Exchanged(_("From the server"), text)
+            yield Exchange(_("From the server"), text)
             continue
         headers = _headers(json.loads(each.text), address, revision)
         head = "\n".join(f"{name}: {value}" for name, value in headers)
         request = f"POST {address.url}\n{head}\n\n{text}"
-        yield Exchanged(_("From the client"), request)
+        yield Exchange(_("From the client"), request)
 
 
 def _headers(

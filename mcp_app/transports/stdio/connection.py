@@ -59,7 +59,7 @@ class NotSignedIn(NotServed):
     """The server is not for callers without a user."""
 
 
-class NotAllowed(NotServed):
+class Forbidden(NotServed):
     """The caller's user may not use the server."""
 
 
@@ -123,13 +123,13 @@ class Connection(Channel):
             self.principal, self.slug, catalog.demands
         )
         if rights.gone:
-            raise NotAllowed(
+            raise Forbidden(
                 f"The user {self.principal.user_name!r} is no longer active."
             )
         # While the rights were read, something may have been published or stopped.
         catalog = self.catalog() or catalog
         if not rights.meet(catalog.server.demands):
-            raise NotAllowed(
+            raise Forbidden(
                 f"The user {self.principal.user_name!r} lacks the rights that the MCP"
                 f" server {self.slug!r} requires."
             )

@@ -23,7 +23,7 @@ from mcp_app.transports.in_process import (
     SessionRefused,
     decline,
 )
-from mcp_app.transports.stdio.connection import NotAllowed, NotServed, NotSignedIn
+from mcp_app.transports.stdio.connection import Forbidden, NotServed, NotSignedIn
 from mcp_app.workbench.trying.dry_run import DryRunUserCode
 from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome
 from mcp_app.workbench.trying.offer import WorkingCopy
@@ -143,7 +143,7 @@ def _status(error: ProtocolError) -> int:
     """Return the HTTP status with which a client is turned away."""
     if isinstance(error, NotSignedIn):
         return UNAUTHORIZED
-    if isinstance(error, NotAllowed):
+    if isinstance(error, Forbidden):
         return FORBIDDEN
     return NOT_FOUND if isinstance(error, NotServed) else error.http_status
 

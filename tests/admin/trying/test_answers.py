@@ -148,10 +148,10 @@ def test_a_model_and_roots() -> None:
 
 def test_questions_go_through_the_page_and_back() -> None:
     questions = [ORDER, Question(ROOTS, {}, "folders")]
-    data = posted(asked=answers.written(questions))
+    data = posted(asked=answers.text_of_questions(questions))
     assert answers.read(data) == questions
     given = {"key": {"action": "accept"}}
-    assert answers.earlier(posted(answered=answers.written_answers(given))) == given
+    assert answers.earlier(posted(answered=answers.text_of_answers(given))) == given
     assert answers.read(posted()) == []
     assert answers.earlier(posted()) == {}
 

@@ -13,11 +13,11 @@ from mcp_app.admin.trying.presentation import (
     LARGEST_DRAWN,
     LONGEST_TEXT,
     MOST_LINES,
-    Shown,
+    Presentation,
     host_of,
     line_of,
     parts_of,
-    shown,
+    present,
 )
 from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.outcomes import Outcome
@@ -46,7 +46,7 @@ def trial(result: dict[str, Any] | None = None, **more: Any) -> Trial:
     return Trial(**{"answer": answer, **more})
 
 
-def html(value: Shown) -> str:
+def html(value: Presentation) -> str:
     context = {"opts": Tool._meta, "shown": value, "forms": []}
     return render_to_string("admin/mcp_app/includes/try_result.html", context)
 
@@ -79,9 +79,9 @@ def test_nothing_of_an_answer_is_markup(text: str) -> None:
         Message(False, json.dumps({"method": method, "params": said}).encode())
         for method in ("notifications/progress", "notifications/message", text)
     ]
-    told = shown(trial(everywhere, messages=tuple(lines)), None)
-    error = shown(trial(answer={"error": {"message": text}}), None)
-    away = shown(trial(refused=403, reason=text), None)
+    told = present(trial(everywhere, messages=tuple(lines)), None)
+    error = present(trial(answer={"error": {"message": text}}), None)
+    away = present(trial(refused=403, reason=text), None)
     for page in map(html, (told, error, away)):
         for part in ("<script", "<svg", "<img", "<audio", "<b>", "\x1b", "\u202e"):
             assert part not in page
@@ -156,7 +156,7 @@ def test_an_image_that_is_none() -> None:
 
 def test_a_long_text_is_cut_and_the_download_has_all() -> None:
     text = "ä" * 500_000
-    told = shown(trial({"content": [{"type": "text", "text": text}]}), None)
+    told = present(trial({"content": [{"type": "text", "text": text}]}), None)
     [part] = told.parts
     assert len(part.text) == LONGEST_TEXT
     assert part.note == f"The first {LONGEST_TEXT} of 500000 characters."
@@ -168,23 +168,23 @@ def test_a_long_text_is_cut_and_the_download_has_all() -> None:
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_each_outcome_has_its_words(outcome: Outcome) -> None:
-    told = shown(trial({}, outcome=outcome, took_ms=12.4, size=2_048), None)
+    told = present(trial({}, outcome=outcome, took_ms=12.4, size=2_048), None)
     assert str(told.label)
     assert told.look in ("good", "warn", "bad", "off", "info", "quiet", "")
     assert told.details[:2] == ["12 ms", "2.0\xa0KB"]
 
 
 def test_a_crash_names_its_error_number() -> None:
-    told = shown(trial({"content": []}, failure="0a1b2c3d"), None)
+    told = present(trial({"content": []}, failure="0a1b2c3d"), None)
     assert told.sentence == ("Error number 0a1b2c3d. The server's log has the details.")
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 503])
 def test_who_is_turned_away_reads_what_clients_get(status: int) -> None:
-    told = shown(trial(refused=status, reason="Because."), None)
+    told = present(trial(refused=status, reason="Because."), None)
     assert str(told.label).startswith(f"Clients get {status} here")
     assert (told.sentence, told.parts, told.download) == ("Because.", (), "")
-    cannot = shown(trial(reason="There is no function “a”."), None)
+    cannot = present(trial(reason="There is no function “a”."), None)
     assert str(cannot.label) == "It cannot run."
 
 
@@ -192,13 +192,13 @@ def test_whether_the_structured_part_fits() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     tool = ToolDefinition(name="t", output_schema=schema)
     for value, fits in (({"n": 1}, True), ({"n": "1"}, False)):
-        told = shown(trial({"structuredContent": value}), tool)
+        told = present(trial({"structuredContent": value}), tool)
         assert told.fits is fits
-    assert shown(trial({}), tool).fits is None
+    assert present(trial({}), tool).fits is None
     assert (
-        shown(trial({"structuredContent": {}}), ToolDefinition(name="t")).fits is None
+        present(trial({"structuredContent": {}}), ToolDefinition(name="t")).fits is None
     )
-    assert shown(trial({"structuredContent": {}}), None).fits is None
+    assert present(trial({"structuredContent": {}}), None).fits is None
 
 
 def test_lines_along_the_way() -> None:
@@ -221,13 +221,13 @@ def test_lines_along_the_way() -> None:
 def test_many_lines_are_counted() -> None:
     one = Message(False, b'{"method": "notifications/progress", "params": {}}')
     sent = Message(True, one.text)
-    told = shown(trial({}, messages=(sent, *[one] * 5_000)), None)
+    told = present(trial({}, messages=(sent, *[one] * 5_000)), None)
     assert (len(told.lines), told.more_lines) == (MOST_LINES, 5_000 - MOST_LINES)
     assert "And 4800 more lines." in html(told)
 
 
 def test_what_became_of_a_dry_run() -> None:
-    told = shown(trial({}, dry_run=DryRunOutcome(statements=1)), None)
+    told = present(trial({}, dry_run=DryRunOutcome(statements=1)), None)
     assert told.details[-1] == "1 database query"
     assert told.undone
     assert told.is_undone

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.admin.trying.wire import LONGEST, MOST, Address, curl, exchanged
+from mcp_app.admin.trying.wire import LONGEST, MOST, Address, curl, exchanges
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.revisions import LATEST, REVISIONS
 from mcp_app.transports.in_process import Message
@@ -25,7 +25,7 @@ def sent(method: str, **params: Any) -> Message:
 
 
 def head(message: Message, version: str, address: Address = OPEN) -> list[str]:
-    [shown] = exchanged([message], address, REVISIONS[version])
+    [shown] = exchanges([message], address, REVISIONS[version])
     assert shown.title == "From the client"
     head, _, body = shown.text.partition("\n\n")
     assert json.loads(body) == json.loads(message.text)
@@ -97,11 +97,11 @@ def test_an_address_is_repeated_so_that_no_header_breaks() -> None:
 def test_what_comes_back_is_shown_as_text() -> None:
     long = Message(False, b'"' + b"a" * LONGEST * 2)
     broken = Message(False, b"\xff\x1b[31m \xe2\x80\xae")
-    shown = [*exchanged([long, broken], OPEN, LATEST)]
+    shown = [*exchanges([long, broken], OPEN, LATEST)]
     assert {each.title for each in shown} == {"From the server"}
     assert len(shown[0].text) == LONGEST
     assert shown[1].text == "�⟦U+001B⟧[31m ⟦U+202E⟧"
-    assert len([*exchanged([long] * 1_000, OPEN, LATEST)]) == MOST
+    assert len([*exchanges([long] * 1_000, OPEN, LATEST)]) == MOST
 
 
 def test_curl_sends_the_same() -> None:
