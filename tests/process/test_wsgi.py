@@ -18,9 +18,11 @@ import pytest
 
 from tests.clients import facts
 from tests.drill.databases import prepared_file
+from tests.drill.people import add_superuser, page_of_tool
 from tests.drill.running import THERE, DrillServer, started
 from tests.process.raw_requests import ODD, statuses
 from tests.process.streaming import JSON, Session, called, stateless_request
+from tests.process.trying import Trier, fields_of
 
 PATIENCE_S: Final = 60
 CALL: Final = {"name": "drill_add", "arguments": {"a": 1, "b": 2}}
@@ -53,6 +55,13 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     assert [each.stop() for each in servers] == [0, 0], [
         each.output for each in servers
     ]
+
+
+@pytest.fixture(scope="module")
+def staff(both: Both) -> Trier:
+    """Log in somebody who may do everything, where there are no streams."""
+    add_superuser(both.database)
+    return Trier(both.whole.url.removesuffix("/mcp"))
 
 
 @pytest.fixture
@@ -186,6 +195,30 @@ def test_a_session_that_began_without_streams(both: Both) -> None:
     assert refused["error"]["code"] == -32601
     *told, last = beside.called("drill_count", n=3, delay_ms=0).whole().messages
     assert (len(told), "result" in last) == (3, True)
+
+
+def test_staff_try_it(both: Both, staff: Trier) -> None:
+    """A question is asked and answered; a session has no way to ask one, as there."""
+    path = page_of_tool(both.database, "drill_ask")
+    form = {name: value or "Why?" for name, value in staff.fields(path).items()}
+    asked = staff.read(path, form)
+    assert "The tool asks:" in asked
+    answers = {name: value or "Because." for name, value in fields_of(asked).items()}
+    told = staff.read(path, {**answers, "answer": "accept"})
+    assert "The tool asks:" not in told
+    assert "Because." in told
+    form = {**form, "once": staff.fields(path)["once"], "revision": "2025-11-25"}
+    assert "stream" in staff.read(path, form)
+
+
+def test_who_tries_gets_the_page_also_where_lines_are_wanted(
+    both: Both, staff: Trier
+) -> None:
+    path = page_of_tool(both.database, "drill_count")
+    form = {name: value or "1" for name, value in staff.fields(path).items()}
+    told = staff.read(path, form, {"Accept": "application/x-ndjson, text/html"})
+    assert told.startswith("<!DOCTYPE html>")
+    assert "done 1" in told
 
 
 def until_dropped(database: Path, count: int) -> None:

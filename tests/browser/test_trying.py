@@ -1,0 +1,188 @@
+"""Try it in Chromium: lines while a call runs, its end, and questions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.browser.chromium import PATIENCE_MS, log_in, page_of
+from tests.browser.test_publishing import serious
+from tests.drill.databases import prepared_file
+from tests.drill.people import NAME, PASSWORD, add_superuser, page_of_tool
+from tests.drill.running import THERE, DrillServer, started
+
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
+
+POLICY: Final = "default-src 'self'; img-src 'self' data:; media-src data:"
+WATCH: Final = """() => {
+    window.seen = [];
+    const place = document.querySelector("[data-mcp-result]");
+    new MutationObserver(() => window.seen.push([
+        place.querySelectorAll(".mcp-along li").length,
+        !!place.querySelector("button[type=button]"),
+    ])).observe(place, { childList: true, subtree: true });
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A fixture server, its file, and the page of somebody who is logged in."""
+
+    server: DrillServer
+    database: Path
+    page: Page
+
+    def open(self, name: str, model: str = "tool") -> Page:
+        self.page.goto(page_of_tool(self.database, name, model))
+        return self.page
+
+    def until_logged(self, outcome: str) -> None:
+        """Wait until the call log has a call that ended so."""
+        statement = "SELECT count(*) FROM mcp_app_call WHERE outcome = ?"
+        end = time.monotonic() + PATIENCE_MS / 1_000
+        with closing(sqlite3.connect(self.database)) as connection:
+            while connection.execute(statement, [outcome]).fetchone() == (0,):
+                assert time.monotonic() < end
+                time.sleep(0.05)
+
+
+def _strictly(page: Page, refused: list[str]) -> None:
+    """Let its documents load nothing but what the policy allows."""
+
+    def serve(route: Route) -> None:
+        if route.request.resource_type != "document":
+            # A stream must not wait for its end.
+            route.continue_()
+            return
+        answer = route.fetch(max_redirects=0)
+        headers = {**answer.headers, "content-security-policy": POLICY}
+        route.fulfill(response=answer, headers=headers)
+
+    page.on(
+        "console",
+        lambda said: refused.append(said.text) if "Security" in said.text else None,
+    )
+    page.on("pageerror", lambda error: refused.append(str(error)))
+    page.route("**/admin/**", serve)
+
+
+@pytest.fixture(scope="module")
+def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    file = Path(
+        shutil.copy(prepared_file(), tmp_path_factory.mktemp("trying") / "db.sqlite3")
+    )
+    add_superuser(file)
+    server = started("uvicorn", {"DATABASE_URL": f"sqlite:///{file}", **THERE})
+    refused: list[str] = []
+    with page_of(browser, server.url.removesuffix("/mcp")) as page:
+        page.goto("/admin/")
+        log_in(page, NAME, PASSWORD)
+        page.get_by_role("heading", name="Site administration").wait_for()
+        _strictly(page, refused)
+        yield Site(server, file, page)
+        page.unroute_all(behavior="wait")
+    assert server.stop() == 0, server.output
+    assert refused == []
+
+
+def field(page: Page, name: str) -> Any:
+    return page.locator("#mcp-try").get_by_label(name)
+
+
+def test_lines_come_while_it_runs_and_the_answer_is_saved(site: Site) -> None:
+    page = site.open("drill_count")
+    page.get_by_label("Dry run").uncheck()
+    field(page, "n (required)").fill("5")
+    page.evaluate(WATCH)
+    delay = field(page, "delay_ms")
+    delay.fill("300")
+    delay.press("Control+Enter")
+    result = page.locator("[data-mcp-result]")
+    expect(result).to_contain_text("done 5")
+    expect(page.locator("#mcp-result-title")).to_be_focused()
+    seen = page.evaluate("window.seen")
+    # Each is there before the next one, and while one can stop waiting.
+    assert {1, 2, 3, 4, 5} <= {count for count, can_stop in seen if can_stop}
+    assert serious(page) == []
+    page.set_viewport_size({"width": 320, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.set_viewport_size({"width": 1280, "height": 800})
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download the answer").click()
+    answer = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+    assert answer["result"]["content"][0]["text"] == "done 5"
+
+
+def test_who_stops_waiting_ends_the_call(site: Site) -> None:
+    page = site.open("drill_sleep")
+    field(page, "seconds").fill("600")
+    page.get_by_role("button", name="Run").press("Enter")
+    stop = page.get_by_role("button", name="Stop waiting")
+    expect(stop).to_be_focused()
+    expect(page.locator("[data-mcp-result]")).to_contain_text("Running for")
+    stop.press("Enter")
+    said = "You stopped waiting: the call was cancelled."
+    expect(page.locator("[data-mcp-result]")).to_contain_text(said)
+    expect(stop).to_have_count(0)
+    site.until_logged("cancelled")
+
+
+def test_a_question_is_answered(site: Site) -> None:
+    page = site.open("drill_ask")
+    field(page, "question (required)").fill("How are you?")
+    # Enter runs it, and does nothing else.
+    field(page, "question (required)").press("Enter")
+    question = page.get_by_role("group", name="A question")
+    expect(question).to_contain_text("How are you?")
+    assert serious(page) == []
+    box = question.get_by_role("textbox").first
+    box.fill("Well.")
+    box.press("Enter")
+    expect(page.locator("[data-mcp-result]")).to_contain_text("Well.")
+    expect(question).to_have_count(0)
+
+
+def test_what_cannot_be_read_is_told_at_its_field(site: Site) -> None:
+    page = site.open("drill_add")
+    field(page, "a (required)").fill("two")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was run.")
+    expect(field(page, "a (required)")).to_have_value("two")
+    expect(page.locator(".mcp-field.errors")).to_contain_text("is not a whole number")
+    # The page that came instead works as the first did.
+    field(page, "a (required)").fill("2")
+    field(page, "b (required)").fill("3")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("[data-mcp-result]")).to_contain_text("5")
+
+
+def test_what_is_too_large_says_so_and_stays(site: Site) -> None:
+    page = site.open("drill_echo")
+    page.get_by_text("Give the arguments as JSON instead").click()
+    area = page.get_by_label("Arguments as JSON", exact=True)
+    area.evaluate("area => (area.value = 'a'.repeat(3_000_000))")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("[data-mcp-result]")).to_contain_text("so nothing was run")
+    assert area.evaluate("area => area.value.length") == 3_000_000
+
+
+def test_an_image_and_a_sound_are_drawn(site: Site) -> None:
+    page = site.open("static-binary", "resource")
+    page.get_by_role("button", name="Run").click()
+    image = page.locator("img.mcp-drawn")
+    expect(image).to_be_visible()
+    assert image.evaluate("image => image.naturalWidth") > 0
+    page = site.open("test_audio_content")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("[data-mcp-result]")).to_contain_text("Sound: audio/wav")
+    assert serious(page) == []
