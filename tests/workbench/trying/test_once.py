@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from mcp_app.models import Prompt, Tool
 from mcp_app.workbench.trying import once
 from mcp_app.workbench.trying.once import NoTicket, claim, ticket
