@@ -86,7 +86,7 @@ def context(request: HttpRequest, row: Server) -> dict[str, Any]:
     who = request.GET.get("who", ME)
     name = request.GET.get("user", "").strip()
     may_ask = may(request, "try_as")
-    told: dict[str, Any] = {"who": who, "user": name, "may_ask": may_ask}
+    told: dict[str, Any] = {"who": who, "user_name": name, "may_ask": may_ask}
     if who == USER and not may_ask:
         raise PermissionDenied(lacking("try_as"))
     is_public = row.access == PUBLIC
