@@ -35,7 +35,10 @@ LOOKS: Final[Mapping[State, str]] = {
 """The CSS class of a state's mark (shape and color); its word is shown beside it."""
 
 OF_DEFINITIONS: Final[Mapping[str, Label]] = {"try": gettext_lazy("Try it")}
-OF_SERVERS: Final[Mapping[str, Label]] = {"seen": gettext_lazy("What clients see")}
+OF_SERVERS: Final[Mapping[str, Label]] = {
+    "seen": gettext_lazy("What clients see"),
+    "connect": gettext_lazy("Connect"),
+}
 """Their own pages, which stand after the form."""
 
 MEANS: Final[Mapping[State, Label]] = {

@@ -270,6 +270,7 @@
     /* Sections that reload periodically */
     const EVERY = 5000;
     const RARELY = 60000;
+    const drawn = new WeakMap();
     async function redraw(section) {
         const isUsed = () => section.contains(document.activeElement);
         if (isUsed()) return;
@@ -277,13 +278,18 @@
         // After a logout the server redirects to another page.
         if (!response.ok || response.redirected) throw new Error(response.statusText);
         const text = await response.text();
-        if (!isUsed()) section.innerHTML = text;
+        // What says the same is not announced again.
+        if (isUsed() || drawn.get(section) === text) return;
+        section.innerHTML = text;
+        drawn.set(section, text);
     }
     function live(bar) {
         const button = bar.querySelector("[data-mcp-live-button]");
         const status = bar.querySelector("[data-mcp-live-status]");
         const sections = all("[data-mcp-live]");
-        let pause = EVERY;
+        const every = Number(bar.dataset.mcpEvery) || EVERY;
+        const end = Date.now() + (Number(bar.dataset.mcpFor) || Infinity);
+        let pause = every;
         let last = new Date();
         const said = (text) => text.replace("TIME", last.toLocaleTimeString([], { hourCycle: "h23" }));
         async function update() {
@@ -291,7 +297,7 @@
                 try {
                     await Promise.all(sections.map(redraw));
                     last = new Date();
-                    pause = EVERY;
+                    pause = every;
                     status.textContent = "";
                     bar.querySelector("[data-mcp-live-time]").textContent = said(bar.dataset.mcpUpdated);
                 } catch {
@@ -299,7 +305,9 @@
                     if (!status.textContent) status.textContent = said(bar.dataset.mcpLate);
                 }
             }
-            setTimeout(update, pause);
+            if (Date.now() < end) return void setTimeout(update, pause);
+            button.hidden = true;
+            status.textContent = said(bar.dataset.mcpLate);
         }
         button.hidden = false;
         button.addEventListener("click", () => {
