@@ -166,11 +166,12 @@ def tokens(row: DefinitionRow) -> str:
     )
 
 
-@admin.display(description="")
+@admin.display(description=gettext_lazy("try"))
 def try_it(row: DefinitionRow) -> SafeString:
     """Return the link to the page that tries it."""
     return format_html(
-        '<a class="mcp-handle" href="{}">{}<span class="visually-hidden"> {}</span></a>',
+        '<a class="mcp-handle" href="{}">{}'
+        '<span class="visually-hidden"> {}</span></a>',
         page_url(row, "try"),
         _("Try it"),
         row,
