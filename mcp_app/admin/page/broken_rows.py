@@ -21,16 +21,24 @@ from mcp_app.models.workers import MOST_BROKEN, Report
 Reasons: TypeAlias = Mapping[Key, Mapping[int, str]]
 """Why each row is broken, in a sentence, by its version (0 without one)."""
 KNOWN: Final = "mcp_broken"
+REPORTS: Final = "mcp_reports"
 MOST_DIGITS: Final = 18
 
 
+def reports_of(request: HttpRequest) -> list[Report]:
+    """Return what live processes say of themselves, queried once per request."""
+    known: list[Report] | None = getattr(request, REPORTS, None)
+    if known is None:
+        known = [each.report_of_process() for each in Worker.objects.live()]
+        vars(request)[REPORTS] = known
+    return known
+
+
 def broken_rows_of(request: HttpRequest) -> Reasons:
-    """Return the rows that live processes report, queried once per request."""
+    """Return the rows that live processes report as broken."""
     known: Reasons | None = getattr(request, KNOWN, None)
     if known is None:
-        known = _broken_rows(
-            [each.report_of_process() for each in Worker.objects.live()]
-        )
+        known = _broken_rows(reports_of(request))
         vars(request)[KNOWN] = known
     return known
 

@@ -17,6 +17,7 @@ from mcp_app.admin.definitions.actions import ACTIONS, ListActions
 from mcp_app.admin.definitions.guarded_fields import GuardedAdmin
 from mcp_app.admin.definitions.lists import StateFilter, state
 from mcp_app.admin.forms import ServerForm
+from mcp_app.admin.home.find import FindPages
 from mcp_app.admin.operations.stops import StopPages
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.bundles import ImportPages
@@ -35,6 +36,7 @@ class ServerAdmin(
     ListActions[Server],
     ImportPages[Server],
     StopPages[Server],
+    FindPages[Server],
     WhoPages[Server],
     GuardedAdmin[Server],
 ):
