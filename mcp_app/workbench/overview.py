@@ -34,11 +34,13 @@ from mcp_app.audit.tallies import begin_ms
 from mcp_app.auth.permission_queries import active, users
 from mcp_app.catalog.server_lint import MANY_TOOLS
 from mcp_app.interface.outcomes import FAILED, Outcome
+from mcp_app.interface.server import PUBLIC
 from mcp_app.models import (
     AccessToken,
     CallStatistic,
     DefinitionRow,
     PublishedRow,
+    Server,
     Session,
     State,
     Tool,
@@ -74,12 +76,13 @@ PLACES: Final = (State.BROKEN, State.CHANGED, State.UNPUBLISHED)
 class RowCounts:
     """How many rows of a model there are, and how many are not as clients see them.
 
-    `made` counts those that staff made and published.
+    `begun` counts those that tell of a first step: the definitions that staff made and
+    published, or the servers that are published for everybody.
     """
 
     total: int = 0
     states: Mapping[State, int] = field(default_factory=dict)
-    made: int = 0
+    begun: int = 0
 
     @property
     def published(self) -> int:
@@ -157,8 +160,8 @@ class Paces:
 class Overview:
     """How the site does, as somebody may view it.
 
-    `rows` also counts the tools if they may not be viewed: it says what was done. The
-    calls are those since `since_ms`; `connected` is whether a client ever connected.
+    `rows` also counts tools and servers that may not be viewed: it says what was done.
+    The calls are those since `since_ms`; `connected` says whether a client ever was.
     """
 
     rows: Mapping[type[PublishedRow], RowCounts]
@@ -188,7 +191,7 @@ def read_overview(
     `reports` are those of the live processes, `broken_here` the condition for the rows
     of a model that they cannot serve.
     """
-    rows = row_counts((*viewer.models, Tool), broken_here)
+    rows = row_counts((*viewer.models, Tool, Server), broken_here)
     broken = any(rows[model].states[State.BROKEN] for model in viewer.models)
     clients = client_count(reports)
     now = timezone.now()
@@ -218,10 +221,10 @@ def row_counts(
     by_name = {str(model._meta.model_name): model for model in models}
     one, *others = (
         _placed(model, broken_here)
-        .annotate(made=_is_made(model))
-        .values("kind_name", "place", "made")
+        .annotate(begun=_has_begun(model))
+        .values("kind_name", "place", "begun")
         .annotate(count=Count("pk"))
-        .values_list("kind_name", "place", "made", "count")
+        .values_list("kind_name", "place", "begun", "count")
         for model in by_name.values()
     )
     found = list(one.union(*others, all=True))
@@ -235,10 +238,10 @@ def _counts(rows: Sequence[tuple[str, int, int, int]]) -> RowCounts:
     return RowCounts(
         total=sum(count for *_key, count in rows),
         states={
-            state: sum(count for _kind, at, _made, count in rows if at == place)
+            state: sum(count for _kind, at, _begun, count in rows if at == place)
             for place, state in enumerate(PLACES)
         },
-        made=sum(count for _kind, _at, is_made, count in rows if is_made),
+        begun=sum(count for _kind, _at, begun, count in rows if begun),
     )
 
 
@@ -280,11 +283,12 @@ def _placed(model: type[PublishedRow], broken_here: RowsOf) -> QuerySet[Any, Any
     return placed
 
 
-def _is_made(model: type[PublishedRow]) -> Case:
-    served = Q(published__isnull=False)
-    if issubclass(model, DefinitionRow):
-        served &= Q(source=Source.HERE)
-    return Case(When(served, then=1), default=0, output_field=IntegerField())
+def _has_begun(model: type[PublishedRow]) -> Case:
+    own = (
+        Q(source=Source.HERE) if issubclass(model, DefinitionRow) else Q(access=PUBLIC)
+    )
+    begun = own & Q(published__isnull=False)
+    return Case(When(begun, then=1), default=0, output_field=IntegerField())
 
 
 def _name_column(model: type[PublishedRow]) -> str:

@@ -155,7 +155,8 @@ def _start_link(stop: Stop) -> Link:
 
 
 def _no_process(viewer: Viewer, found: Overview) -> Iterator[Concern]:
-    if viewer.sessions and not found.processes.count:
+    # Before the first client of all there is none.
+    if viewer.sessions and found.connected and not found.processes.count:
         said = _(
             "No process serves clients now. One starts with the next request; if that"
             " gets no answer, start the site."

@@ -61,7 +61,7 @@ def overview(request: HttpRequest) -> dict[str, object]:
         viewer, reports_of(request), partial(is_broken_somewhere, request)
     )
     lines = servers.server_lines(request)
-    done = progress(request, mcp, lines, found)
+    done = progress(mcp, found)
     begins = not done.is_complete or "begin" in request.GET
     concerns = attention.concerns(request, viewer, found, lines)
     most = len(concerns) if attention.ALL in request.GET else attention.MOST

@@ -15,7 +15,6 @@ from mcp_app.admin.page import stop_banner
 from mcp_app.admin.page.header import LOOKS, page_url
 from mcp_app.auth.resources import server_url
 from mcp_app.interface.labels import Label
-from mcp_app.interface.server import PUBLIC
 from mcp_app.models import Server, State
 from mcp_app.models.stops import row_is_held
 
@@ -42,7 +41,6 @@ class ServerLine:
     address: str
     state: State
     ways: str
-    is_public: bool
     links: Sequence[tuple[Label, str]]
 
     @property
@@ -69,7 +67,6 @@ def _lines(request: HttpRequest) -> Iterator[ServerLine]:
             address=server_url(row.slug, request.build_absolute_uri("/")),
             state=state,
             ways=", ".join(map(method_label, row.access_names)),
-            is_public=PUBLIC in row.access_names and row.published is not None,
             links=list(_links(row)),
         )
 

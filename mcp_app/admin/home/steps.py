@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.home.servers import MOST, ServerLine
+from mcp_app.admin.home.servers import ServerLine
 from mcp_app.admin.page.rights import whom_to_ask, you_can_ask
 from mcp_app.catalog.registry import Registry
-from mcp_app.interface.server import PUBLIC
 from mcp_app.kinds.survey import declarations
 from mcp_app.models import Server, Tool
 from mcp_app.models.definitions import Source
 from mcp_app.workbench.overview import Overview
-
-AT_MOST: Final = 100
-"""Servers that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +44,12 @@ class Progress:
         return self.has_code and self.has_tool and self.lets_in and self.connected
 
 
-def progress(
-    request: HttpRequest,
-    registry: Registry,
-    servers: Sequence[ServerLine],
-    found: Overview,
-) -> Progress:
-    """Return what is done; makes one query at most."""
+def progress(registry: Registry, found: Overview) -> Progress:
+    """Return what is done."""
     return Progress(
         has_code=any(map(len, declarations(registry).values())),
-        has_tool=bool(found.rows[Tool].made),
-        lets_in=bool(found.tokens.usable) or _is_open(request, servers),
+        has_tool=bool(found.rows[Tool].begun),
+        lets_in=bool(found.tokens.usable or found.rows[Server].begun),
         connected=found.connected,
     )
 
@@ -121,20 +111,6 @@ def _let_in(is_done: bool) -> Step:
         reverse("admin:mcp_app_accesstoken_add"),
         _("Make an access token"),
     )
-
-
-def _is_open(request: HttpRequest, servers: Sequence[ServerLine]) -> bool:
-    """Whether anybody may come in at a server, whoever may see it."""
-    if any(each.is_public for each in servers):
-        return True
-    sees_all = len(servers) <= MOST and request.user.has_perm("mcp_app.view_server")
-    return not sees_all and _is_public()
-
-
-def _is_public() -> bool:
-    """Whether a published server is public, whoever may see it."""
-    rows = Server.objects.filter(published__isnull=False, access__contains=PUBLIC)
-    return any(PUBLIC in row.access_names for row in rows.only("access")[:AT_MOST])
 
 
 def _connect(servers: Sequence[ServerLine], is_done: bool) -> Step:

@@ -24,11 +24,13 @@ from mcp_app.models import (
 )
 from mcp_app.models.stops import By, Scope
 from mcp_app.models.workers import Report
+from tests.account.apps import many_apps
 from tests.admin.calls.rows import MINUTE, crash, write
 from tests.admin.home.pages import home
 from tests.admin.page.test_broken_rows import REASON, working
 from tests.admin.pages import page
 from tests.published import published, stopped
+from tests.streams.logging_rows import own_session
 
 pytestmark = [pytest.mark.databases, pytest.mark.django_db]
 
@@ -137,6 +139,9 @@ def test_everything_is_stopped(admin_client: Client) -> None:
 def test_no_process(staff: Staff) -> None:
     Worker.objects.all().delete()
     client = staff("view_session")
+    # No client was ever here.
+    assert told(client) == []
+    own_session()
     response = home(client)
     ((word, _name, sentence),) = told(client)
     assert word == response.context["strip"].word == "No process"
@@ -169,21 +174,14 @@ def test_tokens_that_end_soon(staff: Staff) -> None:
     token(other, 3)
     gone = User.objects.create_user("gone", is_active=False)
     token(gone, 3)
-    app = AccessToken.objects.make_app(
-        Server.objects.get(), user=own, name="app", expires=now() + timedelta(days=1)
+    many_apps(own, 1)
+    AccessToken.objects.filter(prefix__startswith="app_").update(
+        expires=now() + timedelta(days=1)
     )
-    connection(app)
     assert [said for *_others, said in told(client)] == [
         "1 of your access tokens ends within 7 days."
     ]
     assert client.get(links(client)[0]).context["cl"].result_count == 1
-
-
-def connection(app: AccessToken) -> None:
-    """Make the row of a program that signed in by this."""
-    from tests.oauth.rows import connection_of  # noqa: PLC0415
-
-    connection_of(app)
 
 
 def test_tokens_of_all(staff: Staff) -> None:
@@ -210,7 +208,9 @@ def test_servers_that_list_many_tools(admin_client: Client) -> None:
 
 def test_a_report_of_another_release_is_no_error(admin_client: Client) -> None:
     odd = Report().as_text()
-    Worker.objects.filter(pk="here").update(report=odd.replace('"lists":{}', '"lists":[1]'))
+    Worker.objects.filter(pk="here").update(
+        report=odd.replace('"lists":{}', '"lists":[1]')
+    )
     assert told(admin_client) == []
 
 

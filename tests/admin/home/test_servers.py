@@ -35,16 +35,6 @@ def test_the_site_may_name_its_address(admin_client: Client, settings: object) -
     assert line.address == "https://shop.example.com/mcp"
 
 
-def test_a_server_that_is_not_published_is_public_to_nobody(
-    admin_client: Client,
-) -> None:
-    Server.objects.create(slug="open", access="public")
-    assert [each.is_public for each in home(admin_client).context["servers"]] == [
-        False,
-        False,
-    ]
-
-
 def test_many_servers(admin_client: Client) -> None:
     Server.objects.bulk_create(Server(slug=f"s{n}") for n in range(servers.MOST))
     response = home(admin_client)
