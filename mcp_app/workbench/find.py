@@ -80,7 +80,7 @@ class Hit:
 
 def find(viewer: Viewer, text: str) -> list[Hit]:
     """Return what a text may mean, at most `MOST` of each type; five statements."""
-    wanted = cleaned(text)
+    wanted = query_text(text)
     if not wanted:
         return []
     return [
@@ -91,7 +91,7 @@ def find(viewer: Viewer, text: str) -> list[Hit]:
     ]
 
 
-def cleaned(text: str) -> str:
+def query_text(text: str) -> str:
     """Return what is looked for: no row has NUL, and some databases refuse it."""
     return " ".join(text.replace("\0", "")[:LONGEST].split())
 

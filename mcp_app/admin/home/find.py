@@ -26,7 +26,7 @@ from mcp_app.workbench.find import (
     PERSON,
     TOKEN,
     Hit,
-    cleaned,
+    query_text,
     find,
     has_secret,
     without_secrets,
@@ -69,7 +69,7 @@ class FindPages(SettledAdmin[Row]):
         """Show what a text may mean; open it if it names exactly one thing."""
         if not request.user.has_module_perms("mcp_app"):
             raise PermissionDenied
-        viewer, text = viewer_of(request.user), cleaned(request.GET.get("q", ""))
+        viewer, text = viewer_of(request.user), query_text(request.GET.get("q", ""))
         hits = find(viewer, text)
         exact = [hit for hit in hits if hit.exact]
         # Whoever sent a whole token must read that it is in the address.
