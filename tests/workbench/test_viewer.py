@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import AnonymousUser, Permission, User
 
@@ -13,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 def test_each_right_alone() -> None:
     models = [Tool, Prompt, Resource, ResourceTemplate, Server]
-    expected = {
+    expected: dict[str, dict[str, Any]] = {
         f"{act}_{model._meta.model_name}": {"models": (model,)}
         for model in models
         for act in ("view", "change")
@@ -38,6 +40,8 @@ def test_each_right_alone() -> None:
 
 def test_superusers_and_nobody() -> None:
     admin = User.objects.create_superuser("admin")
-    every = dict.fromkeys(("calls", "sessions", "users", "tokens"), True)
+    every: dict[str, Any] = dict.fromkeys(
+        ("calls", "sessions", "users", "tokens"), True
+    )
     assert viewer_of(admin) == Viewer(key=admin.pk, models=MODELS, **every)
     assert viewer_of(AnonymousUser()) == Viewer(key=None)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import F, Max, QuerySet, Sum
 from django.db.models.functions import Lower
@@ -21,7 +21,10 @@ from mcp_app.admin.calls.filters import CallFilter, milliseconds, moment
 from mcp_app.interface.outcomes import FAILED
 from mcp_app.models import CallStatistic
 from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
-from mcp_app.workbench.overview import Hour
+
+if TYPE_CHECKING:
+    # Processes that serve clients load the admin, and never need this.
+    from mcp_app.workbench.overview import Hour
 
 BARS: Final = 32
 """The greatest number of bars; one more may be in progress."""

@@ -1,23 +1,21 @@
-"""The page that finds a call, a definition, a person or a token, and leads to it."""
+"""What the page shows that finds a call, a definition, a person or a token."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import urlencode
 
-from django.core.exceptions import PermissionDenied
-from django.db import models
+from django.contrib.admin import ModelAdmin
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.calls.presentation import retention
 from mcp_app.admin.operations.live import MEDIA
-from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
 from mcp_app.workbench.find import (
@@ -26,14 +24,12 @@ from mcp_app.workbench.find import (
     PERSON,
     TOKEN,
     Hit,
-    query_text,
     find,
     has_secret,
+    query_text,
     without_secrets,
 )
 from mcp_app.workbench.viewer import MODELS, Viewer, viewer_of
-
-Row = TypeVar("Row", bound=models.Model)
 
 TYPES: Final[Mapping[str, Label]] = {
     CALL: gettext_lazy("Calls"),
@@ -55,39 +51,27 @@ class Group:
     hits: list[tuple[Hit, str]]
 
 
-class FindPages(SettledAdmin[Row]):
-    """Finds only what the user may view elsewhere in the admin."""
-
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        return [
-            path("find/", wrap(self.find_view), name="mcp_app_server_find"),
-            *super().get_urls(),
-        ]
-
-    def find_view(self, request: HttpRequest) -> HttpResponse:
-        """Show what a text may mean; open it if it names exactly one thing."""
-        if not request.user.has_module_perms("mcp_app"):
-            raise PermissionDenied
-        viewer, text = viewer_of(request.user), query_text(request.GET.get("q", ""))
-        hits = find(viewer, text)
-        exact = [hit for hit in hits if hit.exact]
-        # Whoever sent a whole token must read that it is in the address.
-        if len(exact) == 1 and not has_secret(text):
-            return HttpResponseRedirect(url_of(exact[0]))
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": MEDIA,
-            "title": _("Find"),
-            "text": visible(without_secrets(text), None),
-            "secret": has_secret(text),
-            "groups": _groups(hits),
-            "searched": _searched(viewer),
-            "retention": retention() if viewer.calls else "",
-            "most": MOST,
-        }
-        return TemplateResponse(request, "admin/mcp_app/find.html", context)
+def response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
+    """Show what a text may mean; open it if it names exactly one thing."""
+    viewer, text = viewer_of(request.user), query_text(request.GET.get("q", ""))
+    hits = find(viewer, text)
+    exact = [hit for hit in hits if hit.exact]
+    # Whoever sent a whole token must read that it is in the address.
+    if len(exact) == 1 and not has_secret(text):
+        return HttpResponseRedirect(url_of(exact[0]))
+    context = {
+        **admin.admin_site.each_context(request),
+        "opts": admin.opts,
+        "media": MEDIA,
+        "title": _("Find"),
+        "text": visible(without_secrets(text), None),
+        "secret": has_secret(text),
+        "groups": _groups(hits),
+        "searched": _searched(viewer),
+        "retention": retention() if viewer.calls else "",
+        "most": MOST,
+    }
+    return TemplateResponse(request, "admin/mcp_app/find.html", context)
 
 
 def url_of(hit: Hit) -> str:

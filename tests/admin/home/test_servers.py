@@ -8,6 +8,7 @@ from django.test import Client
 from mcp_app.admin.home import servers
 from mcp_app.models import Server
 from tests.admin.home.pages import home
+from tests.admin.pages import page
 from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
@@ -40,3 +41,19 @@ def test_many_servers(admin_client: Client) -> None:
     response = home(admin_client)
     assert len(response.context["servers"]) == servers.MOST
     assert "All servers" in response.content.decode()
+
+
+def test_each_server_links_to_its_pages(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = {"history": "History", "nowhere": "Nowhere", "who": "Who can see it"}
+    monkeypatch.setattr(servers, "PAGES", pages)
+    server = Server.objects.get()
+    response = home(admin_client)
+    (line,) = response.context["servers"]
+    links = [("History", "history"), ("Who can see it", "who")]
+    assert line.links == [
+        (label, page("server", name, server.pk)) for label, name in links
+    ]
+    text = response.content.decode()
+    assert all(f'<a href="{url}">{label}' in text for label, url in line.links)
