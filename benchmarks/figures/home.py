@@ -20,5 +20,10 @@ def of_1_000_000_calls(effort: Effort) -> Iterator[Result]:
             figure=f"home page, {vendor}: 1,000,000 calls / 1,000",
             measured=many / few,
             bound=AtMost(2),
-            raw=f"{many:.0f} ms : {few:.0f} ms, {found['statements']:.0f} statements",
+            raw=f"{many:.0f} ms : {few:.0f} ms",
+        )
+        yield Result(
+            figure=f"home page, {vendor}: statements",
+            measured=found["statements"],
+            bound=AtMost(15),
         )

@@ -55,7 +55,7 @@ TOKEN: Final = str(AccessToken._meta.model_name)
 
 _NUMBER: Final = re.compile(
     # In a lookahead, because a word before a number may look like its beginning.
-    r"(?<![0-9a-z])(?=((?:[0-9a-f][\s-]*){7}[0-9a-f])(?![0-9a-z]))"
+    r"(?<![0-9a-z])(?=((?:[0-9a-f][ -]{0,3}){7}[0-9a-f])(?![0-9a-z]))"
 )
 _TOKEN: Final = re.compile(r"\b(?:mcp|app)_[A-Za-z0-9_-]+")
 _SECRET: Final = re.compile(r"\b(mcp_[A-Za-z0-9_-]{6})[A-Za-z0-9_-]{30,}")
@@ -114,7 +114,7 @@ def error_numbers(text: str) -> list[str]:
 
     Case does not matter, and there may be blanks or hyphens between the digits.
     """
-    found = (re.sub(r"[\s-]", "", each[1]) for each in _NUMBER.finditer(text.lower()))
+    found = (re.sub(r"[ -]", "", each[1]) for each in _NUMBER.finditer(text.lower()))
     return list(dict.fromkeys(found))[:MOST_NUMBERS]
 
 
