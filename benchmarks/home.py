@@ -8,7 +8,6 @@ there are 10,000 definitions, 500 sessions and 100 access tokens.
 from __future__ import annotations
 
 import json
-import statistics
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +26,7 @@ EACH: Final = 2_500
 """Rows of each of the four kinds of definitions."""
 SESSIONS: Final = 500
 TOKENS: Final = 100
-ROUNDS: Final = 9
+ROUNDS: Final = 15
 HOME: Final = "/admin/mcp_app/"
 
 
@@ -202,14 +201,17 @@ def statements(client: Client) -> int:
 
 
 def _seconds(client: Client) -> float:
-    """Return the median of what the page takes; the database works elsewhere."""
+    """Return the least that the page takes: other programs only add to a time.
+
+    It is the clock's, because a database may work in a process of its own.
+    """
     took = []
     for _ in range(ROUNDS):
         began = time.perf_counter()
         response = client.get(HOME)
         took.append(time.perf_counter() - began)
         assert response.status_code == 200
-    return statistics.median(took)
+    return min(took)
 
 
 if __name__ == "__main__":

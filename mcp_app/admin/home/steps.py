@@ -57,7 +57,7 @@ def progress(registry: Registry, found: Overview) -> Progress:
 def steps(
     request: HttpRequest, done: Progress, servers: Sequence[ServerLine]
 ) -> list[Step]:
-    """Return the four steps; says whom to ask with three queries at most."""
+    """Return the four steps; asks once, and with one query, who has a permission."""
     return [
         _look(request, done.has_code),
         _make(request, done.has_tool),
@@ -76,8 +76,7 @@ def _look(request: HttpRequest, is_done: bool) -> Step:
         return Step(title, text, is_done=False)
     text = _("Developers declare tools, resources and prompts in Python.")
     if not request.user.has_perm("mcp_app.view_tool"):
-        lacking = _needs(request, "view_tool", _("Can view tool"))
-        return Step(title, text, is_done=True, lacking=lacking)
+        return Step(title, text, is_done=True, lacking=_needs(_("Can view tool")))
     url = reverse("admin:mcp_app_tool_changelist") + f"?source__exact={Source.CODE}"
     return Step(title, text, True, url, _("Tools from code"))
 
@@ -89,15 +88,14 @@ def _make(request: HttpRequest, is_done: bool) -> Step:
         " hours. Write it, look at it, publish it: clients see it at once."
     )
     if not request.user.has_perm("mcp_app.add_tool"):
-        lacking = _needs(request, "add_tool", _("Can add tool"))
-        return Step(title, text, is_done, lacking=lacking)
+        lacking = f"{_needs(_('Can add tool'))} {you_can_ask(request, 'add_tool')}"
+        return Step(title, text, is_done, lacking=lacking.strip())
     url, link = reverse("admin:mcp_app_tool_add"), _("Add a tool")
     return Step(title, text, is_done, url, link, whom_to_ask(request, "publish"))
 
 
-def _needs(request: HttpRequest, permission: str, label: str) -> str:
-    needed = _("This needs the right “%(right)s”.") % {"right": label}
-    return f"{needed} {you_can_ask(request, permission)}".strip()
+def _needs(label: str) -> str:
+    return _("This needs the right “%(right)s”.") % {"right": label}
 
 
 def _let_in(is_done: bool) -> Step:

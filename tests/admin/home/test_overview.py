@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from django.contrib.auth.models import User
@@ -11,6 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import now
 
+from mcp_app.catalog.registry import mcp
 from mcp_app.models import AccessToken, Prompt, Resource, Server, Session, Tool, Worker
 from mcp_app.models.workers import Report
 from tests.admin.calls.rows import DAY, HOUR, crash, now_ms, write
@@ -190,13 +191,33 @@ def test_a_fresh_site_costs_no_more(staff: Staff, rights: tuple[str, ...]) -> No
     client.logout()
 
 
-def test_a_site_at_its_beginning_with_everything_to_see(staff: Staff) -> None:
-    client = staff(*VIEWS)
-    for each in range(25):
-        published(Server(slug=f"s{each}"))
-    working("one", published(Tool(name="b")))
+@pytest.mark.parametrize("users", [(), ("view_user",)])
+@pytest.mark.parametrize(
+    "rights", [VIEWS, [each for each in VIEWS if each != "view_tool"], VIEWS[:4]]
+)
+def test_a_site_at_its_beginning_with_much_to_see(
+    staff: Staff, rights: list[str], users: tuple[str, ...], code: None
+) -> None:
+    client = staff(*rights, *users)
+    Server.objects.bulk_create(Server(slug=f"s{each}") for each in range(25))
+    working("one", *map(published, (Tool(name="b"), Tool(name="c"))))
+    gone = published(Prompt(name="p"))
+    Prompt.objects.filter(pk=gone.pk).update(broken="Gone.")
     write(*(crash() for _ in range(9)))
     with CaptureQueriesContext(connection) as done:
-        response = home(client)
-    assert response.context["steps"]
+        response = home(client, "?begin")
+    assert len(response.context["steps"]) == 4
     assert len(done) <= BUDGET, len(done)
+
+
+@pytest.fixture
+def code() -> Iterator[None]:
+    """Let code declare a tool."""
+
+    @mcp.tool("of_code")
+    def of_code() -> str:
+        """Do nothing."""
+        return ""
+
+    yield
+    del mcp.tools["of_code"]
