@@ -16,7 +16,7 @@ from mcp_app.admin.calls.presentation import in_words
 from mcp_app.admin.home import attention, servers
 from mcp_app.admin.home.steps import progress, steps
 from mcp_app.admin.page import stop_banner
-from mcp_app.admin.page.broken_rows import is_broken_somewhere, reports_of
+from mcp_app.admin.page.broken_rows import is_broken_somewhere, reports_on
 from mcp_app.admin.page.header import LOOKS
 from mcp_app.admin.page.rights import may
 from mcp_app.catalog.registry import mcp
@@ -58,7 +58,7 @@ def overview(request: HttpRequest) -> dict[str, object]:
     """
     viewer = viewer_of(request.user)
     found = read_overview(
-        viewer, reports_of(request), partial(is_broken_somewhere, request)
+        viewer, reports_on(request), partial(is_broken_somewhere, request)
     )
     lines = servers.server_lines(request)
     done = progress(mcp, found)

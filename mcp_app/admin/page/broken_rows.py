@@ -5,7 +5,7 @@ While a deployment is under way, processes with different code differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -25,22 +25,22 @@ REPORTS: Final = "mcp_reports"
 MOST_DIGITS: Final = 18
 
 
-def reports_of(request: HttpRequest) -> list[Report]:
-    """Return what live processes say of themselves, queried once per request."""
-    known: list[Report] | None = getattr(request, REPORTS, None)
-    if known is None:
-        known = [each.report_of_process() for each in Worker.objects.live()]
-        vars(request)[REPORTS] = known
-    return known
-
-
 def broken_rows_of(request: HttpRequest) -> Reasons:
     """Return the rows that live processes report as broken."""
     known: Reasons | None = getattr(request, KNOWN, None)
     if known is None:
-        known = _broken_rows(reports_of(request))
+        known = _broken_rows(reports_on(request))
         vars(request)[KNOWN] = known
     return known
+
+
+def reports_on(request: HttpRequest) -> Sequence[Report]:
+    """Return what live processes report, queried once per request."""
+    reports: Sequence[Report] | None = getattr(request, REPORTS, None)
+    if reports is None:
+        reports = [each.report_of_process() for each in Worker.objects.live()]
+        vars(request)[REPORTS] = reports
+    return reports
 
 
 def broken_reason(request: HttpRequest, row: PublishedRow) -> str:
