@@ -23,7 +23,13 @@ from mcp_app.models.changes import committed
 from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.expiry import PORTION, ExpiredRows
 from mcp_app.models.transactions import tells_of_commits
-from mcp_app.models.workers import LONGEST_REASON, MOST_BROKEN, MOST_SESSIONS, Report
+from mcp_app.models.workers import (
+    LONGEST_REASON,
+    MOST_BROKEN,
+    MOST_LISTS,
+    MOST_SESSIONS,
+    Report,
+)
 from mcp_app.pools.database import log_writer, reader, writer
 
 __all__ = [
@@ -31,6 +37,7 @@ __all__ = [
     "HEARTBEAT",
     "LONGEST_REASON",
     "MOST_BROKEN",
+    "MOST_LISTS",
     "MOST_SESSIONS",
     "TRUSTED",
     "Report",

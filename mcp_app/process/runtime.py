@@ -27,6 +27,7 @@ from mcp_app.invalidation.workers import (
     FRESHNESS,
     LONGEST_REASON,
     MOST_BROKEN,
+    MOST_LISTS,
     MOST_SESSIONS,
     Report,
     WorkerRow,
@@ -356,6 +357,7 @@ class Process:
                     sorted(self.catalogs.broken()), MOST_BROKEN
                 )
             ),
+            lists=self.catalogs.long_lists(MOST_LISTS),
         )
 
     def refused(self, reason: Reason, client: str) -> None:

@@ -159,6 +159,7 @@ def pages(page: Page) -> dict[str, str]:
         "tokens": "mcp_app/accesstoken/",
         "token-add": "mcp_app/accesstoken/add/",
         "calls": "mcp_app/call/",
+        "find": "mcp_app/server/find/?q=order",
     }
 
 

@@ -26,7 +26,7 @@ MOST_DIGITS: Final = 18
 
 
 def broken_rows_of(request: HttpRequest) -> Reasons:
-    """Return the rows that live processes report, queried once per request."""
+    """Return the rows that live processes report as broken."""
     known: Reasons | None = getattr(request, KNOWN, None)
     if known is None:
         known = _broken_rows(reports_on(request))

@@ -17,6 +17,7 @@ from mcp_app.admin.definitions.actions import ACTIONS, ListActions
 from mcp_app.admin.definitions.guarded_fields import GuardedAdmin
 from mcp_app.admin.definitions.lists import StateFilter, state
 from mcp_app.admin.forms import ServerForm
+from mcp_app.admin.home.find_pages import FindPages
 from mcp_app.admin.operations.stops import StopPages
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.bundles import ImportPages
@@ -37,6 +38,7 @@ class ServerAdmin(
     ListActions[Server],
     ImportPages[Server],
     StopPages[Server],
+    FindPages[Server],
     SeenPages[Server],
     WhoPages[Server],
     ConnectPages[Server],
