@@ -58,6 +58,8 @@ class Report:
     primary key, that of the version (0 without one), and why."""
     secrets: int = 0
     """Secrets that were taken out of log messages to clients."""
+    keys: str = ""
+    """Eight hexadecimal digits by which processes with the same key are told."""
 
     def as_text(self) -> str:
         """Return what the row keeps."""
