@@ -33,6 +33,7 @@ DRIVING: Final = frozenset(
         "process/test_nginx.py",
         "process/test_old_transport.py",
         "process/test_outages.py",
+        "process/test_proxies.py",
         "process/test_reliability.py",
         "process/test_resuming.py",
         "process/test_revocations.py",

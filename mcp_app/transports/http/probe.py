@@ -187,7 +187,7 @@ class ProbeAnswer:
                     return False
                 done, _ = await asyncio.wait({gone}, timeout=min(left, LOOK_S))
                 if done:
-                    return gone.result()["type"] != "http.request"
+                    return bool(gone.result()["type"] != "http.request")
             return True
         finally:
             gone.cancel()

@@ -71,10 +71,10 @@ def read_ticket(text: str, server: str) -> Ticket | None:
     """Return what a ticket asks of this server; None if it is not valid there."""
     if len(text) > LONGEST:
         return None
-    first, *others = secrets()
+    keys: list[str | bytes] = [*secrets()]
     try:
         slug, probe = signing.loads(
-            text, key=first, salt=_SALT, max_age=AGE_S, fallback_keys=others
+            text, key=keys[0], salt=_SALT, max_age=AGE_S, fallback_keys=keys[1:]
         )
     except signing.BadSignature:
         return None
