@@ -19,7 +19,7 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import uploads_of
 from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
-from mcp_app.models import DefinitionRow, PublishedRow, State
+from mcp_app.models import DefinitionRow, PublishedRow, Server, State
 from mcp_app.publishing.findings import broken, judge_content
 
 if TYPE_CHECKING:
@@ -140,6 +140,8 @@ def tabs(row: PublishedRow, current: str) -> list[Tab]:
         "history": gettext_lazy("History"),
         "who": gettext_lazy("Who can see it"),
     }
+    if isinstance(row, Server):
+        pages["check"] = gettext_lazy("Check")
     return [
         Tab(label, page_url(row, page), page == current)
         for page, label in pages.items()

@@ -21,6 +21,7 @@ from mcp_app.admin.operations.stops import StopPages
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.bundles import ImportPages
 from mcp_app.admin.publishing.who_can_see import WhoPages
+from mcp_app.admin.servers.checking import CheckPages
 from mcp_app.catalog.row_loader import DEFINITION_ROWS
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import DefinitionRow, Server
@@ -36,6 +37,7 @@ class ServerAdmin(
     ImportPages[Server],
     StopPages[Server],
     WhoPages[Server],
+    CheckPages[Server],
     GuardedAdmin[Server],
 ):
     GUARDED = dict.fromkeys(("access", *DEMANDS), "grant")

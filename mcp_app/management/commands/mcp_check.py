@@ -15,6 +15,7 @@ from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import Server
 from mcp_app.transports.http.probe import BEYOND_HEARTBEAT_S
 from mcp_app.workbench.checking import here
+from mcp_app.workbench.checking.address import address_problem
 from mcp_app.workbench.checking.findings import Finding, Grade, has_problem
 from mcp_app.workbench.checking.judging import has_answer, judge
 from mcp_app.workbench.checking.observing import observe
@@ -112,25 +113,9 @@ def _address(given: str | None, slug: str) -> str:
             " set MCP['PUBLIC_URL'] to it."
         )
     url = server_url(slug) if given is None else given
-    if problem := _problem(url):
+    if problem := address_problem(url):
         raise _unusable(f"{url!r} cannot be looked at: {problem}")
     return url
-
-
-def _problem(url: str) -> str:
-    """Return what is wrong with an address, as a sentence; "" if nothing is."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        return f"{error}."
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        return "it must begin with https:// or http://, and name a host."
-    if not url.isascii() or not url.isprintable() or " " in url:
-        return "it may have only characters of ASCII, and no spaces."
-    if parts.username is not None or parts.query or parts.fragment:
-        return "it must have no user name, no question mark and no #."
-    return "the port 0 is none." if port == 0 else ""
 
 
 def _trust(file: str | None) -> ssl.SSLContext:

@@ -7,7 +7,6 @@ Who judges cannot tell the two apart, but for what a browser does not show.
 from __future__ import annotations
 
 import json
-import math
 import ssl
 import threading
 from collections.abc import Callable, Mapping
@@ -43,7 +42,10 @@ MOST_PAGE: Final = 256 * 1024
 """Bytes in which a page says what it has seen."""
 MOST_PARTS: Final = 200
 MOST_HEADERS: Final = 64
+MOST_SECONDS: Final = 3_600.0
 _LONGEST_HEADER: Final = 1_000
+_LAST_MS: Final = 10**15
+"""No clock shows a later time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +156,11 @@ class Unreadable(ValueError):
     """What a page sent is not what its script sends; the text says what is wrong."""
 
 
-def of_page(text: bytes, url: str, body: int) -> Observations:
-    """Read what the script of a page has seen of its probes; raise `Unreadable`."""
-    if len(text) > MOST_PAGE:
-        raise Unreadable(
-            f"The page has sent {len(text)} bytes; at most {MOST_PAGE} are read."
-        )
-    try:
-        given = json.loads(text)
-    except (ValueError, RecursionError):
-        raise Unreadable("What the page has sent is no JSON.") from None
+def of_page(given: object, url: str, body: int) -> Observations:
+    """Read what the script of a page has seen of its probes; raise `Unreadable`.
+
+    `given` is what JSON has of it: at most `MOST_PAGE` bytes.
+    """
     if not isinstance(given, dict) or not given.keys() <= set(NAMES):
         raise Unreadable(f"The page may send answers of these alone: {NAMES}.")
     replies = {name: _reply(name, value) for name, value in given.items()}
@@ -199,14 +196,20 @@ def _reply(name: str, given: Any) -> Reply:
 
 
 def _seconds(value: object) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]
+    if type(value) not in (int, float):
         raise TypeError
-    return float(value)  # type: ignore[arg-type]
+    seconds = float(value)  # type: ignore[arg-type]
+    # NaN is neither.
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise ValueError
+    return seconds
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or len(value) > LARGEST:
         raise TypeError
+    # Raises ValueError for half of a character (a lone surrogate).
+    value.encode()
     return value
 
 
@@ -257,7 +260,10 @@ def report_of(value: JsonObject) -> Report | None:
     if value.get("mcp_probe") != 1 or "probe" not in value:
         return None
     try:
-        database = value["database_ms"]
+        process, database = int(value["clock_ms"]), value["database_ms"]
+        told = [process, process if database is None else int(database)]
+        if not all(0 <= each <= _LAST_MS for each in told):
+            return None
         return Report(
             host=str(value["host"]),
             scheme=str(value["scheme"]),
@@ -266,8 +272,8 @@ def report_of(value: JsonObject) -> Report | None:
             body=int(value["body"]),
             process=str(value["process"]),
             interface=str(value["interface"]),
-            clock_ms=int(value["clock_ms"]),
-            database_ms=None if database is None else int(database),
+            clock_ms=process,
+            database_ms=None if database is None else told[1],
         )
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         return None
