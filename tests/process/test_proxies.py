@@ -13,6 +13,7 @@ import pytest
 from django.core.management import call_command
 from pytest_django import Settings
 
+from mcp_app.protocol.revisions import REVISIONS
 from tests.drill.running import DrillServer, started
 from tests.process.certificates import write_certificate
 from tests.process.nginx import Nginx, replaced
@@ -102,6 +103,8 @@ def test_a_healthy_site(nginx: Nginx, certificate: Path) -> None:
     for rule in ("headers", "refusals", "streams", "time-out", "body", "clocks"):
         assert found[rule]["grade"] == "good"
     assert found["side by side"]["grade"] == "good"
+    for version in REVISIONS:
+        assert version in found["revisions"]["what"]
 
 
 FAULTS: Final[dict[str, tuple[str, Callable[[str], str]]]] = {

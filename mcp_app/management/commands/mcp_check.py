@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
 import ssl
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from django.contrib.auth.models import AbstractBaseUser
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.views.decorators.debug import sensitive_variables
 
+from mcp_app.auth.permissions import find_user
 from mcp_app.auth.resources import server_url
 from mcp_app.conf import mcp_settings
-from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.models import Server
 from mcp_app.transports.http.probe import BEYOND_HEARTBEAT_S
 from mcp_app.workbench.checking import here
 from mcp_app.workbench.checking.address import address_problem
+from mcp_app.workbench.checking.credentials import token_for, why_no_token
 from mcp_app.workbench.checking.findings import Finding, Grade, has_problem
-from mcp_app.workbench.checking.judging import has_answer, judge
+from mcp_app.workbench.checking.judging import has_answer, judge, report_in
 from mcp_app.workbench.checking.observing import observe
+from mcp_app.workbench.checking.revisions import Conversations, judge_revisions
 
 NO_ANSWER: Final = 2
 """The exit status if there is no answer, or nothing was looked at."""
@@ -53,6 +61,14 @@ class Command(BaseCommand):
             help="The address (slug) of the server.",
         )
         parser.add_argument(
+            "--user",
+            metavar="NAME",
+            help=(
+                "Call as this user, with a token that may read, and that ends after"
+                " the check. Else the environment variable MCP_TOKEN may have one."
+            ),
+        )
+        parser.add_argument(
             "--ca", metavar="FILE", help="Trust the certificates in this file, too."
         )
         parser.add_argument(
@@ -66,22 +82,27 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         slug = options["server"]
-        if not Server.objects.filter(slug=slug).exists():
+        server = Server.objects.filter(slug=slug).first()
+        if server is None:
             raise _unusable(f"There is no MCP server {slug!r} here.")
         url = _address(options["url"], slug)
+        user = _user(options["user"])
+        tls = _trust(options["ca"])
         silence = mcp_settings.limits.heartbeat + BEYOND_HEARTBEAT_S
         seen = observe(
             url,
             slug,
             mcp_settings.limits.body,
-            _trust(options["ca"]),
+            tls,
             silence=silence if options["slow"] else 0.0,
         )
-        findings = [
-            *judge(seen, here.site_at(urlsplit(url).netloc)),
-            *here.process_findings(),
-            *here.settings_findings(),
-        ]
+        findings = judge(seen, here.site_at(urlsplit(url).netloc))
+        report = report_in(seen)
+        # Nobody but this site is spoken to as a client.
+        if report is not None:
+            speaker = Conversations(url, tls, streams=report.interface == "ASGI")
+            findings += _conversations(speaker, server, user)
+        findings += [*here.process_findings(), *here.settings_findings()]
         self._tell(findings, as_json=options["json"])
         if not has_answer(seen):
             raise SystemExit(NO_ANSWER)
@@ -99,6 +120,32 @@ class Command(BaseCommand):
                 self.stdout.write(f"    {each.why}")
             for line in each.line.splitlines():
                 self.stdout.write(f"    > {line}")
+
+
+@sensitive_variables("token", "shown")
+def _conversations(
+    speaker: Conversations, server: Server, user: AbstractBaseUser | None
+) -> list[Finding]:
+    """Return what is found in the conversations, with a token if there is one."""
+    token = os.environ.get("MCP_TOKEN", "")
+    is_public = server.access_names == (PUBLIC,)
+    if is_public or (user is None and not token):
+        return judge_revisions(speaker.all())
+    why = why_no_token(speaker.url, made_here=user is not None)
+    if why:
+        said = "Nothing was tried as a client."
+        return [Finding("revisions", Grade.UNKNOWN, said, why)]
+    with nullcontext(token) if user is None else token_for(user, server) as shown:
+        known = replace(speaker, shown={"Authorization": f"Bearer {shown}"})
+        return judge_revisions(known.all())
+
+
+def _user(name: str | None) -> AbstractBaseUser | None:
+    """Return the user of this name; raise CommandError if there is none."""
+    user = None if name is None else find_user(name)
+    if name is not None and user is None:
+        raise _unusable(f"There is no active user {name!r} here.")
+    return user
 
 
 def _unusable(sentence: str) -> CommandError:

@@ -76,6 +76,8 @@ class Request:
     body: bytes = b""
     method: str = "POST"
     patience: float = PATIENCE_S
+    first: bool = False
+    """Whether its headers are enough of an answer."""
 
 
 def send(
@@ -182,6 +184,8 @@ class _Sending:
         self._clock_ms = time.time_ns() // 1_000_000
         self._headers = {name.lower(): value for name, value in response.getheaders()}
         self._status = response.status
+        if self._request.first:
+            return
         size = 0
         for piece in self._unpacked(response):
             if not self._parts:

@@ -100,6 +100,11 @@ def has_answer(seen: Observations) -> bool:
     return main.status != 0 or main.failure is Failure.REDIRECT
 
 
+def report_in(seen: Observations) -> Report | None:
+    """Return what the server said of the first probe, None if it did not know it."""
+    return read_report(_main(seen))
+
+
 def _main(seen: Observations) -> Reply:
     return seen.replies.get(Probe.TICKS.value, Reply())
 

@@ -236,6 +236,13 @@ def read_report(reply: Reply) -> Report | None:
     return report_of(_object(reply.text))
 
 
+def messages_of(reply: Reply) -> list[JsonObject]:
+    """Return the JSON objects of an answer, whole or in events."""
+    if reply.headers.get("content-type", "").startswith("text/event-stream"):
+        return [_event(each) for each in reply.text.split("\n\n")]
+    return [_object(reply.text)]
+
+
 def is_busy(reply: Reply) -> bool:
     """Whether the server had too many probes at that moment."""
     return _object(reply.text).get("busy") is True

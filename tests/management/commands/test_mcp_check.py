@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
+import socket
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from mcp_app.models import AccessToken, Server
 from tests.drill.ports import HOST, free_port
 from tests.published import published
-from tests.workbench.checking.test_client import OK, answering, listening
+from tests.workbench.checking.test_client import OK, Serve, answering, listening
+from tests.workbench.checking.test_observing import REPORT
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
 def _server() -> None:
-    from mcp_app.models import Server  # noqa: PLC0415
-
     Server.objects.filter(slug="default").delete()
     published(Server(slug="default", access="public"))
 
@@ -73,3 +76,55 @@ def test_the_public_address_is_looked_at(settings: Settings) -> None:
     found = {each["rule"]: each for each in json.loads(told.getvalue())}
     assert found["ours"]["grade"] == "problem"
     assert found["ours"]["what"] == "Something else answers (status 200, text/html)."
+
+
+def forged(got: list[bytes]) -> Serve:
+    """Answer everything as a server would that knows the probe, and keep what came."""
+    report = json.dumps({**REPORT, "interface": "ASGI"}).encode()
+
+    def serve(connection: socket.socket) -> None:
+        while chunk := connection.recv(65_536):
+            got.append(chunk)
+            if chunk.endswith(b"}") or b"GET" in chunk or b"xxx" in chunk:
+                break
+        length = b"Content-Length: %d\r\n\r\n" % len(report)
+        connection.sendall(OK + length + report)
+
+    return serve
+
+
+@pytest.mark.parametrize("by", ["user", "environment"])
+def test_a_wrong_address_sees_no_token(
+    by: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor one behind a redirect, nor one that answers as if it were the site."""
+    settings.ALLOWED_HOSTS = ["mcp.example.com"]
+    settings.MCP = {"LIMITS": {"body": 1_000}}
+    Server.objects.filter(slug="default").update(access="token")
+    user = User.objects.create_user("maria")
+    arguments = ["--user", "maria"]
+    row, token = AccessToken.objects.make(user=user, name="own", may="read")
+    if by == "environment":
+        monkeypatch.setenv("MCP_TOKEN", token)
+        arguments = []
+    got: list[bytes] = []
+    told = StringIO()
+    with listening(forged(got)) as there:
+        moved = b"HTTP/1.1 307 Moved\r\nLocation: " + there.encode() + b"\r\n\r\n"
+        with listening(answering(moved)) as url, pytest.raises(SystemExit):
+            call_command("mcp_check", url, *arguments, stdout=told)
+        assert not got
+        if by == "user":
+            # The site does not name this host.
+            with suppress(SystemExit):
+                call_command("mcp_check", there, *arguments, stdout=told)
+            assert "so no token of a user is sent to it." in told.getvalue()
+    sent = b"".join(got)
+    assert b"Bearer mcp_" not in sent
+    assert token.encode() not in sent
+    assert [*AccessToken.objects.all()] == [row]
+    assert str(token) not in told.getvalue()
+
+
+def test_a_user_that_there_is_not() -> None:
+    assert "'nobody'" in refused("http://localhost/", "--user", "nobody")
