@@ -1,4 +1,4 @@
-"""Apache and HAProxy in front of a server, with the configurations of docs/deploy.md."""
+"""Apache and HAProxy in front of a server, configured as docs/deploy.md says."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def program(name: str) -> str:
 class Proxy:
     """A proxy that runs; `url` is that of the endpoint through it."""
 
-    line_place = ""
-    """The line of the documented block after which another one is put."""
+    name = ""
+    """As `mcp_check` calls it."""
 
     def __init__(self, folder: Path, upstream: int, certificate: Path) -> None:
         self.folder = folder
@@ -75,9 +75,8 @@ class Proxy:
         raise NotImplementedError
 
     def inside(self, text: str, line: str) -> str:
-        """Return a block with one line more."""
-        place = self.line_place
-        return replaced(text, {place: f"{place}\n    {line}"})
+        """Return a block with one line more, after those that it may contradict."""
+        raise NotImplementedError
 
     def stop(self) -> None:
         """End it."""
@@ -87,14 +86,18 @@ class Proxy:
 
 
 class Apache(Proxy):
-    line_place = "SSLEngine on"
+    name = "Apache"
+
+    def inside(self, text: str, line: str) -> str:
+        place = 'ProxyPass "/"'
+        return replaced(text, {place: f"{line}\n    {place}"})
 
     def block(self) -> str:
         own = {
             "*:443": f"{HOST}:{self.port}",
             "/etc/ssl/mcp.example.com.crt": str(self.certificate),
             "/etc/ssl/mcp.example.com.key": str(self.certificate),
-            "http://127.0.0.1:8000/": f"http://127.0.0.1:{self.upstream}/",
+            "http://127.0.0.1:8000/": f"http://localhost:{self.upstream}/",
         }
         return replaced(documented("apache", "VirtualHost"), own)
 
@@ -117,7 +120,15 @@ class Apache(Proxy):
 
 
 class HaProxy(Proxy):
-    line_place = "default_backend django"
+    name = "HAProxy"
+
+    def inside(self, text: str, line: str) -> str:
+        if line.startswith("timeout server"):
+            # It is the backend's.
+            place = "server one"
+            return replaced(text, {place: f"{line}\n    {place}"})
+        place = "default_backend django"
+        return replaced(text, {place: f"{line}\n    {place}"})
 
     def block(self) -> str:
         own = {

@@ -17,6 +17,8 @@ from mcp_app.protocol.revisions import REVISIONS
 from tests.drill.running import DrillServer, started
 from tests.process.certificates import write_certificate
 from tests.process.nginx import Nginx, replaced
+from tests.process.proxies import Apache, HaProxy, Proxy
+from tests.suite.marks import long_cases
 
 pytestmark = pytest.mark.django_db
 
@@ -210,3 +212,106 @@ def test_certificates(nginx: Nginx, certificate: Path, tmp_path: Path) -> None:
     status, found = checked(nginx.url, over)
     assert (status, problems(found)) == (2, ["address"])
     assert "expired" in found["address"]["why"]
+
+
+# -- every server behind every proxy ------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=long_cases("uvicorn", "gunicorn", "daphne"))
+def any_server(request: pytest.FixtureRequest) -> Iterator[DrillServer]:
+    running = started(request.param, ENVIRONMENT)
+    yield running
+    assert running.stop() == 0, running.output
+
+
+@pytest.fixture(scope="module", params=[Apache, HaProxy])
+def proxy(
+    request: pytest.FixtureRequest,
+    any_server: DrillServer,
+    certificate: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Proxy]:
+    folder = tmp_path_factory.mktemp("proxy")
+    running: Proxy = request.param(folder, any_server.port, certificate)
+    yield running
+    running.stop()
+
+
+def test_healthy_sites(proxy: Proxy, certificate: Path) -> None:
+    proxy.reconfigure(lambda text: text)
+    for _ in range(2):
+        status, found = checked(proxy.url, certificate, "--slow")
+        assert not problems(found), found
+        assert status == 0
+
+
+def test_healthy_behind_nginx(
+    any_server: DrillServer, certificate: Path, tmp_path: Path
+) -> None:
+    nginx = Nginx(tmp_path, any_server.port, {}, certificate)
+    try:
+        status, found = checked(nginx.url, certificate, "--slow")
+    finally:
+        nginx.stop()
+    assert (status, problems(found)) == (0, []), found
+
+
+OTHERS: Final[dict[str, dict[str, dict[str, str]]]] = {
+    "Apache": {
+        "host": {"ProxyPreserveHost On": ""},
+        "scheme": {"RequestHeader set X-Forwarded-Proto expr=%{REQUEST_SCHEME}": ""},
+        "client address": {
+            "ProxyPreserveHost On": "ProxyPreserveHost On\nProxyAddHeaders Off"
+        },
+        "refusals": {"SSLEngine on": "SSLEngine on\nProxyErrorOverride On"},
+        "streams": {"SSLEngine on": "SSLEngine on\nSetOutputFilter DEFLATE"},
+        "time-out": {"ProxyTimeout 120": "ProxyTimeout 2"},
+    },
+    "HAProxy": {
+        "host": {
+            "option forwardfor": "option forwardfor\nhttp-request set-header Host x"
+        },
+        "scheme": {
+            "http-request set-header X-Forwarded-Proto https if { ssl_fc }": "",
+        },
+        "client address": {"option forwardfor": ""},
+        "time-out": {"timeout server 120s": "timeout server 2s"},
+    },
+}
+REMOVING: Final = {
+    "Apache": "RequestHeader unset Mcp-Session-Id",
+    "HAProxy": "http-request del-header Mcp-Session-Id",
+}
+
+
+@pytest.mark.parametrize("rule", sorted({*OTHERS["Apache"], *OTHERS["HAProxy"]}))
+def test_lines_of_other_proxies(proxy: Proxy, certificate: Path, rule: str) -> None:
+    changed = OTHERS[proxy.name].get(rule)
+    if changed is None:
+        return
+    options = ["--slow"] if rule == "time-out" else []
+    proxy.reconfigure(lambda text: replaced(text, changed))
+    _, found = checked(proxy.url, certificate, *options)
+    if rule == "streams" and found[rule]["grade"] == "unknown":
+        # Under WSGI there are none.
+        return
+    assert problems(found) == [rule], found
+    line = line_of(proxy, found[rule]["line"])
+    proxy.reconfigure(lambda text: proxy.inside(replaced(text, changed), line))
+    status, found = checked(proxy.url, certificate, *options)
+    assert (status, problems(found)) == (0, []), found
+
+
+def test_lines_of_other_proxies_to_take_out(proxy: Proxy, certificate: Path) -> None:
+    removing = REMOVING[proxy.name]
+    proxy.reconfigure(lambda text: proxy.inside(text, removing))
+    _, found = checked(proxy.url, certificate)
+    assert found["headers"]["grade"] == "problem"
+    assert line_of(proxy, found["headers"]["line"]) == removing
+
+
+def line_of(proxy: Proxy, lines: str) -> str:
+    """Return the line for a proxy; where it is unknown, there is one of each."""
+    named = f"{proxy.name}: "
+    own = [each.removeprefix(named) for each in lines.splitlines() if named in each]
+    return own[0] if own else lines

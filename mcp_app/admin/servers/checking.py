@@ -38,7 +38,12 @@ from mcp_app.workbench.checking import here
 from mcp_app.workbench.checking.address import address_problem
 from mcp_app.workbench.checking.findings import Finding, Grade
 from mcp_app.workbench.checking.judging import judge
-from mcp_app.workbench.checking.observing import MOST_PAGE, Unreadable, of_page
+from mcp_app.workbench.checking.observing import (
+    MOST_PAGE,
+    Unreadable,
+    metadata_address,
+    of_page,
+)
 
 Row = TypeVar("Row", bound=Server)
 
@@ -79,7 +84,7 @@ class CheckPages(PublishedAdmin[Row]):
         """Show the page; judge what its script has seen; look here on the button."""
         row = self._row(request, object_id)
         if request.method == "POST" and request.content_type == "application/json":
-            return _judged(request)
+            return _judged(request, row)
         context: dict[str, Any] = {
             **_probes(request, row),
             "media": MEDIA,
@@ -104,6 +109,9 @@ def _probes(request: HttpRequest, row: Server) -> dict[str, Any]:
         command = f"{command} --server {row.slug}"
     plan = {
         "path": urlsplit(url).path,
+        "metadata": urlsplit(metadata_address(url)).path
+        if here.site_at(url, row).signs_in
+        else "",
         # Without a public address clients use that of the page.
         "origin": "" if mcp_settings.public_url is None else _origin(url),
         "header": HEADER,
@@ -120,7 +128,7 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _judged(request: HttpRequest) -> HttpResponse:
+def _judged(request: HttpRequest, row: Server) -> HttpResponse:
     """Return what is found by what a browser has seen."""
     try:
         text = request.read(MOST_PAGE + 1)
@@ -128,7 +136,7 @@ def _judged(request: HttpRequest) -> HttpResponse:
         seen = of_page(answers, url, mcp_settings.limits.body)
     except Unreadable as error:
         return HttpResponse(str(error), status=400, content_type="text/plain")
-    findings = judge(seen, here.site_at(urlsplit(url).netloc))
+    findings = judge(seen, here.site_at(url, row))
     context = {"lines": _lines(findings)}
     response = render(request, "admin/mcp_app/includes/findings.html", context)
     response.headers["Cache-Control"] = "no-store"

@@ -8,7 +8,6 @@ import ssl
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -89,17 +88,22 @@ class Command(BaseCommand):
         user = _user(options["user"])
         tls = _trust(options["ca"])
         silence = mcp_settings.limits.heartbeat + BEYOND_HEARTBEAT_S
+        site = here.site_at(url, server)
         seen = observe(
             url,
             slug,
-            mcp_settings.limits.body,
+            site.body,
             tls,
             silence=silence if options["slow"] else 0.0,
+            signs_in=site.signs_in,
         )
-        findings = judge(seen, here.site_at(urlsplit(url).netloc))
+        findings = judge(seen, site)
         report = report_in(seen)
         # Nobody but this site is spoken to as a client.
-        if report is not None:
+        if report is not None and has_problem(findings):
+            said = "Clients were not tried: first mend what is a problem."
+            findings.append(Finding("revisions", Grade.UNKNOWN, said))
+        elif report is not None:
             speaker = Conversations(url, tls, streams=report.interface == "ASGI")
             findings += _conversations(speaker, server, user)
         findings += [*here.process_findings(), *here.settings_findings()]

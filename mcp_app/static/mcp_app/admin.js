@@ -313,12 +313,14 @@
     const HEADSTART = 500;
     const PROBE_TIME = 15000;
     const SILENT_TIME = 45000;
-    async function probe(plan, kind, { body = plan.ping, path = plan.path, begun = () => {}, time = PROBE_TIME } = {}) {
+    const small = { "Content-Type": "application/json" };
+    const probe = (plan, kind, { body = plan.ping, path = plan.path, ...more } = {}) =>
+        sent(path, { method: "POST", body, headers: { ...plan.sent, ...small, [plan.header]: plan.tickets[kind] } }, more);
+    async function sent(path, request, { begun = () => {}, time = PROBE_TIME } = {}) {
         const start = performance.now();
         const seconds = () => (performance.now() - start) / 1000;
         const seen = { status: 0, headers: {}, parts: [], seconds: 0 };
-        const headers = { ...plan.sent, "Content-Type": "application/json", [plan.header]: plan.tickets[kind] };
-        const options = { method: "POST", headers, body, redirect: "manual", credentials: "omit", cache: "no-store" };
+        const options = { ...request, redirect: "manual", credentials: "omit", cache: "no-store" };
         try {
             const response = await fetch(path, { ...options, signal: AbortSignal.timeout(time) });
             if (response.type === "opaqueredirect") return { ...seen, failure: "redirect", seconds: seconds() };
@@ -354,6 +356,7 @@
         answers.refusal = await probe(plan, "refusal");
         answers.body = await probe(plan, "body", { body: "x".repeat(plan.body) });
         Object.assign(answers, await sideBySide(plan));
+        if (plan.metadata) answers.metadata = await sent(plan.metadata, { method: "GET" });
         if (slow) answers.silence = await probe(plan, "silence", { time: SILENT_TIME });
         return answers;
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from asgiref.sync import async_to_sync
 from django.core import checks
@@ -10,6 +11,8 @@ from django.db import Error as DatabaseError
 from django.db import router
 from django.utils.translation import gettext as _
 
+from mcp_app.auth.authenticators import Unusable, authenticators_of, issuers_of
+from mcp_app.auth.resources import site_origin
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.invalidation.doorbell import why_unreachable
@@ -24,11 +27,12 @@ TAG = "mcp"
 _LONGEST = 300
 
 
-def site_at(netloc: str) -> Site:
-    """Return what the settings say of requests to this host, with a port or without."""
+def site_at(url: str, server: Server) -> Site:
+    """Return what the settings say of a server at this address."""
+    parts = urlsplit(url)
     try:
-        HostAndOriginPolicy().check(Headers([(b"host", netloc.encode("latin-1"))]))
-    except (RequestRefused, UnicodeError):
+        HostAndOriginPolicy().check(Headers([(b"host", parts.netloc.encode())]))
+    except RequestRefused:
         allowed = False
     else:
         allowed = True
@@ -36,7 +40,19 @@ def site_at(netloc: str) -> Site:
         allows_host=allowed,
         trusts_proxies=bool(mcp_settings.trusted_proxies),
         body=mcp_settings.limits.body,
+        signs_in=_signs_in(parts.scheme, parts.netloc, server),
     )
+
+
+def _signs_in(scheme: str, netloc: str, server: Server) -> bool:
+    """Whether somebody issues tokens for a server at this address."""
+    origin = site_origin(scheme, netloc)
+    try:
+        ways = authenticators_of(server.access_names)
+    except Unusable:
+        # The system checks tell.
+        return False
+    return origin is not None and bool(issuers_of(ways or (), origin))
 
 
 def settings_findings() -> list[Finding]:

@@ -11,18 +11,22 @@ from urllib.parse import urlsplit
 from django.utils.translation import gettext as _
 
 from mcp_app.interface.rules import visible
+from mcp_app.protocol.oauth.resources import canonical
 from mcp_app.transports.http.probe import AS_SENT, TICKS
 from mcp_app.transports.http.probe_tickets import Probe
 from mcp_app.workbench.checking.client import Failure, Reply
 from mcp_app.workbench.checking.findings import Finding, Grade
 from mcp_app.workbench.checking.observing import (
     BESIDE,
+    METADATA,
     SLASH,
     Observations,
     Report,
     host_of,
     is_busy,
     is_message,
+    messages_of,
+    metadata_address,
     read_report,
     read_stream,
 )
@@ -48,6 +52,8 @@ class Site:
     trusts_proxies: bool = False
     body: int = 0
     """Bytes that a body may have."""
+    signs_in: bool = False
+    """Whether somebody issues tokens for the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +373,36 @@ def _side_by_side(case: _Case, report: Report) -> Iterator[Finding]:
         yield Finding(rule, Grade.GOOD, said)
 
 
+def _well_known(case: _Case, report: Report) -> Iterator[Finding]:
+    """Look at the metadata by which programs find out who issues tokens (RFC 9728)."""
+    if not case.site.signs_in:
+        return
+    reply, rule = case.reply(METADATA), "well-known"
+    if reply is None:
+        yield _not_seen(rule)
+        return
+    named = messages_of(reply)[0].get("resource")
+    where = {"url": metadata_address(case.seen.url)}
+    why = _("Programs cannot find out how to sign in.")
+    if not isinstance(named, str) or reply.status != 200:  # noqa: PLR2004
+        said = _("There is no metadata at %(url)s, but something else.")
+        yield Finding(rule, Grade.PROBLEM, said % where, why)
+    elif not _is_same(named, case.seen.url):
+        said = _("The metadata at %(url)s is that of %(other)s.")
+        other = {**where, "other": visible(named[:_LONGEST])}
+        line = f'MCP["PUBLIC_URL"] = {json.dumps(case.seen.url)}'
+        yield Finding(rule, Grade.PROBLEM, said % other, why, line)
+    else:
+        yield Finding(rule, Grade.GOOD, _("Programs find out how to sign in."))
+
+
+def _is_same(resource: str, url: str) -> bool:
+    try:
+        return canonical(resource) == canonical(url)
+    except ValueError:
+        return False
+
+
 def _clocks(case: _Case, report: Report) -> Iterator[Finding]:
     rule = "clocks"
     for reply in case.seen.replies.values():
@@ -399,5 +435,5 @@ def _not_seen(rule: str) -> Finding:
 
 _RULES: Final[tuple[Callable[[_Case, Report], Iterator[Finding]], ...]] = (
     *(_host, _scheme, _peer, _headers, _refusals, _streams, _timeout, _body),
-    *(_side_by_side, _clocks),
+    *(_side_by_side, _well_known, _clocks),
 )

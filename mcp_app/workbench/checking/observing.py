@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from mcp_app.auth.resources import WELL_KNOWN
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.transports.http.probe_tickets import (
     HEADER,
@@ -37,7 +38,9 @@ SLASH: Final = "slash"
 """The small probe at the address with a slash at its end."""
 BESIDE: Final = "beside"
 """The small probe while another request is open."""
-NAMES: Final = (*(each.value for each in Probe), SLASH, BESIDE)
+METADATA: Final = "metadata"
+"""The document by which programs find out who issues tokens for the server."""
+NAMES: Final = (*(each.value for each in Probe), SLASH, BESIDE, METADATA)
 MOST_PAGE: Final = 256 * 1024
 """Bytes in which a page says what it has seen."""
 MOST_PARTS: Final = 200
@@ -90,11 +93,12 @@ def observe(
     tls: ssl.SSLContext,
     *,
     silence: float = 0.0,
+    signs_in: bool = False,
 ) -> Observations:
     """Send the probes to a server and return what came; blocks for some seconds.
 
     `body` is the size of a large body in bytes.  With `silence`, in seconds, the probe
-    of that name is sent, too.
+    of that name is sent, too; with `signs_in` the metadata are asked for.
     """
     asking = _Asking(url, server, tls)
     replies = {Probe.TICKS.value: asking.ask(Probe.TICKS)}
@@ -105,10 +109,19 @@ def observe(
     replies[Probe.REFUSAL] = asking.ask(Probe.REFUSAL)
     replies[Probe.BODY] = asking.ask(Probe.BODY, b"x" * body)
     replies |= asking.side_by_side()
+    if signs_in:
+        asked = Request(metadata_address(url), {}, method="GET")
+        replies[METADATA] = send(asked, tls)
     if silence:
         patience = silence + PATIENCE_S
         replies[Probe.SILENCE] = asking.ask(Probe.SILENCE, patience=patience)
     return Observations(url, replies, body)
+
+
+def metadata_address(url: str) -> str:
+    """Return where clients look for the metadata of a server at this address."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The lines of a proxy's configuration that mend a fault, by the proxy.
 
 Lines stand in the part of the configuration that is about the endpoint: nginx's
-`location /mcp`, Apache's `<Location "/mcp">`, HAProxy's `backend` or `frontend`.
+`location /mcp`, Apache's `<VirtualHost>` before `ProxyPass`, HAProxy's `backend` or `frontend`.
 """
 
 from __future__ import annotations
@@ -74,10 +74,7 @@ _LINES: Final[Mapping[Fault, Mapping[Proxy, str]]] = {
         Proxy.NGINX: "proxy_intercept_errors off;",
         Proxy.APACHE: "ProxyErrorOverride Off",
     },
-    Fault.BUFFERING: {
-        Proxy.NGINX: "proxy_buffering off;",
-        Proxy.APACHE: "SetEnv proxy-flushall 1",
-    },
+    Fault.BUFFERING: {Proxy.NGINX: "proxy_buffering off;"},
     Fault.COMPRESSION: {
         Proxy.NGINX: "gzip off;",
         Proxy.APACHE: "SetEnv no-gzip 1",
@@ -87,10 +84,8 @@ _LINES: Final[Mapping[Fault, Mapping[Proxy, str]]] = {
         Proxy.APACHE: "ProxyTimeout 120",
         Proxy.HAPROXY: "timeout server 120s",
     },
-    Fault.BODY: {
-        Proxy.NGINX: "client_max_body_size {mebibytes}m;",
-        Proxy.APACHE: "LimitRequestBody {body}",
-    },
+    # Apache does not apply its limit to what it passes on.
+    Fault.BODY: {Proxy.NGINX: "client_max_body_size {mebibytes}m;"},
 }
 
 
@@ -111,7 +106,6 @@ def lines_for(fault: Fault, proxy: Proxy | None, place: Place = Place()) -> str:
     values = {
         "host": place.host,
         "header": place.header,
-        "body": place.body,
         "mebibytes": -(-place.body // MIB),
     }
     lines = {key: text.format(**values) for key, text in _LINES[fault].items()}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from mcp_app.models import Worker
+from mcp_app.models import Server, Worker
 from mcp_app.workbench.checking import here
 from mcp_app.workbench.checking.findings import Grade
 
@@ -52,12 +52,24 @@ def test_two_keys_and_two_codes() -> None:
     assert [*grades().values()] == [Grade.PROBLEM, Grade.PROBLEM]
 
 
-def test_what_the_settings_say_of_a_host(settings: Settings) -> None:
+def test_what_the_settings_say_of_an_address(settings: Settings) -> None:
     settings.MCP = {"HOSTS": ["mcp.example.com"], "TRUSTED_PROXIES": 1}
-    assert here.site_at("mcp.example.com:8000").allows_host
-    assert not here.site_at("other.example.com").allows_host
-    assert not here.site_at("").allows_host
-    assert here.site_at("x").trusts_proxies
+    server = Server(slug="team", access="token")
+    site = here.site_at("https://mcp.example.com:8000/mcp", server)
+    assert site.allows_host
+    assert site.trusts_proxies
+    assert not site.signs_in
+    assert not here.site_at("https://other.example.com/mcp", server).allows_host
+
+
+def test_who_may_sign_in(settings: Settings) -> None:
+    url = "https://mcp.example.com/mcp"
+    settings.MCP = {
+        "PUBLIC_URL": url,
+        "AUTHENTICATION": {"oauth": "mcp_app.authentication.oauth"},
+    }
+    assert here.site_at(url, Server(slug="team", access="oauth")).signs_in
+    assert not here.site_at(url, Server(slug="team", access="public")).signs_in
 
 
 def test_system_checks_and_the_doorbell(settings: Settings) -> None:

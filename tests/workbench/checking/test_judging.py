@@ -13,7 +13,7 @@ from mcp_app.transports.http.probe_tickets import Probe
 from mcp_app.workbench.checking.client import Failure, Part, Reply
 from mcp_app.workbench.checking.findings import Finding, Grade
 from mcp_app.workbench.checking.judging import Site, has_answer, judge
-from mcp_app.workbench.checking.observing import BESIDE, SLASH, Observations
+from mcp_app.workbench.checking.observing import BESIDE, METADATA, SLASH, Observations
 from tests.workbench.checking.test_observing import REPORT, STREAM, event
 
 URL: Final = "https://mcp.example.com/mcp"
@@ -246,3 +246,41 @@ def test_an_answer_that_took_long_tells_no_clock() -> None:
     """The report was written before it arrived."""
     late = replace(stream(), clock_ms=1_000 + 1_900, seconds=10.0)
     assert not bad(judged({Probe.TICKS: late}))
+
+
+METADATA_URL: Final = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (whole(json.dumps({"resource": f"{URL}/"})), []),
+        (whole("<html>Log in"), [("well-known", "")]),
+        (whole("", 302, location="/login/"), [("well-known", "")]),
+        (whole(json.dumps({"resource": URL}), 404), [("well-known", "")]),
+        (whole(json.dumps({"resource": 7})), [("well-known", "")]),
+        (
+            whole(json.dumps({"resource": "http://mcp.example.com/mcp"})),
+            [("well-known", f'MCP["PUBLIC_URL"] = "{URL}"')],
+        ),
+        (
+            whole(json.dumps({"resource": "x" * 9_000})),
+            [("well-known", f'MCP["PUBLIC_URL"] = "{URL}"')],
+        ),
+    ],
+)
+def test_metadata(reply: Reply, expected: list[tuple[str, str]]) -> None:
+    site = replace(SITE, signs_in=True)
+    found = judged({METADATA: reply}, site)
+    assert bad(found) == expected
+    said = [each.what for each in found if each.rule == "well-known"]
+    assert not expected or METADATA_URL in said[0]
+    # Where nobody signs in, nobody looks.
+    assert not bad(judged({METADATA: reply}))
+
+
+def test_metadata_that_nobody_asked_for() -> None:
+    found = judged(site=replace(SITE, signs_in=True))
+    assert not bad(found)
+    grades = {each.rule: each.grade for each in found}
+    assert grades["well-known"] is Grade.UNKNOWN

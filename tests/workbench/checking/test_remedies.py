@@ -32,7 +32,7 @@ def test_of_an_unknown_one_there_are_all() -> None:
 def test_what_lines_depend_on() -> None:
     place = Place(host="mcp.example.com", header="Mcp-Name", body=5 * 1024 * 1024 + 1)
     assert lines_for(Fault.BODY, Proxy.NGINX, place) == "client_max_body_size 6m;"
-    assert lines_for(Fault.BODY, Proxy.HAPROXY, place) == ""
+    assert lines_for(Fault.BODY, Proxy.APACHE, place) == ""
     assert 'proxy_set_header Mcp-Name "";' in lines_for(Fault.HEADER, None, place)
     for fault in Fault:
         for proxy in Proxy:
