@@ -29,6 +29,7 @@ from mcp_app.process import current as current_process
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Unavailable
+from mcp_app.protocol.sealing import key_mark
 from mcp_app.streams.session_store import TOUCH_S
 from tests.asgi_client import Client, Visit
 from tests.behaviours import Stage
@@ -756,3 +757,9 @@ async def test_a_process_reports_the_rows_that_its_code_cannot_serve(
     broken = {ref: reason for kind, ref, _, reason in report.broken if kind == "tool"}
     for pk in pks:
         assert "No function is registered as" in broken[str(pk)]
+
+
+@pytest.mark.parametrize("mcp", [{"STATE_KEYS": ["the first key", "another one"]}])
+async def test_a_process_reports_which_key_it_has(process: Process) -> None:
+    report = Report.of_text(process.report().as_text())
+    assert report.keys == key_mark("the first key")

@@ -39,6 +39,7 @@ DRIVING: Final = frozenset(
         "process/test_revocations.py",
         "process/test_servers.py",
         "process/test_shared_rates.py",
+        "process/test_site_faults.py",
         "process/test_slow_clients.py",
         "process/test_surviving.py",
         "process/test_wsgi.py",

@@ -1,7 +1,7 @@
 """The lines of a proxy's configuration that mend a fault, by the proxy.
 
 Lines stand in the part of the configuration that is about the endpoint: nginx's
-`location /mcp`, Apache's `<VirtualHost>` before `ProxyPass`, HAProxy's `backend` or `frontend`.
+`location /mcp`, before Apache's `ProxyPass`, HAProxy's `backend` or `frontend`.
 """
 
 from __future__ import annotations

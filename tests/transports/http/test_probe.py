@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
@@ -37,7 +39,7 @@ def visited(
     body: bytes = PING,
     path: str = PATH,
     without: str = "",
-    **more: str,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> Visit:
     headers = {
         "host": "localhost",
@@ -60,7 +62,7 @@ async def _text(visit: Visit) -> str:
 
 
 async def test_a_stream_says_what_arrived_and_ticks(application: WireCheck) -> None:
-    visit = visited(application, Probe.TICKS, **{"X-Forwarded-For": "192.0.2.7"})
+    visit = visited(application, Probe.TICKS, more={"X-Forwarded-For": "192.0.2.7"})
     first, *ticks, last = await events(visit)
     assert visit.status == 200
     assert visit.headers["content-type"] == "text/event-stream"
@@ -78,7 +80,7 @@ async def test_a_stream_says_what_arrived_and_ticks(application: WireCheck) -> N
 
 async def test_what_became_of_headers(application: WireCheck) -> None:
     changed = {"Mcp-Name": "another"}
-    visit = visited(application, Probe.BODY, without="Authorization", **changed)
+    visit = visited(application, Probe.BODY, without="Authorization", more=changed)
     told = json.loads(await visit.body())["headers"]
     assert told["Authorization"] == LOST
     assert told["Mcp-Name"] == CHANGED
@@ -88,7 +90,9 @@ async def test_what_became_of_headers(application: WireCheck) -> None:
 
 async def test_a_wrong_host_is_told(application: WireCheck) -> None:
     visit = visited(
-        application, Probe.BODY, host="upstream", origin="https://x.example"
+        application,
+        Probe.BODY,
+        more={"host": "upstream", "origin": "https://x.example"},
     )
     assert json.loads(await visit.body())["host"] == "upstream"
 

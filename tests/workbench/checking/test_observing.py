@@ -59,7 +59,7 @@ def whole(text: str, **headers: str) -> Reply:
 
 def test_what_is_no_report() -> None:
     assert read_report(whole(json.dumps(REPORT))) is not None
-    for changes in (
+    wrong: list[dict[str, Any]] = [
         {"mcp_probe": 2},
         {"headers": []},
         {"headers": {}},
@@ -68,7 +68,8 @@ def test_what_is_no_report() -> None:
         {"clock_ms": -1},
         {"database_ms": 1e999},
         {"forwarded": None},
-    ):
+    ]
+    for changes in wrong:
         assert read_report(whole(json.dumps({**REPORT, **changes}))) is None
     for text in ("", "[]", "7", "<html>", "[" * 100_000):
         assert read_report(whole(text)) is None
