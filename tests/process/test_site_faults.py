@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -9,7 +10,16 @@ from typing import Final
 import pytest
 from pytest_django import Settings
 
-from tests.drill.running import DrillServer, started
+from tests.drill.databases import prepared_file
+from tests.drill.ports import free_port
+from tests.drill.running import (
+    LOOK_S,
+    SERVING,
+    START_S,
+    DrillServer,
+    inherited,
+    started,
+)
 from tests.process.nginx import Nginx
 from tests.process.programs import program
 from tests.process.test_proxies import (
@@ -46,7 +56,15 @@ def view() -> Iterator[DrillServer]:
         "SECURE_SSL_REDIRECT": "true",
         "SECURE_PROXY_SSL_HEADER": "HTTP_X_FORWARDED_PROTO,https",
     }
-    running = started("uvicorn", {**ENVIRONMENT, **own})
+    environment = {"SERVER": "uvicorn", "WIRE": "check", "ROWS": str(prepared_file())}
+    running = DrillServer(
+        free_port(), {**inherited(), **environment, **ENVIRONMENT, **own}
+    )
+    # Whoever asks it by http is led to https, where nobody is.
+    end = time.monotonic() + START_S
+    while SERVING not in running.output:
+        assert time.monotonic() < end, running.output
+        time.sleep(LOOK_S)
     yield running
     assert running.stop() == 0, running.output
 
