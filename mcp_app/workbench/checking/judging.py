@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from django.utils.translation import gettext as _
 
@@ -165,7 +165,7 @@ def _redirect(case: _Case) -> Iterator[Finding]:
 def _redirected(case: _Case, asked: str, location: str) -> Finding:
     named = {"url": visible(asked), "location": visible(location[:_LONGEST])}
     why = _("Most clients lose the body of their request in a redirect.")
-    if location == asked:
+    if location and _is_itself(asked, location):
         said = _("%(url)s redirects to itself: the scheme of the request is lost.")
         line = case.lines(Fault.SCHEME)
         return Finding("redirect", Grade.PROBLEM, said % named, why, line)
@@ -178,6 +178,16 @@ def _redirected(case: _Case, asked: str, location: str) -> Finding:
         line = f'MCP["PUBLIC_URL"] = {json.dumps(location[:_LONGEST])}'
         why = f"{why} {_('Give people the address that it leads to.')}"
     return Finding("redirect", Grade.PROBLEM, said % named, why, line)
+
+
+def _is_itself(asked: str, location: str) -> bool:
+    """Whether a redirect leads back; a proxy may have lost the port with the Host."""
+    try:
+        here, there = urlsplit(asked), urlsplit(urljoin(asked, location))
+        named = there.hostname
+    except ValueError:
+        return False
+    return (here.scheme, here.hostname, here.path) == (there.scheme, named, there.path)
 
 
 def _not_ours(case: _Case) -> Iterator[Finding]:

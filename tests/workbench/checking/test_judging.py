@@ -13,7 +13,13 @@ from mcp_app.transports.http.probe_tickets import Probe
 from mcp_app.workbench.checking.client import Failure, Part, Reply
 from mcp_app.workbench.checking.findings import Finding, Grade
 from mcp_app.workbench.checking.judging import Site, has_answer, judge
-from mcp_app.workbench.checking.observing import BESIDE, METADATA, SLASH, Observations
+from mcp_app.workbench.checking.observing import (
+    BESIDE,
+    METADATA,
+    SLASH,
+    Observations,
+    of_page,
+)
 from tests.workbench.checking.test_observing import REPORT, STREAM, event
 
 URL: Final = "https://mcp.example.com/mcp"
@@ -171,6 +177,12 @@ ELSEWHERE: Final[list[tuple[Reply, str, str]]] = [
         "proxy_set_header X-Forwarded-Proto $scheme;",
     ),
     (
+        whole("", 301, location="/mcp"),
+        "redirect",
+        "proxy_set_header X-Forwarded-Proto $scheme;",
+    ),
+    (whole("", 301, location="//["), "redirect", ""),
+    (
         whole("", 308, location=f"{URL}/"),
         "redirect",
         f'MCP["PUBLIC_URL"] = "{URL}/"',
@@ -282,3 +294,30 @@ def test_metadata_that_nobody_asked_for() -> None:
     assert not bad(found)
     grades = {each.rule: each.grade for each in found}
     assert grades["well-known"] is Grade.UNKNOWN
+
+
+def as_script_sends_it(replies: Replies) -> dict[str, Any]:
+    """Return what the script of the page *Check* sends of these answers."""
+    return {
+        name: {
+            "status": reply.status,
+            "headers": dict(reply.headers),
+            "parts": [[each.at, each.text] for each in reply.parts],
+            "seconds": reply.seconds,
+            **({} if reply.failure is None else {"failure": reply.failure.value}),
+        }
+        for name, reply in replies.items()
+    }
+
+
+@pytest.mark.parametrize("number", range(len(FAULTS)))
+def test_the_page_says_the_same(number: int) -> None:
+    replies, rule, line = FAULTS[number]
+    seen = {**HEALTHY, **replies}
+    if any(reply.clock_ms for reply in seen.values()):
+        # The clock of a browser counts for nothing.
+        return
+    given = json.loads(json.dumps(as_script_sends_it(seen)))
+    page = of_page(given, URL, 4_000)
+    assert judge(page, SITE) == judge(Observations(URL, seen, 4_000), SITE)
+    assert bad(judge(page, SITE)) == [(rule, line)]
