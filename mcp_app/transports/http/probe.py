@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 import time
@@ -27,6 +28,8 @@ from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
 from mcp_app.transports.http.event_stream import SSE_HEADERS
 from mcp_app.transports.http.probe_tickets import NAME, SENT, Probe, Ticket
 from mcp_app.transports.http.responses import send_json, send_whole
+
+logger = logging.getLogger("mcp_app.transports")
 
 VERSION: Final = 1
 """Of the report, in its member `mcp_probe`."""
@@ -85,7 +88,12 @@ class ProbeAnswer:
 
     async def _answer(self, ticket: Ticket, headers: Headers) -> None:
         current = process()
-        size = await self._size(current.limits.body)
+        try:
+            size = await self._size(current.limits.body)
+        except TimeoutError:
+            late = jsonrpc.write({"mcp_probe": VERSION, "late": True})
+            await send_json(self._send, 408, late, _OWN)
+            return
         if size is None:
             return
         report = await self._report(ticket, headers, size)
@@ -101,19 +109,17 @@ class ProbeAnswer:
     async def _size(self, most: int) -> int | None:
         """Return the size of the body in bytes, at most one more than `most`.
 
-        None if it does not come.
+        None if the client leaves.  Raises TimeoutError if it does not come in time.
         """
         size = 0
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(BODY_S):
-                while True:
-                    message = await self._receive()
-                    if message["type"] != "http.request":
-                        return None
-                    size += len(message.get("body", b""))
-                    if size > most or not message.get("more_body", False):
-                        return min(size, most + 1)
-        return None
+        async with asyncio.timeout(BODY_S):
+            while True:
+                message = await self._receive()
+                if message["type"] != "http.request":
+                    return None
+                size += len(message.get("body", b""))
+                if size > most or not message.get("more_body", False):
+                    return min(size, most + 1)
 
     async def _report(self, ticket: Ticket, headers: Headers, size: int) -> JsonObject:
         """Return what arrived, and who answers."""
@@ -155,10 +161,15 @@ class ProbeAnswer:
             return
         start = {"type": "http.response.start", "status": 200, "headers": _STREAMED}
         await self._send(start)
-        await self._send_part(first)
-        async for part in parts:
-            await self._send_part(part)
-        await self._send({"type": "http.response.body", "body": _event({"end": True})})
+        try:
+            await self._send_part(first)
+            async for part in parts:
+                await self._send_part(part)
+            last = {"type": "http.response.body", "body": _event({"end": True})}
+            await self._send(last)
+        except Exception as error:
+            # Each server has its own errors for a client that is gone.
+            logger.debug("The stream of a probe was closed: %r", error)
 
     async def _send_part(self, part: bytes) -> None:
         await self._send(

@@ -111,6 +111,21 @@ async def test_the_size_of_a_body(application: WireCheck) -> None:
         assert json.loads(await visit.body())["body"] == min(size, 1_001)
 
 
+async def test_a_body_that_does_not_come(
+    application: WireCheck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "BODY_S", 0.01)
+    given = [("host", "x"), (HEADER.lower(), issue_ticket(SERVER, Probe.BODY))]
+    visit = Visit(application, "POST", PATH, given, [b"{"], complete=False)
+    assert json.loads(await visit.body()) == {"mcp_probe": 1, "late": True}
+    assert visit.status == 408
+    monkeypatch.setattr(probe, "BODY_S", 60.0)
+    gone = Visit(application, "POST", PATH, given, [b"{"], complete=False)
+    await gone.leave()
+    assert not gone.status
+    assert not probe._open.total()
+
+
 async def test_it_waits_as_long_as_it_says(
     application: WireCheck, monkeypatch: pytest.MonkeyPatch, process: Process
 ) -> None:
