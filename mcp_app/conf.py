@@ -59,6 +59,7 @@ class Limits:
     schema_depth: int = 32
     subschemas: int = 2_000
     tool_timeout: float = 60
+    dry_run: float = 10
     query_time: float = 10
     query_rows: int = 200
     question_deadline: float = 600

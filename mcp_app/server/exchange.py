@@ -136,6 +136,11 @@ class Topics(Protocol):
 class UserCode(Protocol):
     """Runs user code."""
 
+    def inside(
+        self, manager: Callable[..., AbstractContextManager[object]]
+    ) -> UserCode:
+        """Return the same with a manager more around it, which needs a thread."""
+
     def nothing_around(self, runnable: Runnable[Any]) -> bool:
         """Whether an async function may be awaited directly."""
 

@@ -30,6 +30,7 @@ from contextlib import (
     contextmanager,
     suppress,
 )
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -86,6 +87,16 @@ class InvocationPlaces:
         self._around_needs_thread = not all(
             getattr(each, "context_variables_only", False) for each in around
         )
+
+    def inside(self, manager: CallContextManager) -> InvocationPlaces:
+        """Return the same places with a manager more, within those of the site.
+
+        It is entered in the thread of the call, which async functions get, too.
+        """
+        places = copy(self)
+        places._around = (*self._around, manager)
+        places._plain, places._around_needs_thread = False, True
+        return places
 
     def nothing_around(self, runnable: Runnable[Any]) -> bool:
         """Whether an async function may be awaited directly: the hot path."""

@@ -19,7 +19,7 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import uploads_of
 from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
-from mcp_app.models import DefinitionRow, PublishedRow, Server, State
+from mcp_app.models import DefinitionRow, PublishedRow, State
 from mcp_app.publishing.findings import broken, judge_content
 
 if TYPE_CHECKING:
@@ -33,6 +33,14 @@ LOOKS: Final[Mapping[State, str]] = {
     State.BROKEN: "bad",
 }
 """The CSS class of a state's mark (shape and color); its word is shown beside it."""
+
+OF_DEFINITIONS: Final[Mapping[str, Label]] = {"try": gettext_lazy("Try it")}
+OF_SERVERS: Final[Mapping[str, Label]] = {
+    "seen": gettext_lazy("What clients see"),
+    "connect": gettext_lazy("Connect"),
+    "check": gettext_lazy("Check"),
+}
+"""Their own pages, which stand after the form."""
 
 MEANS: Final[Mapping[State, Label]] = {
     State.UNPUBLISHED: gettext_lazy("Clients do not see it."),
@@ -136,12 +144,11 @@ def tabs(row: PublishedRow, current: str) -> list[Tab]:
     """Return the pages of a row."""
     pages = {
         "change": gettext_lazy("Edit"),
+        **(OF_DEFINITIONS if isinstance(row, DefinitionRow) else OF_SERVERS),
         "publish": gettext_lazy("Publish"),
         "history": gettext_lazy("History"),
         "who": gettext_lazy("Who can see it"),
     }
-    if isinstance(row, Server):
-        pages["check"] = gettext_lazy("Check")
     return [
         Tab(label, page_url(row, page), page == current)
         for page, label in pages.items()
@@ -160,6 +167,7 @@ def frame(
         "row": row,
         "strip": strip(request, row),
         "tabs": tabs(row, page),
+        "publish_url": page_url(row, "publish"),
         "media": admin.media,
         "subtitle": str(row),
     }

@@ -184,10 +184,11 @@ def _is_itself(asked: str, location: str) -> bool:
     """Whether a redirect leads back; a proxy may have lost the port with the Host."""
     try:
         here, there = urlsplit(asked), urlsplit(urljoin(asked, location))
-        named = there.hostname
+        is_port = there.port in (None, here.port)
     except ValueError:
         return False
-    return (here.scheme, here.hostname, here.path) == (there.scheme, named, there.path)
+    is_host = (here.scheme, here.hostname) == (there.scheme, there.hostname)
+    return is_host and is_port and here.path == there.path
 
 
 def _not_ours(case: _Case) -> Iterator[Finding]:

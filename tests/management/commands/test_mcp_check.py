@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
@@ -13,7 +14,9 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from mcp_app.management.commands import mcp_check
 from mcp_app.models import AccessToken, Server
+from mcp_app.workbench.checking.revisions import Conversations
 from tests.drill.ports import HOST, free_port
 from tests.published import published
 from tests.workbench.checking.test_client import OK, Serve, answering, listening
@@ -114,16 +117,29 @@ def test_a_wrong_address_sees_no_token(
         with listening(answering(moved)) as url, pytest.raises(SystemExit):
             call_command("mcp_check", url, *arguments, stdout=told)
         assert not got
-        if by == "user":
-            # The site does not name this host.
-            with suppress(SystemExit):
-                call_command("mcp_check", there, *arguments, stdout=told)
-            assert "so no token of a user is sent to it." in told.getvalue()
+        with suppress(SystemExit):
+            call_command("mcp_check", there, *arguments, stdout=told)
+        assert got
     sent = b"".join(got)
     assert b"Bearer mcp_" not in sent
     assert token.encode() not in sent
     assert [*AccessToken.objects.all()] == [row]
     assert str(token) not in told.getvalue()
+
+
+def test_a_host_that_the_site_does_not_name(settings: Settings) -> None:
+    """Also if all else is as it should be there."""
+    settings.ALLOWED_HOSTS = ["mcp.example.com"]
+    user = User.objects.create_user("maria")
+    server = Server(slug="team", access="token")
+    got: list[bytes] = []
+    with listening(forged(got)) as url:
+        speaker = Conversations(url, ssl.create_default_context())
+        (found,) = mcp_check._conversations(speaker, server, user)
+    assert found.grade == "unknown"
+    assert found.why.endswith("so no token of a user is sent to it.")
+    assert not got
+    assert not AccessToken.objects.exists()
 
 
 def test_a_user_that_there_is_not() -> None:

@@ -183,6 +183,11 @@ ELSEWHERE: Final[list[tuple[Reply, str, str]]] = [
     ),
     (whole("", 301, location="//["), "redirect", ""),
     (
+        whole("", 301, location=URL.replace(".com", ".com:8443")),
+        "redirect",
+        'MCP["PUBLIC_URL"] = "https://mcp.example.com:8443/mcp"',
+    ),
+    (
         whole("", 308, location=f"{URL}/"),
         "redirect",
         f'MCP["PUBLIC_URL"] = "{URL}/"',

@@ -1,0 +1,1 @@
+"""Staff try a definition: as any client of any revision, and as whom they choose."""

@@ -1,0 +1,326 @@
+"""Runs user code so that nothing of it is left in the databases.
+
+`DryRunUserCode` stands for `adapters.user_code` while one request is tried.  Whatever
+is called runs in a thread of the pool, an async function on a loop of its own there,
+inside a transaction on each database of the site, which is rolled back at the end.
+
+Not undone is what is not in these transactions: e-mail, files, caches, tasks, calls of
+other sites, tables without transactions, numbers of sequences, what the site's context
+managers do around calls, and **all that threads write which the function starts**:
+they have connections of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+from django.db import Error, IntegrityError, connections
+
+from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.snapshot import Entry
+from mcp_app.conf import Limits
+from mcp_app.interface.errors import CallCancelled
+from mcp_app.pools.cutting import cut
+from mcp_app.protocol.errors import Unavailable
+from mcp_app.server.call import look_after
+from mcp_app.server.exchange import Adapters, Exchange, UserCode
+from mcp_app.workbench.trying.dry_run_outcome import (
+    DryRunOutcome,
+    Ending,
+    Remark,
+    unreachable,
+)
+from mcp_app.workbench.trying.failures import remark_on
+from mcp_app.workbench.trying.trial_transaction import Statements, TrialTransaction
+
+Value = TypeVar("Value")
+Entries = TypeVar("Entries", bound=Entry[Any, Any])
+
+logger = logging.getLogger("mcp_app.workbench")
+
+GRACE_S: Final = 0.25
+"""So long a function that is cancelled may end by itself: then its connections are cut,
+and nobody could say any more whether it had committed."""
+NO_DATABASE: Final = "django.db.backends.dummy"
+"""The engine of an alias that a site leaves empty."""
+
+
+def limit_time(entry: Entries, limits: Limits) -> Entries:
+    """Return an entry that has no more time than a dry run."""
+    definition = entry.definition
+    seconds = min(definition.timeout or limits.tool_timeout, limits.dry_run)
+    return replace(entry, definition=replace(definition, timeout=seconds))
+
+
+class DryRunUserCode:
+    """User code whose changes are undone, and the topics that it would announce.
+
+    One is for one request at a time: `outcome` is that of the last function that ran.
+    Questions are asked inside the transactions, so nobody must have to wait for the
+    answer.  Code of ours that the loop awaits is not undone: it uses no database.
+    """
+
+    def __init__(self, user_code: UserCode, limits: Limits) -> None:
+        self._user_code = user_code
+        self._limits = limits
+        self._run: _Run | None = None
+        self.topics: list[str] = []
+
+    def within(self, adapters: Adapters) -> Adapters:
+        """Return adapters with which a request is tried."""
+        return replace(adapters, user_code=self, topics=self)
+
+    def tell(self, what: str, server: str) -> None:
+        """Note a topic instead of announcing it."""
+        self.topics.append(what)
+
+    @property
+    def outcome(self) -> DryRunOutcome:
+        """What became of it; if nothing was run, there is nothing to undo."""
+        found = DryRunOutcome() if self._run is None else self._run.outcome()
+        return replace(found, topics=tuple(dict.fromkeys(self.topics)))
+
+    async def run(
+        self,
+        exchange: Exchange,
+        runnable: Runnable[Any],
+        arguments: dict[str, object],
+        convert: Callable[[object], Value],
+    ) -> Value:
+        """Run it in a thread and convert its result there, and undo what it wrote.
+
+        Raises `Unavailable` if a database cannot be reached; nothing is run then.
+        """
+        if runnable.ours:
+            return await self._user_code.run(exchange, runnable, arguments, convert)
+        self.topics.clear()
+        self._run = run = _Run(exchange)
+        places = self._user_code.inside(run.around)
+        seconds = self._limits.dry_run
+        exchange.seconds = min(exchange.seconds or seconds, seconds)
+        look_after(exchange)
+        exchange.on_end(run.stop)
+        try:
+            return await places.run(exchange, runnable, arguments, convert)
+        except asyncio.CancelledError:
+            run.stop()
+            await run.settle()
+            raise
+
+    def inside(
+        self, manager: Callable[..., AbstractContextManager[object]]
+    ) -> UserCode:
+        return DryRunUserCode(self._user_code.inside(manager), self._limits)
+
+    def nothing_around(self, runnable: Runnable[Any]) -> bool:
+        """Whether it may be awaited directly: never, it needs its transactions."""
+        return False
+
+    async def call(self, exchange: Exchange, function: Callable[[], Value]) -> Value:
+        return await self._user_code.call(exchange, function)
+
+    def call_here(self, function: Callable[[], Value]) -> Value:
+        return self._user_code.call_here(function)
+
+    def waiting(self) -> AbstractContextManager[None]:
+        return self._user_code.waiting()
+
+    def refuse_in_transaction(self) -> None:
+        """Let questions pass: nobody waits for the answer."""
+
+    async def refuse_in_outer_transaction(self) -> None:
+        """Let questions pass: nobody waits for the answer."""
+
+
+class _Run:
+    """One function that runs: what its thread does, and what the loop may ask."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._loop = exchange.adapters.loop
+        self._statements = Statements()
+        self._transactions: list[TrialTransaction] = []
+        self._opening = ""
+        self._missing = ""
+        self._remarks: list[Remark] = []
+        self._began = time.monotonic()
+        self._seconds: float | None = None
+        self._lock = threading.Lock()
+        """While you hold it, the thread does not leave its transactions."""
+        self._is_begun = self._is_leaving = self._is_done = False
+        self._done = asyncio.Event()
+        self._cutting: asyncio.TimerHandle | None = None
+
+    # -- in the thread ----------------------------------------------------------
+
+    @contextmanager
+    def around(self, **_: object) -> Iterator[None]:
+        """Undo what the code inside writes."""
+        with self._lock:
+            self._check_is_wanted()
+            self._is_begun = True
+        try:
+            with ExitStack() as stack:
+                self._open(stack)
+                stack.callback(self._begin_to_leave)
+                with self._remarking():
+                    with self._guards():
+                        yield
+                    self._check_constraints()
+        finally:
+            self._end()
+
+    def _check_is_wanted(self) -> None:
+        if self._statements.are_over:
+            raise CallCancelled("The dry run ended before its transactions were open.")
+
+    def _open(self, stack: ExitStack) -> None:
+        for alias, options in connections.settings.items():
+            if options["ENGINE"] == NO_DATABASE:
+                continue
+            self._opening = alias
+            try:
+                opened = TrialTransaction(alias, self._statements)
+                self._transactions.append(stack.enter_context(opened))
+            except Error as error:
+                raise self._without(alias, error) from error
+            self._opening = ""
+            self._check_is_wanted()
+
+    def _without(self, alias: str, error: Error) -> Unavailable:
+        logger.warning("A dry run could not reach the database %r: %r", alias, error)
+        self._missing = alias
+        self._exchange.untouched = True
+        return Unavailable(unreachable(alias))
+
+    @contextmanager
+    def _guards(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for each in self._transactions:
+                stack.enter_context(each.guard())
+            yield
+
+    def _check_constraints(self) -> None:
+        for each in self._transactions:
+            try:
+                each.check_constraints()
+            except IntegrityError:
+                self._remarks.append(Remark.AT_COMMIT)
+                raise
+
+    @contextmanager
+    def _remarking(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if (remark := remark_on(error)) is not None:
+                self._remarks.append(remark)
+            raise
+
+    def _begin_to_leave(self) -> None:
+        # An interrupt that comes now would meet the rollback.
+        with self._lock:
+            self._is_leaving = True
+
+    def _end(self) -> None:
+        with self._lock:
+            self._is_done = True
+            self._seconds = time.monotonic() - self._began
+        for each in self._transactions:
+            if each.is_cut:
+                # It is cut in a thread, perhaps only now.
+                each.close()
+        if self._statements.are_over:
+            self._tell_of_commits()
+        with suppress(RuntimeError):
+            # The loop may be closed: then nobody waits.
+            self._loop.call_soon_threadsafe(self._settle)
+
+    def _tell_of_commits(self) -> None:
+        """Log what nobody is told any more."""
+        for each in self._transactions:
+            if each.ending is Ending.COMMITTED:
+                logger.warning(
+                    "A dry run committed on %r by itself. What it wrote stays.",
+                    each.alias,
+                )
+
+    # -- on the loop --------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Refuse further statements, and cut its connections after a moment."""
+        with self._lock:
+            if self._statements.are_over or self._is_done:
+                return
+            self._statements.are_over = True
+            self._interrupt()
+        if self._is_begun:
+            self._cutting = self._loop.call_later(GRACE_S, self._cut)
+
+    def _interrupt(self) -> None:
+        for each in () if self._is_leaving else self._transactions:
+            each.interrupt()
+
+    def _cut(self) -> None:
+        with self._lock:
+            if self._is_done:
+                return
+            # A statement may have begun just after the first interrupt.
+            self._interrupt()
+            for each in self._transactions:
+                each.is_cut = each.line is not None
+            cut([each.line for each in self._transactions if each.line is not None])
+
+    def _settle(self) -> None:
+        self._done.set()
+        if self._cutting is not None:
+            self._cutting.cancel()
+
+    async def settle(self) -> None:
+        """Wait until it has ended, or surely does not hear that it shall."""
+        if self._is_begun:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(2 * GRACE_S):
+                    await self._done.wait()
+
+    def outcome(self) -> DryRunOutcome:
+        """Return what became of it, or what it has come to so far."""
+        with self._lock:
+            seconds = self._seconds
+            if seconds is None:
+                seconds = time.monotonic() - self._began
+            return DryRunOutcome(
+                statements=self._statements.count,
+                seconds=seconds,
+                endings=self._endings(),
+                refusals=tuple(self._statements.refusals),
+                remarks=(*self._remarks, *self._still_runs()),
+            )
+
+    def _still_runs(self) -> Iterator[Remark]:
+        if self._is_begun and not self._is_done and not self._opening:
+            yield Remark.STILL_RUNS
+
+    def _endings(self) -> Mapping[str, Ending]:
+        if missing := self._missing or self._opening:
+            return {missing: Ending.UNREACHABLE}
+        endings = {each.alias: self._ending(each) for each in self._transactions}
+        return {
+            alias: ending
+            for alias, ending in endings.items()
+            if ending is not Ending.UNDONE
+        }
+
+    def _ending(self, of: TrialTransaction) -> Ending:
+        if self._is_done:
+            return Ending.CUT if of.is_cut and of.ending is Ending.LOST else of.ending
+        if of.is_cut:
+            return Ending.CUT
+        return Ending.HELD if of.may_hold_lock else Ending.UNDONE

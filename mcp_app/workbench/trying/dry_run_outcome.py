@@ -1,0 +1,141 @@
+"""What became of a dry run, as values, and the sentences that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+
+class Ending(Enum):
+    """How the transaction on a database ended."""
+
+    UNDONE = "undone"
+    COMMITTED = "committed"
+    """Its savepoint is gone, while the connection is open."""
+    LOST = "lost"
+    """The function closed the connection, or the database ended the transaction."""
+    CUT = "cut"
+    """The time was up, or nobody waited any more."""
+    HELD = "held"
+    """No other thread can end it; it will be rolled back in its own."""
+    UNREACHABLE = "unreachable"
+    """Nothing was run."""
+
+
+class Remark(Enum):
+    """What else there is to say, such as why it fails in a dry run alone."""
+
+    DURABLE = "durable"
+    ABORTED = "aborted"
+    AT_COMMIT = "at commit"
+    LOCKED = "locked"
+    OTHER_LOOP = "other loop"
+    STILL_RUNS = "still runs"
+
+
+_ENDINGS: Final[Mapping[Ending, Promise]] = {
+    Ending.COMMITTED: gettext_lazy(
+        "It committed by itself. What it wrote stays. The database is “%(alias)s”."
+    ),
+    Ending.LOST: gettext_lazy(
+        "Its transaction on “%(alias)s” was lost. The database undoes what was not"
+        " committed. Nobody could look whether it had committed by itself before."
+    ),
+    Ending.CUT: gettext_lazy(
+        "Its connection to “%(alias)s” was cut. The database undoes what was not"
+        " committed. Nobody could look whether it had committed by itself before."
+    ),
+    Ending.HELD: gettext_lazy(
+        "The function still runs. Until it returns, it holds the lock of “%(alias)s”:"
+        " others cannot write there."
+    ),
+    Ending.UNREACHABLE: gettext_lazy(
+        "The database “%(alias)s” cannot be reached; a dry run needs all."
+    ),
+}
+_REMARKS: Final[Mapping[Remark, Promise]] = {
+    Remark.DURABLE: gettext_lazy(
+        "It opens a durable transaction, which cannot be inside of another one. In"
+        " earnest this works."
+    ),
+    Remark.ABORTED: gettext_lazy(
+        "After an error, PostgreSQL refuses what follows in the same transaction. If"
+        " the function catches the error, this works in earnest where no transaction"
+        " is open. In a dry run it works if what may fail is in an atomic block of its"
+        " own."
+    ),
+    Remark.AT_COMMIT: gettext_lazy(
+        "It had returned. This error is what the database finds at the commit."
+    ),
+    Remark.LOCKED: gettext_lazy(
+        "Somebody else wrote to the database at the same time. A dry run does not"
+        " begin with the lock, and may wait for it in vain."
+    ),
+    Remark.OTHER_LOOP: gettext_lazy(
+        "In a dry run, async functions run on an event loop of their own. A client that"
+        " is kept for the loop of the process does not work there."
+    ),
+    Remark.STILL_RUNS: gettext_lazy(
+        "The function still runs. What it asks of the databases from now on fails."
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRunOutcome:
+    """What a dry run did, and whether nothing of it is left in the databases.
+
+    `endings` has the databases, by their aliases, that were not simply rolled back.
+    """
+
+    statements: int = 0
+    """How many the function executed."""
+    topics: tuple[str, ...] = ()
+    """What clients would be told of: lists and URIs, each once."""
+    seconds: float = 0.0
+    endings: Mapping[str, Ending] = field(default_factory=dict)
+    refusals: tuple[str, ...] = ()
+    """The first words of statements that were refused because they commit."""
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def undone(self) -> bool:
+        """Whether it is certain that every database is as it was before."""
+        return _HARMLESS.issuperset(self.endings.values())
+
+    def sentences(self) -> list[str]:
+        """Return what to tell, in the language that is active."""
+        return [*self._sentences()]
+
+    def _sentences(self) -> Iterator[str]:
+        for alias, ending in self.endings.items():
+            yield _filled(ending, alias)
+        if not self.endings:
+            yield _("All that it wrote to the databases was undone.")
+        if self.refusals:
+            yield _(
+                "A dry run refuses statements that commit. It refused: %(words)s."
+            ) % {"words": ", ".join(self.refusals)}
+        yield from (str(_REMARKS[each]) for each in self.remarks)
+        if self.topics:
+            yield _("It would tell clients: %(topics)s") % {
+                "topics": ", ".join(self.topics)
+            }
+
+
+_HARMLESS: Final = frozenset({Ending.UNDONE, Ending.UNREACHABLE})
+
+
+def unreachable(alias: str) -> str:
+    """Return the error of a dry run that lacks a database."""
+    return _filled(Ending.UNREACHABLE, alias)
+
+
+def _filled(ending: Ending, alias: str) -> str:
+    return str(_ENDINGS[ending]) % {"alias": alias}

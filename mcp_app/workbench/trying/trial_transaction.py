@@ -1,0 +1,241 @@
+"""A transaction on one database that always ends with a rollback.
+
+Two things see code that commits by itself: the guard over its statements, and a
+savepoint, which is gone at the end if something got past the guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Self
+
+from django.db import Error, IntegrityError, OperationalError, connections, transaction
+from django.db.transaction import TransactionManagementError
+
+from mcp_app.models.transactions import INNODB_DEADLOCK
+from mcp_app.pools.cutting import ConnectionKiller
+from mcp_app.workbench.trying.committing_statements import committing_words, may_write
+from mcp_app.workbench.trying.dry_run_outcome import Ending
+
+SAVEPOINT: Final = "mcp_dry_run"
+
+
+class Statements:
+    """The statements of one dry run, on all databases."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.refusals: dict[str, None] = {}
+        """The first words of those that were refused because they commit."""
+        self.are_over = False
+        """Set by other threads: from then on each is refused."""
+
+
+class TrialTransaction:
+    """Entered, used and left in one thread; others may ask, interrupt and cut."""
+
+    def __init__(self, alias: str, statements: Statements) -> None:
+        self.alias = alias
+        self.ending = Ending.UNDONE
+        self.is_cut = False
+        self.line: ConnectionKiller | None = None
+        """How to cut its connection from another thread; None where nobody can."""
+        self._statements = statements
+        self._is_lost = False
+        self._may_have_written = False
+        self._changes = 0
+        self._connection: Any = None
+        self._driver: Any = None
+
+    def __enter__(self) -> Self:
+        """Begin; raises `django.db.Error` if the database cannot be reached."""
+        self._connection = connection = connections[self.alias]
+        was_kept = connection.connection is not None and not connection.in_atomic_block
+        try:
+            self._begin()
+        except Error:
+            if not was_kept:
+                raise
+            # Its server has ended a connection that was kept: this opens another.
+            self._begin()
+        self._driver = connection.connection
+        self._changes = _told(self._driver, "total_changes", 0)
+        self.line = ConnectionKiller.of(connection)
+        return self
+
+    def _begin(self) -> None:
+        connection = self._connection
+        self._block = block = transaction.atomic(using=self.alias)
+        self._callbacks = list(connection.run_on_commit)
+        try:
+            connection.ensure_connection()
+            with _deferred(connection):
+                block.__enter__()
+            self._outer = [*connection.savepoint_ids], [*connection.atomic_blocks]
+            _execute(connection, connection.ops.savepoint_create_sql(SAVEPOINT))
+        except Error:
+            connection.close()
+            if block in connection.atomic_blocks:
+                block.__exit__(None, None, None)
+            raise
+
+    # -- the guard --------------------------------------------------------------
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Look at each statement of the code inside."""
+        wrappers = self._connection.execute_wrappers
+        wrappers.append(self._guarded)
+        try:
+            yield
+        finally:
+            # The code may have left others there, or taken this one.
+            wrappers[:] = [each for each in wrappers if each != self._guarded]
+
+    def _guarded(
+        self, run: Any, sql: Any, params: Any, many: bool, context: Any
+    ) -> Any:
+        self._check_is_open()
+        text, vendor = _text(sql, self._driver), self._connection.vendor
+        if words := committing_words(text, vendor):
+            self._statements.refusals[words] = None
+            raise TransactionManagementError(
+                f"A dry run refuses {words}: it commits, and nothing could be undone."
+            )
+        self._statements.count += 1
+        self._may_have_written |= may_write(text, vendor)
+        try:
+            return run(sql, params, many, context)
+        except Error as error:
+            self._is_lost |= self._has_ended(error)
+            raise
+
+    def _check_is_open(self) -> None:
+        if self._statements.are_over:
+            raise OperationalError("The dry run is over.")
+        if self._is_lost or not self._is_in_transaction():
+            raise TransactionManagementError(
+                f"The transaction of the dry run on {self.alias!r} has ended: what is"
+                " written now could not be undone."
+            )
+
+    def _is_in_transaction(self) -> bool:
+        """Whether the connection is still the same, and as far as it tells inside."""
+        driver = self._connection.connection
+        return driver is self._driver and bool(_told(driver, "in_transaction", True))
+
+    def _has_ended(self, error: Error) -> bool:
+        """Whether the database has ended the transaction with this error."""
+        deadlock = error.args[:1] == (INNODB_DEADLOCK,)
+        return deadlock or not _told(self._driver, "in_transaction", True)
+
+    # -- the end ----------------------------------------------------------------
+
+    def check_constraints(self) -> None:
+        """Raise what only a commit would find; PostgreSQL can be asked for it."""
+        connection = self._connection
+        if connection.vendor != "postgresql" or connection.needs_rollback:
+            return
+        try:
+            _execute(connection, "SET CONSTRAINTS ALL IMMEDIATE")
+        except IntegrityError:
+            raise
+        except Error:
+            # After an error that the function has caught, nobody can ask.
+            return
+
+    def __exit__(self, *_: object) -> None:
+        self.ending = self._back_to_savepoint()
+        self._leave()
+
+    def _back_to_savepoint(self) -> Ending:
+        connection = self._connection
+        closed = connection.closed_in_transaction
+        if closed or connection.connection is not self._driver:
+            return Ending.LOST
+        connection.needs_rollback = False
+        try:
+            _execute(connection, connection.ops.savepoint_rollback_sql(SAVEPOINT))
+        except Error:
+            return self._without_savepoint()
+        return Ending.UNDONE
+
+    def _without_savepoint(self) -> Ending:
+        try:
+            self._driver.rollback()
+        except Exception:  # of whatever driver
+            return Ending.LOST
+        usable = self._connection.is_usable()
+        return Ending.COMMITTED if usable and not self._is_lost else Ending.LOST
+
+    def _leave(self) -> None:
+        """Roll back, whatever the code has made of Django's books."""
+        connection = self._connection
+        connections[self.alias] = connection
+        connection.in_atomic_block = connection.needs_rollback = True
+        connection.savepoint_ids[:], connection.atomic_blocks[:] = self._outer
+        connection.run_on_commit = self._callbacks
+        if self.ending is not Ending.UNDONE:
+            # Nobody else may get it as it is now.
+            self.close()
+        with suppress(Error):
+            self._block.__exit__(None, None, None)
+            if not (connection.in_atomic_block or connection.get_autocommit()):
+                # Where a site commits by hand, the block was but a savepoint.
+                connection.rollback()
+
+    # -- from other threads -------------------------------------------------------
+
+    @property
+    def may_hold_lock(self) -> bool:
+        """Whether it may have written, while it is open; SQLite tells of each row."""
+        if self._may_have_written or self._connection.vendor != "sqlite":
+            return True
+        return _told(self._driver, "total_changes", self._changes) != self._changes
+
+    def interrupt(self) -> None:
+        """End a statement of SQLite that runs; a connection of others can be cut."""
+        if self._driver is not None and self._connection.vendor == "sqlite":
+            # It may be closed at this moment.
+            with suppress(Exception):
+                self._driver.interrupt()
+
+    def close(self) -> None:
+        """Close its connection, in its own thread."""
+        with suppress(Error):
+            self._connection.close()
+
+
+@contextmanager
+def _deferred(connection: Any) -> Iterator[None]:
+    """Let a transaction of SQLite begin without the lock: who only reads needs none."""
+    if connection.vendor != "sqlite":
+        yield
+        return
+    mode = connection.transaction_mode
+    connection.transaction_mode = "DEFERRED"
+    try:
+        yield
+    finally:
+        connection.transaction_mode = mode
+
+
+def _execute(connection: Any, sql: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+
+
+def _told(driver: Any, name: str, otherwise: int) -> int:
+    """Return what a connection of SQLite tells of itself; others do not."""
+    try:
+        return int(getattr(driver, name, otherwise))
+    except Exception:  # It is closed.
+        return 0
+
+
+def _text(sql: Any, driver: Any) -> str:
+    if isinstance(sql, bytes):
+        return sql.decode(errors="replace")
+    # psycopg composes statements of parts.
+    return sql.as_string(driver) if hasattr(sql, "as_string") else str(sql)

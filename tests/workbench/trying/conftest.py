@@ -1,0 +1,46 @@
+"""A second database beside the one of the tests, and dry runs on both."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from django.db import connection, connections
+
+from mcp_app.pools.database import writer
+from mcp_app.process.runtime import Process
+from tests.scripting import Play
+from tests.suite.stores import store_of
+from tests.suite.template_databases import TABLES, temporary
+from tests.workbench.trying.dry_runs import DryRuns, close_all
+
+
+@pytest.fixture(scope="module")
+def archive(served_rows: None) -> Iterator[None]:
+    """A database `archive`; on SQLite it is as Django makes it, without our options."""
+    store = store_of(connection.vendor, os.environ.get("DATABASE_URL", ""))
+    with temporary(store, TABLES) as name:
+        place: dict[str, Any] = {"NAME": store.setting(name)}
+        if connection.vendor == "sqlite":
+            place["OPTIONS"] = {}
+            with closing(sqlite3.connect(place["NAME"])) as made:
+                made.execute("PRAGMA journal_mode=DELETE")
+        connections.settings["archive"] = {**connections.settings["default"], **place}
+        yield
+        writer.close()
+        close_all()
+        del connections.settings["archive"]
+        if hasattr(connections._connections, "archive"):
+            del connections["archive"]
+
+
+@pytest.fixture
+async def dry_runs(
+    scripted: None, archive: None, process: Process, play: Play
+) -> DryRuns:
+    """Try scripted tools so that all is undone."""
+    return DryRuns(process, play)

@@ -1,0 +1,151 @@
+"""A client in the process whose calls are dry runs, and what they leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from django.apps import apps
+from django.db import connections
+from django.db.models import Model
+
+from mcp_app import models
+from mcp_app.interface.principal import Principal
+from mcp_app.process.runtime import Process
+from mcp_app.transports.stdio.connection import Connection
+from mcp_app.workbench.trying.dry_run import DryRunUserCode
+from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome
+from tests.scripting import STATELESS, Play
+from tests.serving import PATIENCE_S
+
+Message = dict[str, Any]
+Script = Callable[[Any], Any]
+
+ALIASES: Final = ("default", "archive")
+PERSON: Final = Principal(kind="user", user_id="7", permissions=frozenset())
+ABLE: Final = {"elicitation": {}, "roots": {}, "sampling": {}}
+META: Final[Message] = {
+    "io.modelcontextprotocol/protocolVersion": STATELESS,
+    "io.modelcontextprotocol/clientCapabilities": ABLE,
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+}
+OF_PROCESSES: Final = frozenset(
+    {models.Call, models.CallStatistic, models.CallWriter, models.Worker}
+)
+"""What is written beside calls, at any time."""
+
+
+class Line:
+    """A connection to the server of scripted tools, with what came from there."""
+
+    def __init__(self, process: Process) -> None:
+        self.connection = Connection(process, "private", PERSON, self._came)
+        self.messages: asyncio.Queue[Message] = asyncio.Queue()
+
+    def _came(self, data: bytes) -> None:
+        self.messages.put_nowait(json.loads(data))
+
+    async def send(self, **message: Any) -> None:
+        line = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        await self.connection.take(line, time.monotonic())
+
+    async def next(self) -> Message:
+        async with asyncio.timeout(PATIENCE_S):
+            return await self.messages.get()
+
+    async def initialize(self, version: str) -> None:
+        client = {"name": "test", "version": "1"}
+        params = {
+            "protocolVersion": version,
+            "capabilities": ABLE,
+            "clientInfo": client,
+        }
+        await self.send(method="initialize", params=params, id="hello")
+        assert "result" in await self.next()
+        await self.send(method="notifications/initialized")
+
+
+class DryRuns:
+    """Calls scripted tools in dry runs; `outcome` is that of the last one."""
+
+    def __init__(self, process: Process, play: Play) -> None:
+        self._process = process
+        self._adapters = process.adapters
+        self._play = play
+        self.line: Line | None = None
+        self.dry_run = DryRunUserCode(self._adapters.user_code, self._adapters.limits)
+
+    @property
+    def outcome(self) -> DryRunOutcome:
+        return self.dry_run.outcome
+
+    async def __call__(
+        self,
+        tool: str,
+        script: Script,
+        *,
+        version: str = STATELESS,
+        answers: Sequence[Message] = (),
+    ) -> Message:
+        """Call a tool, answer its questions in order, and return its answer."""
+        given = iter(answers)
+        params = self._play.params(tool, script)
+        if version != STATELESS:
+            return await self._in_session(version, params, given)
+        params["_meta"] = META
+        while True:
+            line = await self.begin(params)
+            answer = await line.next()
+            result = answer.get("result", {})
+            if result.get("resultType") != "input_required":
+                return answer
+            asked = result["inputRequests"]
+            params["inputResponses"] = {key: next(given) for key in asked}
+            params["requestState"] = result["requestState"]
+
+    async def begin(self, params: Message, version: str = STATELESS) -> Line:
+        """Send a call as a dry run of its own."""
+        self.dry_run = DryRunUserCode(self._adapters.user_code, self._adapters.limits)
+        self._process.adapters = self.dry_run.within(self._adapters)
+        try:
+            self.line = line = Line(self._process)
+        finally:
+            self._process.adapters = self._adapters
+        if version != STATELESS:
+            await line.initialize(version)
+        await line.send(method="tools/call", params=params, id=1)
+        return line
+
+    async def _in_session(self, version: str, params: Message, given: Any) -> Message:
+        line = await self.begin(params, version)
+        while "method" in (message := await line.next()):
+            if "id" in message:
+                await line.send(id=message["id"], result=next(given))
+        for listener in self._process.listeners:
+            listener.end()
+        return message
+
+
+def all_rows() -> Mapping[str, Sequence[Any]]:
+    """Return the rows of all tables of both databases, but what processes write."""
+    return {
+        f"{alias}.{model.__name__}": sorted(
+            model._base_manager.using(alias).values_list(), key=repr
+        )
+        for alias in ALIASES
+        for model in _models()
+    }
+
+
+def _models() -> Sequence[type[Model]]:
+    found = apps.get_models(include_auto_created=True)
+    return [each for each in found if each not in OF_PROCESSES]
+
+
+def close_all() -> None:
+    """Close what this thread has opened."""
+    for each in connections.all(initialized_only=True):
+        each.close()

@@ -1,0 +1,556 @@
+"""Dry runs through dispatch, on two databases: nothing is left, or it is said."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import Error, connection, connections, transaction
+
+from mcp_app import Context, SyncContext, ToolError
+from mcp_app.pools.database import writer
+from mcp_app.process.runtime import Process
+from mcp_app.workbench.trying import dry_run
+from mcp_app.workbench.trying.dry_run import DryRunUserCode, limit_time
+from mcp_app.workbench.trying.dry_run_outcome import Ending, Remark
+from tests.drill.models import Customer, Ledger, Order
+from tests.scripting import STATEFUL, STATELESS
+from tests.serving import PATIENCE_S
+from tests.workbench.trying.dry_runs import ALIASES, DryRuns, Message, Script, all_rows
+
+pytestmark = [pytest.mark.usefixtures("scripted"), pytest.mark.databases]
+
+COMMITTED: Final = "It committed by itself. What it wrote stays."
+ERAS: Final = [STATELESS, STATEFUL]
+
+
+def enter(key: str = "line", alias: str = "default") -> None:
+    Ledger.objects.using(alias).create(key=key, worker="a dry run")
+
+
+def lines() -> int:
+    """How many rows are committed, on both databases; erases them."""
+    there = [
+        Ledger.objects.using(alias).filter(worker="a dry run") for alias in ALIASES
+    ]
+    number = sum(rows.count() for rows in there)
+    for rows in there:
+        rows.delete()
+    return number
+
+
+@pytest.fixture
+async def nothing_left(dry_runs: DryRuns) -> AsyncIterator[None]:
+    """After the test all rows are as before, on both databases."""
+    await dry_runs("sync", lambda ctx: "The process has written what it does first.")
+    before = await writer.run(all_rows)
+    yield
+    assert await writer.run(all_rows) == before
+
+
+def said(answer: Message) -> str:
+    return str(answer["result"]["content"][0]["text"])
+
+
+def failed(answer: Message) -> bool:
+    return bool(answer["result"].get("isError"))
+
+
+# -- all is undone ------------------------------------------------------------------
+
+
+def writing(ctx: SyncContext) -> str:
+    for alias in ALIASES:
+        enter(alias=alias)
+        with transaction.atomic(using=alias):
+            enter(alias=alias)
+        Ledger.objects.using(alias).filter(key="line").update(key="other")
+        callback = partial(ctx.log, "error", "A callback ran.")
+        transaction.on_commit(callback, using=alias)
+    ctx.changed("tools")
+    ctx.changed("shop://orders")
+    ctx.changed("tools")
+    return f"{Ledger.objects.filter(key='other').count()} lines"
+
+
+async def awriting(ctx: Context) -> str:
+    await Ledger.objects.acreate(key="line", worker="a dry run")
+    return await sync_to_async(writing)(ctx)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize(
+    ("tool", "script"),
+    [
+        ("sync", writing),
+        ("atomic_sync", writing),
+        ("async", awriting),
+        ("database", awriting),
+        ("atomic", awriting),
+    ],
+)
+async def test_what_it_writes_is_undone(
+    dry_runs: DryRuns, tool: str, script: Script, version: str
+) -> None:
+    answer = await dry_runs(tool, script, version=version)
+    outcome = dry_runs.outcome
+    assert (said(answer), failed(answer)) == (
+        f"{2 + ('a' in script.__name__[:1])} lines",
+        False,
+    )
+    assert (outcome.undone, outcome.endings) == (True, {})
+    assert outcome.topics == ("tools", "shop://orders")
+    assert outcome.statements >= 9
+    assert outcome.seconds > 0
+    assert outcome.sentences() == [
+        "All that it wrote to the databases was undone.",
+        "It would tell clients: tools, shop://orders",
+    ]
+    assert dry_runs.line is not None
+    assert dry_runs.line.messages.empty()
+
+
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize("error", [ValueError("no"), ToolError("no")])
+async def test_an_error_is_answered_as_in_earnest(
+    dry_runs: DryRuns, error: Exception
+) -> None:
+    def script(ctx: SyncContext) -> None:
+        enter()
+        raise error
+
+    assert failed(await dry_runs("sync", script))
+    assert (dry_runs.outcome.undone, dry_runs.outcome.remarks) == (True, ())
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_its_result_is_converted_before_all_is_undone(dry_runs: DryRuns) -> None:
+    def script(ctx: SyncContext) -> Any:
+        enter("read late")
+        return Ledger.objects.filter(key="read late").values_list("key", flat=True)
+
+    answer = await dry_runs("sync", script)
+    assert answer["result"]["structuredContent"] == {"result": ["read late"]}
+
+
+ACCEPTED: Final = {"action": "accept", "content": {"cake": "plum"}}
+FORM: Final = {"type": "object", "properties": {"cake": {"type": "string"}}}
+
+
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize("version", ERAS)
+async def test_questions_pass_and_steps_are_run_again(
+    dry_runs: DryRuns, version: str
+) -> None:
+    ran: list[str] = []
+
+    def script(ctx: SyncContext) -> str:
+        ctx.once("a step", lambda: ran.append("sync") or enter())
+        return str(ctx.elicit("Which?", FORM).data)
+
+    async def ascript(ctx: Context) -> str:
+        await ctx.once("a step", lambda: ran.append("async") or enter())
+        return str((await ctx.elicit("Which?", FORM)).data)
+
+    for tool, each in (("sync", script), ("async", ascript)):
+        answer = await dry_runs(tool, each, version=version, answers=[ACCEPTED])
+        assert said(answer) == "{'cake': 'plum'}"
+        assert dry_runs.outcome.undone
+    rounds = 2 if version == STATELESS else 1
+    assert ran == ["sync"] * rounds + ["async"] * rounds
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_many_at_once(process: Process, dry_runs: DryRuns) -> None:
+    play = dry_runs._play
+    number = 20 if connection.vendor != "sqlite" else 4
+    all_of_them = [DryRuns(process, play) for _ in range(number)]
+    answers = await asyncio.gather(*(each("sync", writing) for each in all_of_them))
+    assert {each.outcome.undone for each in all_of_them} == {True}
+    if connection.vendor != "sqlite":
+        assert {said(each) for each in answers} == {"2 lines"}
+
+
+async def test_what_a_thread_of_its_own_writes_is_not_undone(dry_runs: DryRuns) -> None:
+    def script(ctx: SyncContext) -> None:
+        thread = threading.Thread(target=_enter_and_close)
+        thread.start()
+        thread.join()
+
+    await dry_runs("sync", script)
+    assert dry_runs.outcome.undone
+    assert await writer.run(lines) == 1
+
+
+def _enter_and_close() -> None:
+    enter()
+    connection.close()
+
+
+# -- code that commits by itself ----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to commit by hand, and what is to be said of it: nothing if it is refused."""
+
+    act: Callable[[], object]
+    refused: str | None = None
+    """A part of the error, if there is one."""
+    ending: Ending | None = None
+    vendors: tuple[str, ...] = ("sqlite", "postgresql", "mysql")
+
+
+def execute(*statements: str) -> None:
+    with connection.cursor() as cursor:
+        for each in statements:
+            cursor.execute(each)
+
+
+def raw(*statements: str) -> None:
+    cursor = connection.connection.cursor()
+    for each in statements:
+        cursor.execute(each)
+    cursor.close()
+
+
+def ddl() -> None:
+    execute("CREATE TABLE of_a_dry_run (id integer)")
+
+
+def durable() -> None:
+    with transaction.atomic(durable=True):
+        enter()
+
+
+def close_and_go_on() -> None:
+    connection.close()
+    enter()
+
+
+def reconnect() -> None:
+    connection.close()
+    connection.connect()
+    enter()
+
+
+def commit_and_close() -> None:
+    connection.connection.commit()
+    connection.close()
+
+
+SERVERS: Final = ("postgresql", "mysql")
+WAYS: Final = {
+    "sql": Way(lambda: execute(" /* a */ commit"), "refuses COMMIT"),
+    "several": Way(
+        lambda: execute("SELECT 1; COMMIT"), "refuses COMMIT", vendors=SERVERS
+    ),
+    "end": Way(lambda: execute("END"), "refuses END"),
+    "rollback": Way(lambda: execute("ROLLBACK"), "refuses ROLLBACK"),
+    "driver": Way(lambda: connection.connection.commit(), ending=Ending.COMMITTED),
+    "raw sql": Way(lambda: raw("COMMIT"), ending=Ending.COMMITTED),
+    "executescript": Way(
+        lambda: connection.cursor().executescript("SELECT 1"),
+        ending=Ending.COMMITTED,
+        vendors=("sqlite",),
+    ),
+    "ddl": Way(ddl, "refuses CREATE", vendors=("mysql",)),
+    "ddl undone": Way(ddl, vendors=("sqlite", "postgresql")),
+    "raw ddl": Way(
+        lambda: raw("CREATE TABLE IF NOT EXISTS of_a_dry_run (id integer)"),
+        ending=Ending.COMMITTED,
+        vendors=("mysql",),
+    ),
+    "set_autocommit": Way(
+        lambda: transaction.set_autocommit(True), "an 'atomic' block is active"
+    ),
+    "commit": Way(transaction.commit, "an 'atomic' block is active"),
+    "durable": Way(durable, "durable atomic block cannot be nested"),
+    "closed": Way(close_and_go_on, "", Ending.LOST),
+    "closed by the driver": Way(
+        lambda: connection.connection.close(), ending=Ending.LOST
+    ),
+    "committed and closed": Way(commit_and_close, ending=Ending.LOST),
+    "connected again": Way(reconnect, "has ended", Ending.LOST),
+    "begin after commit": Way(lambda: raw("COMMIT", "BEGIN"), ending=Ending.COMMITTED),
+    "rolled back by hand": Way(lambda: raw("ROLLBACK"), ending=Ending.COMMITTED),
+}
+
+
+def ways() -> list[str]:
+    return [name for name, way in WAYS.items() if connection.vendor in way.vendors]
+
+
+@pytest.mark.parametrize("name", WAYS)
+async def test_ways_to_commit_by_hand(dry_runs: DryRuns, name: str) -> None:
+    way = WAYS[name]
+    if connection.vendor not in way.vendors:
+        return
+    errors: list[Exception] = []
+
+    def script(ctx: SyncContext) -> None:
+        enter()
+        try:
+            way.act()
+        except Exception as error:
+            errors.append(error)
+            raise
+
+    await dry_runs("sync", script)
+    outcome = dry_runs.outcome
+    assert len(errors) == (way.refused is not None)
+    assert (way.refused or "") in " ".join(map(str, errors))
+    assert outcome.endings == ({} if way.ending is None else {"default": way.ending})
+    assert outcome.undone is (way.ending is None)
+    assert (COMMITTED in " ".join(outcome.sentences())) is (
+        way.ending is Ending.COMMITTED
+    )
+    left = await writer.run(lines)
+    assert not (outcome.undone and left)
+    await writer.run(execute, "DROP TABLE IF EXISTS of_a_dry_run")
+    # The next call in this thread meets nothing of it.
+    assert said(await dry_runs("sync", writing)) == "2 lines"
+    assert dry_runs.outcome.undone
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_a_refusal_that_the_code_catches_is_told(dry_runs: DryRuns) -> None:
+    def script(ctx: SyncContext) -> None:
+        enter()
+        for each in ("COMMIT", "BEGIN"):
+            with pytest.raises(Error):
+                execute(each)
+        enter()
+
+    assert not failed(await dry_runs("sync", script))
+    outcome = dry_runs.outcome
+    assert (outcome.undone, outcome.refusals) == (True, ("COMMIT", "BEGIN"))
+
+
+async def test_after_a_commit_of_the_driver_nothing_more_is_written_on_sqlite(
+    dry_runs: DryRuns,
+) -> None:
+    """There the connection would commit each statement by itself."""
+
+    def script(ctx: SyncContext) -> None:
+        enter()
+        connection.connection.commit()
+        enter()
+
+    answer = await dry_runs("sync", script)
+    assert dry_runs.outcome.endings == {"default": Ending.COMMITTED}
+    assert failed(answer) is (connection.vendor == "sqlite")
+    assert await writer.run(lines) == 1
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_books_of_django_that_are_left_in_disorder(dry_runs: DryRuns) -> None:
+    def script(ctx: SyncContext) -> None:
+        transaction.atomic().__enter__()
+        enter()
+        connection.execute_wrappers.clear()
+        transaction.set_rollback(True)
+
+    await dry_runs("sync", script)
+    assert dry_runs.outcome.undone
+    assert said(await dry_runs("sync", writing)) == "2 lines"
+
+
+# -- what only a dry run meets --------------------------------------------------------
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_a_durable_transaction_is_explained(dry_runs: DryRuns) -> None:
+    def script(ctx: SyncContext) -> None:
+        durable()
+
+    assert failed(await dry_runs("sync", script))
+    assert dry_runs.outcome.remarks == (Remark.DURABLE,)
+    assert "durable" in dry_runs.outcome.sentences()[1]
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_an_error_that_was_caught(dry_runs: DryRuns) -> None:
+    def script(ctx: SyncContext) -> str:
+        with pytest.raises(Error):
+            execute("SELECT of_nothing FROM nowhere")
+        enter()
+        return "entered"
+
+    answer = await dry_runs("sync", script)
+    on_postgresql = connection.vendor == "postgresql"
+    assert failed(answer) is on_postgresql
+    assert dry_runs.outcome.remarks == ((Remark.ABORTED,) if on_postgresql else ())
+    assert dry_runs.outcome.undone
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_what_only_a_commit_would_find(dry_runs: DryRuns) -> None:
+    """PostgreSQL checks foreign keys then, and SQLite, which nobody can ask before."""
+
+    def script(ctx: SyncContext) -> str:
+        Customer.objects.create(name="a", email="a@example.com", country_id="xx")
+        return "created"
+
+    answer = await dry_runs("sync", script)
+    assert failed(answer) is (connection.vendor != "sqlite")
+    at_commit = connection.vendor == "postgresql"
+    assert dry_runs.outcome.remarks == ((Remark.AT_COMMIT,) if at_commit else ())
+    assert dry_runs.outcome.undone
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_a_client_kept_for_another_loop(dry_runs: DryRuns) -> None:
+    loop = asyncio.get_running_loop()
+    kept: asyncio.Future[None] = loop.create_future()
+
+    async def script(ctx: Context) -> None:
+        await kept
+
+    assert failed(await dry_runs("async", script))
+    assert dry_runs.outcome.remarks == (Remark.OTHER_LOOP,)
+
+
+# -- databases that are away, and time ------------------------------------------------
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_a_database_that_is_away(dry_runs: DryRuns) -> None:
+    ran: list[None] = []
+    away = {"NAME": "/nowhere/of/a/dry/run", "HOST": "127.0.0.1", "PORT": "1"}
+    with pytest.MonkeyPatch.context() as patched:
+        for key, value in away.items():
+            patched.setitem(connections.settings["archive"], key, value)
+        answer = await dry_runs("sync", lambda ctx: ran.append(None))
+    sentence = "The database “archive” cannot be reached; a dry run needs all."
+    assert answer["error"]["message"] == sentence
+    assert ran == []
+    assert dry_runs.outcome.endings == {"archive": Ending.UNREACHABLE}
+    assert dry_runs.outcome.sentences() == [sentence]
+
+
+async def test_an_alias_without_a_database_is_left_out(
+    dry_runs: DryRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = connections.configure_settings({"default": {}})["default"]
+    monkeypatch.setitem(connections.settings, "empty", empty)
+    assert said(await dry_runs("sync", writing)) == "2 lines"
+    assert dry_runs.outcome.undone
+
+
+LITTLE: Final = {"LIMITS": {"dry_run": 0.3}}
+
+
+@pytest.mark.parametrize("mcp", [LITTLE])
+@pytest.mark.parametrize("alias", ALIASES)
+async def test_a_function_that_writes_and_hangs(dry_runs: DryRuns, alias: str) -> None:
+    released = threading.Event()
+    later: list[str] = []
+
+    def script(ctx: SyncContext) -> None:
+        Ledger.objects.using(alias).filter(key="held").update(key="written")
+        released.wait(PATIENCE_S)
+        try:
+            enter(alias=alias)
+        except Exception as error:
+            later.append(str(error))
+            raise
+
+    await writer.run(enter, "held", alias)
+    answer = await dry_runs("sync", script)
+    outcome = dry_runs.outcome
+    assert "did not finish" in said(answer)
+    assert not outcome.undone
+    assert Remark.STILL_RUNS in outcome.remarks
+    if connection.vendor == "sqlite":
+        assert outcome.endings == {alias: Ending.HELD}
+        assert "holds the lock" in outcome.sentences()[0]
+        released.set()
+    # Others can write.
+    async with asyncio.timeout(PATIENCE_S):
+        await writer.run(_rewrite, alias)
+    if connection.vendor != "sqlite":
+        assert outcome.endings == {each: Ending.CUT for each in ALIASES}
+    released.set()
+    await until(lambda: later)
+    assert later == ["The dry run is over."]
+    assert await writer.run(lines) == 1
+
+
+def _rewrite(alias: str) -> None:
+    changed = Ledger.objects.using(alias).filter(key="held").update(key="by others")
+    assert changed == 1
+
+
+async def until(so: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not so():
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("mcp", [LITTLE])
+async def test_a_statement_that_hangs_is_ended(dry_runs: DryRuns) -> None:
+    asked = {
+        "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+        " SELECT max(i) FROM n",
+        "postgresql": "SELECT pg_sleep(600)",
+        "mysql": "SELECT SLEEP(600)",
+    }
+    ended = threading.Event()
+
+    def script(ctx: SyncContext) -> None:
+        enter()
+        try:
+            execute(asked[connection.vendor])
+        finally:
+            ended.set()
+
+    assert "did not finish" in said(await dry_runs("sync", script))
+    await until(ended.is_set)
+    await until(lambda: Remark.STILL_RUNS not in dry_runs.outcome.remarks)
+    assert await writer.run(lines) == 0
+    if connection.vendor == "sqlite":
+        assert dry_runs.outcome.undone
+
+
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize("mcp", [LITTLE])
+async def test_an_async_function_that_hangs_ends_by_itself(dry_runs: DryRuns) -> None:
+    async def script(ctx: Context) -> None:
+        await sync_to_async(enter)()
+        await asyncio.Event().wait()
+
+    assert "did not finish" in said(await dry_runs("async", script))
+    assert (dry_runs.outcome.undone, dry_runs.outcome.remarks) == (True, ())
+
+
+@pytest.mark.usefixtures("nothing_left")
+async def test_a_trial_that_is_cancelled(dry_runs: DryRuns) -> None:
+    begun, released = threading.Event(), threading.Event()
+
+    def script(ctx: SyncContext) -> None:
+        enter()
+        begun.set()
+        released.wait(PATIENCE_S)
+
+    params = dry_runs._play.params("sync", script)
+    line = await dry_runs.begin(params, STATEFUL)
+    await until(begun.is_set)
+    await line.send(
+        method="notifications/cancelled", params={"requestId": 1, "reason": "Enough."}
+    )
+    expected = Ending.HELD if connection.vendor == "sqlite" else Ending.CUT
+    await until(lambda: dry_runs.outcome.endings.get("default") is expected)
+    released.set()
+    await until(lambda: Remark.STILL_RUNS not in dry_runs.outcome.remarks)
+    assert line.messages.empty()
+    for listener in dry_runs._process.listeners:
+        listener.end()
