@@ -107,14 +107,13 @@ class Nginx:
         return self._log.read_text() if self._log.exists() else ""
 
     def _answers(self) -> bool:
-        if len(self._workers()) != 1:
-            # One of the configuration before still takes requests.
-            return False
         try:
             with urllib.request.urlopen(f"http://{HOST}:{self._told}/") as answer:
-                return bool(answer.read() == b"%d" % self._number)
+                is_new = answer.read() == b"%d" % self._number
         except OSError:
             return False
+        # Only now: one of the configuration before may still take requests.
+        return is_new and len(self._workers()) == 1
 
     def _workers(self) -> list[str]:
         pid = self._process.pid
