@@ -63,6 +63,8 @@ class Report:
     lists: Mapping[str, int] = field(default_factory=dict)
     """How many tools a server lists, by slug: the longest lists, `MOST_LISTS` at most,
     and only those that are longer than lint advises."""
+    keys: str = ""
+    """Eight hexadecimal digits by which processes with the same key are told."""
 
     def as_text(self) -> str:
         """Return what the row keeps."""

@@ -30,6 +30,7 @@ from mcp_app.process import current as current_process
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Unavailable
+from mcp_app.protocol.sealing import key_mark
 from mcp_app.streams.session_store import TOUCH_S
 from tests.asgi_client import Client, Visit
 from tests.behaviours import Stage
@@ -775,3 +776,9 @@ async def test_a_process_reports_long_lists_of_tools(
     )
     assert process.report().lists == {}
     assert lists or not process.catalogs.by_slug
+
+
+@pytest.mark.parametrize("mcp", [{"STATE_KEYS": ["the first key", "another one"]}])
+async def test_a_process_reports_which_key_it_has(process: Process) -> None:
+    report = Report.of_text(process.report().as_text())
+    assert report.keys == key_mark("the first key")

@@ -38,6 +38,7 @@ OF_DEFINITIONS: Final[Mapping[str, Label]] = {"try": gettext_lazy("Try it")}
 OF_SERVERS: Final[Mapping[str, Label]] = {
     "seen": gettext_lazy("What clients see"),
     "connect": gettext_lazy("Connect"),
+    "check": gettext_lazy("Check"),
 }
 """Their own pages, which stand after the form."""
 

@@ -22,6 +22,7 @@ from mcp_app.admin.operations.stops import StopPages
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.bundles import ImportPages
 from mcp_app.admin.publishing.who_can_see import WhoPages
+from mcp_app.admin.servers.checking import CheckPages
 from mcp_app.admin.servers.connect import ConnectPages
 from mcp_app.admin.trying.seen_page import SeenPages
 from mcp_app.catalog.row_loader import DEFINITION_ROWS
@@ -41,6 +42,7 @@ class ServerAdmin(
     FindPages[Server],
     SeenPages[Server],
     WhoPages[Server],
+    CheckPages[Server],
     ConnectPages[Server],
     GuardedAdmin[Server],
 ):
