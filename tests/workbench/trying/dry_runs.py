@@ -71,7 +71,10 @@ class Line:
 class DryRuns:
     """Calls scripted tools in dry runs; `outcome` is that of the last one."""
 
-    def __init__(self, process: Process, play: Play) -> None:
+    def __init__(
+        self, process: Process, play: Play, *, in_earnest: bool = False
+    ) -> None:
+        self._in_earnest = in_earnest
         self._process = process
         self._adapters = process.adapters
         self._play = play
@@ -109,7 +112,8 @@ class DryRuns:
     async def begin(self, params: Message, version: str = STATELESS) -> Line:
         """Send a call as a dry run of its own."""
         self.dry_run = DryRunUserCode(self._adapters.user_code, self._adapters.limits)
-        self._process.adapters = self.dry_run.within(self._adapters)
+        if not self._in_earnest:
+            self._process.adapters = self.dry_run.within(self._adapters)
         try:
             self.line = line = Line(self._process)
         finally:
@@ -120,12 +124,14 @@ class DryRuns:
         return line
 
     async def _in_session(self, version: str, params: Message, given: Any) -> Message:
+        before = [*self._process.listeners]
         line = await self.begin(params, version)
         while "method" in (message := await line.next()):
             if "id" in message:
                 await line.send(id=message["id"], result=next(given))
-        for listener in self._process.listeners:
-            listener.end()
+        for listener in [*self._process.listeners]:
+            if listener not in before:
+                listener.end()
         return message
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -17,10 +16,8 @@ from django.db import Error, connection, connections, transaction
 from mcp_app import Context, SyncContext, ToolError
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
-from mcp_app.workbench.trying import dry_run
-from mcp_app.workbench.trying.dry_run import DryRunUserCode, limit_time
 from mcp_app.workbench.trying.dry_run_outcome import Ending, Remark
-from tests.drill.models import Customer, Ledger, Order
+from tests.drill.models import Customer, Ledger
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import PATIENCE_S
 from tests.workbench.trying.dry_runs import ALIASES, DryRuns, Message, Script, all_rows
@@ -242,6 +239,10 @@ def reconnect() -> None:
     enter()
 
 
+def close_driver() -> None:
+    connection.connection.close()
+
+
 def commit_and_close() -> None:
     connection.connection.commit()
     connection.close()
@@ -275,9 +276,7 @@ WAYS: Final = {
     "commit": Way(transaction.commit, "an 'atomic' block is active"),
     "durable": Way(durable, "durable atomic block cannot be nested"),
     "closed": Way(close_and_go_on, "", Ending.LOST),
-    "closed by the driver": Way(
-        lambda: connection.connection.close(), ending=Ending.LOST
-    ),
+    "closed by the driver": Way(close_driver, ending=Ending.LOST),
     "committed and closed": Way(commit_and_close, ending=Ending.LOST),
     "connected again": Way(reconnect, "has ended", Ending.LOST),
     "begin after commit": Way(lambda: raw("COMMIT", "BEGIN"), ending=Ending.COMMITTED),
@@ -478,7 +477,7 @@ async def test_a_function_that_writes_and_hangs(dry_runs: DryRuns, alias: str) -
     async with asyncio.timeout(PATIENCE_S):
         await writer.run(_rewrite, alias)
     if connection.vendor != "sqlite":
-        assert outcome.endings == {each: Ending.CUT for each in ALIASES}
+        assert outcome.endings == dict.fromkeys(ALIASES, Ending.CUT)
     released.set()
     await until(lambda: later)
     assert later == ["The dry run is over."]
