@@ -33,9 +33,10 @@ def archive(served_rows: None) -> Iterator[None]:
         yield
         writer.close()
         close_all()
+        for each in connections.all(initialized_only=True):
+            if each.alias == "archive":
+                del connections["archive"]
         del connections.settings["archive"]
-        if hasattr(connections._connections, "archive"):
-            del connections["archive"]
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ Script = Callable[[Any], Any]
 
 ALIASES: Final = ("default", "archive")
 PERSON: Final = Principal(kind="user", user_id="7", permissions=frozenset())
-ABLE: Final = {"elicitation": {}, "roots": {}, "sampling": {}}
+ABLE: Final[Message] = {"elicitation": {}, "roots": {}, "sampling": {}}
 META: Final[Message] = {
     "io.modelcontextprotocol/protocolVersion": STATELESS,
     "io.modelcontextprotocol/clientCapabilities": ABLE,
@@ -36,6 +36,7 @@ OF_PROCESSES: Final = frozenset(
     {models.Call, models.CallStatistic, models.CallWriter, models.Worker}
 )
 """What is written beside calls, at any time."""
+OF_CALLS: Final = (models.Once, models.Change, models.Topic)
 
 
 class Line:
@@ -137,18 +138,23 @@ class DryRuns:
 
 def all_rows() -> Mapping[str, Sequence[Any]]:
     """Return the rows of all tables of both databases, but what processes write."""
-    return {
-        f"{alias}.{model.__name__}": sorted(
-            model._base_manager.using(alias).values_list(), key=repr
-        )
-        for alias in ALIASES
-        for model in _models()
-    }
-
-
-def _models() -> Sequence[type[Model]]:
     found = apps.get_models(include_auto_created=True)
-    return [each for each in found if each not in OF_PROCESSES]
+    return _rows([each for each in found if each not in OF_PROCESSES])
+
+
+def rows_of_code() -> Mapping[str, Sequence[Any]]:
+    """Return the rows of tables to which the code of tests may write."""
+    return _rows([*apps.get_app_config("drill").get_models(), *OF_CALLS])
+
+
+def _rows(tables: Sequence[type[Model]]) -> Mapping[str, Sequence[Any]]:
+    return {
+        f"{alias}.{model.__name__}": [
+            *model._base_manager.using(alias).order_by("pk").values_list()
+        ]
+        for alias in ALIASES
+        for model in tables
+    }
 
 
 def close_all() -> None:

@@ -139,25 +139,27 @@ WRITING: Final[dict[str, Callable[[Step], Any]]] = {
     "twice": _twice,
     "record": _record,
 }
-_WRITES: Final = st.builds(
-    Step,
-    st.sampled_from([*WRITING, "on_commit"]),
-    st.sampled_from(ALIASES),
-    st.sampled_from(KEYS),
+
+
+def _steps(*parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Step]:
+    return st.tuples(*parts).map(Step._make)
+
+
+_NONE: Final = st.just(())
+_ALIASES: Final = st.sampled_from(ALIASES)
+_KEYS: Final = st.sampled_from(KEYS)
+_WRITES: Final = _steps(
+    st.sampled_from([*WRITING, "on_commit"]), _ALIASES, _KEYS, _NONE
 )
-_BLOCKS: Final = st.builds(
-    Step,
-    st.just("atomic"),
-    st.sampled_from(ALIASES),
-    st.sampled_from(KEYS),
-    st.lists(_WRITES, min_size=1, max_size=3),
+_BLOCKS: Final = _steps(
+    st.just("atomic"), _ALIASES, _KEYS, st.lists(_WRITES, min_size=1, max_size=3)
 )
 _OTHERS: Final = st.one_of(
-    st.builds(Step, st.just("once"), st.sampled_from(ALIASES), st.sampled_from(KEYS)),
-    st.builds(Step, st.just("changed"), st.just("default"), st.sampled_from(TOPICS)),
+    _steps(st.just("once"), _ALIASES, _KEYS, _NONE),
+    _steps(st.just("changed"), st.just("default"), st.sampled_from(TOPICS), _NONE),
     st.just(Step("ask")),
     st.just(Step("error")),
 )
-PROGRAMS: Final = st.builds(
-    Program, st.lists(_WRITES | _WRITES | _BLOCKS | _OTHERS, min_size=1, max_size=8)
-)
+PROGRAMS: Final = st.lists(
+    _WRITES | _WRITES | _BLOCKS | _OTHERS, min_size=1, max_size=8
+).map(Program)

@@ -13,14 +13,19 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import Error, connection, connections, transaction
 
-from mcp_app import Context, SyncContext, ToolError
+from mcp_app import Accepted, Context, SyncContext, ToolError
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.workbench.trying.dry_run_outcome import Ending, Remark
 from tests.drill.models import Customer, Ledger
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import PATIENCE_S
-from tests.workbench.trying.dry_runs import ALIASES, DryRuns, Message, Script, all_rows
+from tests.workbench.trying.dry_runs import (
+    ALIASES,
+    DryRuns,
+    Message,
+    rows_of_code,
+)
 
 pytestmark = [pytest.mark.usefixtures("scripted"), pytest.mark.databases]
 
@@ -46,10 +51,9 @@ def lines() -> int:
 @pytest.fixture
 async def nothing_left(dry_runs: DryRuns) -> AsyncIterator[None]:
     """After the test all rows are as before, on both databases."""
-    await dry_runs("sync", lambda ctx: "The process has written what it does first.")
-    before = await writer.run(all_rows)
+    before = await writer.run(rows_of_code)
     yield
-    assert await writer.run(all_rows) == before
+    assert await writer.run(rows_of_code) == before
 
 
 def said(answer: Message) -> str:
@@ -82,37 +86,33 @@ async def awriting(ctx: Context) -> str:
     return await sync_to_async(writing)(ctx)  # type: ignore[arg-type]
 
 
+TOOLS: Final = {
+    "sync": writing,
+    "atomic_sync": writing,
+    "async": awriting,
+    "database": awriting,
+    "atomic": awriting,
+}
+
+
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.parametrize(
-    ("tool", "script"),
-    [
-        ("sync", writing),
-        ("atomic_sync", writing),
-        ("async", awriting),
-        ("database", awriting),
-        ("atomic", awriting),
-    ],
-)
-async def test_what_it_writes_is_undone(
-    dry_runs: DryRuns, tool: str, script: Script, version: str
-) -> None:
-    answer = await dry_runs(tool, script, version=version)
-    outcome = dry_runs.outcome
-    assert (said(answer), failed(answer)) == (
-        f"{2 + ('a' in script.__name__[:1])} lines",
-        False,
-    )
-    assert (outcome.undone, outcome.endings) == (True, {})
-    assert outcome.topics == ("tools", "shop://orders")
-    assert outcome.statements >= 9
-    assert outcome.seconds > 0
-    assert outcome.sentences() == [
-        "All that it wrote to the databases was undone.",
-        "It would tell clients: tools, shop://orders",
-    ]
-    assert dry_runs.line is not None
-    assert dry_runs.line.messages.empty()
+async def test_what_it_writes_is_undone(dry_runs: DryRuns, version: str) -> None:
+    for tool, script in TOOLS.items():
+        answer = await dry_runs(tool, script, version=version)
+        outcome = dry_runs.outcome
+        assert not failed(answer)
+        assert said(answer) == ("2 lines" if script is writing else "3 lines")
+        assert (outcome.undone, outcome.endings) == (True, {})
+        assert outcome.topics == ("tools", "shop://orders")
+        assert outcome.statements >= 9
+        assert outcome.seconds > 0
+        assert outcome.sentences() == [
+            "All that it wrote to the databases was undone.",
+            "It would tell clients: tools, shop://orders",
+        ]
+        assert dry_runs.line is not None
+        assert dry_runs.line.messages.empty()
 
 
 @pytest.mark.usefixtures("nothing_left")
@@ -138,6 +138,11 @@ async def test_its_result_is_converted_before_all_is_undone(dry_runs: DryRuns) -
     assert answer["result"]["structuredContent"] == {"result": ["read late"]}
 
 
+def cake(answer: object) -> str:
+    assert isinstance(answer, Accepted)
+    return str(answer.data["cake"])
+
+
 ACCEPTED: Final = {"action": "accept", "content": {"cake": "plum"}}
 FORM: Final = {"type": "object", "properties": {"cake": {"type": "string"}}}
 
@@ -149,17 +154,21 @@ async def test_questions_pass_and_steps_are_run_again(
 ) -> None:
     ran: list[str] = []
 
+    def step(name: str) -> None:
+        ran.append(name)
+        enter()
+
     def script(ctx: SyncContext) -> str:
-        ctx.once("a step", lambda: ran.append("sync") or enter())
-        return str(ctx.elicit("Which?", FORM).data)
+        ctx.once("a step", step, "sync")
+        return cake(ctx.elicit("Which?", FORM))
 
     async def ascript(ctx: Context) -> str:
-        await ctx.once("a step", lambda: ran.append("async") or enter())
-        return str((await ctx.elicit("Which?", FORM)).data)
+        await ctx.once("a step", step, "async")
+        return cake(await ctx.elicit("Which?", FORM))
 
     for tool, each in (("sync", script), ("async", ascript)):
         answer = await dry_runs(tool, each, version=version, answers=[ACCEPTED])
-        assert said(answer) == "{'cake': 'plum'}"
+        assert said(answer) == "plum"
         assert dry_runs.outcome.undone
     rounds = 2 if version == STATELESS else 1
     assert ran == ["sync"] * rounds + ["async"] * rounds
@@ -288,15 +297,16 @@ WAYS: Final = {
 }
 
 
-def ways() -> list[str]:
-    return [name for name, way in WAYS.items() if connection.vendor in way.vendors]
+async def test_ways_to_commit_by_hand(
+    dry_runs: DryRuns, subtests: pytest.Subtests
+) -> None:
+    for name, way in WAYS.items():
+        if connection.vendor in way.vendors:
+            with subtests.test(name):
+                await _try_way(dry_runs, way)
 
 
-@pytest.mark.parametrize("name", WAYS)
-async def test_ways_to_commit_by_hand(dry_runs: DryRuns, name: str) -> None:
-    way = WAYS[name]
-    if connection.vendor not in way.vendors:
-        return
+async def _try_way(dry_runs: DryRuns, way: Way) -> None:
     errors: list[Exception] = []
 
     def script(ctx: SyncContext) -> None:
@@ -313,9 +323,8 @@ async def test_ways_to_commit_by_hand(dry_runs: DryRuns, name: str) -> None:
     assert (way.refused or "") in " ".join(map(str, errors))
     assert outcome.endings == ({} if way.ending is None else {"default": way.ending})
     assert outcome.undone is (way.ending is None)
-    assert (COMMITTED in " ".join(outcome.sentences())) is (
-        way.ending is Ending.COMMITTED
-    )
+    committed = way.ending is Ending.COMMITTED
+    assert (COMMITTED in " ".join(outcome.sentences())) is committed
     left = await writer.run(lines)
     assert not (outcome.undone and left)
     await writer.run(execute, "DROP TABLE IF EXISTS of_a_dry_run")

@@ -68,9 +68,10 @@ def test_parts_that_psycopg_composes_are_read() -> None:
         return
     from psycopg import sql  # noqa: PLC0415
 
+    commit: list[Any] = [sql.SQL("{}").format(sql.SQL("COMMIT")), b"COMMIT"]
     with trial() as opened, opened.guard(), connection.cursor() as cursor:
         cursor.execute(sql.SQL("SELECT {}").format(sql.Literal("a")))
-        for text in (sql.SQL("{}").format(sql.SQL("COMMIT")), b"COMMIT"):
+        for text in commit:
             with pytest.raises(TransactionManagementError, match="refuses COMMIT"):
                 cursor.execute(text)
 
