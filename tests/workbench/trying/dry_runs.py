@@ -6,18 +6,20 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from django.apps import apps
-from django.db import connections
+from django.db import connection, connections, transaction
 from django.db.models import Model
 
-from mcp_app import models
+from mcp_app import SyncContext, models
 from mcp_app.interface.principal import Principal
 from mcp_app.process.runtime import Process
 from mcp_app.transports.stdio.connection import Connection
 from mcp_app.workbench.trying.dry_run import DryRunUserCode
 from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome
+from tests.drill.models import Ledger
 from tests.scripting import STATELESS, Play
 from tests.serving import PATIENCE_S
 
@@ -161,3 +163,51 @@ def close_all() -> None:
     """Close what this thread has opened."""
     for each in connections.all(initialized_only=True):
         each.close()
+
+
+def said(answer: Message) -> str:
+    return str(answer["result"]["content"][0]["text"])
+
+
+def failed(answer: Message) -> bool:
+    return bool(answer["result"].get("isError"))
+
+
+def enter(key: str = "line", alias: str = "default") -> None:
+    Ledger.objects.using(alias).create(key=key, worker="a dry run")
+
+
+def lines() -> int:
+    """How many rows are committed, on both databases; erases them."""
+    there = [
+        Ledger.objects.using(alias).filter(worker="a dry run") for alias in ALIASES
+    ]
+    number = sum(rows.count() for rows in there)
+    for rows in there:
+        rows.delete()
+    return number
+
+
+def execute(*statements: str) -> None:
+    with connection.cursor() as cursor:
+        for each in statements:
+            cursor.execute(each)
+
+
+def durable() -> None:
+    with transaction.atomic(durable=True):
+        enter()
+
+
+def writing(ctx: SyncContext) -> str:
+    for alias in ALIASES:
+        enter(alias=alias)
+        with transaction.atomic(using=alias):
+            enter(alias=alias)
+        Ledger.objects.using(alias).filter(key="line").update(key="other")
+        callback = partial(ctx.log, "error", "A callback ran.")
+        transaction.on_commit(callback, using=alias)
+    ctx.changed("tools")
+    ctx.changed("shop://orders")
+    ctx.changed("tools")
+    return f"{Ledger.objects.filter(key='other').count()} lines"

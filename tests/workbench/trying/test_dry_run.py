@@ -4,81 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import Error, connection, connections, transaction
+from django.db import Error, connection, connections
 
 from mcp_app import Accepted, Context, SyncContext, ToolError
+from mcp_app.catalog.runnable import Runnable
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
-from mcp_app.workbench.trying.dry_run_outcome import Ending, Remark
+from mcp_app.workbench.trying.dry_run import limit_time
+from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome, Ending, Remark
 from tests.drill.models import Customer, Ledger
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import PATIENCE_S
 from tests.workbench.trying.dry_runs import (
     ALIASES,
     DryRuns,
-    Message,
-    rows_of_code,
+    Script,
+    durable,
+    enter,
+    execute,
+    failed,
+    lines,
+    said,
+    writing,
 )
 
 pytestmark = [pytest.mark.usefixtures("scripted"), pytest.mark.databases]
 
-COMMITTED: Final = "It committed by itself. What it wrote stays."
 ERAS: Final = [STATELESS, STATEFUL]
 
 
-def enter(key: str = "line", alias: str = "default") -> None:
-    Ledger.objects.using(alias).create(key=key, worker="a dry run")
-
-
-def lines() -> int:
-    """How many rows are committed, on both databases; erases them."""
-    there = [
-        Ledger.objects.using(alias).filter(worker="a dry run") for alias in ALIASES
-    ]
-    number = sum(rows.count() for rows in there)
-    for rows in there:
-        rows.delete()
-    return number
-
-
-@pytest.fixture
-async def nothing_left(dry_runs: DryRuns) -> AsyncIterator[None]:
-    """After the test all rows are as before, on both databases."""
-    before = await writer.run(rows_of_code)
-    yield
-    assert await writer.run(rows_of_code) == before
-
-
-def said(answer: Message) -> str:
-    return str(answer["result"]["content"][0]["text"])
-
-
-def failed(answer: Message) -> bool:
-    return bool(answer["result"].get("isError"))
-
-
 # -- all is undone ------------------------------------------------------------------
-
-
-def writing(ctx: SyncContext) -> str:
-    for alias in ALIASES:
-        enter(alias=alias)
-        with transaction.atomic(using=alias):
-            enter(alias=alias)
-        Ledger.objects.using(alias).filter(key="line").update(key="other")
-        callback = partial(ctx.log, "error", "A callback ran.")
-        transaction.on_commit(callback, using=alias)
-    ctx.changed("tools")
-    ctx.changed("shop://orders")
-    ctx.changed("tools")
-    return f"{Ledger.objects.filter(key='other').count()} lines"
 
 
 async def awriting(ctx: Context) -> str:
@@ -86,7 +47,7 @@ async def awriting(ctx: Context) -> str:
     return await sync_to_async(writing)(ctx)  # type: ignore[arg-type]
 
 
-TOOLS: Final = {
+TOOLS: Final[dict[str, Script]] = {
     "sync": writing,
     "atomic_sync": writing,
     "async": awriting,
@@ -201,181 +162,6 @@ def _enter_and_close() -> None:
     connection.close()
 
 
-# -- code that commits by itself ----------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Way:
-    """A way to commit by hand, and what is to be said of it, if it is not refused."""
-
-    act: Callable[[], object]
-    refused: str | None = None
-    """A part of the error, if there is one."""
-    ending: Ending | None = None
-    vendors: tuple[str, ...] = ("sqlite", "postgresql", "mysql")
-
-
-def execute(*statements: str) -> None:
-    with connection.cursor() as cursor:
-        for each in statements:
-            cursor.execute(each)
-
-
-def raw(*statements: str) -> None:
-    cursor = connection.connection.cursor()
-    for each in statements:
-        cursor.execute(each)
-    cursor.close()
-
-
-def ddl() -> None:
-    execute("CREATE TABLE of_a_dry_run (id integer)")
-
-
-def durable() -> None:
-    with transaction.atomic(durable=True):
-        enter()
-
-
-def close_and_go_on() -> None:
-    connection.close()
-    enter()
-
-
-def reconnect() -> None:
-    connection.close()
-    connection.connect()
-    enter()
-
-
-def commit_by_driver() -> None:
-    connection.connection.commit()
-
-
-def close_driver() -> None:
-    connection.connection.close()
-
-
-def commit_and_close() -> None:
-    connection.connection.commit()
-    connection.close()
-
-
-SERVERS: Final = ("postgresql", "mysql")
-WAYS: Final = {
-    "sql": Way(lambda: execute(" /* a */ commit"), "refuses COMMIT"),
-    "several": Way(
-        lambda: execute("SELECT 1; COMMIT"), "refuses COMMIT", vendors=SERVERS
-    ),
-    "end": Way(lambda: execute("END"), "refuses END"),
-    "rollback": Way(lambda: execute("ROLLBACK"), "refuses ROLLBACK"),
-    "driver": Way(commit_by_driver, ending=Ending.COMMITTED),
-    "raw sql": Way(lambda: raw("COMMIT"), ending=Ending.COMMITTED),
-    "executescript": Way(
-        lambda: connection.cursor().executescript("SELECT 1"),
-        ending=Ending.COMMITTED,
-        vendors=("sqlite",),
-    ),
-    "ddl": Way(ddl, "refuses CREATE", vendors=("mysql",)),
-    "ddl undone": Way(ddl, vendors=("sqlite", "postgresql")),
-    "raw ddl": Way(
-        lambda: raw("CREATE TABLE IF NOT EXISTS of_a_dry_run (id integer)"),
-        ending=Ending.COMMITTED,
-        vendors=("mysql",),
-    ),
-    "set_autocommit": Way(
-        lambda: transaction.set_autocommit(True), "an 'atomic' block is active"
-    ),
-    "commit": Way(transaction.commit, "an 'atomic' block is active"),
-    "durable": Way(durable, "durable atomic block cannot be nested"),
-    "closed": Way(close_and_go_on, "", Ending.LOST),
-    "closed by the driver": Way(close_driver, ending=Ending.LOST),
-    "committed and closed": Way(commit_and_close, ending=Ending.LOST),
-    "connected again": Way(reconnect, "has ended", Ending.LOST),
-    "begin after commit": Way(lambda: raw("COMMIT", "BEGIN"), ending=Ending.COMMITTED),
-    "rolled back by hand": Way(lambda: raw("ROLLBACK"), ending=Ending.COMMITTED),
-}
-
-
-async def test_ways_to_commit_by_hand(
-    dry_runs: DryRuns, subtests: pytest.Subtests
-) -> None:
-    for name, way in WAYS.items():
-        if connection.vendor in way.vendors:
-            with subtests.test(name):
-                await _try_way(dry_runs, way)
-
-
-async def _try_way(dry_runs: DryRuns, way: Way) -> None:
-    errors: list[Exception] = []
-
-    def script(ctx: SyncContext) -> None:
-        enter()
-        try:
-            way.act()
-        except Exception as error:
-            errors.append(error)
-            raise
-
-    await dry_runs("sync", script)
-    outcome = dry_runs.outcome
-    assert len(errors) == (way.refused is not None)
-    assert (way.refused or "") in " ".join(map(str, errors))
-    assert outcome.endings == ({} if way.ending is None else {"default": way.ending})
-    assert outcome.undone is (way.ending is None)
-    committed = way.ending is Ending.COMMITTED
-    assert (COMMITTED in " ".join(outcome.sentences())) is committed
-    left = await writer.run(lines)
-    assert not (outcome.undone and left)
-    await writer.run(execute, "DROP TABLE IF EXISTS of_a_dry_run")
-    # The next call in this thread meets nothing of it.
-    assert said(await dry_runs("sync", writing)) == "2 lines"
-    assert dry_runs.outcome.undone
-
-
-@pytest.mark.usefixtures("nothing_left")
-async def test_a_refusal_that_the_code_catches_is_told(dry_runs: DryRuns) -> None:
-    def script(ctx: SyncContext) -> None:
-        enter()
-        for each in ("COMMIT", "BEGIN"):
-            with pytest.raises(Error):
-                execute(each)
-        enter()
-
-    assert not failed(await dry_runs("sync", script))
-    outcome = dry_runs.outcome
-    assert (outcome.undone, outcome.refusals) == (True, ("COMMIT", "BEGIN"))
-
-
-async def test_after_a_commit_of_the_driver_nothing_more_is_written_on_sqlite(
-    dry_runs: DryRuns,
-) -> None:
-    """There the connection would commit each statement by itself."""
-
-    def script(ctx: SyncContext) -> None:
-        enter()
-        connection.connection.commit()
-        enter()
-
-    answer = await dry_runs("sync", script)
-    assert dry_runs.outcome.endings == {"default": Ending.COMMITTED}
-    assert failed(answer) is (connection.vendor == "sqlite")
-    assert await writer.run(lines) == 1
-
-
-@pytest.mark.usefixtures("nothing_left")
-async def test_books_of_django_that_are_left_in_disorder(dry_runs: DryRuns) -> None:
-    def script(ctx: SyncContext) -> None:
-        transaction.atomic().__enter__()
-        enter()
-        connection.execute_wrappers.clear()
-        transaction.set_rollback(True)
-
-    await dry_runs("sync", script)
-    assert dry_runs.outcome.undone
-    assert said(await dry_runs("sync", writing)) == "2 lines"
-
-
 # -- what only a dry run meets --------------------------------------------------------
 
 
@@ -456,6 +242,59 @@ async def test_an_alias_without_a_database_is_left_out(
     monkeypatch.setitem(connections.settings, "empty", empty)
     assert said(await dry_runs("sync", writing)) == "2 lines"
     assert dry_runs.outcome.undone
+
+
+async def test_code_of_ours_is_awaited_as_always(dry_runs: DryRuns) -> None:
+    async def ours() -> str:
+        return threading.current_thread().name
+
+    awaited: Runnable[str] = Runnable(
+        run=ours, style="async", bind=dict, convert=str, ours=True
+    )
+    run = dry_runs.dry_run.run
+    exchange: Any = None
+    assert await run(exchange, awaited, {}, str) == threading.current_thread().name
+    assert not dry_runs.dry_run.nothing_around(awaited)
+    assert dry_runs.outcome == DryRunOutcome()
+
+
+@pytest.mark.usefixtures("dry_runs")
+async def test_an_entry_has_no_more_time_than_a_dry_run(process: Process) -> None:
+    await process.gate.look()
+    entries = process.catalogs.serving("private").tools
+    limits = replace(process.limits, dry_run=5)
+    usual, short = entries["sync"], entries["short"]
+    assert limit_time(usual, limits).definition.timeout == 5
+    assert limit_time(short, limits).definition.timeout == 0.3
+    assert usual.definition.timeout is None
+    assert limit_time(usual, limits).runnable is usual.runnable
+
+
+@pytest.mark.parametrize("mcp", [{"THREADS": 1}])
+async def test_a_trial_that_is_cancelled_before_a_thread_is_free(
+    process: Process, dry_runs: DryRuns
+) -> None:
+    released = threading.Event()
+    blocking = process.threads.submit(lambda job: _wait(released))
+    ran: list[None] = []
+    params = dry_runs._play.params("sync", lambda ctx: ran.append(None))
+    line = await dry_runs.begin(params, STATEFUL)
+    await until(lambda: len(process.running))
+    await asyncio.sleep(0)
+    cancelled = {"requestId": 1, "reason": "Enough."}
+    await line.send(method="notifications/cancelled", params=cancelled)
+    await until(lambda: not len(process.running))
+    assert (dry_runs.outcome.undone, dry_runs.outcome.remarks) == (True, ())
+    released.set()
+    await until(lambda: blocking.is_unwanted)
+    assert ran == []
+    assert line.messages.empty()
+    for listener in [*process.listeners]:
+        listener.end()
+
+
+def _wait(released: threading.Event) -> None:
+    released.wait(PATIENCE_S)
 
 
 LITTLE: Final = {"LIMITS": {"dry_run": 0.3}}
