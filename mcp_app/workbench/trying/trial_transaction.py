@@ -20,6 +20,8 @@ from mcp_app.workbench.trying.committing_statements import committing_words, may
 from mcp_app.workbench.trying.dry_run_outcome import Ending
 
 SAVEPOINT: Final = "mcp_dry_run"
+_LEAST_S: Final = 0.001
+"""Of time that a statement may take: none would stand for always."""
 
 
 class Statements:
@@ -39,7 +41,7 @@ class TrialTransaction:
     def __init__(self, alias: str, statements: Statements, seconds: float) -> None:
         """Each statement may take so many seconds, where the database can end it."""
         self.alias = alias
-        self._seconds = seconds
+        self._seconds = max(seconds, _LEAST_S)
         self._usual_seconds: float | None = None
         self.ending = Ending.UNDONE
         self.is_cut = False

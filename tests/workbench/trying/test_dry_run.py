@@ -411,3 +411,30 @@ async def test_a_trial_that_is_cancelled(dry_runs: DryRuns) -> None:
     assert line.messages.empty()
     for listener in dry_runs._process.listeners:
         listener.end()
+
+
+async def test_who_commits_after_all_waited_in_vain_is_in_the_log(
+    dry_runs: DryRuns, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SQLite's connection is not cut: at its end it can be looked at."""
+    if connection.vendor != "sqlite":
+        return
+    begun, released = threading.Event(), threading.Event()
+
+    def script(ctx: SyncContext) -> None:
+        enter()
+        connection.connection.commit()
+        begun.set()
+        released.wait(PATIENCE_S)
+
+    line = await dry_runs.begin(dry_runs._play.params("sync", script), STATEFUL)
+    await until(begun.is_set)
+    await line.send(method="notifications/cancelled", params={"requestId": 1})
+    await until(lambda: Remark.STILL_RUNS in dry_runs.outcome.remarks)
+    assert dry_runs.outcome.endings == {"default": Ending.HELD}
+    released.set()
+    await until(lambda: dry_runs.outcome.endings == {"default": Ending.COMMITTED})
+    await until(lambda: "committed on 'default' by itself" in caplog.text)
+    assert await writer.run(lines) == 1
+    for listener in [*dry_runs._process.listeners]:
+        listener.end()
