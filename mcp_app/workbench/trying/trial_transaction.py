@@ -73,7 +73,6 @@ class TrialTransaction:
     def _begin(self) -> None:
         connection = self._connection
         self._block = block = transaction.atomic(using=self.alias)
-        self._callbacks = list(connection.run_on_commit)
         try:
             connection.ensure_connection()
             with _deferred(connection):
@@ -196,7 +195,6 @@ class TrialTransaction:
         connections[self.alias] = connection
         connection.in_atomic_block = connection.needs_rollback = True
         connection.savepoint_ids[:], connection.atomic_blocks[:] = self._outer
-        connection.run_on_commit = self._callbacks
         if self.ending is not Ending.UNDONE:
             # Nobody else may get it as it is now.
             self.close()
