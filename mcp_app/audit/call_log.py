@@ -19,7 +19,7 @@ from django.db import Error as DatabaseError
 
 from mcp_app.audit.records import PendingCalls
 from mcp_app.audit.tallies import Tallies, begin_ms
-from mcp_app.audit.writing import Batch, RefusedBatch, stored_name, write
+from mcp_app.audit.writing import Batch, RefusedBatch, is_counted, stored_name, write
 from mcp_app.interface.call_record import CallValues
 from mcp_app.models.calls import MINUTE_S
 from mcp_app.pools.database import call_writer
@@ -168,6 +168,9 @@ class CallLog:
         circumstances, began, took, *_ = record
         server, kind, name, _, outcome, *_ = circumstances
         self.dropped += 1
+        if not is_counted(circumstances):
+            self._warn(message, self.dropped)
+            return
         self._tallies.add(
             begin_ms(int(began * 1_000) + self._clock_ms, MINUTE_S),
             (server, kind, stored_name(name), outcome),

@@ -25,6 +25,7 @@ from mcp_app.audit.sqlite_rows import insert_many
 from mcp_app.audit.storable import BYTES_OF_CHARACTER, LONGEST, cut, storable
 from mcp_app.audit.tallies import Subject, Tallies, begin_ms
 from mcp_app.interface.call_record import CircumstancesValues
+from mcp_app.interface.principal import CONSOLE
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.call_statements import Own, SharedValues
 from mcp_app.models.calls import MINUTE_S
@@ -40,6 +41,7 @@ _LENGTHS: Final = [
     getattr(Call._meta.get_field(name), "max_length", None) for name in Call.SHARED
 ]
 _NAME: Final = Call.SHARED.index("name")
+_PRINCIPAL: Final = Call.SHARED.index("principal")
 LONGEST_NAME: Final = int(_LENGTHS[_NAME] or 0)
 
 
@@ -125,6 +127,8 @@ def _store_apart(
     each = [(shared, own) for shared, some in rows.items() for own in some]
     dropped = stored_apart(using, lambda some: insert(_grouped(some)), each)
     for (shared, own), _ in dropped:
+        if not is_counted(shared):
+            continue
         tallies.drop(begin_ms(own[0], MINUTE_S), subject(shared))
     lost = stored_apart(using, raise_by, tallies.rows())
     reasons = [reason for _, reason in (*dropped, *lost)]
@@ -162,6 +166,8 @@ def _reckoned(
         shared = _bounded(circumstances)
         own = list(_own(fields, clock_ms, digest))
         rows.setdefault(shared, []).extend(own)
+        if not is_counted(shared):
+            continue
         for minute_ms, times_us in _minutes(own):
             tallies.add(minute_ms, subject(shared), times_us)
     return rows, tallies
@@ -220,6 +226,11 @@ def is_cut(name: str) -> bool:
     """Whether a stored name may be shorter than what it stands for."""
     shortest = LONGEST - BYTES_OF_CHARACTER
     return len(name) >= LONGEST_NAME or len(name.encode()) > shortest
+
+
+def is_counted(shared: Sequence[str | int]) -> bool:
+    """Return whether a call is one of clients: trials of staff are not counted."""
+    return shared[_PRINCIPAL] != CONSOLE
 
 
 def subject(shared: Sequence[str | int]) -> Subject:

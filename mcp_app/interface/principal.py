@@ -16,8 +16,11 @@ DRF = "drf"
 ISSUER = "issuer"
 SESSION = "session"
 STDIO = "stdio"
+CONSOLE = "console"
 ANONYMOUS = "anonymous"
-RESERVED_KINDS = frozenset({ACCESS_TOKEN, DRF, ISSUER, SESSION, STDIO, ANONYMOUS})
+RESERVED_KINDS = frozenset(
+    {ACCESS_TOKEN, DRF, ISSUER, SESSION, STDIO, CONSOLE, ANONYMOUS}
+)
 """Kinds of ours: whoever could claim one would have the sessions of another."""
 
 
@@ -44,8 +47,8 @@ class Principal:
 
     `user_id` is the primary key of the Django user as text, "" for none; `client`
     is the token's family, "session", the path of a class of Django REST framework, the
-    name of an issuer's entry with that of its client, "stdio", or what a site's
-    callable says.  A callable cannot say one of
+    name of an issuer's entry with that of its client, "stdio", in the console the name
+    of who tries, or what a site's callable says.  A callable cannot say one of
     `RESERVED_KINDS`.  `permissions` of None asks Django for the user's; a set stands
     for itself.  `scope` of None lets them all be used.
     """
@@ -74,7 +77,8 @@ class Principal:
             raise ValueError("A kind or a user id has the character U+001F.")
         key = _SEPARATOR.join((self.kind, self.user_id, self.client))
         object.__setattr__(self, "key", key)
-        object.__setattr__(self, "anonymous", self.kind == ANONYMOUS)
+        nobody = self.kind == ANONYMOUS or (self.kind == CONSOLE and not self.user_id)
+        object.__setattr__(self, "anonymous", nobody)
         person = f"u{self.user_id}" if self.user_id else f"p{key}"
         object.__setattr__(self, "person", "" if self.anonymous else person)
 

@@ -26,6 +26,7 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.results import Completion
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
+    Effect,
     Incomplete,
     Kind,
     KindError,
@@ -37,6 +38,7 @@ from mcp_app.kinds.registry import kind_classes, no_such_kind
 from mcp_app.protocol.json_types import JsonObject
 
 __all__ = [
+    "Effect",
     "Incomplete",
     "Kind",
     "KindError",

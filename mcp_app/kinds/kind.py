@@ -17,6 +17,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, TypeVar
@@ -48,6 +49,16 @@ PARAMETERS: Final = ("definition", "config", "arguments")
 Uploads: TypeAlias = Mapping[str, bytes]
 """Uploaded content by its digest."""
 NO_UPLOADS: Uploads = MappingProxyType({})
+
+
+class Effect(StrEnum):
+    """What a call may change, beside what it answers."""
+
+    NOTHING = "nothing"
+    DATABASE = "database"
+    """Rows of this site: a dry run undoes that."""
+    ELSEWHERE = "elsewhere"
+    """Another site: nothing undoes that."""
 
 
 class KindError(Exception):
@@ -100,6 +111,8 @@ class Kind:
     """The JSON Schema of its configs."""
     guarded: ClassVar[bool] = True
     """Whether a change of the config needs the right to change what stands behind."""
+    effect: ClassVar[Effect] = Effect.DATABASE
+    """What staff are told before they try it, and whether there is a dry run."""
     forms: ClassVar[Mapping[type[Definition], str]] = {}
     """Dotted paths of its forms in the admin; without one, the config is JSON."""
 

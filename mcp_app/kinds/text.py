@@ -34,7 +34,15 @@ from mcp_app.interface.results import PromptMessage, PromptOutput, ToolOutput
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import placeholders
 from mcp_app.kinds.blocks import block_from_json, content_bytes, mapping, text_member
-from mcp_app.kinds.kind import NO_UPLOADS, Incomplete, Kind, KindError, Uploads, only
+from mcp_app.kinds.kind import (
+    NO_UPLOADS,
+    Effect,
+    Incomplete,
+    Kind,
+    KindError,
+    Uploads,
+    only,
+)
 from mcp_app.protocol.content import Role
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.json_types import JsonObject
@@ -55,6 +63,7 @@ class TextKind(Kind):
 
     name = gettext_lazy("Answer with a text")
     guarded = False
+    effect = Effect.NOTHING
     examples = {
         ToolDefinition: gettext_lazy(
             "The same text each time, perhaps with the arguments filled"

@@ -256,18 +256,36 @@ class Catalogs:
         if isinstance(each, UnreadableRow):
             return _broken(each.key, version, each.reason)
         try:
-            each = complete(each, self._kinds)
-            run = self._runnable(each)
-            completers = completers_of(each.definition, self._registry)
+            entry = self._entry(each)
         except KindError as error:
             logger.warning("%s is not served: %s", each.row, error.message)
             return _broken(each.key, version, error.message)
+        name = _LIST_OF_KIND[each.key[0]]
+        return _Offer((name, entry.identity), entry, each.key, version)
+
+    def entry_of(self, each: row_loader.StoredRow) -> tuple[str, Entry[Any, Any]]:
+        """Return the list and the entry of a row with this content.
+
+        Raises `KindError` if it cannot be served.
+        """
+        name = _LIST_OF_KIND[each.key[0]]
+        if not isinstance(each, StoredOverlay):
+            return name, self._entry(each)
+        offer = self._overlay(each, None)
+        if offer.entry is None:
+            raise KindError(offer.broken)
+        return name, offer.entry
+
+    def _entry(self, each: StoredDefinition[Definition]) -> Entry[Any, Any]:
+        """Return the entry of a definition from a row; raise `KindError`."""
+        each = complete(each, self._kinds)
+        run = self._runnable(each)
+        completers = completers_of(each.definition, self._registry)
         _, make = _LISTS[type(each.definition)]
         entry = make(each.definition, run)
-        name = _LIST_OF_KIND[each.key[0]]
         entry.version, entry.key = each.version, each.key
         entry.completers = completers
-        return _Offer((name, entry.identity), entry, each.key, version)
+        return entry
 
     def _overlay(self, each: StoredOverlay, version: ServedVersion | None) -> _Offer:
         place = (_LIST_OF_KIND[each.key[0]], each.identity)

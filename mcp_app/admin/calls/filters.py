@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy
 from mcp_app.admin.calls.outcome_help import MEANINGS
 from mcp_app.interface.labels import Label
 from mcp_app.interface.outcomes import FAILED, Outcome
+from mcp_app.interface.principal import CONSOLE
 from mcp_app.interface.rules import visible
 from mcp_app.models.call_pages import CallQuery, Condition, Key
 from mcp_app.models.calls import HOUR_S, MINUTE_S
@@ -50,6 +51,7 @@ OUTCOMES: Final[Mapping[str, Label]] = {
     ANY_FAILURE: gettext_lazy("Failed, in whatever way"),
     **{name: meaning.label for name, meaning in MEANINGS.items()},
 }
+ORIGINS: Final[Mapping[str, Label]] = {CONSOLE: gettext_lazy("The page Try it")}
 SLOWER: Final[Mapping[str, Label]] = {
     "100": gettext_lazy("100 ms"),
     "1000": gettext_lazy("1 s"),
@@ -62,6 +64,7 @@ CHOICES: Final = {
     "outcome": (gettext_lazy("Outcome"), OUTCOMES),
     "kind": (gettext_lazy("Kind"), KINDS),
     "slower": (gettext_lazy("Slower than"), SLOWER),
+    "origin": (gettext_lazy("From"), ORIGINS),
 }
 TEXTS: Final = ("server", "name", "user", "q")
 LONGEST: Final = 255
@@ -83,6 +86,7 @@ class CallFilter:
     outcome: str = ""
     kind: str = ""
     slower: str = ""
+    origin: str = ""
     server: str = ""
     name: str = ""
     user: str = ""
@@ -115,8 +119,11 @@ class CallFilter:
 
     @property
     def counted(self) -> bool:
-        """Whether counters can answer this filter: they know no users and no search."""
-        return not (self.user or self.q)
+        """Whether counters can answer this filter.
+
+        They know no users and no search, and count no trials.
+        """
+        return not (self.user or self.q or self.origin)
 
     def sought(self, names: tuple[str, ...] = ()) -> CallQuery:
         """Return the query of the rows; `names` are those that match the search.
@@ -148,6 +155,8 @@ class CallFilter:
         for column in ("kind", "server"):
             if value := getattr(self, column):
                 found[column] = _is(column, value)
+        if self.origin:
+            found["origin"] = _is("principal", self.origin)
         if self.slower:
             found["slower"] = ("took_us", ">", int(self.slower) * 1_000)
         return found

@@ -31,6 +31,7 @@ from mcp_app.admin.page.rights import may
 from mcp_app.audit.tallies import begin_ms
 from mcp_app.audit.writing import is_cut
 from mcp_app.interface.labels import Label
+from mcp_app.interface.principal import ANONYMOUS, CONSOLE
 from mcp_app.interface.rules import visible
 from mcp_app.models import (
     AccessToken,
@@ -59,6 +60,7 @@ DID: Final[Mapping[str, Label]] = {
         "{who} asked for suggestions for {what} through {client}."
     ),
 }
+TRIED: Final[Label] = gettext_lazy("{tester} tried {what} as {who} by {client}.")
 SHORT_DIGEST: Final = 4
 """Characters to show at each end of a digest."""
 SLOW_MS: Final = 10_000
@@ -121,8 +123,10 @@ def who_of(call: Call) -> str:
     """Return the caller: the copied user name, or else the kind of principal."""
     if call.user_name or call.user_id:
         return visible(call.user_name or call.user_id)
-    if call.principal == "anonymous":
+    if call.principal == ANONYMOUS:
         return _("anonymous")
+    if call.principal == CONSOLE:
+        return _("nobody")
     named = {"kind": visible(call.principal), "client": visible(call.principal_client)}
     return _("nobody (%(kind)s)") % named
 
@@ -182,8 +186,12 @@ class Whole:
     def sentence(self) -> SafeString:
         """The sentence: who did what, through which client, and how it ended."""
         did = DID.get(self.call.kind, DID["tool"])
+        tester = ""
+        if self.call.principal == CONSOLE:
+            did, tester = TRIED, visible(self.call.principal_client)
         return format_html(
             f"{did} {{happened}}",
+            tester=_strong(tester),
             who=_strong(self._who()),
             what=self._named(),
             client=_strong(client_of(self.call)),

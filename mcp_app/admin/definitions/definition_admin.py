@@ -19,7 +19,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.definitions.actions import ListActions
-from mcp_app.admin.definitions.call_once import CallOncePages
 from mcp_app.admin.definitions.guarded_fields import GuardedAdmin
 from mcp_app.admin.definitions.kinds import KindAdmin
 from mcp_app.admin.definitions.lists import (
@@ -31,6 +30,7 @@ from mcp_app.admin.definitions.lists import (
     problems,
     state,
     tokens,
+    try_it,
 )
 from mcp_app.admin.definitions.openapi_pages import OpenApiPages
 from mcp_app.admin.forms import form_of
@@ -42,6 +42,7 @@ from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.rights import lacking, may
 from mcp_app.admin.publishing.who_can_see import WhoPages
+from mcp_app.admin.trying.pages import TryPages
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.registry import is_guarded
@@ -54,7 +55,7 @@ Row = TypeVar("Row", bound=DefinitionRow)
 
 class DefinitionAdmin(
     ListActions[Row],
-    CallOncePages[Row],
+    TryPages[Row],
     WhoPages[Row],
     GuardedAdmin[Row],
     KindAdmin[Row],
@@ -62,7 +63,7 @@ class DefinitionAdmin(
     """What the pages of all definitions share."""
 
     GUARDED = dict.fromkeys(DEMANDS, "grant")
-    list_display = [name_column, state, problems, tokens]
+    list_display = [name_column, state, problems, tokens, try_it]
     list_filter = [StateFilter, KindFilter, "source", ServerFilter]
     prepopulated_fields = {"name": ["title"]}
     search_fields = ["name", "title", "description", "tags"]

@@ -60,7 +60,7 @@ class HttpForm(DefinitionForm[AnyRow]):
         }
         user = self.user
         if call.only_reads and user is not None and user.has_perm("mcp_app.behind"):
-            shown["url"] = page_url(self.instance, "call_once")
+            shown["url"] = page_url(self.instance, "try")
         return shown
 
     @classmethod

@@ -12,6 +12,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
@@ -22,7 +23,7 @@ from mcp_app.interface.rules import visible
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
 
-View = TypeVar("View", bound=Callable[..., HttpResponse])
+View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
 
 class Deleted(Http404):
@@ -71,7 +72,7 @@ def redirect_missing_row(view: View) -> View:
     @wraps(view)
     def told(
         admin: ModelAdmin[Any], request: HttpRequest, *positional: Any, **named: Any
-    ) -> HttpResponse:
+    ) -> HttpResponseBase:
         try:
             return view(admin, request, *positional, **named)
         except Deleted as deleted:

@@ -34,6 +34,13 @@ LOOKS: Final[Mapping[State, str]] = {
 }
 """The CSS class of a state's mark (shape and color); its word is shown beside it."""
 
+OF_DEFINITIONS: Final[Mapping[str, Label]] = {"try": gettext_lazy("Try it")}
+OF_SERVERS: Final[Mapping[str, Label]] = {
+    "seen": gettext_lazy("What clients see"),
+    "connect": gettext_lazy("Connect"),
+}
+"""Their own pages, which stand after the form."""
+
 MEANS: Final[Mapping[State, Label]] = {
     State.UNPUBLISHED: gettext_lazy("Clients do not see it."),
     State.PUBLISHED: gettext_lazy("Clients see exactly this."),
@@ -136,6 +143,7 @@ def tabs(row: PublishedRow, current: str) -> list[Tab]:
     """Return the pages of a row."""
     pages = {
         "change": gettext_lazy("Edit"),
+        **(OF_DEFINITIONS if isinstance(row, DefinitionRow) else OF_SERVERS),
         "publish": gettext_lazy("Publish"),
         "history": gettext_lazy("History"),
         "who": gettext_lazy("Who can see it"),
@@ -158,6 +166,7 @@ def frame(
         "row": row,
         "strip": strip(request, row),
         "tabs": tabs(row, page),
+        "publish_url": page_url(row, "publish"),
         "media": admin.media,
         "subtitle": str(row),
     }

@@ -80,7 +80,8 @@ class PublishedAdmin(LockingAdmin[Row]):
         row = named.get("obj")
         if row is not None and row.pk is not None and IS_POPUP_VAR not in request.GET:
             own = frame(self, request, row, "change")
-            context.update({name: own[name] for name in ("strip", "tabs", "row")})
+            shared = ("strip", "tabs", "row", "publish_url")
+            context.update({name: own[name] for name in shared})
         context["may_publish"] = may(request, "publish")
         return super().render_change_form(request, context, *positional, **named)
 

@@ -36,6 +36,7 @@ from mcp_app.kinds.http.schema import SCHEMA
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
     AnyDefinition,
+    Effect,
     Kind,
     KindError,
     Missing,
@@ -73,6 +74,7 @@ class HttpKind(Kind):
             "What another site shows for each address. Example: “One ticket”."
         ),
     }
+    effect = Effect.ELSEWHERE
     schema = SCHEMA
     forms = {
         ToolDefinition: "mcp_app.admin.forms.http.HttpToolForm",

@@ -33,6 +33,7 @@ from mcp_app.interface.rights import AccessRequest
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
     AnyDefinition,
+    Effect,
     Kind,
     KindError,
     Missing,
@@ -76,6 +77,7 @@ class QueryKind(Kind):
             "One row of this site's data for each address. Example: “One order”."
         ),
     }
+    effect = Effect.NOTHING
     schema = SCHEMA
     forms = {
         ToolDefinition: "mcp_app.admin.forms.query.QueryToolForm",

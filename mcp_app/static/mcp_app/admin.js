@@ -270,6 +270,7 @@
     /* Sections that reload periodically */
     const EVERY = 5000;
     const RARELY = 60000;
+    const drawn = new WeakMap();
     async function redraw(section) {
         const isUsed = () => section.contains(document.activeElement);
         if (isUsed()) return;
@@ -277,13 +278,18 @@
         // After a logout the server redirects to another page.
         if (!response.ok || response.redirected) throw new Error(response.statusText);
         const text = await response.text();
-        if (!isUsed()) section.innerHTML = text;
+        // What says the same is not announced again.
+        if (isUsed() || drawn.get(section) === text) return;
+        section.innerHTML = text;
+        drawn.set(section, text);
     }
     function live(bar) {
         const button = bar.querySelector("[data-mcp-live-button]");
         const status = bar.querySelector("[data-mcp-live-status]");
         const sections = all("[data-mcp-live]");
-        let pause = EVERY;
+        const every = Number(bar.dataset.mcpEvery) || EVERY;
+        const end = Date.now() + (Number(bar.dataset.mcpFor) || Infinity);
+        let pause = every;
         let last = new Date();
         const said = (text) => text.replace("TIME", last.toLocaleTimeString([], { hourCycle: "h23" }));
         async function update() {
@@ -291,7 +297,7 @@
                 try {
                     await Promise.all(sections.map(redraw));
                     last = new Date();
-                    pause = EVERY;
+                    pause = every;
                     status.textContent = "";
                     bar.querySelector("[data-mcp-live-time]").textContent = said(bar.dataset.mcpUpdated);
                 } catch {
@@ -299,7 +305,9 @@
                     if (!status.textContent) status.textContent = said(bar.dataset.mcpLate);
                 }
             }
-            setTimeout(update, pause);
+            if (Date.now() < end) return void setTimeout(update, pause);
+            button.hidden = true;
+            status.textContent = said(bar.dataset.mcpLate);
         }
         button.hidden = false;
         button.addEventListener("click", () => {
@@ -308,7 +316,97 @@
         setTimeout(update, pause);
     }
 
+    /* A trial: its lines are shown while it runs */
+    async function readLines(response, take) {
+        const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+        let rest = "";
+        for (;;) {
+            const { done, value } = await reader.read();
+            if (done) return;
+            const lines = (rest + value).split("\n");
+            rest = lines.pop();
+            lines.forEach((line) => take(JSON.parse(line)));
+        }
+    }
+    function trial(page) {
+        const form = page.querySelector("form");
+        const result = page.querySelector("[data-mcp-result]");
+        let running = null;
+        function wait() {
+            const began = Date.now();
+            const box = document.createElement("div");
+            const status = document.createElement("p");
+            const stop = document.createElement("button");
+            const lines = document.createElement("ul");
+            stop.type = "button";
+            stop.className = "mcp-btn quiet";
+            stop.textContent = result.dataset.mcpStop;
+            stop.addEventListener("click", () => running?.abort());
+            lines.className = "mcp-along";
+            box.append(status, stop, lines);
+            result.replaceChildren(box);
+            const tick = () => (status.textContent = result.dataset.mcpRunning.replace("SECONDS", Math.floor((Date.now() - began) / 1000)));
+            tick();
+            stop.focus();
+            return { lines, timer: setInterval(tick, 1000) };
+        }
+        function tell(text) {
+            const note = document.createElement("p");
+            note.className = "mcp-note warn";
+            note.textContent = text;
+            result.append(note);
+        }
+        function take(line, lines) {
+            if (line.to === "along") {
+                const item = document.createElement("li");
+                item.textContent = line.text;
+                lines.append(item);
+            } else if (line.to === "result") {
+                result.innerHTML = line.html;
+                form.elements.once.value = line.once;
+                document.getElementById("mcp-result-title").focus();
+            }
+            return line.to === "result";
+        }
+        async function run(body) {
+            if (running) return;
+            running = new AbortController();
+            const { lines, timer } = wait();
+            let whole = false;
+            try {
+                const response = await fetch(location.href, { method: "POST", body, headers: { Accept: "application/x-ndjson, text/html" }, signal: running.signal });
+                if (response.headers.get("Content-Type")?.startsWith("application/x-ndjson")) {
+                    await readLines(response, (line) => (whole = take(line, lines) || whole));
+                } else {
+                    // A page: what was typed cannot be tried like this, or the login is over.
+                    const text = await response.text();
+                    const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("[data-mcp-trying]");
+                    if (!fresh || response.redirected) throw new Error(response.statusText);
+                    whole = true;
+                    page.replaceWith(fresh);
+                    trial(fresh);
+                    fresh.querySelector("[data-mcp-focus]")?.focus();
+                }
+                if (!whole) tell(result.dataset.mcpBroke);
+            } catch {
+                tell(running.signal.aborted ? result.dataset.mcpStopped : result.dataset.mcpBroke);
+            } finally {
+                clearInterval(timer);
+                result.querySelector("button[type=button]")?.remove();
+                running = null;
+            }
+        }
+        form.addEventListener("submit", (event) => {
+            event.preventDefault();
+            run(new FormData(form, event.submitter));
+        });
+        form.addEventListener("keydown", (event) => {
+            if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit(form.querySelector("input[type=submit]"));
+        });
+    }
+
     document.documentElement.classList.add("mcp-js");
+    all("[data-mcp-trying]").forEach(trial);
     all("[data-mcp-live-bar]").forEach(live);
     dress(document);
     // The admin's own script focuses the first field: run after it.

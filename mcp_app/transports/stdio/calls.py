@@ -38,10 +38,13 @@ class Alone:
 class RunningCall:
     """The way back of one call."""
 
-    streams = True
     _said = float("-inf")
 
-    def __init__(self, channel: Channel, exchange: Exchange, answers: Waiting) -> None:
+    def __init__(
+        self, channel: Channel, exchange: Exchange, answers: Waiting, *, streams: bool
+    ) -> None:
+        """Drop what comes before the answer, unless the channel `streams`."""
+        self.streams = streams
         self._channel = channel
         self._request_id = exchange.request_id
         self._exchange: Exchange | None = exchange
@@ -53,7 +56,7 @@ class RunningCall:
         return self._exchange is not None
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
-        if self._heard:
+        if self._heard and self.streams:
             self._said = self._channel.current.loop.time()
             self._channel.write(message)
 

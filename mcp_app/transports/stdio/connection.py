@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from mcp_app.pools.turns import NOBODY
 from mcp_app.protocol import envelope, negotiation
@@ -19,7 +19,7 @@ from mcp_app.protocol.errors import (
 from mcp_app.protocol.lines import Broken
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, Revision
 from mcp_app.server import conversation, dispatch, subscriptions
-from mcp_app.server.exchange import Exchange, NoWayBack
+from mcp_app.server.exchange import Adapters, Exchange, NoWayBack
 from mcp_app.server.searching import resolve_called_tool
 from mcp_app.streams.in_memory import MemoryQuestions, MemorySessions
 from mcp_app.transports.batches import Together, array
@@ -55,6 +55,14 @@ class NotServed(InvalidRequest):
     """The server is missing, or not for this caller."""
 
 
+class NotSignedIn(NotServed):
+    """The server is not for callers without a user."""
+
+
+class NotAllowed(NotServed):
+    """The caller's user may not use the server."""
+
+
 class Connection(Channel):
     """The messages from and to one client; used on the loop only.
 
@@ -62,16 +70,29 @@ class Connection(Channel):
     lives in memory, and so do its questions.
     """
 
+    sign_in: ClassVar[str] = "Name a user with --user or MCP_USER."
+    """What a caller without a user reads at a server that is not public."""
+    streams = True
+    """Whether messages before an answer reach the client."""
+    person = ""
+    """Whose rates and limits hold; "" if there are none."""
+
     def __init__(
-        self, current: Process, slug: str, principal: Principal, write: Write
+        self,
+        current: Process,
+        slug: str,
+        principal: Principal,
+        write: Write,
+        adapters: Adapters | None = None,
     ) -> None:
+        """Serve with the adapters of the process, if there are no others."""
         super().__init__(current, slug, principal, write)
         self.questions = MemoryQuestions()
         self.sessions = MemorySessions(
             current.announced, current.stream_opener.watching
         )
         self._adapters = replace(
-            current.adapters,
+            adapters or current.adapters,
             handshakes=self.sessions,
             sessions=self.sessions,
             questions=self.questions,
@@ -79,30 +100,36 @@ class Connection(Channel):
         self._request_id: str | int | None = None
         self._revision: Revision = LATEST_STATEFUL
 
+    def catalog(self) -> Catalog | None:
+        """Return what the server offers now; None if there is none.
+
+        Raises 503 if it is stopped.
+        """
+        return self.current.catalogs.find(self.slug)
+
     async def served(self) -> tuple[Catalog, Rights]:
         """Return the catalog and the caller's rights; raise `NotServed`.
 
         Raises 503 if the server is stopped.
         """
-        catalog = self.current.catalogs.find(self.slug)
+        catalog = self.catalog()
         if catalog is None:
             raise NotServed(f"There is no MCP server {self.slug!r} here.")
         if self.principal.anonymous and not catalog.public:
-            raise NotServed(
-                f"The MCP server {self.slug!r} is not public. Name a user with --user"
-                " or MCP_USER."
+            raise NotSignedIn(
+                f"The MCP server {self.slug!r} is not public. {self.sign_in}"
             )
         rights = await self.current.rights.find(
             self.principal, self.slug, catalog.demands
         )
         if rights.gone:
-            raise NotServed(
+            raise NotAllowed(
                 f"The user {self.principal.user_name!r} is no longer active."
             )
         # While the rights were read, something may have been published or stopped.
-        catalog = self.current.catalogs.find(self.slug) or catalog
+        catalog = self.catalog() or catalog
         if not rights.meet(catalog.server.demands):
-            raise NotServed(
+            raise NotAllowed(
                 f"The user {self.principal.user_name!r} lacks the rights that the MCP"
                 f" server {self.slug!r} requires."
             )
@@ -170,21 +197,21 @@ class Connection(Channel):
         if negotiation.is_stateless(request.params, None):
             self._revision = LATEST
             self._revision, meta = negotiation.check_in_body(request)
-            exchange = await self._exchange(request, self._revision, meta, None)
+            exchange = await self.make_exchange(request, self._revision, meta, None)
             self._check(exchange)
             await self._stateless(exchange, request)
             return
         session = self.sessions.session
         conversation.check_turn(request.method, session.revision if session else None)
         meta = negotiation.meta_of(request.params) or {}
-        exchange = await self._exchange(request, self._revision, meta, session)
+        exchange = await self.make_exchange(request, self._revision, meta, session)
         self._check(exchange)
         if request.method == "initialize":
             await self._initialize(exchange)
         else:
             self._run(exchange)
 
-    async def _exchange(
+    async def make_exchange(
         self,
         request: Request,
         revision: Revision,
@@ -204,6 +231,8 @@ class Connection(Channel):
             meta=meta,
             outgoing=NO_WAY_BACK,
             session=session,
+            person=self.person,
+            streams=self.streams,
         )
         resolve_called_tool(exchange)
         return exchange
@@ -212,7 +241,7 @@ class Connection(Channel):
         """Raise if the id is taken, the process stops, or too much runs."""
         conversation.check_id(exchange.request_id, self.running)
         self.current.refuse_if_stopping()
-        self.current.admit(self.principal, "", 1)
+        self.current.admit(self.principal, self.person, 1)
 
     async def _stateless(self, exchange: Exchange, request: Request) -> None:
         ready = dispatch.ready(
@@ -229,7 +258,7 @@ class Connection(Channel):
         self._start(exchange, dispatch.answer(exchange), Alone(self.write))
 
     def _start(self, exchange: Exchange, work: Any, answers: Waiting) -> None:
-        call = RunningCall(self, exchange, answers)
+        call = RunningCall(self, exchange, answers, streams=self.streams)
         exchange.outgoing = call
         self.running[exchange.request_id] = call
         self.current.running.start(exchange, work, call)
@@ -239,9 +268,9 @@ class Connection(Channel):
         _, body = await dispatch.answer(exchange)
         self.write(body)
         if exchange.opened_session is not None:
-            self._hear()
+            self.hear()
 
-    def _hear(self) -> None:
+    def hear(self) -> None:
         """Announce changes to the session."""
         session = self.sessions.session
         if session is None:
@@ -273,7 +302,7 @@ class Connection(Channel):
             await self._call_all(session, batch.requests)
 
     async def _call_all(self, session: OpenSession, requests: list[Request]) -> None:
-        self.current.admit(self.principal, "", len(requests))
+        self.current.admit(self.principal, self.person, len(requests))
         exchanges, refused = [], []
         for each in requests:
             try:
@@ -281,7 +310,7 @@ class Connection(Channel):
             except InvalidParams as error:
                 refused.append(dispatch.refusal(session.revision, each.id, error)[1])
                 continue
-            exchange = await self._exchange(each, session.revision, meta, session)
+            exchange = await self.make_exchange(each, session.revision, meta, session)
             self._check(exchange)
             exchanges.append(exchange)
         if not exchanges:

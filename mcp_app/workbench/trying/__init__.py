@@ -1,1 +1,1 @@
-"""Trying a definition from the admin: in earnest, or so that all is undone."""
+"""Staff try a definition: as any client of any revision, and as whom they choose."""

@@ -1,0 +1,1 @@
+"""The page *Try it*: a form from the definition, and what a client gets."""

@@ -1,0 +1,222 @@
+"""Fields for values that a JSON Schema describes, and reading what was typed.
+
+Each property has a field: one as in the table of parameters, or an area for JSON.  An
+empty field is not sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, Final
+
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.editors.not_representable import NotRepresentable
+from mcp_app.admin.editors.parameters.parameter import MISSING, Parameter
+from mcp_app.admin.editors.parameters.parameter_tables import parameter_of
+from mcp_app.admin.editors.parameters.parameter_values import (
+    limits_in_words,
+    text_of_value,
+    type_label,
+    value_of_text,
+)
+from mcp_app.interface.rules import visible
+from mcp_app.models.fields import parse
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.json_types import JsonObject
+
+YES: Final = "yes"
+AREAS: Final = ("json", "long")
+"""The types that have an area of several lines."""
+OF_ALL: Final = frozenset(
+    {"allOf", "anyOf", "oneOf", "not", "if", "$ref", "patternProperties"}
+)
+"""Members on top of a schema for which fields of single properties say too little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A choice: the value, the text that people read, and whether it is chosen."""
+
+    value: str
+    text: str
+    chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A field of the page; `name` is that of its input.
+
+    `schema` is the JSON Schema of a property that only JSON can express.
+    """
+
+    name: str
+    key: str
+    """The property's name."""
+    label: str
+    kind: str
+    required: bool = False
+    about: str = ""
+    limits: str = ""
+    value: str = ""
+    options: Sequence[Option] = ()
+    schema: str = ""
+    error: str = ""
+
+    @property
+    def is_area(self) -> bool:
+        return self.kind in AREAS
+
+    @property
+    def is_choice(self) -> bool:
+        return self.kind in ("boolean", "choice", "choices")
+
+    @property
+    def type(self) -> str:
+        """The type in words."""
+        return type_label(self.kind)
+
+
+class Unreadable(Exception):
+    """Some fields cannot be read; `fields` are all of them, with the sentences."""
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        super().__init__("Some fields cannot be read.")
+        self.fields = fields
+
+
+def fields_of(schema: Mapping[str, Any], prefix: str) -> list[Field] | None:
+    """Return a field for each property, filled in with its example.
+
+    None if only the whole can be given as JSON.
+    """
+    properties = schema.get("properties", {})
+    if not isinstance(properties, dict) or OF_ALL & schema.keys():
+        return None
+    required = schema.get("required", [])
+    required = required if isinstance(required, list) else []
+    return [
+        _field(prefix, name, about, required=name in required)
+        for name, about in properties.items()
+    ]
+
+
+def _field(prefix: str, name: str, about: object, *, required: bool) -> Field:
+    # A property may be called as any other input of the form.
+    own = f"{prefix}{sha256(name.encode()).hexdigest()[:12]}"
+    try:
+        row = parameter_of(name, about, required=required)
+    except NotRepresentable:
+        return _json_field(own, name, about, required=required)
+    if row.type == "json":
+        return _json_field(own, name, about, required=required)
+    return Field(
+        name=own,
+        key=name,
+        label=visible(name),
+        kind=row.type,
+        required=required,
+        about=visible(row.description, None),
+        limits=_limits(row),
+        value=text_of_value(row.type, row.example),
+        options=_options(row),
+    )
+
+
+def _json_field(own: str, name: str, about: object, *, required: bool) -> Field:
+    told = about if isinstance(about, dict) else {}
+    examples = told.get("examples")
+    example = examples[0] if isinstance(examples, list) and examples else MISSING
+    return Field(
+        name=own,
+        key=name,
+        label=visible(name),
+        kind="json",
+        required=required,
+        about=visible(str(told.get("description", "")), None),
+        value="" if example is MISSING else jsonrpc.pretty(example),
+        schema=jsonrpc.pretty(about),
+    )
+
+
+def _limits(row: Parameter) -> str:
+    limits = limits_in_words(row)
+    if row.default is MISSING:
+        return limits
+    left_out = _("Left out: %(value)s.") % {
+        "value": visible(text_of_value(row.type, row.default))
+    }
+    return f"{limits}. {left_out}" if limits else left_out
+
+
+def _options(row: Parameter) -> Sequence[Option]:
+    example = row.example if isinstance(row.example, list) else [row.example]
+    if row.type == "boolean":
+        return [
+            Option(YES, _("Yes"), chosen=row.example is True),
+            Option("no", _("No"), chosen=row.example is False),
+        ]
+    return [
+        Option(each.value, visible(each.shown or each.value), each.value in example)
+        for each in row.choices
+    ]
+
+
+# -- what was typed -------------------------------------------------------------------
+
+
+def filled(fields: Sequence[Field], data: QueryDict) -> list[Field]:
+    """Return the fields with what was typed into them."""
+    return [_filled(each, data) for each in fields]
+
+
+def _filled(field: Field, data: QueryDict) -> Field:
+    texts = data.getlist(field.name)
+    options = [replace(each, chosen=each.value in texts) for each in field.options]
+    value = texts[-1] if texts else ""
+    return replace(field, value=value.replace("\r\n", "\n"), options=options)
+
+
+def values_of(fields: Sequence[Field]) -> JsonObject:
+    """Return the values by property; what is empty is left out.
+
+    Raises `Unreadable`.
+    """
+    read = [*map(_read, fields)]
+    wrong = [isinstance(each, str) for each in read]
+    if any(wrong):
+        raise Unreadable(
+            [
+                replace(field, error=each) if isinstance(each, str) else field
+                for field, each in zip(fields, read, strict=True)
+            ]
+        )
+    return {
+        field.key: value
+        for field, each in zip(fields, read, strict=True)
+        for value in each
+    }
+
+
+def _read(field: Field) -> list[object] | str:
+    """Return the value in a list, an empty one if there is none, or what is wrong."""
+    try:
+        value = _value(field)
+    except ValueError as error:
+        return str(error)
+    return [] if value is MISSING else [value]
+
+
+def _value(field: Field) -> object:
+    chosen = [each.value for each in field.options if each.chosen]
+    if field.kind == "choices":
+        return chosen or MISSING
+    if field.is_choice:
+        is_boolean = field.kind == "boolean"
+        return (chosen[0] == YES if is_boolean else chosen[0]) if chosen else MISSING
+    if field.kind == "json":
+        return parse(field.value) if field.value.strip() else MISSING
+    return value_of_text(field.kind, field.value)

@@ -1,0 +1,69 @@
+"""A trial whose lines are shown while it runs: JSON objects, one in each line.
+
+Only for pages with a script, under ASGI.  Under WSGI Django would run the generator on
+a loop of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Final, TypeAlias
+
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, StreamingHttpResponse
+from django.utils import translation
+
+from mcp_app.admin.trying.presentation import MOST_LINES, line_of
+from mcp_app.protocol import jsonrpc
+from mcp_app.transports.in_process import Message
+from mcp_app.workbench.trying.trial import Plan, Trial, run
+
+CONTENT_TYPE: Final = "application/x-ndjson"
+Part: TypeAlias = dict[str, str]
+
+
+def is_wanted(request: HttpRequest) -> bool:
+    """Return whether the page takes lines, and the server can send them."""
+    accepted = request.headers.get("Accept", "")
+    return isinstance(request, ASGIRequest) and CONTENT_TYPE in accepted
+
+
+def response(lines: AsyncIterator[bytes]) -> StreamingHttpResponse:
+    """Return a response that no proxy is to hold back, compress or store."""
+    streamed = StreamingHttpResponse(lines, content_type=CONTENT_TYPE)
+    streamed["Cache-Control"] = "no-store"
+    streamed["X-Accel-Buffering"] = "no"
+    streamed["Content-Encoding"] = "identity"
+    return streamed
+
+
+async def lines(plan: Plan, part: Callable[[Trial], Part]) -> AsyncIterator[bytes]:
+    """Yield what comes along the way, then `part` of what came of it.
+
+    Closing this cancels the call.
+    """
+    language = translation.get_language()
+    messages: asyncio.Queue[Message | None] = asyncio.Queue()
+    task = asyncio.create_task(run(plan, messages.put_nowait))
+    task.add_done_callback(lambda _: messages.put_nowait(None))
+    left = MOST_LINES
+    try:
+        yield _line({"to": "begun"})
+        while (message := await messages.get()) is not None:
+            text = "" if message.sent or not left else line_of(message)
+            if text:
+                left -= 1
+                yield _line({"to": "along", "text": text})
+        with translation.override(language):
+            last = part(task.result())
+        yield _line({"to": "result", **last})
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def _line(value: Part) -> bytes:
+    return jsonrpc.write(value) + b"\n"

@@ -1,0 +1,281 @@
+"""The page *Try it* of a definition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from django.core.handlers.asgi import ASGIRequest
+from django.db import transaction
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
+from django.urls import URLPattern, path
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.page.deleted_rows import redirect_missing_row
+from mcp_app.admin.page.rights import may, whom_to_ask
+from mcp_app.admin.publishing.pages import PublishedAdmin
+from mcp_app.admin.trying import answers, live, presentation, wire
+from mcp_app.admin.trying.fields import Unreadable
+from mcp_app.admin.trying.request import (
+    Arguments,
+    arguments_of,
+    request_of,
+    suggestion_of,
+    with_errors,
+)
+from mcp_app.admin.trying.setup import Refused, Setup, differs
+from mcp_app.auth.resources import server_url
+from mcp_app.catalog.registry import mcp
+from mcp_app.interface.definitions import Definition, ToolDefinition
+from mcp_app.interface.rules import visible
+from mcp_app.kinds import Effect
+from mcp_app.kinds.registry import kind_classes
+from mcp_app.models import DefinitionRow
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.publishing.overlays import whole_definition
+from mcp_app.workbench.on_loop import on_loop
+from mcp_app.workbench.trying import once
+from mcp_app.workbench.trying.offer import WorkingCopy, servers_for
+from mcp_app.workbench.trying.rules import As
+from mcp_app.workbench.trying.trial import Plan, Trial, run
+
+Row = TypeVar("Row", bound=DefinitionRow)
+
+WORKING: Final = "working"
+PUBLISHED: Final = "published"
+SUGGEST: Final = "suggest"
+"""The button that asks for suggestions; its value is the name of an argument."""
+ANSWER: Final = "answer"
+"""The buttons that answer a question; the value is the action."""
+
+
+class TryPages(PublishedAdmin[Row]):
+    """The page that tries a definition."""
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.try_view)
+        name = f"mcp_app_{self.opts.model_name}_try"
+        return [path("<path:object_id>/try/", view, name=name), *super().get_urls()]
+
+    @transaction.non_atomic_requests
+    @redirect_missing_row
+    def try_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        """Show the form; on POST, try it and show what a client gets.
+
+        The request has no transaction of its own: its locks would hold up the call.
+        """
+        row = self._row(request, object_id, whole=True)
+        page = TryPage(request, row)
+        plan = None
+        if request.method == "POST":
+            self._demand(request, "try")
+            plan = page.plan(partial(self.log_change, request, row))
+        if plan is not None and live.is_wanted(request):
+            lines = live.lines(plan, partial(self._part, request, page))
+            return live.response(lines)
+        if plan is not None:
+            page.take(on_loop(request, partial(run, plan)))
+        response = self._page(request, row, "try", _("Try it"), page.context(), "try")
+        response["Cache-Control"] = "no-store"
+        return response
+
+    def _part(self, request: HttpRequest, page: TryPage, trial: Trial) -> live.Part:
+        """Return the part of the page with the result; asks no database."""
+        page.take(trial)
+        context = {"opts": self.opts, **page.result()}
+        html = render_to_string("admin/mcp_app/includes/try_result.html", context)
+        return {"html": html, "once": page.ticket}
+
+
+class TryPage:
+    """One request of the page: what was chosen, and what came of it."""
+
+    def __init__(self, request: HttpRequest, row: DefinitionRow) -> None:
+        self._request = request
+        self._row = row
+        self._data = request.POST if request.method == "POST" else None
+        self._is_working = self._chosen_working()
+        self._definition = self._whole()
+        self._arguments: Arguments | None = None
+        self._setup: Setup | None = None
+        self._problem = ""
+        self._trial: Trial | None = None
+        self._forms: list[answers.Form] = []
+        if self._definition is not None:
+            self._arguments = arguments_of(self._definition, self._data)
+            self._setup = self._set_up(self._definition)
+
+    def _chosen_working(self) -> bool:
+        row = self._row
+        if row.published is None and not row.from_code:
+            return True
+        chosen = None if self._data is None else self._data.get("which")
+        return differs(row) if chosen is None else chosen == WORKING
+
+    def _whole(self) -> Definition | None:
+        row = self._row
+        content = {} if row.published is None else row.published.read()
+        if self._is_working:
+            content = row.working_content()
+        return whole_definition(row, content, mcp)
+
+    def _set_up(self, definition: Definition) -> Setup:
+        kind = None if self._row.from_code else kind_classes().get(self._row.kind)
+        effect = Effect.DATABASE if kind is None else kind.effect
+        more: dict[str, Any] = {} if self._data is None else {"data": self._data}
+        return Setup(
+            request=self._request,
+            row=self._row,
+            definition=definition,
+            effect=effect,
+            servers=servers_for(self._row),
+            is_working_copy=self._is_working,
+            **more,
+        )
+
+    # -- a button was pressed ------------------------------------------------------
+
+    def plan(self, log: Callable[[str], object]) -> Plan | None:
+        """Return what the form says is to be tried; None if it must not be.
+
+        `log` writes a line of the row's history.
+        """
+        if self._definition is None or self._setup is None:
+            return None
+        try:
+            plan = self._plan(self._definition, self._setup)
+            self._setup.check()
+            self._claim(self._setup)
+        except Refused as refused:
+            self._problem = refused.reason
+            return None
+        except (Unreadable, ValueError) as error:
+            if self._arguments is not None:
+                self._arguments = with_errors(self._arguments, error)
+            self._problem = _("Correct what is marked. Nothing was run.")
+            return None
+        if self._setup.who is As.USER:
+            # Whatever becomes of it, that it was tried is known.
+            name = visible(self._setup.user_name)
+            log(_("Tried it as %(name)s.") % {"name": name})
+        return plan
+
+    def take(self, trial: Trial) -> None:
+        """Take what came of it."""
+        self._trial = trial
+        self._forms = [answers.form_of(each) for each in trial.questions]
+
+    def _plan(self, definition: Definition, setup: Setup) -> Plan:
+        values = {} if self._arguments is None else self._arguments.values
+        method, params = self._asked(definition, values)
+        setup.check_server()
+        given = self._answers()
+        params = {**params, **self._retry(given)}
+        return Plan(
+            server=setup.slug,
+            method=method,
+            params=params,
+            caller=setup.caller(),
+            copy=WorkingCopy.of(self._row) if self._is_working else None,
+            answers=given,
+            streams=isinstance(self._request, ASGIRequest),
+            is_dry=setup.is_dry,
+        )
+
+    def _asked(
+        self, definition: Definition, values: JsonObject
+    ) -> tuple[str, JsonObject]:
+        name = None if self._data is None else self._data.get(SUGGEST)
+        if name is not None:
+            return suggestion_of(definition, str(name), values)
+        return request_of(definition, values)
+
+    def _answers(self) -> dict[str, JsonObject]:
+        """Return the answers to all questions so far, by their keys."""
+        data = self._data
+        if data is None:
+            return {}
+        given, action = answers.earlier(data), data.get(ANSWER, "")
+        if action:
+            for each in answers.read(data):
+                form = answers.form_of(each, data)
+                given[each.key] = answers.result_of(form, action)
+        return given
+
+    def _retry(self, given: JsonObject) -> JsonObject:
+        """Return what a request of the stateless era brings back."""
+        data = self._data
+        state = "" if data is None else data.get(answers.STATE, "")
+        if data is None or not data.get(ANSWER) or not state:
+            return {}
+        asked = answers.read(data)
+        responses = {each.name: given[each.key] for each in asked if each.name}
+        return {"inputResponses": responses, "requestState": state}
+
+    def _claim(self, setup: Setup) -> None:
+        """Raise `Refused` if this very run has happened."""
+        data, definition = self._data, setup.definition
+        if data is None or setup.is_dry or SUGGEST in data:
+            return
+        if not isinstance(definition, ToolDefinition) or definition.hints.repeatable:
+            return
+        try:
+            at = once.claim(data.get("once", ""), self._request.user.pk, self._row)
+        except once.NoTicket:
+            raise Refused(
+                _("This page is too old, so nothing was run. Press the button again.")
+            ) from None
+        if at is not None:
+            time = date_format(localtime(at), "TIME_FORMAT")
+            sentence = _("This was run at %(time)s. Sent again, it is not run again.")
+            raise Refused(sentence % {"time": time})
+
+    # -- the page ------------------------------------------------------------------
+
+    def context(self) -> dict[str, Any]:
+        """Return the context of the page."""
+        row, setup = self._row, self._setup
+        context: dict[str, Any] = {
+            "is_working": self._is_working,
+            "has_published": row.published is not None or row.from_code,
+            "may_try": may(self._request, "try"),
+            "try_reason": whom_to_ask(self._request, "try"),
+            "may_publish": may(self._request, "publish"),
+            "arguments": self._arguments,
+            "setup": setup,
+            "problem": self._problem,
+            "suggests": not isinstance(self._definition, ToolDefinition),
+        }
+        if setup is not None:
+            context["once"] = self.ticket
+        return {**context, **self.result()}
+
+    @property
+    def ticket(self) -> str:
+        """A ticket for the next run."""
+        return once.ticket(self._request.user.pk, self._row)
+
+    def result(self) -> dict[str, Any]:
+        """Return the context of the part with the result; empty without one."""
+        trial, setup = self._trial, self._setup
+        if trial is None or setup is None:
+            return {}
+        site = f"{self._request.scheme}://{self._request.get_host()}"
+        address = wire.Address(server_url(setup.slug, site), not setup.is_public)
+        revision = setup.revision
+        given = {} if self._problem else self._answers()
+        return {
+            "shown": presentation.shown(trial, self._definition),
+            "forms": self._forms,
+            "state": trial.state,
+            "asked": answers.written(trial.questions),
+            "answered": answers.written_answers(given),
+            "stateless": revision.stateless,
+            "messages_sent": [*wire.exchanged(trial.messages, address, revision)],
+            "curl": wire.curl(trial.messages, address, revision),
+        }

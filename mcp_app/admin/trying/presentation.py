@@ -1,0 +1,268 @@
+"""What a client gets, in words and parts that a page can show.
+
+Nothing in it is markup: texts are shown as texts, and what a browser draws has passed
+as an image or as sound by its first bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from binascii import Error
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from mcp_app.admin.calls.outcome_help import MEANINGS
+from mcp_app.catalog.token_cost import estimate
+from mcp_app.interface.definitions import ToolDefinition
+from mcp_app.interface.labels import Label
+from mcp_app.interface.rules import visible
+from mcp_app.protocol import jsonrpc, schemas
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.transports.in_process import Message
+from mcp_app.workbench.trying.trial import Trial
+
+LONGEST_TEXT: Final = 64 * 1024
+"""Characters of a text that the page shows; the download has all."""
+LARGEST_DRAWN: Final = 2 * 1024 * 1024
+MOST_LINES: Final = 200
+"""Lines along the way that the page shows."""
+IMAGES: Final[Mapping[str, tuple[bytes, ...]]] = {
+    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/jpeg": (b"\xff\xd8\xff",),
+    "image/gif": (b"GIF87a", b"GIF89a"),
+    "image/webp": (b"RIFF",),
+}
+SOUNDS: Final[Mapping[str, tuple[bytes, ...]]] = {
+    "audio/wav": (b"RIFF",),
+    "audio/mpeg": (b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2"),
+    "audio/ogg": (b"OggS",),
+    "audio/flac": (b"fLaC",),
+}
+REFUSED: Final[Mapping[int, Label]] = {
+    401: gettext_lazy("Clients get 401 here: the server asks who they are."),
+    403: gettext_lazy("Clients get 403 here: they may not use this server."),
+    404: gettext_lazy("Clients get 404 here: there is no such server."),
+    429: gettext_lazy("Clients get 429 here: that was too often."),
+    503: gettext_lazy("Clients get 503 here: the server does not serve now."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the answer: a text, or what a browser draws from `source`.
+
+    `kind` is "text", "image" or "audio".
+    """
+
+    kind: str
+    title: str
+    text: str = ""
+    source: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A trial as the page shows it; `look` is the CSS class of its mark."""
+
+    label: Label
+    look: str
+    details: Sequence[str] = ()
+    sentence: str = ""
+    parts: Sequence[Part] = ()
+    lines: Sequence[str] = ()
+    more_lines: int = 0
+    fits: bool | None = None
+    """Whether the structured part fits the schema; None if nothing is to be checked."""
+    download: str = ""
+    undone: Sequence[str] = ()
+    """What became of the changes of a dry run."""
+    is_undone: bool = True
+
+
+def shown(trial: Trial, definition: object) -> Shown:
+    """Return what the page shows of a trial."""
+    if trial.refused or trial.reason:
+        return _turned_away(trial)
+    meaning = MEANINGS[trial.outcome]
+    lines = [*_lines(trial.messages)]
+    structured, dry = trial.result.get("structuredContent"), trial.dry_run
+    return Shown(
+        label=meaning.label,
+        look=meaning.look,
+        details=[*_details(trial)],
+        sentence=_sentence(trial),
+        parts=[*parts_of(trial.result)],
+        lines=lines[:MOST_LINES],
+        more_lines=max(0, len(lines) - MOST_LINES),
+        fits=_fits(definition, structured),
+        download=_download(trial.answer),
+        undone=() if dry is None else [visible(each, None) for each in dry.sentences()],
+        is_undone=dry is None or dry.undone,
+    )
+
+
+def _turned_away(trial: Trial) -> Shown:
+    label = REFUSED.get(trial.refused, gettext_lazy("It cannot run."))
+    return Shown(label=label, look="bad", sentence=visible(trial.reason, None))
+
+
+def _details(trial: Trial) -> Iterator[str]:
+    yield _("%(ms)d ms") % {"ms": round(trial.took_ms)}
+    yield filesizeformat(trial.size)
+    size = estimate(json.dumps(trial.result, ensure_ascii=False))
+    yield _("≈ %(count)d tokens") % {"count": size}
+    if trial.dry_run is not None:
+        count = trial.dry_run.statements
+        yield ngettext(
+            "%(count)d database query", "%(count)d database queries", count
+        ) % {"count": count}
+
+
+def _sentence(trial: Trial) -> str:
+    if trial.failure:
+        said = _("Error number %(number)s. The server's log has the details.")
+        return said % {"number": visible(trial.failure)}
+    return visible(str(trial.error.get("message", "")), None)
+
+
+def _fits(definition: object, structured: object) -> bool | None:
+    """Return whether the structured part is of the promised shape."""
+    if not isinstance(definition, ToolDefinition) or structured is None:
+        return None
+    if definition.output_schema is None:
+        return None
+    return schemas.compile(definition.output_schema).is_valid(structured)
+
+
+def _download(answer: JsonObject) -> str:
+    """Return the whole answer as an address that a browser saves."""
+    text = jsonrpc.pretty(answer).encode()
+    return f"data:application/octet-stream;base64,{b64encode(text).decode()}"
+
+
+# -- the parts ----------------------------------------------------------------------
+
+
+def parts_of(result: JsonObject) -> Iterator[Part]:
+    """Yield the parts of a result: of a tool, a resource, a prompt, a suggestion."""
+    for block in _dicts(result.get("content")):
+        yield _block(block)
+    for contents in _dicts(result.get("contents")):
+        yield _contents(contents)
+    for message in _dicts(result.get("messages")):
+        for part in map(_block, _dicts(message.get("content"))):
+            title = f"{visible(str(message.get('role')))}: {part.title}"
+            yield Part(part.kind, title, part.text, part.source, part.note)
+    if "structuredContent" in result:
+        yield _json(_("Structured"), result["structuredContent"])
+    if "completion" in result:
+        yield _json(_("Suggestions"), result["completion"])
+
+
+def _dicts(value: object) -> list[JsonObject]:
+    listed = value if isinstance(value, list) else [value]
+    return [each for each in listed if isinstance(each, dict)]
+
+
+def _block(block: JsonObject) -> Part:
+    match block.get("type"):
+        case "text":
+            return _text(_("Text"), str(block.get("text", "")))
+        case "image" | "audio" as kind:
+            return _drawn(kind, block)
+        case "resource":
+            return _contents(block.get("resource", {}))
+        case "resource_link":
+            return _text(_("Link"), _address(str(block.get("uri", ""))))
+    return _json(_("Content"), block)
+
+
+def _contents(contents: JsonObject) -> Part:
+    uri = visible(str(contents.get("uri", "")))
+    if "text" in contents:
+        return _text(_("Content of %(uri)s") % {"uri": uri}, str(contents["text"]))
+    mime = str(contents.get("mimeType", ""))
+    kind = "audio" if mime.startswith("audio/") else "image"
+    return _drawn(kind, {"data": contents.get("blob", ""), "mimeType": mime}, uri)
+
+
+def _text(title: str, text: str) -> Part:
+    cut = text[:LONGEST_TEXT]
+    note = ""
+    if len(text) > LONGEST_TEXT:
+        said = _("The first %(shown)d of %(count)d characters.")
+        note = said % {"shown": LONGEST_TEXT, "count": len(text)}
+    return Part("text", title, visible(cut, None), note=note)
+
+
+def _json(title: str, value: object) -> Part:
+    return _text(title, jsonrpc.pretty(value))
+
+
+def _address(uri: str) -> str:
+    """Return an address in words: its host is what people look at first."""
+    host = urlsplit(uri).netloc if "//" in uri else ""
+    return f"{uri}\n({host})" if host else uri
+
+
+def _drawn(kind: str, block: JsonObject, uri: str = "") -> Part:
+    """Return an image or sound to draw if it is one, else what it says it is."""
+    mime = str(block.get("mimeType", ""))
+    try:
+        content = b64decode(str(block.get("data", "")), validate=True)
+    except (Error, ValueError):
+        return _text(_("Content"), _("This is not base64."))
+    what = _("Image") if kind == "image" else _("Sound")
+    size = filesizeformat(len(content))
+    title = f"{what}: {visible(mime[:100])}, {size}"
+    if uri:
+        title = f"{uri}: {visible(mime[:100])}, {size}"
+    known = IMAGES if kind == "image" else SOUNDS
+    begins = content.startswith(known.get(mime, ()))
+    if not begins or len(content) > LARGEST_DRAWN:
+        return Part("text", title, _("The page does not show this. Download it."))
+    source = f"data:{mime};base64,{b64encode(content).decode()}"
+    return Part(kind, title, source=source)
+
+
+# -- along the way ------------------------------------------------------------------
+
+
+def _lines(messages: Sequence[Message]) -> Iterator[str]:
+    for each in messages:
+        if not each.sent and (text := line_of(each)):
+            yield text
+
+
+def line_of(message: Message) -> str:
+    """Return a notification of the server as a line; "" for any other message."""
+    value: dict[str, Any] = json.loads(message.text)
+    params = value.get("params", {})
+    if "id" in value:
+        return ""
+    match value.get("method"):
+        case "notifications/progress":
+            return _progress(params)
+        case "notifications/message":
+            data = params.get("data")
+            said = data if isinstance(data, str) else json.dumps(data)
+            return visible(f"log {params.get('level')}: {said}"[:LONGEST_TEXT])
+        case str(method):
+            return visible(f"{method} {json.dumps(params)}"[:LONGEST_TEXT])
+    return ""
+
+
+def _progress(params: JsonObject) -> str:
+    said = str(params.get("message", ""))
+    done, total = params.get("progress"), params.get("total")
+    if total is None:
+        return visible(f"progress {done} {said}".strip())
+    return visible(f"progress {done} of {total} {said}".strip())

@@ -1,0 +1,143 @@
+"""The request that a page describes: its method, and its parameters from the form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.trying.fields import Field, Unreadable, fields_of, filled, values_of
+from mcp_app.interface.definitions import (
+    Definition,
+    PromptArgument,
+    PromptDefinition,
+    ResourceDefinition,
+    ResourceTemplateDefinition,
+    ToolDefinition,
+)
+from mcp_app.models.fields import parse
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.uri_templates import UriTemplate
+
+PREFIX: Final = "argument-"
+WAY: Final = "way"
+JSON: Final = "json"
+TEXT: Final = "arguments"
+"""The input with all arguments as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What the page asks for: fields, or a JSON object in `text`.
+
+    `fields` is None if only JSON can express them; `error` is about `text`.
+    """
+
+    fields: Sequence[Field] | None
+    text: str = ""
+    by_json: bool = False
+    error: str = ""
+
+    @property
+    def values(self) -> JsonObject:
+        """The arguments; raises `Unreadable`, and ValueError for the text."""
+        if not self.by_json:
+            return values_of(self.fields or ())
+        value = parse(self.text) if self.text.strip() else {}
+        if not isinstance(value, dict):
+            raise ValueError(_("The arguments must be a JSON object, such as {}."))
+        return value
+
+
+def arguments_of(definition: Definition, data: QueryDict | None = None) -> Arguments:
+    """Return what is asked for, with what was typed if there is any."""
+    fields = fields_of(schema_of(definition), PREFIX)
+    if data is None:
+        return Arguments(fields, _example(definition), by_json=fields is None)
+    by_json = fields is None or data.get(WAY) == JSON
+    text = data.get(TEXT, "").replace("\r\n", "\n")
+    typed = None if fields is None else filled(fields, data)
+    return Arguments(typed, text, by_json)
+
+
+def schema_of(definition: Definition) -> Mapping[str, Any]:
+    """Return the JSON Schema of what a request of a definition is given."""
+    if isinstance(definition, ToolDefinition):
+        return definition.input_schema
+    if isinstance(definition, PromptDefinition):
+        return _texts([_described(each) for each in definition.arguments])
+    if isinstance(definition, ResourceTemplateDefinition):
+        names = UriTemplate.parse(definition.uri_template).variables
+        return _texts([(name, "", True) for name in names])
+    return {}
+
+
+def _described(argument: PromptArgument) -> tuple[str, str, bool]:
+    return argument.name, argument.description, argument.required
+
+
+def _texts(parts: Sequence[tuple[str, str, bool]]) -> JsonObject:
+    """Return a schema of texts: each has a name, a description, whether it must be."""
+    return {
+        "properties": {
+            name: {"type": "string", "description": about} for name, about, _ in parts
+        },
+        "required": [name for name, _about, required in parts if required],
+    }
+
+
+def _example(definition: Definition) -> str:
+    """Return an example of all arguments as JSON, "" if there is none."""
+    if not isinstance(definition, ToolDefinition):
+        return ""
+    examples = definition.input_schema.get("examples")
+    return (
+        jsonrpc.pretty(examples[0]) if isinstance(examples, list) and examples else ""
+    )
+
+
+def request_of(definition: Definition, values: JsonObject) -> tuple[str, JsonObject]:
+    """Return the method and the parameters with these values; raises ValueError."""
+    if isinstance(definition, ToolDefinition):
+        return "tools/call", {"name": definition.name, "arguments": values}
+    if isinstance(definition, PromptDefinition):
+        return "prompts/get", {"name": definition.name, "arguments": values}
+    return "resources/read", {"uri": _uri(definition, values)}
+
+
+def _uri(definition: Definition, values: JsonObject) -> str:
+    if isinstance(definition, ResourceDefinition):
+        return definition.uri
+    if not isinstance(definition, ResourceTemplateDefinition):
+        raise TypeError(f"{type(definition).__name__} has no URI.")
+    template = UriTemplate.parse(definition.uri_template)
+    return template.expand({name: str(value) for name, value in values.items()})
+
+
+def suggestion_of(
+    definition: Definition, name: str, values: JsonObject
+) -> tuple[str, JsonObject]:
+    """Return the request for suggestions for an argument, from the others."""
+    reference: JsonObject = {"type": "ref/prompt", "name": definition.name}
+    if isinstance(definition, ResourceTemplateDefinition):
+        reference = {"type": "ref/resource", "uri": definition.uri_template}
+    others = {key: value for key, value in values.items() if key != name}
+    argument = {"name": name, "value": str(values.get(name, ""))}
+    return "completion/complete", {
+        "ref": reference,
+        "argument": argument,
+        "context": {"arguments": others},
+    }
+
+
+def with_errors(arguments: Arguments, error: Exception) -> Arguments:
+    """Return what was typed, with what is wrong with it."""
+    if isinstance(error, Unreadable):
+        return Arguments(error.fields, arguments.text, by_json=False)
+    return Arguments(
+        arguments.fields, arguments.text, arguments.by_json, error=str(error)
+    )

@@ -1,0 +1,273 @@
+"""A client in this process: it calls a server as one over stdio does, without a pipe.
+
+Each of its messages is one that a client of its revision sends. It is read, checked and
+answered as any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
+
+import orjson
+
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.envelope import (
+    notification_message,
+    request_message,
+    result_message,
+)
+from mcp_app.protocol.negotiation import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    LOG_LEVEL,
+    PROTOCOL_VERSION,
+)
+from mcp_app.transports.stdio.connection import Connection
+
+if TYPE_CHECKING:
+    from mcp_app.catalog.snapshot import Catalog
+    from mcp_app.interface.principal import Principal
+    from mcp_app.process.runtime import Process
+    from mcp_app.protocol.envelope import Request
+    from mcp_app.protocol.json_types import JsonObject
+    from mcp_app.protocol.revisions import Revision
+    from mcp_app.server.exchange import Adapters, Exchange
+    from mcp_app.streams.open_session import OpenSession
+
+REJECTED: Final = -1
+"""The code of a sampling request that a person rejects (client/sampling)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who calls, in which revision, and what the client says of itself.
+
+    `person` is whose rates and limits hold (`Principal.person`).
+    """
+
+    principal: Principal
+    person: str
+    revision: Revision
+    name: str
+    version: str = "1"
+    capabilities: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message as it is on the wire; `sent` by the client, or received."""
+
+    sent: bool
+    text: bytes
+
+
+class Failure(Exception):
+    """A question of the server that is answered with an error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+Respond: TypeAlias = Callable[[str, "JsonObject"], "JsonObject"]
+"""Takes method and params of a question; returns its result, or raises `Failure`."""
+
+
+class Observe(Protocol):
+    """Takes each message, in the order of the wire; called on the loop."""
+
+    def __call__(self, message: Message, /) -> object: ...
+
+
+def decline(method: str, params: JsonObject) -> JsonObject:
+    """Answer a question as a client whose user leaves it alone."""
+    if method == "elicitation/create":
+        return {"action": "cancel"}
+    if method == "roots/list":
+        return {"roots": []}
+    raise Failure(REJECTED, "The user rejected the request.")
+
+
+def _ignore(message: Message, /) -> None:
+    """Do nothing."""
+
+
+class InProcessClient:
+    """One client, used on the loop of its process only.
+
+    `overlay` returns what is offered instead of a server's catalog; `adapters` stand in
+    place of the process's own.  Without `streams` nothing reaches the client before an
+    answer, as on a site that runs under WSGI.
+    """
+
+    def __init__(
+        self,
+        current: Process,
+        slug: str,
+        caller: Caller,
+        *,
+        overlay: Callable[[Catalog], Catalog] | None = None,
+        adapters: Adapters | None = None,
+        streams: bool = True,
+        respond: Respond = decline,
+        observe: Observe = _ignore,
+    ) -> None:
+        self._caller = caller
+        self._respond = respond
+        self._observe = observe
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._replies: set[asyncio.Task[None]] = set()
+        self._opened = not caller.revision.sessions
+        self._connection = _Connection(
+            current, slug, caller.principal, self._receive, adapters
+        )
+        self._connection.overlay = overlay
+        self._connection.streams = streams
+        self._connection.person = caller.person
+
+    async def check_served(self) -> None:
+        """Raise `NotServed` if the server is not for this caller, 503 if stopped.
+
+        Also waits until the caches are fresh.
+        """
+        await self._connection.current.gate.wait(time.monotonic())
+        await self._connection.served()
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """The last request on its way, or answered; None if there was none."""
+        return self._connection.exchange
+
+    async def request(self, method: str, params: JsonObject) -> bytes:
+        """Return the message that answers a request: a result or an error.
+
+        In a revision with sessions the first one opens the session.  If this is
+        cancelled, so is the request.
+        """
+        if not self._opened:
+            await self._open()
+        if self._caller.revision.stateless:
+            meta = {**params.get("_meta", {}), **self._stateless_meta()}
+            params = {**params, "_meta": meta}
+        return await self._call(method, params)
+
+    async def _open(self) -> None:
+        """Open the session; what refuses that is raised as `SessionRefused`."""
+        caller = self._caller
+        answer = await self._call(
+            "initialize",
+            {
+                "protocolVersion": caller.revision.version,
+                "capabilities": caller.capabilities,
+                "clientInfo": {"name": caller.name, "version": caller.version},
+            },
+        )
+        if self._connection.sessions.session is None:
+            raise SessionRefused(answer)
+        self._opened = True
+        await self._send(notification_message("notifications/initialized", None))
+
+    def _stateless_meta(self) -> JsonObject:
+        caller = self._caller
+        return {
+            PROTOCOL_VERSION: caller.revision.version,
+            CLIENT_CAPABILITIES: caller.capabilities,
+            CLIENT_INFO: {"name": caller.name, "version": caller.version},
+            LOG_LEVEL: "debug",
+        }
+
+    async def _call(self, method: str, params: JsonObject) -> bytes:
+        number = next(self._numbers)
+        loop = self._connection.current.loop
+        answer: asyncio.Future[bytes] = loop.create_future()
+        self._waiting[number] = answer
+        try:
+            if method != "initialize":
+                meta = {"progressToken": number, **params.get("_meta", {})}
+                params = {**params, "_meta": meta}
+            await self._send(request_message(number, method, params))
+            return await answer
+        except asyncio.CancelledError:
+            self._connection.cancel(number)
+            raise
+        finally:
+            del self._waiting[number]
+            for reply in self._replies:
+                reply.cancel()
+
+    async def _send(self, message: JsonObject) -> None:
+        text = jsonrpc.write(message)
+        self._observe(Message(True, text))
+        await self._connection.take(text, time.monotonic())
+
+    def _receive(self, text: bytes) -> None:
+        self._observe(Message(False, text))
+        message: dict[str, Any] = orjson.loads(text)
+        if "method" not in message:
+            waiting = self._waiting.get(message.get("id", 0))
+            if waiting is not None and not waiting.done():
+                waiting.set_result(text)
+        elif "id" in message:
+            reply = asyncio.create_task(self._reply(message))
+            self._replies.add(reply)
+            reply.add_done_callback(self._replies.discard)
+
+    async def _reply(self, question: dict[str, Any]) -> None:
+        identifier = question["id"]
+        try:
+            result = self._respond(question["method"], question.get("params", {}))
+            answer = result_message(identifier, result)
+        except Failure as failure:
+            error = {"code": failure.code, "message": failure.message}
+            answer = {"jsonrpc": "2.0", "id": identifier, "error": error}
+        await self._send(answer)
+
+
+class SessionRefused(Exception):
+    """The server did not open a session; `answer` is its error."""
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__("The server opened no session.")
+        self.answer = answer
+
+
+class _Connection(Connection):
+    """A channel that ends with its one call."""
+
+    exchange: Exchange | None = None
+    """The last one."""
+
+    sign_in: ClassVar[str] = "Sign in first."
+    overlay: Callable[[Catalog], Catalog] | None = None
+
+    def catalog(self) -> Catalog | None:
+        catalog = super().catalog()
+        if catalog is None or self.overlay is None:
+            return catalog
+        return self.overlay(catalog)
+
+    async def make_exchange(
+        self,
+        request: Request,
+        revision: Revision,
+        meta: JsonObject,
+        session: OpenSession | None,
+    ) -> Exchange:
+        self.exchange = await super().make_exchange(request, revision, meta, session)
+        return self.exchange
+
+    def cancel(self, request_id: int) -> None:
+        """Cancel a request, if it still runs."""
+        running = self.running.get(request_id)
+        if running is not None:
+            running.cancel()
+
+    def hear(self) -> None:
+        """Do nothing: changes are no part of a call."""

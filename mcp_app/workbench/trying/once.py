@@ -1,0 +1,48 @@
+"""A run that may not happen twice: its page carries a ticket that is good for one."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+from django.core import signing
+
+from mcp_app.models import DefinitionRow
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.streams.steps import StoredSteps
+
+SALT: Final = "mcp_app.workbench.trying.once"
+GOOD_FOR_S: Final = 600
+KEY: Final = "trial"
+
+
+class NoTicket(Exception):
+    """The ticket is missing, too old, or for another person or definition."""
+
+
+def ticket(user: object, row: DefinitionRow) -> str:
+    """Return a new ticket for one run by a user (primary key)."""
+    return signing.dumps([*_holder(user, row), secrets.token_hex(16)], salt=SALT)
+
+
+def claim(text: str, user: object, row: DefinitionRow) -> datetime | None:
+    """Use a ticket; None if that is the first time, else when it was used.
+
+    What it writes is committed before this returns, if no transaction is open.
+    Raises `NoTicket`.  Blocks.
+    """
+    try:
+        *holder, nonce = signing.loads(text, salt=SALT, max_age=GOOD_FOR_S)
+    except (signing.BadSignature, ValueError) as error:
+        raise NoTicket from error
+    if holder != _holder(user, row):
+        raise NoTicket
+    mine: JsonObject = {"run": secrets.token_hex(8), "at": time.time()}
+    stored: JsonObject = StoredSteps().once(f"{SALT} {nonce}", KEY, lambda: mine)
+    return None if stored == mine else datetime.fromtimestamp(stored["at"], UTC)
+
+
+def _holder(user: object, row: DefinitionRow) -> list[str]:
+    return [str(user), row.kind_of_row, str(row.pk)]

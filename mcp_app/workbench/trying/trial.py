@@ -1,0 +1,221 @@
+"""One trial: a request of a client, from whoever was chosen, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final
+
+from mcp_app.interface.outcomes import Outcome
+from mcp_app.kinds import KindError
+from mcp_app.process.current import process
+from mcp_app.process.runtime import Process
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.transports.in_process import (
+    Caller,
+    InProcessClient,
+    Message,
+    SessionRefused,
+    decline,
+)
+from mcp_app.transports.stdio.connection import NotAllowed, NotServed, NotSignedIn
+from mcp_app.workbench.trying.dry_run import DryRunUserCode
+from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome
+from mcp_app.workbench.trying.offer import WorkingCopy
+
+UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403
+NOT_FOUND: Final = 404
+RANDOM: Final = frozenset({"_meta", "elicitationId"})
+"""Members of a question that differ each time it is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is tried.
+
+    `answers` are the results of questions, by `Question.key`.  Without `streams` only
+    the answer reaches the client.
+    """
+
+    server: str
+    method: str
+    params: JsonObject
+    caller: Caller
+    copy: WorkingCopy | None = None
+    answers: Mapping[str, JsonObject] = field(default_factory=dict)
+    streams: bool = True
+    is_dry: bool = False
+    """Whether what it changes in this site's databases is undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the server asks its client; `name` is its key in a request that is retried.
+
+    `name` is "" in a session, where the question comes while the call runs.
+    """
+
+    method: str
+    params: JsonObject
+    name: str = ""
+
+    @property
+    def key(self) -> str:
+        """What finds the answer, the next time that it is asked."""
+        params = {
+            member: value
+            for member, value in self.params.items()
+            if member not in RANDOM
+        }
+        asked = jsonrpc.canonical([self.method, params, self.name])
+        return sha256(asked).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What came of it; times are in milliseconds.
+
+    `refused` is the HTTP status with which clients are turned away, 0 if they are not;
+    `reason` then says why, and so it does for a working copy that cannot run.
+    """
+
+    messages: tuple[Message, ...] = ()
+    answer: JsonObject = field(default_factory=dict)
+    size: int = 0
+    """Bytes of the answer."""
+    took_ms: float = 0
+    outcome: Outcome = Outcome.ANSWERED
+    failure: str = ""
+    """The error number of a crash, in the log."""
+    questions: tuple[Question, ...] = ()
+    """Those without an answer."""
+    state: str = ""
+    """The sealed state that goes back with the answers."""
+    refused: int = 0
+    reason: str = ""
+    dry_run: DryRunOutcome | None = None
+    """What became of the changes; None if they stay."""
+
+    @property
+    def result(self) -> JsonObject:
+        """The result; empty if there is an error instead."""
+        result: JsonObject = self.answer.get("result", {})
+        return result
+
+    @property
+    def error(self) -> JsonObject:
+        """The error of the protocol; empty if there is none."""
+        error: JsonObject = self.answer.get("error", {})
+        return error
+
+
+Observe = Callable[[Message], object]
+
+
+def _ignore(message: Message) -> None:
+    """Do nothing."""
+
+
+async def run(plan: Plan, observe: Observe = _ignore) -> Trial:
+    """Try it, on the loop of the process; `observe` sees each message as it comes.
+
+    If this is cancelled, so is the call.
+    """
+    current = process()
+    run_ = _Run(plan, observe)
+    try:
+        client = run_.client(current)
+        await client.check_served()
+        return await run_.finish(client)
+    except KindError as error:
+        return Trial(reason=error.message, outcome=Outcome.FAILED)
+    except ProtocolError as error:
+        return Trial(refused=status_of(error), reason=error.message)
+
+
+def status_of(error: ProtocolError) -> int:
+    """Return the HTTP status with which a client is turned away."""
+    if isinstance(error, NotSignedIn):
+        return UNAUTHORIZED
+    if isinstance(error, NotAllowed):
+        return FORBIDDEN
+    return NOT_FOUND if isinstance(error, NotServed) else error.http_status
+
+
+class _Run:
+    """A trial while it runs."""
+
+    def __init__(self, plan: Plan, observe: Observe) -> None:
+        self._plan = plan
+        self._observe = observe
+        self._messages: list[Message] = []
+        self._asked: list[Question] = []
+        self._dry_run: DryRunUserCode | None = None
+
+    def client(self, current: Process) -> InProcessClient:
+        plan = self._plan
+        overlay = None if plan.copy is None else plan.copy.overlay(current.catalogs)
+        adapters = current.adapters
+        if plan.is_dry:
+            self._dry_run = DryRunUserCode(adapters.user_code, adapters.limits)
+            adapters = self._dry_run.within(adapters)
+        return InProcessClient(
+            current,
+            plan.server,
+            plan.caller,
+            overlay=overlay,
+            adapters=adapters,
+            streams=plan.streams,
+            respond=self._respond,
+            observe=self._note,
+        )
+
+    async def finish(self, client: InProcessClient) -> Trial:
+        plan, began = self._plan, time.monotonic()
+        try:
+            text = await client.request(plan.method, plan.params)
+        except SessionRefused as refused:
+            text = refused.answer
+        took = time.monotonic() - began
+        answer: dict[str, Any] = json.loads(text)
+        result = answer.get("result", {})
+        exchange = client.exchange
+        return Trial(
+            messages=tuple(self._messages),
+            answer=answer,
+            size=len(text),
+            took_ms=took * 1_000,
+            outcome=Outcome(exchange.outcome) if exchange else Outcome.FAILED,
+            failure=exchange.failure if exchange else "",
+            questions=(*self._asked, *_required(result)),
+            state=result.get("requestState", ""),
+            dry_run=None if self._dry_run is None else self._dry_run.outcome,
+        )
+
+    def _note(self, message: Message) -> None:
+        self._messages.append(message)
+        self._observe(message)
+
+    def _respond(self, method: str, params: JsonObject) -> JsonObject:
+        """Answer a question of a session; what has no answer is shown afterwards."""
+        question = Question(method, params)
+        answer = self._plan.answers.get(question.key)
+        if answer is not None:
+            return answer
+        self._asked.append(question)
+        return decline(method, params)
+
+
+def _required(result: JsonObject) -> list[Question]:
+    """Return the questions of an `InputRequiredResult`."""
+    requests: dict[str, Any] = result.get("inputRequests", {})
+    return [
+        Question(each["method"], each.get("params", {}), name)
+        for name, each in requests.items()
+    ]
