@@ -41,6 +41,7 @@ PART_OF: Final = {
     "audit": LOCKS,
     "streams": LOCKS,
     "invalidation": LOCKS,
+    "workbench": LOCKS,
     "process": PROCESSES,
     "transports": TRANSPORTS,
 }

@@ -30,12 +30,15 @@ def of_10_000(effort: Effort) -> Iterator[Result]:
     )
 
 
-def measured(module: str) -> dict[str, float]:
-    """Run a module where the database is empty; return what it prints at the end."""
+def measured(module: str, url: str = "") -> dict[str, float]:
+    """Run a module where the database is empty; return what it prints at the end.
+
+    Without a URL that is a new one of SQLite.
+    """
     with tempfile.TemporaryDirectory() as directory:
         environment = {
             **os.environ,
-            "DATABASE_URL": f"sqlite:///{directory}/db.sqlite3",
+            "DATABASE_URL": url or f"sqlite:///{directory}/db.sqlite3",
             "DJANGO_SETTINGS_MODULE": "mcp_project.settings",
             "DEBUG": "true",
             "SECRET_KEY": "a key for a benchmark, which seals nothing of worth",

@@ -1,97 +1,28 @@
-"""Configurations for known MCP clients: one table, and the code that writes them.
-
-Each client reads a JSON file, in the project or in the home folder, whose member `root`
-maps names to servers. The formats are those of the clients' documentation in November
-2026.
-"""
+"""The clients of MCP that people use: one table for pages and commands."""
 
 from __future__ import annotations
 
 import json
-import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
-if TYPE_CHECKING:
-    from mcp_app.protocol.json_types import JsonObject
+from django.utils.translation import gettext_lazy as _
 
-TOKEN: Final = "YOUR-TOKEN"  # noqa: S105 - it stands for one
-"""The placeholder for a token."""
+from mcp_app.account.client_formats import (
+    ClientProgram,
+    JsonClient,
+    TomlClient,
+    Writer,
+    cursor_link,
+    literal,
+    vscode_link,
+)
+from mcp_app.protocol.revisions import LATEST
 
-
-INDENT: Final = "  "
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
-
-
-class NotMerged(Exception):
-    """The file has other content than expected; it stays unchanged."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """The command with which a client starts a server."""
-
-    command: str
-    arguments: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientProgram:
-    """One client: where it reads its servers, and in which format.
-
-    `file` is relative to the project, "" if the client reads none there; `elsewhere`
-    is for people. `stdio` and `http` are the first members of an entry, and `url` is
-    the name of the address member. `bridge` is the command, to be followed by the
-    address, that speaks HTTP for a client that cannot send headers itself.
-    """
-
-    title: str
-    file: str = ""
-    elsewhere: str = ""
-    root: str = "mcpServers"
-    stdio: Mapping[str, str] = field(default_factory=dict)
-    http: Mapping[str, str] = field(default_factory=dict)
-    url: str = "url"
-    bridge: Sequence[str] = ()
-
-    def on_stdio(self, launch: Launch) -> JsonObject:
-        """Return the entry of a server that the client starts itself."""
-        started = {"command": launch.command, "args": list(launch.arguments)}
-        return {**self.stdio, **started}
-
-    def over_http(self, url: str, *, token: str = "") -> JsonObject:
-        """Return the entry of a server at a URL, with a header if there is a token.
-
-        Pass `TOKEN` for a placeholder that the reader replaces.
-        """
-        header = f"Bearer {token}"
-        if self.bridge:
-            command, *arguments = self.bridge
-            headers = ["--header", f"Authorization: {header}"] if token else []
-            return {"command": command, "args": [*arguments, url, *headers]}
-        headed = {"headers": {"Authorization": header}} if token else {}
-        return {**self.http, self.url: url, **headed}
-
-    def document(self, name: str, entry: JsonObject) -> str:
-        """Return the text of a file that contains only this server."""
-        return _written({self.root: {name: entry}})
-
-    def merged(self, text: str, name: str, entry: JsonObject) -> str:
-        """Return the text of a file with this server added and the rest unchanged.
-
-        Raises `NotMerged` if it is no JSON object, or has comments.
-        """
-        document = _read(text)
-        if not document:
-            return self.document(name, entry)
-        if self.root not in document:
-            return _with_member(text, text.index("{"), self.root, {name: entry})
-        if not isinstance(document[self.root], dict):
-            raise NotMerged(f"its member {self.root!r} is no object")
-        servers = _members(text, text.index("{"))[self.root]
-        return _with_member(text, servers.value, name, entry)
+# Whoever holds an entry against its client again writes the month there.
+OCTOBER_2026: Final = (2026, 10)
+NOVEMBER_2026: Final = (2026, 11)
 
 
 def command_line(name: str, url: str, token: str) -> str:
@@ -101,138 +32,231 @@ def command_line(name: str, url: str, token: str) -> str:
     return f'{line} --header "Authorization: Bearer {token}"' if token else line
 
 
-def _written(document: JsonObject) -> str:
-    return json.dumps(document, indent=INDENT, ensure_ascii=False) + "\n"
+PYTHON: Final = """\
+import asyncio
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+URL = %s
+HEADERS = %s
 
 
-# -- merging into others' files: what is not ours stays the same, byte by byte -------
+async def main():
+    async with (
+        httpx2.AsyncClient(headers=HEADERS, timeout=60) as http,
+        Client(streamable_http_client(URL, http_client=http)) as client,
+    ):
+        print([tool.name for tool in (await client.list_tools()).tools])
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """The position of an object's member in a text: its name, and its value to `end`.
+asyncio.run(main())
+"""
+TYPESCRIPT: Final = """\
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 
-    `space` is the whitespace before it.
-    """
-
-    space: str
-    begin: int
-    value: int
-    end: int
-
-
-def _read(text: str) -> JsonObject:
-    try:
-        document = json.loads(text) if text.strip() else {}
-    except json.JSONDecodeError as error:
-        raise NotMerged(f"it is not plain JSON (line {error.lineno})") from None
-    except (RecursionError, ValueError):
-        raise NotMerged(
-            "it is nested too deeply, or has a number that is too long"
-        ) from None
-    if not isinstance(document, dict):
-        raise NotMerged("it has no JSON object")
-    return document
+const url = new URL(%s);
+const headers = %s;
+const client = new Client(
+  { name: 'first-look', version: '1.0.0' },
+  { versionNegotiation: { mode: 'auto' } },
+);
+const transport = new StreamableHTTPClientTransport(url, { requestInit: { headers } });
+await client.connect(transport);
+const { tools } = await client.listTools();
+console.log(tools.map((tool) => tool.name));
+await client.close();
+"""
 
 
-def _members(text: str, start: int) -> dict[str, Member]:
-    """Return the positions of the members of the object that begins at `start`.
+def _program(template: str) -> Writer:
+    """Return what writes a program: the template has places for URL and headers."""
 
-    The text must be JSON. Raises `NotMerged` if a name occurs twice.
-    """
-    decoder, found, place = json.JSONDecoder(), dict[str, Member](), start + 1
-    while text[begin := _after_space(text, place)] != "}":
-        name, colon = decoder.raw_decode(text, begin)
-        value = _after_space(text, _after_space(text, colon) + 1)
-        _, end = decoder.raw_decode(text, value)
-        if name in found:
-            raise NotMerged(f"it has the member {name!r} twice")
-        found[name] = Member(text[place:begin], begin, value, end)
-        place = _after_space(text, end)
-        place += text[place] == ","
-    return found
+    def write(_name: str, url: str, token: str) -> str:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return template % (literal(url), json.dumps(headers, ensure_ascii=False))
+
+    return write
 
 
-def _after_space(text: str, place: int) -> int:
-    found = _SPACE.match(text, place)
-    return place if found is None else found.end()
+def _curl(_name: str, url: str, token: str) -> str:
+    """Return the command that asks for the list of tools, in the newest revision."""
+    meta = {
+        "protocolVersion": LATEST.version,
+        "clientInfo": {"name": "curl", "version": "1"},
+        "clientCapabilities": {},
+    }
+    prefixed = {f"io.modelcontextprotocol/{name}": meta[name] for name in meta}
+    asked = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/list",
+        "params": {"_meta": prefixed},
+    }
+    headers = [
+        *([f"Authorization: Bearer {token}"] if token else []),
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+        f"MCP-Protocol-Version: {LATEST.version}",
+        "Mcp-Method: tools/list",
+    ]
+    lines = [
+        f"curl --silent --show-error {shlex.quote(url)}",
+        *(f"--header {shlex.quote(each)}" for each in headers),
+        f"--data {shlex.quote(json.dumps(asked))}",
+    ]
+    return " \\\n  ".join(lines) + "\n"
 
 
-def _with_member(text: str, start: int, name: str, value: JsonObject) -> str:
-    """Return the text with this member set in the object that begins at `start`."""
-    members, unit = _members(text, start), _unit(text)
-    if name in members:
-        old = members[name]
-        return text[: old.value] + _spread(value, old.space, unit) + text[old.end :]
-    if members:
-        last = list(members.values())[-1]
-        place, space, rest = last.end, last.space, text[last.end :]
-        before = f"{text[:place]},{space if space else ' '}"
-    else:
-        outer = text[:start].rpartition("\n")[2]
-        outer = outer[: len(outer) - len(outer.lstrip())]
-        line = _line_end(text) if unit is not None else ""
-        space = f"{line}{outer}{unit or ''}"
-        end = text.index("}", start)
-        before = f"{text[: start + 1]}{space}"
-        rest = f"{line}{outer if line else ''}{text[end:]}"
-    written = json.dumps(name, ensure_ascii=False)
-    return f"{before}{written}: {_spread(value, space, unit)}{rest}"
-
-
-def _spread(value: JsonObject, space: str, unit: str | None) -> str:
-    """Return a value as JSON, in indented lines if the text around it is."""
-    if unit is None or "\n" not in space:
-        return json.dumps(value, ensure_ascii=False)
-    written = json.dumps(value, indent=unit, ensure_ascii=False)
-    # Use only the last line of `space`: no empty lines within a value.
-    return written.replace("\n", "\n" + space.rpartition("\n")[2]).replace(
-        "\n", "\r\n" if "\r\n" in space else "\n"
-    )
-
-
-def _unit(text: str) -> str | None:
-    """Return the indentation of a file; None if it is one line."""
-    first = next(iter(_members(text, text.index("{")).values()), None)
-    if first is None or "\n" not in first.space:
-        return None
-    return first.space.rpartition("\n")[2]
-
-
-def _line_end(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
-
+_INTO_FILE: Final = _("Put this into %(place)s in your project.")
 
 CLIENTS: Final[Mapping[str, ClientProgram]] = {
-    "claude-desktop": ClientProgram(
-        title="Claude Desktop",
-        elsewhere="claude_desktop_config.json (Settings, Developer, Edit Config)",
-        bridge=("npx", "-y", "mcp-remote"),
-    ),
-    "claude-code": ClientProgram(
+    "claude-code": JsonClient(
         title="Claude Code",
+        steps=(
+            _("Paste this line into a terminal, in the folder of your project."),
+            _("Or put the file into the folder: it is for all who work there."),
+        ),
+        check=_("Type /mcp in Claude Code: %(name)s must say “connected”."),
+        verified=NOVEMBER_2026,
         file=".mcp.json",
+        line=command_line,
         stdio={"type": "stdio"},
         http={"type": "http"},
     ),
-    "cursor": ClientProgram(title="Cursor", file=".cursor/mcp.json"),
-    "vscode": ClientProgram(
+    "claude": ClientProgram(
+        title="Claude",
+        steps=(
+            _("In Claude, in the browser or on the desktop, open Customize."),
+            _("Below Connectors press “+”, then “Add custom connector”."),
+            _("Paste the address."),
+            _("Press “Connect”. If this site asks, sign in and allow it."),
+        ),
+        check=_("“Configure” at the connector lists the tools."),
+        verified=NOVEMBER_2026,
+        signs_in=True,
+    ),
+    "claude-desktop": JsonClient(
+        title="Claude Desktop",
+        steps=(
+            _("Open Settings, Developer, Edit Config. Put this into the file."),
+            _(
+                "Restart Claude Desktop. It starts mcp-remote, a program of others that"
+                " sends the token: Node.js must be installed."
+            ),
+        ),
+        check=_("Settings, Developer lists %(name)s: it must be running."),
+        verified=NOVEMBER_2026,
+        elsewhere=_("claude_desktop_config.json (Settings, Developer, Edit Config)"),
+        bridge=("npx", "-y", "mcp-remote"),
+    ),
+    "chatgpt": ClientProgram(
+        title="ChatGPT",
+        steps=(
+            _("In ChatGPT, in the browser, open chatgpt.com/plugins."),
+            _("Press “+”, then “Add custom MCP server”, and paste the address."),
+            _(
+                "Choose OAuth (or no authentication, if the server is public), and"
+                " create the plugin. If this site asks, sign in and allow it."
+            ),
+        ),
+        check=_("Your plugins list %(name)s."),
+        verified=NOVEMBER_2026,
+        signs_in=True,
+    ),
+    "cursor": JsonClient(
+        title="Cursor",
+        steps=(_("Press the button, or put this into %(place)s in your project."),),
+        token_steps=(
+            _("After the button, replace YOUR-TOKEN in Cursor: a link has no token."),
+        ),
+        check=_("The MCP part of Cursor's settings shows %(name)s with its tools."),
+        verified=NOVEMBER_2026,
+        file=".cursor/mcp.json",
+        link=cursor_link,
+    ),
+    "vscode": JsonClient(
         title="VS Code",
+        steps=(_("Press the button, or put this into %(place)s in your project."),),
+        token_steps=(
+            _("VS Code asks for the token once, and keeps it outside of the file."),
+        ),
+        check=_(
+            "“MCP: List Servers” in the Command Palette: %(name)s must be running."
+        ),
+        verified=NOVEMBER_2026,
         file=".vscode/mcp.json",
         root="servers",
         stdio={"type": "stdio"},
         http={"type": "http"},
+        link=vscode_link,
+        asks=True,
     ),
-    "gemini": ClientProgram(
-        title="Gemini CLI", file=".gemini/settings.json", url="httpUrl"
+    "gemini": JsonClient(
+        title="Gemini CLI",
+        steps=(_INTO_FILE,),
+        check=_("“gemini mcp list” must say that %(name)s is connected."),
+        verified=NOVEMBER_2026,
+        file=".gemini/settings.json",
+        url="httpUrl",
     ),
-    "zed": ClientProgram(
-        title="Zed", file=".zed/settings.json", root="context_servers"
-    ),
-    "windsurf": ClientProgram(
+    "windsurf": JsonClient(
         title="Windsurf",
+        steps=(
+            _("Open Settings, Cascade, MCP Servers, and put this into %(place)s."),
+            _("Press “Refresh” there."),
+        ),
+        check=_("The same settings must show %(name)s with its tools."),
+        verified=OCTOBER_2026,
         elsewhere="~/.codeium/windsurf/mcp_config.json",
         url="serverUrl",
+    ),
+    "zed": JsonClient(
+        title="Zed",
+        steps=(_INTO_FILE,),
+        check=_("Settings, AI, MCP Servers: a green dot must be beside %(name)s."),
+        verified=NOVEMBER_2026,
+        file=".zed/settings.json",
+        root="context_servers",
+    ),
+    "codex": TomlClient(
+        title="Codex",
+        steps=(_("Put this into %(place)s."),),
+        check=_("Start Codex, and type /mcp: it must list %(name)s with its tools."),
+        verified=NOVEMBER_2026,
+        elsewhere="~/.codex/config.toml",
+        root="mcp_servers",
+    ),
+    "python": ClientProgram(
+        title="Python",
+        steps=(
+            _("Install the SDK: pip install mcp"),
+            _("Put this into %(place)s, and run it: python %(place)s"),
+        ),
+        check=_("It must print the names of the tools."),
+        verified=NOVEMBER_2026,
+        elsewhere="first_look.py",
+        write=_program(PYTHON),
+    ),
+    "typescript": ClientProgram(
+        title="TypeScript",
+        steps=(
+            _("Install the SDK: npm install @modelcontextprotocol/client"),
+            _("Put this into %(place)s, and run it: node %(place)s"),
+        ),
+        check=_("It must print the names of the tools."),
+        verified=NOVEMBER_2026,
+        elsewhere="first-look.mjs",
+        write=_program(TYPESCRIPT),
+    ),
+    "curl": ClientProgram(
+        title="curl",
+        steps=(_("Paste this into a terminal of Linux or macOS."),),
+        check=_("It must print the list of tools, as JSON."),
+        verified=NOVEMBER_2026,
+        elsewhere=_("a terminal"),
+        write=_curl,
     ),
 }
 """The clients, by their names on the command line."""

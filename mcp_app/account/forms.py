@@ -14,6 +14,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db.models import QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -154,6 +155,30 @@ class AnyonesTokenForm(NewTokenForm):
                 raise ValidationError(said % {"name": visible(name)})
             self.user = user
         return name
+
+
+class ServerTokenForm(OnceForm, TokenForm):
+    """A token for one server and the usual time, which reads unless more is ticked."""
+
+    change = forms.BooleanField(
+        label=gettext_lazy("May also use tools that change things"), required=False
+    )
+
+    class Meta:
+        model = AccessToken
+        fields = ["name"]
+        labels = {"name": gettext_lazy("Name of the token")}
+
+    def columns(self, user: AbstractBaseUser, server: Server) -> Mapping[str, Any]:
+        """Return the arguments of `AccessToken.objects.make`, from a valid form."""
+        may = AccessToken.May
+        return {
+            "user": user,
+            "name": self.cleaned_data["name"],
+            "may": may.CHANGE if self.cleaned_data["change"] else may.READ,
+            "expires": timezone.now() + timedelta(days=USUAL_DAYS),
+            "servers": [server],
+        }
 
 
 class ReplaceForm(OnceForm):

@@ -19,7 +19,8 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.account.addresses import server_name
 from mcp_app.account.client_configs import CLIENTS, command_line
-from mcp_app.auth.resources import server_url
+from mcp_app.auth.authenticators import Unusable, authenticators_of, issuers_of
+from mcp_app.auth.resources import server_url, site_origin
 from mcp_app.interface.labels import Label
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.models import AccessToken, Connection, Server
@@ -133,12 +134,13 @@ def begins_of(row: AccessToken) -> SafeString:
 
 @dataclass(frozen=True, slots=True)
 class Paste:
-    """The configuration to paste into a client; `text` contains the token."""
+    """The configuration to paste into a client; `text` may contain the token."""
 
     key: str
     title: str
     place: str
     text: Secret
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,5 +202,21 @@ def _first(servers: Sequence[Server]) -> Server | None:
 
 def _paste(key: str, name: str, url: str, token: str) -> Paste:
     client = CLIENTS[key]
-    document = client.document(name, client.over_http(url, token=token))
-    return Paste(key, client.title, client.file or client.elsewhere, Secret(document))
+    note = ""
+    if client.signs_in:
+        note = _("This program takes no token. Give it the address, and sign in.")
+    text = Secret(client.text(name, url, token=token))
+    return Paste(key, client.title, client.place, text, note)
+
+
+def lets_sign_in(server: Server, site: str = "") -> bool:
+    """Return whether programs can sign in to use a server, here or elsewhere.
+
+    `site` is the origin of the request (scheme and host); it counts in development.
+    """
+    scheme, _colon, host = site.partition("://")
+    try:
+        ways = authenticators_of(server.access_names)
+    except Unusable:
+        return False
+    return bool(issuers_of(ways or (), site_origin(scheme, host) or ""))

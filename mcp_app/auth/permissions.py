@@ -18,7 +18,7 @@ from django.db import DatabaseError
 
 from mcp_app.auth.aged_cache import AgedCache
 from mcp_app.interface.access_requirements import AccessRequirements
-from mcp_app.interface.principal import Principal
+from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.interface.rights import AccessRequest, Rights, Rule
 from mcp_app.pools.database import judges, reader
 from mcp_app.pools.outages import is_outage
@@ -156,6 +156,18 @@ class Holder:
 
 
 NO_GROUPS: frozenset[str] = frozenset()
+
+
+def holder_by_token(
+    user: AbstractBaseUser, server: str, rules: Mapping[str, Rule]
+) -> Holder:
+    """Return what a user whose row is read already has by an access token."""
+    principal = Principal(
+        kind=ACCESS_TOKEN, user_id=str(user.pk), user_name=user.get_username()
+    )
+    holder = Holder(principal, server, rules)
+    holder.user = user if user.is_active else None
+    return holder
 
 
 def _allowed(rules: Iterable[Rule], asked: AccessRequest) -> bool:

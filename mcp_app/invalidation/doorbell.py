@@ -118,3 +118,16 @@ def shared_layer(alias: str) -> Any:
         sentence = with_remedy(f'MCP["DOORBELL"]: {error}', error.__context__)
         raise ImproperlyConfigured(sentence) from error
     return None if isinstance(layer, InMemoryChannelLayer) else layer
+
+
+async def why_unreachable(alias: str) -> str:
+    """Ring once; return why that failed, "" if it did not, or there is no doorbell."""
+    try:
+        layer = shared_layer(alias)
+        if layer is not None:
+            async with asyncio.timeout(PATIENCE):
+                await layer.group_send(GROUP, RING)
+    except Exception as error:
+        # Layers raise the exceptions of their servers' clients.
+        return str(error) or type(error).__name__
+    return ""

@@ -13,17 +13,23 @@ import time
 from collections.abc import Callable, Iterable
 from uuid import uuid4
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connections, router, transaction
 from django.db.models import QuerySet
 
 from mcp_app.invalidation.peers import PeerStates
 from mcp_app.invalidation.subscriptions import ResourceSubscriptions
 from mcp_app.models import Subscription, Worker
 from mcp_app.models.changes import committed
-from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.clock import NowMilliseconds, now_sql
 from mcp_app.models.expiry import PORTION, ExpiredRows
 from mcp_app.models.transactions import tells_of_commits
-from mcp_app.models.workers import LONGEST_REASON, MOST_BROKEN, MOST_SESSIONS, Report
+from mcp_app.models.workers import (
+    LONGEST_REASON,
+    MOST_BROKEN,
+    MOST_LISTS,
+    MOST_SESSIONS,
+    Report,
+)
 from mcp_app.pools.database import log_writer, reader, writer
 
 __all__ = [
@@ -31,11 +37,13 @@ __all__ = [
     "HEARTBEAT",
     "LONGEST_REASON",
     "MOST_BROKEN",
+    "MOST_LISTS",
     "MOST_SESSIONS",
     "TRUSTED",
     "Report",
     "WorkerRow",
     "connect",
+    "database_ms",
     "here",
     "hold_after_commit",
     "prune",
@@ -171,6 +179,14 @@ def _hold() -> None:
 
 
 _OWN_THREADS = frozenset(each.name for each in (reader, writer, log_writer))
+
+
+def database_ms() -> int:
+    """Return the time of the database's clock in milliseconds since 1970; blocks."""
+    connection = connections[router.db_for_read(Worker)]
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {now_sql(connection)}")
+        return int(cursor.fetchone()[0])
 
 
 def expired_workers() -> list[ExpiredRows]:

@@ -42,6 +42,9 @@ def own_transaction(using: str) -> Iterator[None]:
     """
     connection: Any = connections[using]
     outermost, sqlite = not connection.in_atomic_block, connection.vendor == "sqlite"
+    if sqlite:
+        # To connect sets the mode of the settings.
+        connection.ensure_connection()
     mode = getattr(connection, "transaction_mode", None)
     if sqlite:
         connection.transaction_mode = "IMMEDIATE"

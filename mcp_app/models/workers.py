@@ -27,6 +27,8 @@ MOST_SESSIONS = 2_000
 MOST_BROKEN = 200
 """Rows that one report names as broken."""
 LONGEST_REASON = 300
+MOST_LISTS = 50
+"""Servers that one report names because their list of tools is long."""
 
 DEMAND_MS = 3_000
 """A demand is written each second: a process that has not is gone, or has none."""
@@ -58,6 +60,11 @@ class Report:
     primary key, that of the version (0 without one), and why."""
     secrets: int = 0
     """Secrets that were taken out of log messages to clients."""
+    lists: Mapping[str, int] = field(default_factory=dict)
+    """How many tools a server lists, by slug: the longest lists, `MOST_LISTS` at most,
+    and only those that are longer than lint advises."""
+    keys: str = ""
+    """Eight hexadecimal digits by which processes with the same key are told."""
 
     def as_text(self) -> str:
         """Return what the row keeps."""

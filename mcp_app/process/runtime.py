@@ -27,6 +27,7 @@ from mcp_app.invalidation.workers import (
     FRESHNESS,
     LONGEST_REASON,
     MOST_BROKEN,
+    MOST_LISTS,
     MOST_SESSIONS,
     Report,
     WorkerRow,
@@ -66,7 +67,7 @@ from mcp_app.process.upkeep import Upkeep
 from mcp_app.process.uploads import Uploads
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
-from mcp_app.protocol.sealing import derived_key
+from mcp_app.protocol.sealing import derived_key, key_mark
 from mcp_app.server import identity
 from mcp_app.server.exchange import End
 from mcp_app.streams.listeners import Listener, Listeners
@@ -333,6 +334,10 @@ class Process:
     def _code(self) -> str:
         return fingerprint(self.registry)
 
+    @cached_property
+    def _keys(self) -> str:
+        return key_mark(secrets()[0])
+
     def report(self) -> Report:
         """Return what this process says of itself."""
         answered = self.log.answered()
@@ -349,6 +354,7 @@ class Process:
             dropped=self.dropped,
             secrets=log_secrets.count,
             code=self._code,
+            keys=self._keys,
             refused=self.turned_away.counts(),
             broken=tuple(
                 (*key, version, reason[:LONGEST_REASON])
@@ -356,6 +362,7 @@ class Process:
                     sorted(self.catalogs.broken()), MOST_BROKEN
                 )
             ),
+            lists=self.catalogs.long_lists(MOST_LISTS),
         )
 
     def refused(self, reason: Reason, client: str) -> None:

@@ -6,9 +6,11 @@ like text that was altered.  Written as base64url without padding.
 
 from __future__ import annotations
 
+import hmac
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
+from hashlib import sha256
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -34,6 +36,14 @@ def derived_key(secret: str, purpose: str) -> bytes:
     """Derive a key of 32 bytes from a secret of the site (RFC 5869)."""
     kdf = HKDF(SHA256(), length=32, salt=None, info=f"mcp_app:{purpose}".encode())
     return kdf.derive(secret.encode())
+
+
+def key_mark(secret: str) -> str:
+    """Return eight hexadecimal digits, the same wherever the secret is the same.
+
+    Nobody can tell the secret from them.
+    """
+    return hmac.new(derived_key(secret, "mark"), b"keys", sha256).hexdigest()[:8]
 
 
 class Sealer:

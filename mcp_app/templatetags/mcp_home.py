@@ -11,7 +11,7 @@ register = template.Library()
 
 @register.inclusion_tag("admin/mcp_app/includes/home.html", takes_context=True)
 def mcp_home(context: Any) -> dict[str, object]:
-    """Show how to begin, the servers, and the definitions that need care."""
+    """Show how the site does, how to begin, what needs care, calls and servers."""
     # Import here: Django loads all tags, even on sites without the admin.
     from mcp_app.admin.home.overview import overview  # noqa: PLC0415
 

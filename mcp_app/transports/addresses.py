@@ -12,6 +12,7 @@ from mcp_app.transports.asgi_types import Receive, Scope, Send
 from mcp_app.transports.http import health
 from mcp_app.transports.http.handler import EndpointHandler
 from mcp_app.transports.http.plain_call import PlainCall
+from mcp_app.transports.http.probe_tickets import NAME as PROBE
 from mcp_app.transports.http.request_handler import HttpRequestHandler
 from mcp_app.transports.http.session_call import SessionCall
 from mcp_app.transports.http.stateless_call import ENCODED_METHOD, StatelessCall
@@ -67,6 +68,8 @@ def _plain_call(
     if type(pairs) is not list:
         return None
     raw = dict(pairs)
+    if PROBE in raw:
+        return None
     if SESSION_HEADER in raw:
         call: PlainCall = SessionCall(scope, receive, send, slug)
     elif raw.get(b"mcp-method") == ENCODED_METHOD:

@@ -1,160 +1,65 @@
-"""The table of clients: what each is told, and what stays of its file."""
+"""The table of clients: what people are told of each, and programs that run."""
 
 from __future__ import annotations
 
-import json
+import ast
 import shlex
+from datetime import date
 
 import pytest
 
-from mcp_app.account.client_configs import (
-    CLIENTS,
-    TOKEN,
-    ClientProgram,
-    Launch,
-    NotMerged,
-    command_line,
-)
-from mcp_app.protocol.json_types import JsonObject
+from mcp_app.account.client_configs import CLIENTS, command_line
+from mcp_app.account.client_formats import TOKEN, ClientProgram
 
-LAUNCH = Launch(command="/venv/python", arguments=["/site/manage.py", "mcp_stdio"])
 URL = "https://example.org/mcp"
-COMMAND: JsonObject = {
-    "command": "/venv/python",
-    "args": ["/site/manage.py", "mcp_stdio"],
-}
-AUTHORIZED = {"headers": {"Authorization": "Bearer YOUR-TOKEN"}}
-
-STDIO: dict[str, JsonObject] = {
-    "claude-desktop": {"mcpServers": {"site": COMMAND}},
-    "claude-code": {"mcpServers": {"site": {"type": "stdio", **COMMAND}}},
-    "cursor": {"mcpServers": {"site": COMMAND}},
-    "vscode": {"servers": {"site": {"type": "stdio", **COMMAND}}},
-    "gemini": {"mcpServers": {"site": COMMAND}},
-    "zed": {"context_servers": {"site": COMMAND}},
-    "windsurf": {"mcpServers": {"site": COMMAND}},
-}
-HTTP: dict[str, JsonObject] = {
-    "claude-desktop": {
-        "command": "npx",
-        "args": [
-            *("-y", "mcp-remote", URL),
-            *("--header", "Authorization: Bearer YOUR-TOKEN"),
-        ],
-    },
-    "claude-code": {"type": "http", "url": URL, **AUTHORIZED},
-    "cursor": {"url": URL, **AUTHORIZED},
-    "vscode": {"type": "http", "url": URL, **AUTHORIZED},
-    "gemini": {"httpUrl": URL, **AUTHORIZED},
-    "zed": {"url": URL, **AUTHORIZED},
-    "windsurf": {"serverUrl": URL, **AUTHORIZED},
-}
+FILLED = {"name": "NAME", "place": "PLACE"}
 
 
 @pytest.fixture(params=CLIENTS)
-def name(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+def client(request: pytest.FixtureRequest) -> ClientProgram:
+    return CLIENTS[request.param]
 
 
-@pytest.fixture
-def client(name: str) -> ClientProgram:
-    return CLIENTS[name]
+def test_it_has_those_that_people_use() -> None:
+    assert [*CLIENTS] == [
+        *("claude-code", "claude", "claude-desktop", "chatgpt", "cursor", "vscode"),
+        *("gemini", "windsurf", "zed", "codex", "python", "typescript", "curl"),
+    ]
 
 
-def test_on_stdio(name: str, client: ClientProgram) -> None:
-    written = client.document("site", client.on_stdio(LAUNCH))
-    assert json.loads(written) == STDIO[name]
-
-
-def test_over_http(name: str, client: ClientProgram) -> None:
-    assert client.over_http(URL, token=TOKEN) == HTTP[name]
-    assert "YOUR-TOKEN" not in str(client.over_http(URL))
+def test_each_says_what_to_do_and_how_one_sees_that_it_works(
+    client: ClientProgram,
+) -> None:
+    assert client.title
+    assert client.steps
+    for each in (*client.steps, *client.token_steps, client.check):
+        assert str(each) % FILLED
+        assert "%" not in str(each) % FILLED
+    assert date(2026, 1, 1) <= client.month <= date.today()
 
 
 def test_each_is_told_where(client: ClientProgram) -> None:
-    assert client.title
-    assert bool(client.file) != bool(client.elsewhere)
+    assert not (client.file and client.elsewhere)
+    assert bool(client.place) is not client.signs_in
     assert not client.file.startswith(("/", "~", ".."))
 
 
-def test_what_else_is_in_a_file_stays_in_its_order(client: ClientProgram) -> None:
-    others: JsonObject = {"z": {"command": "x"}, "site": {"command": "old"}, "a": 1}
-    before: JsonObject = {"theme": "dark", client.root: others, "last": ["ü", None]}
-    merged = client.merged(_compact(before), "site", {"command": "new"})
-    expected = {**before, client.root: {**others, "site": {"command": "new"}}}
-    assert json.loads(merged) == expected
-    assert list(json.loads(merged)) == list(before)
-    assert list(json.loads(merged)[client.root]) == list(others)
-    assert "ü" in merged
-    assert client.merged(merged, "site", {"command": "new"}) == merged
-
-
-def _compact(value: JsonObject) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-ENTRY: JsonObject = {"command": "new", "args": ["a"]}
-LINES = """{
-\t"number": 1E5,
-\t"%s": {
-\t\t"o": {"x":  1.10, "y": "\\ud800"}%s
-\t},
-\t"z": [1,
-2]
-}"""
-OURS = """,
-\t\t"site": {
-\t\t\t"command": "new",
-\t\t\t"args": [
-\t\t\t\t"a"
-\t\t\t]
-\t\t}"""
-
-
-@pytest.mark.parametrize("before", ["", OURS, ',\n\t\t"site": null'])
-def test_what_else_is_in_a_file_stays_to_the_byte(
-    client: ClientProgram, before: str
+def test_what_takes_a_token_gets_it_and_nothing_else_does(
+    client: ClientProgram,
 ) -> None:
-    merged = client.merged(LINES % (client.root, before), "site", ENTRY)
-    assert merged == LINES % (client.root, OURS)
+    text = client.text("site", URL, token="mcp_x")
+    asks = client.title == "VS Code"
+    assert ("mcp_x" in text) is not (client.signs_in or asks)
+    assert URL in text
+    bare = client.text("site", URL)
+    assert "Bearer" not in bare
+    assert "Authorization" not in bare
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ('{"a":1}', '{"a":1, "mcpServers": {"site": {"command": "new"}}}'),
-        ('{"mcpServers":{ }}', '{"mcpServers":{"site": {"command": "new"}}}'),
-        ('{"mcpServers":{"site":0}}', '{"mcpServers":{"site":{"command": "new"}}}'),
-        (
-            '\n{\n "mcpServers": {}\n}\n',
-            '\n{\n "mcpServers": {\n  "site": {\n   "command": "new"\n  }\n }\n}\n',
-        ),
-    ],
-)
-def test_a_file_is_as_spread_as_it_was(before: str, after: str) -> None:
-    client = CLIENTS["cursor"]
-    assert client.merged(before, "site", {"command": "new"}) == after
-    assert client.merged(after, "site", {"command": "new"}) == after
-
-
-@pytest.mark.parametrize("empty", ["", " \n", "{}"])
-def test_a_file_that_is_empty(client: ClientProgram, empty: str) -> None:
-    merged = client.merged(empty, "site", {"command": "new"})
-    assert merged == client.document("site", {"command": "new"})
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("[]", "7", '{"mcpServers": []}', '// mine\n{"a": 1}', "{", "[" * 100_000),
-        '{"mcpServers": {}, "mcpServers": {}}',
-        '{"mcpServers": {"a": 1, "a": 2}}',
-        '{"a": ' + "1" * 5_000 + "}",
-    ],
-)
-def test_what_is_not_understood_is_not_merged(text: str) -> None:
-    with pytest.raises(NotMerged):
-        CLIENTS["cursor"].merged(text, "site", {})
+def test_each_of_our_links_is_of_a_client_of_its_own(client: ClientProgram) -> None:
+    if client.link is not None:
+        scheme = client.link("site", URL, TOKEN).partition(":")[0]
+        assert CLIENTS[scheme] is client
 
 
 def test_a_line_for_a_terminal() -> None:
@@ -164,3 +69,22 @@ def test_a_line_for_a_terminal() -> None:
         *("--header", "Authorization: Bearer mcp_x"),
     ]
     assert "--header" not in command_line("site", URL, "")
+
+
+@pytest.mark.parametrize("token", ["", 'm"c\\p\n'])
+def test_a_program_is_one_whatever_is_in_it(token: str) -> None:
+    tree = ast.parse(CLIENTS["python"].text("site", URL, token=token))
+    values = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    assert values == {"URL": URL, "HEADERS": headers}
+
+
+def test_the_line_for_curl_is_one_command() -> None:
+    text = CLIENTS["curl"].text("site", f"{URL}?a='b c'", token="mcp_x")
+    words = shlex.split(text.replace("\\\n", ""))
+    assert words[:4] == ["curl", "--silent", "--show-error", f"{URL}?a='b c'"]
+    assert words[4:6] == ["--header", "Authorization: Bearer mcp_x"]

@@ -152,7 +152,9 @@ def test_the_default_server_is_told_of_first(default: Server) -> None:
     assert page.header == "Authorization: Bearer mcp_secret"
     assert not page.is_public
     assert [each.key for each in page.files] == [*CLIENTS]
-    assert all(TOKEN in each.text for each in page.files)
+    without = {each.key for each in page.files if TOKEN not in each.text}
+    assert without == {"claude", "chatgpt", "vscode"}
+    assert {each.key for each in page.files if each.note} == {"claude", "chatgpt"}
 
 
 @pytest.mark.django_db

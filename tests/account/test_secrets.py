@@ -21,20 +21,20 @@ from django.urls import reverse
 from django.utils.log import AdminEmailHandler
 from pytest_django import Settings
 
-from mcp_app.models import AccessToken
+from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret
 from tests.account.conftest import CANARY, account, filled, shown
 
 pytestmark = pytest.mark.django_db
 
 BARE: Final = CANARY.removeprefix("mcp_")
-PLACES: Final = ("account", "admin")
+PLACES: Final = ("account", "admin", "connect")
 Open = Callable[[str], tuple[Client, str, Callable[[int], str]]]
 
 
 @pytest.fixture
 def opened(client: Client, admin_user: User) -> Open:
-    """Return who makes a token, and where, on one of the two pages."""
+    """Return who makes a token, and where, on one of the pages."""
     client.force_login(admin_user)
     client.raise_request_exception = False
 
@@ -42,9 +42,13 @@ def opened(client: Client, admin_user: User) -> Open:
         if place == "account":
             return client, account("add"), lambda key: account("replace", key)
         name = "admin:mcp_app_accesstoken"
+        add = reverse(f"{name}_add")
+        if place == "connect":
+            key = Server.objects.get().pk
+            add = reverse("admin:mcp_app_server_connect", args=[key])
         return (
             client,
-            reverse(f"{name}_add"),
+            add,
             lambda key: reverse(f"{name}_replace", args=[key]),
         )
 

@@ -79,6 +79,9 @@ def test_a_first_tool_from_the_home_page(
     assert "first-steps" in {tool["name"] for tool in tools}
     nora.goto(f"{HOME}?begin")
     expect(steps.nth(1)).to_contain_text("Done")
+    nora.get_by_label("Find a call, tool, person").fill("first STEPS")
+    nora.keyboard.press("Enter")
+    expect(nora.locator("#id_title")).to_have_value("First steps")
 
 
 @pytest.mark.long

@@ -55,7 +55,7 @@ def test_a_name_in_the_history_is_not_broken(staff: Page) -> None:
 
 def test_the_stop_button_touches_nothing(staff: Page) -> None:
     staff.goto("/admin/mcp_app/")
-    box = staff.locator(".mcp-box, .mcp-tile").first.bounding_box()
+    box = staff.locator(".mcp-box").first.bounding_box()
     assert box is not None
     assert bottom(staff, "a.mcp-btn.stop") + 8 <= box["y"]
     colours = "each => getComputedStyle(each).backgroundColor"

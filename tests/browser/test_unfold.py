@@ -155,9 +155,11 @@ def pages(page: Page) -> dict[str, str]:
         "publish": f"{tool}publish/",
         "prompt-add": "mcp_app/prompt/add/?kind=text",
         "server": "mcp_app/server/1/change/",
+        "connect": "mcp_app/server/1/connect/",
         "tokens": "mcp_app/accesstoken/",
         "token-add": "mcp_app/accesstoken/add/",
         "calls": "mcp_app/call/",
+        "find": "mcp_app/server/find/?q=order",
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import (
@@ -156,3 +157,25 @@ def test_our_own_transaction_is_undone_by_an_error() -> None:
 def test_on_sqlite_it_waits_for_the_lock_before_it_reads() -> None:
     with own_transaction("default"):
         assert connection.transaction_mode == "IMMEDIATE"  # type: ignore[attr-defined]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="a statement of SQLite's")
+def test_on_sqlite_a_connection_that_is_not_open_yet_waits_for_it_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = {**connection.settings_dict["OPTIONS"]}
+    options.pop("transaction_mode", None)
+    monkeypatch.setitem(connection.settings_dict, "OPTIONS", options)
+    statements: list[str] = []
+
+    def note(execute: Any, sql: str, *more: Any) -> Any:
+        statements.append(sql)
+        return execute(sql, *more)
+
+    connection.close()
+    with connection.execute_wrapper(note), own_transaction("default"):
+        pass
+    assert "BEGIN IMMEDIATE" in statements
+    assert "BEGIN" not in statements
+    connection.close()

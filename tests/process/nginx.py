@@ -1,13 +1,15 @@
-"""nginx in front of a server, with the configuration of docs/security.md."""
+"""nginx in front of a server, with the configuration of docs/deploy.md."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
-import socket
+import signal
 import subprocess
 import time
-from collections.abc import Mapping
+import urllib.request
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -17,11 +19,11 @@ from tests.drill.ports import HOST, free_port
 from tests.drill.running import ROOT
 
 START_S: Final = 60
-DOCUMENT: Final = ROOT / "docs" / "security.md"
-_BLOCK: Final = re.compile(r"```nginx\n(.*?)```", re.DOTALL)
+DOCUMENT: Final = ROOT / "docs" / "deploy.md"
 _FRAME: Final = """\
 daemon off;
-master_process off;
+worker_processes 1;
+{user}
 pid {folder}/pid;
 error_log {folder}/error.log info;
 events {{ worker_connections 4096; }}
@@ -32,6 +34,7 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
+    #told
     {log_format}
     {block}
 }}
@@ -41,25 +44,57 @@ http {{
 class Nginx:
     """A running nginx; `url` is that of the endpoint through it.
 
-    It has no TLS, and no other port.  `changed` are lines of the documented block with
-    what stands there instead, such as shorter times.
+    It has no other port, and TLS if `certificate` is a file of a certificate with its
+    key.  `changed` are lines of the documented block with what stands there instead,
+    such as shorter times.
     """
 
-    def __init__(self, folder: Path, upstream: int, changed: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        upstream: int,
+        changed: Mapping[str, str],
+        certificate: Path | None = None,
+    ) -> None:
         program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
         if program is None:
             pytest.skip("nginx is missing: it comes with the system.")
         self.port = free_port()
-        self.url = f"http://{HOST}:{self.port}/mcp"
+        scheme = "http" if certificate is None else "https"
+        self.url = f"{scheme}://{HOST}:{self.port}/mcp"
         self._log = folder / "error.log"
-        path = folder / "nginx.conf"
-        path.write_text(_configuration(folder, self.port, upstream, changed))
+        self._path = path = folder / "nginx.conf"
+        listen = f"listen {HOST}:{self.port}"
+        if certificate is not None:
+            listen = f"{listen} ssl; ssl_certificate {certificate}; ssl_certificate_key"
+            listen = f"{listen} {certificate}"
+        own = {"listen 443 ssl;": f"{listen};", **changed}
+        self._told = free_port()
+        self._configuration = _configuration(folder, upstream, own)
+        self._number = 0
+        self._write(lambda block: block)
         self._process = subprocess.Popen(
             [program, "-p", str(folder), "-c", str(path), "-e", str(self._log)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        self._wait()
+
+    def reconfigure(self, change: Callable[[str], str]) -> None:
+        """Go on with what `change` makes of the first configuration."""
+        self._write(change)
+        self._process.send_signal(signal.SIGHUP)
+        self._wait()
+
+    def _write(self, change: Callable[[str], str]) -> None:
+        self._number += 1
+        told = f"listen {HOST}:{self._told}; return 200 {self._number};"
+        changed = change(self._configuration)
+        self._path.write_text(changed.replace("#told", f"server {{ {told} }}"))
+
+    def _wait(self) -> None:
+        """Wait until the configuration that was written last is in use."""
         end = time.monotonic() + START_S
         while not self._answers():
             assert self._process.poll() is None, self.log
@@ -72,8 +107,17 @@ class Nginx:
         return self._log.read_text() if self._log.exists() else ""
 
     def _answers(self) -> bool:
-        with socket.socket() as caller:
-            return caller.connect_ex((HOST, self.port)) == 0
+        try:
+            with urllib.request.urlopen(f"http://{HOST}:{self._told}/") as answer:
+                is_new = answer.read() == b"%d" % self._number
+        except OSError:
+            return False
+        # Only now: one of the configuration before may still take requests.
+        return is_new and len(self._workers()) == 1
+
+    def _workers(self) -> list[str]:
+        pid = self._process.pid
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
     def stop(self) -> None:
         """End it."""
@@ -81,20 +125,30 @@ class Nginx:
         self._process.wait(START_S)
 
 
-def _configuration(
-    folder: Path, port: int, upstream: int, changed: Mapping[str, str]
-) -> str:
+def documented(language: str, holds: str) -> str:
+    """Return the block of docs/deploy.md in this language that has this text."""
     text = DOCUMENT.read_text(encoding="utf-8")
-    blocks = [each for each in _BLOCK.findall(text) if "upstream" in each]
-    assert len(blocks) == 1
-    block = blocks[0]
+    blocks = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    (found,) = (each for each in blocks if holds in each)
+    return str(found)
+
+
+def replaced(text: str, lines: Mapping[str, str]) -> str:
+    """Return a text with other lines in place of those that stand there once."""
+    for line, instead in lines.items():
+        assert text.count(line) == 1, f"{line!r} does not stand there once."
+        text = text.replace(line, instead)
+    return text
+
+
+def _configuration(folder: Path, upstream: int, changed: Mapping[str, str]) -> str:
     own = {
         "server 127.0.0.1:8000;": f"server 127.0.0.1:{upstream};",
-        "listen 443 ssl;": f"listen {HOST}:{port};",
         "/var/log/nginx/mcp.log": f"{folder}/access.log",
     }
-    for line, instead in {**own, **changed}.items():
-        assert block.count(line) == 1, f"{line!r} does not stand there once."
-        block = block.replace(line, instead)
+    block = replaced(documented("nginx", "upstream"), {**own, **changed})
     formats = re.findall(r"^# (log_format .*;)$", block, re.MULTILINE)
-    return _FRAME.format(folder=folder, block=block, log_format="\n".join(formats))
+    # Workers of root would be another user's, who has no folders here.
+    user = "" if os.getuid() else "user root;"
+    log_format = "\n".join(formats)
+    return _FRAME.format(folder=folder, user=user, block=block, log_format=log_format)

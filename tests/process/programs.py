@@ -40,6 +40,10 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
         *("--worker-class", "uvicorn_worker.UvicornWorker", "--no-control-socket"),
         *("--graceful-timeout", "30", APPLICATION),
     ),
+    "sync": (
+        *("gunicorn", "--bind", f"{HOST}:{{port}}", "--workers", "1"),
+        *("--no-control-socket", "mcp_project.wsgi:application"),
+    ),
 }
 
 

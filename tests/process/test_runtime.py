@@ -16,6 +16,7 @@ from django.db import connections, transaction
 
 import mcp_app
 from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.server_lint import MANY_TOOLS
 from mcp_app.catalog.stops import SWITCHED_OFF
 from mcp_app.invalidation import change_reader, peers
 from mcp_app.invalidation.compaction import compact
@@ -29,6 +30,7 @@ from mcp_app.process import current as current_process
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Unavailable
+from mcp_app.protocol.sealing import key_mark
 from mcp_app.streams.session_store import TOUCH_S
 from tests.asgi_client import Client, Visit
 from tests.behaviours import Stage
@@ -756,3 +758,27 @@ async def test_a_process_reports_the_rows_that_its_code_cannot_serve(
     broken = {ref: reason for kind, ref, _, reason in report.broken if kind == "tool"}
     for pk in pks:
         assert "No function is registered as" in broken[str(pk)]
+
+
+async def test_a_process_reports_long_lists_of_tools(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await process.gate.look()
+    lists = {
+        slug: count
+        for slug, each in process.catalogs.by_slug.items()
+        if (count := len(each.listings["tools"])) > MANY_TOOLS
+    }
+    report = Report.of_text(process.report().as_text())
+    assert report.lists == lists
+    monkeypatch.setattr(
+        "mcp_app.process.loading.MANY_TOOLS", max(lists.values(), default=0)
+    )
+    assert process.report().lists == {}
+    assert lists or not process.catalogs.by_slug
+
+
+@pytest.mark.parametrize("mcp", [{"STATE_KEYS": ["the first key", "another one"]}])
+async def test_a_process_reports_which_key_it_has(process: Process) -> None:
+    report = Report.of_text(process.report().as_text())
+    assert report.keys == key_mark("the first key")

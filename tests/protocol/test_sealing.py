@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_app.protocol.sealing import Sealer, TooLarge, derived_key
+from mcp_app.protocol.sealing import Sealer, TooLarge, derived_key, key_mark
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20),
@@ -52,3 +54,11 @@ def test_derived_keys() -> None:
     }
     assert len(keys) == 4
     assert {len(key) for key in keys} == {32}
+
+
+def test_the_mark_of_a_key() -> None:
+    mark = key_mark("a secret of the site")
+    assert mark == key_mark("a secret of the site")
+    assert re.fullmatch("[0-9a-f]{8}", mark)
+    assert mark != key_mark("another secret")
+    assert mark not in derived_key("a secret of the site", "mark").hex()

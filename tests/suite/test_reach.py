@@ -120,5 +120,5 @@ def test_of_this_checkout() -> None:
     pages = reach.steps(["mcp_app/templates/mcp_app/account/page.html"])
     assert names(pages) == ["tests/account", "tests/admin"]
     assert names(reach.steps(["mcp_app/static/mcp_app/admin.js"])) == ["tests/admin"]
-    tags = reach.steps(["mcp_app/templatetags/mcp_calls.py"])
+    tags = reach.steps(["mcp_app/templatetags/mcp_home.py"])
     assert names(tags) == ["tests/admin", "tests/*.py"]

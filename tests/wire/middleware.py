@@ -149,6 +149,9 @@ class _Exchange:
 
     def _start(self, headers: dict[str, str]) -> None:
         self._content_type = headers.get("content-type", "").partition(";")[0].strip()
+        if "mcp-probe" in headers:
+            # What a probe is told is no message.
+            self._content_type = ""
         if (session_id := headers.get("mcp-session-id")) is not None:
             self._session = self._check.session(session_id)
         self._requests = self._read_requests()

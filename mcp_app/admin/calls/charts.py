@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import F, Max, QuerySet, Sum
 from django.db.models.functions import Lower
@@ -17,11 +17,14 @@ from django.utils.formats import number_format
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.calls.filters import AGES, DAY, CallFilter, milliseconds, moment
-from mcp_app.audit.tallies import begin_ms
+from mcp_app.admin.calls.filters import CallFilter, milliseconds, moment
 from mcp_app.interface.outcomes import FAILED
 from mcp_app.models import CallStatistic
 from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
+
+if TYPE_CHECKING:
+    # Processes that serve clients load the admin, and never need this.
+    from mcp_app.workbench.overview import Hour
 
 BARS: Final = 32
 """The greatest number of bars; one more may be in progress."""
@@ -125,13 +128,14 @@ def names_with(asked: CallFilter, text: str, most: int) -> tuple[str, ...]:
     return tuple(names[:most])
 
 
-def last_day() -> tuple[int, int]:
-    """Return how many calls there were in 24 hours, and how many failed."""
-    asked = CallFilter(DAY, moment(begin_ms(milliseconds(now() - AGES[DAY]), HOUR_S)))
-    rows = _counters(asked).values_list("outcome").annotate(Sum("calls"))
-    counts = {outcome: int(calls) for outcome, calls in rows}
-    failed = sum(calls for outcome, calls in counts.items() if outcome in FAILED)
-    return sum(counts.values()), failed
+def day_bars(since_ms: int, hours: Iterable[Hour]) -> tuple[Bar, ...]:
+    """Return a bar for each hour of the day that begins then, and for this one."""
+    calls, failed = Counter[int](), Counter[int]()
+    for each in hours:
+        calls[each.start_ms - since_ms] = each.calls
+        failed[each.start_ms - since_ms] = each.failed
+    hour_ms = HOUR_S * 1_000
+    return tuple(_bars(since_ms, range(0, 25 * hour_ms, hour_ms), calls, failed))
 
 
 def alike(kind: str, name: str, outcome: str, start_ms: int) -> int:

@@ -26,10 +26,8 @@ from mcp_app.admin.calls.charts import (
     Most,
     figures,
     grouped_digits,
-    last_day,
     most_failing,
     names_with,
-    percents,
     sentence,
 )
 from mcp_app.admin.calls.filters import (
@@ -43,10 +41,10 @@ from mcp_app.admin.calls.filters import (
     read_filter,
 )
 from mcp_app.admin.calls.outcome_help import meaning_of
-from mcp_app.admin.calls.presentation import Whole, in_words, line
+from mcp_app.admin.calls.presentation import Whole, in_words, line, retention
 from mcp_app.admin.operations.live import MEDIA
 from mcp_app.admin.page.concurrency import SettledAdmin
-from mcp_app.admin.page.rights import lacking, may
+from mcp_app.admin.page.rights import lacking
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
@@ -57,7 +55,6 @@ RIGHT: Final = "view_call"
 PER_PAGE: Final = 100
 MOST_NAMES: Final = 50
 """How many matching names a search uses."""
-DAY_S: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +129,8 @@ class CallAdmin(SettledAdmin[Call]):
                 "There is no such call. Calls are deleted after %(days)s, or earlier if"
                 " there are too many."
             )
-            raise Http404(said % {"days": _days()})
-        context = {"whole": Whole(request, call), "kept": _days()}
+            raise Http404(said % {"days": retention()})
+        context = {"whole": Whole(request, call), "kept": retention()}
         return self._page(request, "call", _("One call"), context)
 
     def refused_view(self, request: HttpRequest) -> HttpResponse:
@@ -161,23 +158,6 @@ class CallAdmin(SettledAdmin[Call]):
             **context,
         }
         return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
-
-    # -- the home page ----------------------------------------------------------------
-
-    @staticmethod
-    def tile(request: HttpRequest) -> dict[str, object]:
-        """Return the home page's figures about calls, {} without the permission."""
-        if not may(request, RIGHT):
-            return {}
-        calls, failed = last_day()
-        listed = reverse("admin:mcp_app_call_changelist")
-        return {
-            "calls": grouped_digits(calls),
-            "failed": grouped_digits(failed) if failed else "",
-            "percent": percents(100 * failed / calls) if calls else "",
-            "calls_url": listed,
-            "failed_url": f"{listed}?outcome={ANY_FAILURE}",
-        }
 
 
 def _call_url(call: Call) -> str:
@@ -223,7 +203,7 @@ def _listed(wanted: CallFilter) -> dict[str, object]:
         "export_url": reverse("admin:mcp_app_call_export") + wanted.query(),
         "failed_url": wanted.query(outcome=ANY_FAILURE),
         "week_url": wanted.query(when="week"),
-        "kept": _days(),
+        "kept": retention(),
         "unkept": mcp_settings.audit == "off",
     }
 
@@ -324,12 +304,3 @@ def _chips(wanted: CallFilter) -> list[Chip]:
         for name, text in said.items()
         if (value := getattr(wanted, name))
     ]
-
-
-def _days() -> str:
-    """Say how long calls are kept."""
-    days = int(mcp_settings.limits.calls_kept // DAY_S)
-    if days:
-        return ngettext("%(n)d day", "%(n)d days", days) % {"n": days}
-    hours = int(mcp_settings.limits.calls_kept // 3_600)
-    return ngettext("%(n)d hour", "%(n)d hours", hours) % {"n": hours}

@@ -19,7 +19,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.calls.charts import alike
 from mcp_app.admin.calls.filters import BETWEEN, KINDS, CallFilter, moment
@@ -30,6 +30,7 @@ from mcp_app.admin.page.people import users
 from mcp_app.admin.page.rights import may
 from mcp_app.audit.tallies import begin_ms
 from mcp_app.audit.writing import is_cut
+from mcp_app.conf import mcp_settings
 from mcp_app.interface.labels import Label
 from mcp_app.interface.principal import ANONYMOUS, CONSOLE
 from mcp_app.interface.rules import visible
@@ -64,6 +65,7 @@ TRIED: Final[Label] = gettext_lazy("{tester} tried {what} as {who} by {client}."
 SHORT_DIGEST: Final = 4
 """Characters to show at each end of a digest."""
 SLOW_MS: Final = 10_000
+DAY_S: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,15 @@ def in_words(milliseconds: float) -> str:
 def size_of(size: int) -> str:
     """Format a number of bytes."""
     return str(filesizeformat(size))
+
+
+def retention() -> str:
+    """Say how long calls are kept."""
+    days = int(mcp_settings.limits.calls_kept // DAY_S)
+    if days:
+        return ngettext("%(n)d day", "%(n)d days", days) % {"n": days}
+    hours = int(mcp_settings.limits.calls_kept // HOUR_S)
+    return ngettext("%(n)d hour", "%(n)d hours", hours) % {"n": hours}
 
 
 class Whole:

@@ -30,6 +30,7 @@ from mcp_app.admin.definitions.lists import (
     problems,
     state,
     tokens,
+    try_it,
 )
 from mcp_app.admin.definitions.openapi_pages import OpenApiPages
 from mcp_app.admin.forms import form_of
@@ -62,7 +63,7 @@ class DefinitionAdmin(
     """What the pages of all definitions share."""
 
     GUARDED = dict.fromkeys(DEMANDS, "grant")
-    list_display = [name_column, state, problems, tokens]
+    list_display = [name_column, state, problems, tokens, try_it]
     list_filter = [StateFilter, KindFilter, "source", ServerFilter]
     prepopulated_fields = {"name": ["title"]}
     search_fields = ["name", "title", "description", "tags"]

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.forms import kinds_for
 from mcp_app.admin.page.broken_rows import is_broken_somewhere
-from mcp_app.admin.page.header import LOOKS, MEANS
+from mcp_app.admin.page.header import LOOKS, MEANS, page_url
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.registry import name_of_kind
 from mcp_app.models import DefinitionRow, PublishedRow, Server, State
@@ -163,6 +163,18 @@ def tokens(row: DefinitionRow) -> str:
     # On a phone, the list has no headings.
     return format_html(
         '≈ {}<span class="mcp-narrow"> {}</span>', row.tokens, _("tokens")
+    )
+
+
+@admin.display(description=gettext_lazy("try"))
+def try_it(row: DefinitionRow) -> SafeString:
+    """Return the link to the page that tries it."""
+    return format_html(
+        '<a class="mcp-handle" href="{}">{}'
+        '<span class="visually-hidden"> {}</span></a>',
+        page_url(row, "try"),
+        _("Try it"),
+        row,
     )
 
 

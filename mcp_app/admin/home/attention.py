@@ -1,123 +1,277 @@
-"""Definitions that clients do not see as they are, for the home page: one query."""
+"""What needs the reader's attention, in words: the most urgent first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+from urllib.parse import urlencode
 
-from django.db.models import Case, CharField, IntegerField, Q, QuerySet, Value, When
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-from mcp_app.admin.page.broken_rows import broken_rows_of, is_broken_somewhere
+from mcp_app.admin.calls.filters import ANY_FAILURE, KINDS, LAST_HOUR
+from mcp_app.admin.home.servers import ServerLine
+from mcp_app.admin.page import stop_banner
+from mcp_app.admin.page.broken_rows import broken_rows_of
 from mcp_app.admin.page.header import LOOKS, MEANS
+from mcp_app.admin.page.rights import may
+from mcp_app.catalog.row_loader import MODELS
+from mcp_app.catalog.server_lint import MANY_TOOLS
 from mcp_app.interface.rules import visible
-from mcp_app.models import (
-    DefinitionRow,
-    Prompt,
-    Resource,
-    ResourceTemplate,
-    State,
-    Tool,
-)
-from mcp_app.models.definitions import Source
-from mcp_app.models.stops import is_stopped
+from mcp_app.models import Server, State, Stop
+from mcp_app.workbench.overview import BrokenRow, Overview, Pace
+from mcp_app.workbench.viewer import Viewer
 
-MODELS: Final[Sequence[type[DefinitionRow]]] = (
-    Tool,
-    Resource,
-    ResourceTemplate,
-    Prompt,
-)
 MOST: Final = 8
-"""Definitions that the page names."""
-ORDER: Final = (State.BROKEN, State.CHANGED, State.UNPUBLISHED)
+"""Lines that the page shows, unless the reader asks for all."""
+ALL: Final = "all"
+"""What the query string has if all are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link; `about` is read out after its label, "" if that says enough."""
+
+    label: str
+    url: str
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """A definition that clients do not see, or see otherwise than it is here."""
+    """A line: the word of its mark, what it is about (or ""), and what is so."""
 
-    state: State
-    name: str
-    kind: str
+    look: str
+    word: str
     sentence: str
-    url: str
-    link: str
-
-    @property
-    def look(self) -> str:
-        return LOOKS[self.state]
+    links: Sequence[Link]
+    name: str = ""
+    kind: str = ""
 
 
-def concerns(request: HttpRequest) -> list[Concern]:
-    """Return at most one definition more than the page names, the worst first."""
-    rows = [_rows(request, model) for model in MODELS if _may_view(request, model)]
-    if not rows:
-        return []
-    found = rows[0].union(*rows[1:], all=True).order_by("place", "kind_name", "pk")
-    return [_concern(request, *row) for row in found[: MOST + 1]]
-
-
-def _may_view(request: HttpRequest, model: type[DefinitionRow]) -> bool:
-    return request.user.has_perm(f"mcp_app.view_{model._meta.model_name}")
-
-
-def _rows(request: HttpRequest, model: type[DefinitionRow]) -> QuerySet[Any, Any]:
-    """Return place, kind, key, title, name and reason of rows that need care."""
-    rows: Any = model.rows()
-    states = rows.with_states(is_stopped(model)).order_by()
-    is_broken = Q(reckoned_state=State.BROKEN) | (
-        is_broken_somewhere(request, model) & ~Q(reckoned_state=State.STOPPED)
-    )
-    place = Case(
-        When(is_broken, then=0),
-        When(reckoned_state=State.CHANGED, then=1),
-        # What code declares is served without a version.
-        When(Q(reckoned_state=State.UNPUBLISHED, source=Source.HERE), then=2),
-        output_field=IntegerField(),
-    )
-    kind = Value(str(model._meta.model_name), output_field=CharField())
-    needing = states.annotate(place=place, kind_name=kind).filter(place__isnull=False)
-    columns = ("place", "kind_name", "pk", "title", "name", "broken")
-    found: QuerySet[Any, Any] = needing.values_list(*columns)
-    return found
-
-
-def _concern(
+def concerns(
     request: HttpRequest,
-    place: int,
-    kind: str,
-    pk: int,
-    title: str,
-    name: str,
-    why: str,
-) -> Concern:
-    state = ORDER[place]
-    reasons = broken_rows_of(request).get((kind, str(pk)), {}).values()
-    reason = next(iter(reasons), "") or visible(why, None)
-    is_broken = state is State.BROKEN
+    viewer: Viewer,
+    found: Overview,
+    servers: Sequence[ServerLine],
+) -> list[Concern]:
+    """Return everything that needs attention; asks the database nothing."""
+    return [
+        *_no_process(viewer, found),
+        *(_broken(request, row) for row in found.broken),
+        *_uncounted(viewer, found),
+        *map(_failing, found.paces.failing),
+        *_stopped(request, viewer),
+        *_other_code(viewer, found),
+        *_unlike(viewer, found, State.CHANGED),
+        *_unlike(viewer, found, State.UNPUBLISHED),
+        *_tokens(viewer, found),
+        *_long_lists(viewer, found, servers),
+    ]
+
+
+def _broken(request: HttpRequest, row: BrokenRow) -> Concern:
+    kind = str(row.model._meta.model_name)
+    reasons = broken_rows_of(request).get((kind, str(row.pk)), {}).values()
+    reason = next(iter(reasons), "") or visible(row.reason, None)
+    name = visible(row.name, None)
     return Concern(
-        state=state,
-        name=visible(title or name, None),
-        kind=str(_model_of(kind)._meta.verbose_name),
-        sentence=reason if is_broken else str(MEANS[state]),
-        url=reverse(
-            f"admin:mcp_app_{kind}_{'change' if is_broken else 'publish'}", args=[pk]
-        ),
-        link=_("Open it") if is_broken else _("Publish…"),
+        look=LOOKS[State.BROKEN],
+        word=str(State.BROKEN.label),
+        name=name,
+        kind=str(row.model._meta.verbose_name),
+        sentence=reason or str(MEANS[State.BROKEN]),
+        links=[Link(_("Open it"), _change_url(kind, row.pk), name)],
     )
 
 
-def _model_of(kind: str) -> type[DefinitionRow]:
-    return next(model for model in MODELS if model._meta.model_name == kind)
+def _uncounted(viewer: Viewer, found: Overview) -> Iterator[Concern]:
+    """Yield a line for the broken rows beyond those that were read."""
+    counts = _counts(viewer, found, State.BROKEN)
+    if (more := sum(counts.values()) - len(found.broken)) > 0:
+        said = ngettext("One more is broken.", "%(count)d more are broken.", more) % {
+            "count": more
+        }
+        yield Concern(
+            LOOKS[State.BROKEN],
+            str(State.BROKEN.label),
+            said,
+            _lists(counts, State.BROKEN),
+        )
 
 
-def lists(request: HttpRequest) -> Iterator[tuple[str, str]]:
-    """Yield name and address of the lists that the user may see, worst rows first."""
-    for model in MODELS:
-        if _may_view(request, model):
-            url = reverse(f"admin:mcp_app_{model._meta.model_name}_changelist")
-            yield str(model._meta.verbose_name_plural), url
+def _failing(pace: Pace) -> Concern:
+    said = ngettext(
+        "%(failed)d of %(calls)d call failed in the last 15 minutes.",
+        "%(failed)d of %(calls)d calls failed in the last 15 minutes.",
+        pace.calls,
+    )
+    name = visible(pace.name)
+    return Concern(
+        look=LOOKS[State.BROKEN],
+        word=_("Failing"),
+        name=name,
+        kind=kind_of(pace),
+        sentence=said % {"failed": pace.failed, "calls": pace.calls},
+        links=[Link(_("Show the calls"), calls_url(pace, when=LAST_HOUR), name)],
+    )
+
+
+def kind_of(pace: Pace) -> str:
+    """Return what was called, in the middle of a sentence."""
+    return str(KINDS.get(pace.kind, visible(pace.kind))).lower()
+
+
+def calls_url(pace: Pace, outcome: str = ANY_FAILURE, when: str = "") -> str:
+    """Return the URL of the list of these calls; of those that failed by default."""
+    asked = {"kind": pace.kind, "name": pace.name, "outcome": outcome, "when": when}
+    query = urlencode({name: value for name, value in asked.items() if value})
+    return f"{reverse('admin:mcp_app_call_changelist')}?{query}"
+
+
+def _stopped(request: HttpRequest, viewer: Viewer) -> Iterator[Concern]:
+    may_stop = may(request, stop_banner.RIGHT)
+    names = {str(model._meta.model_name) for model in viewer.models}
+    for stop in stop_banner.stops_on(request):
+        if stop.kind and stop.kind not in names:
+            continue
+        links = [_start_link(stop)] if may_stop else []
+        if stop.kind and not may_stop:
+            links = [Link(_("Open it"), _change_url(stop.kind, stop.ref), stop.what)]
+        yield Concern(
+            look=LOOKS[State.STOPPED],
+            word=str(State.STOPPED.label),
+            sentence=stop_banner.sentence(stop),
+            links=links,
+        )
+
+
+def _start_link(stop: Stop) -> Link:
+    url = stop_banner.start_url(stop_banner.target(stop))
+    return Link(_("Start again…"), url, stop.what)
+
+
+def _no_process(viewer: Viewer, found: Overview) -> Iterator[Concern]:
+    # Before the first client of all there is none.
+    if viewer.sessions and found.connected and not found.processes.count:
+        said = _(
+            "No process serves clients now. One starts with the next request; if that"
+            " gets no answer, start the site."
+        )
+        yield Concern("warn", _("No process"), said, [_live_link()])
+
+
+def _other_code(viewer: Viewer, found: Overview) -> Iterator[Concern]:
+    others, count = found.processes.others, found.processes.count
+    if viewer.sessions and others:
+        said = ngettext(
+            "%(others)d of %(count)d processes runs other code than the rest. Restart"
+            " it, unless a deployment is under way.",
+            "%(others)d of %(count)d processes run other code than the rest. Restart"
+            " them, unless a deployment is under way.",
+            others,
+        )
+        named = {"others": others, "count": count}
+        yield Concern("warn", _("Other code"), said % named, [_live_link()])
+
+
+def _live_link() -> Link:
+    return Link(_("What happens now"), reverse("admin:mcp_app_session_live"))
+
+
+def _unlike(viewer: Viewer, found: Overview, state: State) -> Iterator[Concern]:
+    """Yield a line for all rows in a state, with a link for each kind."""
+    counts = _counts(viewer, found, state)
+    if total := sum(counts.values()):
+        yield Concern(
+            LOOKS[state],
+            str(state.label),
+            _unlike_sentence(state, total),
+            _lists(counts, state),
+        )
+
+
+def _unlike_sentence(state: State, count: int) -> str:
+    if state == State.CHANGED:
+        said = ngettext(
+            "%(count)d working copy differs from what clients see.",
+            "%(count)d working copies differ from what clients see.",
+            count,
+        )
+    else:
+        said = ngettext(
+            "%(count)d draft that clients do not see.",
+            "%(count)d drafts that clients do not see.",
+            count,
+        )
+    return said % {"count": count}
+
+
+def _counts(viewer: Viewer, found: Overview, state: State) -> Mapping[str, int]:
+    """Return how many rows of each viewed model are in a state, without zeros."""
+    counts = {
+        str(model._meta.model_name): found.rows[model].states[state]
+        for model in viewer.models
+    }
+    return {kind: count for kind, count in counts.items() if count}
+
+
+def _lists(counts: Mapping[str, int], state: State) -> list[Link]:
+    links = []
+    for kind, count in counts.items():
+        opts = (Server if kind == "server" else MODELS[kind])._meta
+        label = f"{opts.verbose_name_plural} ({count})"
+        url = reverse(f"admin:mcp_app_{kind}_changelist")
+        links.append(Link(label, f"{url}?state={state.value}"))
+    return links
+
+
+def _tokens(viewer: Viewer, found: Overview) -> Iterator[Concern]:
+    if not found.tokens.ending:
+        return
+    said = ngettext(
+        "%(count)d access token ends within 7 days.",
+        "%(count)d access tokens end within 7 days.",
+        found.tokens.ending,
+    )
+    if not viewer.tokens:
+        said = ngettext(
+            "%(count)d of your access tokens ends within 7 days.",
+            "%(count)d of your access tokens end within 7 days.",
+            found.tokens.ending,
+        )
+    url = reverse("admin:mcp_app_accesstoken_changelist")
+    links = [Link(_("Show them"), f"{url}?kind=token&state=soon", _("access tokens"))]
+    yield Concern("warn", _("Soon"), said % {"count": found.tokens.ending}, links)
+
+
+def _long_lists(
+    viewer: Viewer, found: Overview, servers: Iterable[ServerLine]
+) -> Iterator[Concern]:
+    if Server not in viewer.models:
+        return
+    known = {each.slug: each for each in servers}
+    lists = found.processes.lists.items()
+    for slug, count in sorted(lists, key=lambda each: (-each[1], each[0])):
+        line = known.get(slug)
+        said = _(
+            "Lists %(count)d tools. Models choose worse among more than %(most)d:"
+            " list fewer, or let clients search."
+        )
+        url = line.url if line else reverse("admin:mcp_app_server_changelist")
+        name = line.name if line else visible(slug)
+        yield Concern(
+            look="",
+            word=_("Advice"),
+            name=name,
+            kind=str(Server._meta.verbose_name),
+            sentence=said % {"count": count, "most": MANY_TOOLS},
+            links=[Link(_("Open it"), url, name)],
+        )
+
+
+def _change_url(kind: str, key: object) -> str:
+    return reverse(f"admin:mcp_app_{kind}_change", args=[key])

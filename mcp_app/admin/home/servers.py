@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.access.ways_in import method_label
 from mcp_app.admin.page import stop_banner
 from mcp_app.admin.page.header import LOOKS, page_url
 from mcp_app.auth.resources import server_url
-from mcp_app.interface.server import PUBLIC
+from mcp_app.interface.labels import Label
 from mcp_app.models import Server, State
 from mcp_app.models.stops import row_is_held
 
 MOST: Final = 20
 """Servers that the page shows."""
+PAGES: Final[Mapping[str, Label]] = {
+    "seen": gettext_lazy("What clients see"),
+    "connect": gettext_lazy("Connect"),
+    "check": gettext_lazy("Check"),
+}
+"""The pages of a server that its line links to: the end of the URL's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerLine:
-    """A server; `ways` are the labels of the methods to sign in."""
+    """A server; `ways` are the labels of the methods to sign in.
+
+    `links` are its other pages, with their URLs.
+    """
 
     name: str
     slug: str
@@ -30,7 +40,7 @@ class ServerLine:
     address: str
     state: State
     ways: str
-    is_public: bool
+    links: Sequence[tuple[Label, str]]
 
     @property
     def look(self) -> str:
@@ -56,5 +66,10 @@ def _lines(request: HttpRequest) -> Iterator[ServerLine]:
             address=server_url(row.slug, request.build_absolute_uri("/")),
             state=state,
             ways=", ".join(map(method_label, row.access_names)),
-            is_public=PUBLIC in row.access_names and row.published is not None,
+            links=list(_links(row)),
         )
+
+
+def _links(row: Server) -> Iterator[tuple[Label, str]]:
+    for page, label in PAGES.items():
+        yield label, page_url(row, page)

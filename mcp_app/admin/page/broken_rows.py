@@ -5,7 +5,7 @@ While a deployment is under way, processes with different code differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -21,18 +21,26 @@ from mcp_app.models.workers import MOST_BROKEN, Report
 Reasons: TypeAlias = Mapping[Key, Mapping[int, str]]
 """Why each row is broken, in a sentence, by its version (0 without one)."""
 KNOWN: Final = "mcp_broken"
+REPORTS: Final = "mcp_reports"
 MOST_DIGITS: Final = 18
 
 
 def broken_rows_of(request: HttpRequest) -> Reasons:
-    """Return the rows that live processes report, queried once per request."""
+    """Return the rows that live processes report as broken."""
     known: Reasons | None = getattr(request, KNOWN, None)
     if known is None:
-        known = _broken_rows(
-            [each.report_of_process() for each in Worker.objects.live()]
-        )
+        known = _broken_rows(reports_on(request))
         vars(request)[KNOWN] = known
     return known
+
+
+def reports_on(request: HttpRequest) -> Sequence[Report]:
+    """Return what live processes report, queried once per request."""
+    reports: Sequence[Report] | None = getattr(request, REPORTS, None)
+    if reports is None:
+        reports = [each.report_of_process() for each in Worker.objects.live()]
+        vars(request)[REPORTS] = reports
+    return reports
 
 
 def broken_reason(request: HttpRequest, row: PublishedRow) -> str:

@@ -34,6 +34,14 @@ LOOKS: Final[Mapping[State, str]] = {
 }
 """The CSS class of a state's mark (shape and color); its word is shown beside it."""
 
+OF_DEFINITIONS: Final[Mapping[str, Label]] = {"try": gettext_lazy("Try it")}
+OF_SERVERS: Final[Mapping[str, Label]] = {
+    "seen": gettext_lazy("What clients see"),
+    "connect": gettext_lazy("Connect"),
+    "check": gettext_lazy("Check"),
+}
+"""Their own pages, which stand after the form."""
+
 MEANS: Final[Mapping[State, Label]] = {
     State.UNPUBLISHED: gettext_lazy("Clients do not see it."),
     State.PUBLISHED: gettext_lazy("Clients see exactly this."),
@@ -134,10 +142,9 @@ def _sentence(row: PublishedRow) -> str:
 
 def tabs(row: PublishedRow, current: str) -> list[Tab]:
     """Return the pages of a row."""
-    trying = {"try": gettext_lazy("Try it")} if isinstance(row, DefinitionRow) else {}
     pages = {
         "change": gettext_lazy("Edit"),
-        **trying,
+        **(OF_DEFINITIONS if isinstance(row, DefinitionRow) else OF_SERVERS),
         "publish": gettext_lazy("Publish"),
         "history": gettext_lazy("History"),
         "who": gettext_lazy("Who can see it"),

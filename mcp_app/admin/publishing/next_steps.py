@@ -77,7 +77,7 @@ def published_sentence(
         done = _("Version %(number)d is published. Clients see it now.")
     connect = reverse("admin:app_list", args=["mcp_app"]) + "#mcp-servers"
     if isinstance(row, Server):
-        connect = page_url(row, "change")
+        connect = page_url(row, "connect")
     return format_html(
         '{} <a href="{}">{}</a> · <a href="{}">{}</a>',
         done % {"number": number},

@@ -17,10 +17,14 @@ from mcp_app.admin.definitions.actions import ACTIONS, ListActions
 from mcp_app.admin.definitions.guarded_fields import GuardedAdmin
 from mcp_app.admin.definitions.lists import StateFilter, state
 from mcp_app.admin.forms import ServerForm
+from mcp_app.admin.home.find_pages import FindPages
 from mcp_app.admin.operations.stops import StopPages
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.bundles import ImportPages
 from mcp_app.admin.publishing.who_can_see import WhoPages
+from mcp_app.admin.servers.checking import CheckPages
+from mcp_app.admin.servers.connect import ConnectPages
+from mcp_app.admin.trying.seen_page import SeenPages
 from mcp_app.catalog.row_loader import DEFINITION_ROWS
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import DefinitionRow, Server
@@ -35,7 +39,11 @@ class ServerAdmin(
     ListActions[Server],
     ImportPages[Server],
     StopPages[Server],
+    FindPages[Server],
+    SeenPages[Server],
     WhoPages[Server],
+    CheckPages[Server],
+    ConnectPages[Server],
     GuardedAdmin[Server],
 ):
     GUARDED = dict.fromkeys(("access", *DEMANDS), "grant")

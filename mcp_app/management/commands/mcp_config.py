@@ -6,6 +6,7 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,13 +14,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from mcp_app.account.addresses import server_name
-from mcp_app.account.client_configs import (
-    CLIENTS,
-    TOKEN,
-    ClientProgram,
-    Launch,
-    NotMerged,
-)
+from mcp_app.account.client_configs import CLIENTS
+from mcp_app.account.client_formats import TOKEN, ClientProgram, JsonClient, Launch
+from mcp_app.account.json_merging import NotMerged
+from mcp_app.account.presentation import lets_sign_in
 from mcp_app.auth.permissions import find_user
 from mcp_app.auth.resources import server_url
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
@@ -31,6 +29,14 @@ ABOUT_TOKEN: Final = (
     f"Replace {TOKEN} with an access token. `manage.py mcp_token new USER NAME` makes"
     " one and prints it once. People make their own in the admin, or on the account"
     " page if the site includes mcp_app.account_urls."
+)
+ASKS: Final = (
+    "{title} asks for the access token. `manage.py mcp_token new USER NAME` makes one"
+    " and prints it once."
+)
+SIGN_IN: Final = "{title} takes no token: give it this address, and sign in."
+NO_SIGN_IN: Final = (
+    "{title} takes no token, and this server has no sign-in: it cannot be used there."
 )
 DJANGOS: Final = ("settings", "pythonpath")
 """Options of every Django command that `mcp_stdio` needs, too."""
@@ -81,26 +87,62 @@ class Command(BaseCommand):
             raise CommandError(f"There is no MCP server {options['server']!r} here.")
         if options["user"] and find_user(options["user"]) is None:
             raise CommandError(f"There is no active user {options['user']!r} here.")
-        self._warn(server, options)
         url = options["url"] or server_url(server.slug)
-        token = "" if _is_public(server) else TOKEN
-        entries: dict[str, JsonObject] = {
-            "stdio": client.on_stdio(_launch(server.slug, options)),
-            "http": client.over_http(url, token=token),
-        }
         name = options["name"] or server_name(server.slug)
+        launch = _launch(server.slug, options)
+        token = "" if _is_public(server) else TOKEN
+        if client.stdio_text(name, launch):
+            self._warn(server, options)
+        offer = _Offer(launch, url, token)
+        chosen = options["transport"] or ""
         if options["write"]:
-            chosen = options["transport"] or TRANSPORTS[0]
-            path = _write(client, name, entries[chosen])
-            self.stdout.write(f"Wrote {name!r} into {path}.")
-            if token and chosen != "stdio":
-                self._tell(ABOUT_TOKEN)
+            chosen = chosen or TRANSPORTS[0]
+            self._write(client, chosen, name, offer)
+        else:
+            self._print(client, chosen, name, offer)
+        if chosen != "stdio":
+            self._tell_of_token(client, server, token)
+
+    def _write(
+        self, client: ClientProgram, transport: str, name: str, offer: _Offer
+    ) -> None:
+        """Merge the server into the client's file of this project."""
+        if not isinstance(client, JsonClient) or not client.file:
+            raise CommandError(
+                f"{client.title} has no file in a project. Run this command without"
+                f" --write, and put the output into {client.place or client.title}."
+            )
+        entry = client.on_stdio(offer.launch)
+        if transport != "stdio":
+            entry = client.over_http(name, offer.url, token=offer.token)
+        path = _merge(client, name, entry)
+        self.stdout.write(f"Wrote {name!r} into {path}.")
+
+    def _print(
+        self, client: ClientProgram, transport: str, name: str, offer: _Offer
+    ) -> None:
+        """Print the texts for one transport, or for both."""
+        texts = {
+            "stdio": client.stdio_text(name, offer.launch),
+            "http": client.text(name, offer.url, token=offer.token),
+        }
+        if transport and not texts[transport]:
+            raise CommandError(f"{client.title} starts no servers: it uses HTTP alone.")
+        for each in TRANSPORTS:
+            if texts[each] and transport in (each, ""):
+                self._tell(f"{client.title}, {each}: {client.place}".rstrip(": "))
+                self.stdout.write(texts[each])
+
+    def _tell_of_token(self, client: ClientProgram, server: Server, token: str) -> None:
+        """Say where the token comes from, if one is needed."""
+        if not token:
             return
-        for transport in TRANSPORTS:
-            if options["transport"] in (transport, None):
-                self._show(client, transport, client.document(name, entries[transport]))
-        if token and options["transport"] != "stdio":
-            self._tell(ABOUT_TOKEN)
+        told = ABOUT_TOKEN
+        if client.signs_in:
+            told = SIGN_IN if lets_sign_in(server) else NO_SIGN_IN
+        elif isinstance(client, JsonClient) and client.asks:
+            told = ASKS
+        self._tell(told.format(title=client.title))
 
     def _tell(self, text: str) -> None:
         """Write a message to stderr: stdout may be piped into a file."""
@@ -117,10 +159,14 @@ class Command(BaseCommand):
                 " unless --user or MCP_USER names a user."
             )
 
-    def _show(self, client: ClientProgram, transport: str, document: str) -> None:
-        place = client.file or client.elsewhere
-        self._tell(f"{client.title}, {transport}: {place}")
-        self.stdout.write(document)
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """How clients get to a server: started on stdio, or at a URL with a token."""
+
+    launch: Launch
+    url: str
+    token: str
 
 
 def _is_public(server: Server) -> bool:
@@ -149,13 +195,8 @@ def _manage() -> tuple[list[str], dict[str, str]]:
     return ["-m", "django"], {"settings": module, "pythonpath": str(Path.cwd())}
 
 
-def _write(client: ClientProgram, name: str, entry: JsonObject) -> Path:
+def _merge(client: JsonClient, name: str, entry: JsonObject) -> Path:
     """Merge an entry into the client's file of this project; return its path."""
-    if not client.file:
-        raise CommandError(
-            f"{client.title} has no file in a project. Run this command without"
-            f" --write, and merge the output into {client.elsewhere}."
-        )
     project = _project()
     path = project / client.file
     try:
@@ -164,7 +205,7 @@ def _write(client: ClientProgram, name: str, entry: JsonObject) -> Path:
             raise CommandError(f"{path} is outside the project. Nothing was written.")
         # Python 3.13 resolves a loop of symbolic links to itself: reading it fails.
         text = real.read_bytes().decode() if os.path.lexists(real) else ""
-        _replace(real, client.merged(text, name, entry).encode())
+        _replace(real, client.merge(text, name, entry).encode())
     except (NotMerged, OSError, RuntimeError, UnicodeError) as error:
         # Until Python 3.13, a loop of symbolic links is a RuntimeError.
         raise CommandError(f"{path} was not changed: {error}.") from None

@@ -14,7 +14,8 @@ from django.utils import timezone
 
 from mcp_app.account import app_presentation, token_issuance
 from mcp_app.account.addresses import server_name
-from mcp_app.account.client_configs import TOKEN, command_line
+from mcp_app.account.client_configs import command_line
+from mcp_app.account.client_formats import TOKEN
 from mcp_app.auth.permissions import find_user
 from mcp_app.auth.resources import server_url
 from mcp_app.conf import mcp_settings

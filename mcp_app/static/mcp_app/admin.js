@@ -270,6 +270,7 @@
     /* Sections that reload periodically */
     const EVERY = 5000;
     const RARELY = 60000;
+    const drawn = new WeakMap();
     async function redraw(section) {
         const isUsed = () => section.contains(document.activeElement);
         if (isUsed()) return;
@@ -277,13 +278,18 @@
         // After a logout the server redirects to another page.
         if (!response.ok || response.redirected) throw new Error(response.statusText);
         const text = await response.text();
-        if (!isUsed()) section.innerHTML = text;
+        // What says the same is not announced again.
+        if (isUsed() || drawn.get(section) === text) return;
+        section.innerHTML = text;
+        drawn.set(section, text);
     }
     function live(bar) {
         const button = bar.querySelector("[data-mcp-live-button]");
         const status = bar.querySelector("[data-mcp-live-status]");
         const sections = all("[data-mcp-live]");
-        let pause = EVERY;
+        const every = Number(bar.dataset.mcpEvery) || EVERY;
+        const end = Date.now() + (Number(bar.dataset.mcpFor) || Infinity);
+        let pause = every;
         let last = new Date();
         const said = (text) => text.replace("TIME", last.toLocaleTimeString([], { hourCycle: "h23" }));
         async function update() {
@@ -291,7 +297,7 @@
                 try {
                     await Promise.all(sections.map(redraw));
                     last = new Date();
-                    pause = EVERY;
+                    pause = every;
                     status.textContent = "";
                     bar.querySelector("[data-mcp-live-time]").textContent = said(bar.dataset.mcpUpdated);
                 } catch {
@@ -299,7 +305,9 @@
                     if (!status.textContent) status.textContent = said(bar.dataset.mcpLate);
                 }
             }
-            setTimeout(update, pause);
+            if (Date.now() < end) return void setTimeout(update, pause);
+            button.hidden = true;
+            status.textContent = said(bar.dataset.mcpLate);
         }
         button.hidden = false;
         button.addEventListener("click", () => {
@@ -407,9 +415,97 @@
         });
     }
 
+    /* Check: send probes, and let the server judge what came of them */
+    const WHOLE = 8192;
+    const HEADSTART = 500;
+    const PROBE_TIME = 15000;
+    const SILENT_TIME = 45000;
+    const small = { "Content-Type": "application/json" };
+    const probe = (plan, kind, { body = plan.ping, path = plan.path, ...more } = {}) =>
+        sent(path, { method: "POST", body, headers: { ...plan.sent, ...small, [plan.header]: plan.tickets[kind] } }, more);
+    async function sent(path, request, { begun = () => {}, time = PROBE_TIME } = {}) {
+        const start = performance.now();
+        const seconds = () => (performance.now() - start) / 1000;
+        const seen = { status: 0, headers: {}, parts: [], seconds: 0 };
+        const options = { ...request, redirect: "manual", credentials: "omit", cache: "no-store" };
+        try {
+            const response = await fetch(path, { ...options, signal: AbortSignal.timeout(time) });
+            if (response.type === "opaqueredirect") return { ...seen, failure: "redirect", seconds: seconds() };
+            seen.status = response.status;
+            seen.headers = Object.fromEntries(response.headers);
+            begun();
+            const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+            let room = WHOLE;
+            for (let part = await reader.read(); !part.done && room > 0; part = await reader.read()) {
+                seen.parts.push([seconds(), part.value.slice(0, room)]);
+                room -= part.value.length;
+            }
+            if (room <= 0) await reader.cancel();
+        } catch (error) {
+            seen.failure = error.name === "TimeoutError" ? "late" : seen.status ? "cut" : "unreachable";
+        }
+        begun();
+        return { ...seen, seconds: seconds() };
+    }
+    async function sideBySide(plan) {
+        let held;
+        await Promise.race([
+            new Promise((begun) => (held = probe(plan, "hold", { begun }))),
+            new Promise((over) => setTimeout(over, HEADSTART)),
+        ]);
+        return { beside: await probe(plan, "body"), hold: await held };
+    }
+    async function look(plan, slow) {
+        const answers = { ticks: await probe(plan, "ticks") };
+        if (!answers.ticks.status) return answers;
+        const path = plan.path.endsWith("/") ? plan.path.slice(0, -1) : `${plan.path}/`;
+        answers.slash = await probe(plan, "body", { path });
+        answers.refusal = await probe(plan, "refusal");
+        answers.body = await probe(plan, "body", { body: "x".repeat(plan.body) });
+        Object.assign(answers, await sideBySide(plan));
+        if (plan.metadata) answers.metadata = await sent(plan.metadata, { method: "GET" });
+        if (slow) answers.silence = await probe(plan, "silence", { time: SILENT_TIME });
+        return answers;
+    }
+    function check(section) {
+        const plan = JSON.parse(section.dataset.mcpCheck);
+        // What another origin does cannot be seen from here.
+        if (plan.origin && plan.origin !== location.origin) return;
+        const asking = section.querySelector("[data-mcp-check-form]");
+        const status = section.querySelector("[data-mcp-check-status]");
+        const result = section.querySelector("[data-mcp-check-result]");
+        const button = asking.querySelector("button");
+        asking.hidden = false;
+        result.replaceChildren();
+        asking.addEventListener("submit", async (event) => {
+            event.preventDefault();
+            button.disabled = true;
+            status.textContent = status.dataset.mcpLooking;
+            try {
+                const answers = await look(plan, asking.elements.slow.checked);
+                const response = await fetch(location.pathname, {
+                    method: "POST",
+                    headers: {
+                        "Content-Type": "application/json",
+                        "X-CSRFToken": asking.elements.csrfmiddlewaretoken.value,
+                    },
+                    body: JSON.stringify({ url: location.origin + plan.path, answers }),
+                });
+                // After a logout the server redirects to another page.
+                if (!response.ok || response.redirected) throw new Error(response.statusText);
+                result.innerHTML = await response.text();
+                status.textContent = "";
+            } catch {
+                status.textContent = status.dataset.mcpFailed;
+            }
+            button.disabled = false;
+        });
+    }
+
     document.documentElement.classList.add("mcp-js");
     all("[data-mcp-trying]").forEach(trial);
     all("[data-mcp-live-bar]").forEach(live);
+    all("[data-mcp-check]").forEach(check);
     dress(document);
     // The admin's own script focuses the first field: run after it.
     addEventListener("load", () => document.querySelector("[data-mcp-focus]")?.focus());

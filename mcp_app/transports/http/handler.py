@@ -28,6 +28,9 @@ from mcp_app.transports.batches import array
 from mcp_app.transports.http.call_handler import CallHandler
 from mcp_app.transports.http.event_stream import EventStream, send_events
 from mcp_app.transports.http.logged_batches import LoggedTogether
+from mcp_app.transports.http.probe import ProbeAnswer
+from mcp_app.transports.http.probe_tickets import NAME as PROBE
+from mcp_app.transports.http.probe_tickets import read_ticket
 from mcp_app.transports.http.responses import send_empty, send_json, with_retry
 from mcp_app.transports.open_streams import StandingStream
 
@@ -37,6 +40,17 @@ WHOLE = Accepts(json=True, events=False)
 
 class EndpointHandler(CallHandler):
     """A request at the endpoint itself."""
+
+    def _probe(self) -> Awaitable[None] | None:
+        if self._method != "POST":
+            return None
+        headers = self._headers
+        ticket = read_ticket(headers.raw[PROBE].decode("latin-1"), self._slug)
+        if ticket is None:
+            return None
+        streams = self._streams
+        probe = ProbeAnswer(self._scope, self.receive, self.send, streams=streams)
+        return probe.answer(ticket, headers)
 
     # -- POST -----------------------------------------------------------------------
 

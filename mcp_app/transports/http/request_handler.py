@@ -45,6 +45,7 @@ from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
 from mcp_app.transports.http import refusals
 from mcp_app.transports.http.bodies import ClientGone, read_body, read_id, too_slow
 from mcp_app.transports.http.host_and_origin import HostAndOriginPolicy, preflight
+from mcp_app.transports.http.probe_tickets import NAME as PROBE
 from mcp_app.transports.http.responses import send_empty, send_json
 from mcp_app.transports.http.token_in_address import forget_token
 from mcp_app.transports.json_body import is_large, read_json
@@ -131,6 +132,9 @@ class HttpRequestHandler:
         """Serve the request, or say why not."""
         try:
             self._headers = headers = Headers(self._scope["headers"])
+            if PROBE in headers.raw and (probe := self._probe()) is not None:
+                await probe
+                return
             self.cors = policy.check(headers)
             if self._method == "OPTIONS":
                 await self._preflight()
@@ -150,6 +154,10 @@ class HttpRequestHandler:
             await serve()
         except Exception as error:
             await self._fail(error)
+
+    def _probe(self) -> Awaitable[None] | None:
+        """Return what answers a probe of this site, None for any other request."""
+        return None
 
     async def answer_admitted(self, admitted: AdmittedRequest) -> None:
         """Serve a POST whose headers and principal were checked already."""

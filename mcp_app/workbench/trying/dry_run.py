@@ -101,10 +101,10 @@ class DryRunUserCode:
         if runnable.ours:
             return await self._user_code.run(exchange, runnable, arguments, convert)
         self.topics.clear()
-        self._run = run = _Run(exchange)
+        limit = self._limits.dry_run
+        exchange.seconds = seconds = min(exchange.seconds or limit, limit)
+        self._run = run = _Run(exchange, seconds)
         places = self._user_code.inside(run.around)
-        seconds = self._limits.dry_run
-        exchange.seconds = min(exchange.seconds or seconds, seconds)
         look_after(exchange)
         exchange.on_end(run.stop)
         try:
@@ -142,8 +142,9 @@ class DryRunUserCode:
 class _Run:
     """One function that runs: what its thread does, and what the loop may ask."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, limit: float) -> None:
         self._exchange = exchange
+        self._limit = limit
         self._loop = exchange.adapters.loop
         self._statements = Statements()
         self._transactions: list[TrialTransaction] = []
@@ -187,7 +188,8 @@ class _Run:
                 continue
             self._opening = alias
             try:
-                opened = TrialTransaction(alias, self._statements)
+                left = self._limit - (time.monotonic() - self._began)
+                opened = TrialTransaction(alias, self._statements, left)
                 self._transactions.append(stack.enter_context(opened))
             except Error as error:
                 raise self._without(alias, error) from error

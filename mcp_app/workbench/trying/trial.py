@@ -136,10 +136,10 @@ async def run(plan: Plan, observe: Observe = _ignore) -> Trial:
     except KindError as error:
         return Trial(reason=error.message, outcome=Outcome.FAILED)
     except ProtocolError as error:
-        return Trial(refused=_status(error), reason=error.message)
+        return Trial(refused=status_of(error), reason=error.message)
 
 
-def _status(error: ProtocolError) -> int:
+def status_of(error: ProtocolError) -> int:
     """Return the HTTP status with which a client is turned away."""
     if isinstance(error, NotSignedIn):
         return UNAUTHORIZED

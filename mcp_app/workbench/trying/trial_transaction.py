@@ -15,10 +15,13 @@ from django.db.transaction import TransactionManagementError
 
 from mcp_app.models.transactions import INNODB_DEADLOCK
 from mcp_app.pools.cutting import ConnectionKiller
+from mcp_app.pools.statement_time import limit_transaction
 from mcp_app.workbench.trying.committing_statements import committing_words, may_write
 from mcp_app.workbench.trying.dry_run_outcome import Ending
 
 SAVEPOINT: Final = "mcp_dry_run"
+_LEAST_S: Final = 0.001
+"""Of time that a statement may take: none would stand for always."""
 
 
 class Statements:
@@ -35,8 +38,11 @@ class Statements:
 class TrialTransaction:
     """Entered, used and left in one thread; others may ask, interrupt and cut."""
 
-    def __init__(self, alias: str, statements: Statements) -> None:
+    def __init__(self, alias: str, statements: Statements, seconds: float) -> None:
+        """Each statement may take so many seconds, where the database can end it."""
         self.alias = alias
+        self._seconds = max(seconds, _LEAST_S)
+        self._usual_seconds: float | None = None
         self.ending = Ending.UNDONE
         self.is_cut = False
         self.line: ConnectionKiller | None = None
@@ -67,18 +73,29 @@ class TrialTransaction:
     def _begin(self) -> None:
         connection = self._connection
         self._block = block = transaction.atomic(using=self.alias)
-        self._callbacks = list(connection.run_on_commit)
         try:
             connection.ensure_connection()
             with _deferred(connection):
                 block.__enter__()
             self._outer = [*connection.savepoint_ids], [*connection.atomic_blocks]
             _execute(connection, connection.ops.savepoint_create_sql(SAVEPOINT))
+            self._limit_statements()
         except Error:
             connection.close()
             if block in connection.atomic_blocks:
                 block.__exit__(None, None, None)
             raise
+
+    def _limit_statements(self) -> None:
+        """Let the database end long statements: cut off, MariaDB goes on with them."""
+        limit_transaction(self.alias, self._seconds)
+        if _is_mariadb(self._connection):
+            with self._connection.cursor() as cursor:
+                cursor.execute("SELECT @@max_statement_time")
+                usual = float(cursor.fetchone()[0])
+                if not 0 < usual <= self._seconds:
+                    self._usual_seconds = usual
+                    cursor.execute("SET max_statement_time = %s", [self._seconds])
 
     # -- the guard --------------------------------------------------------------
 
@@ -157,6 +174,9 @@ class TrialTransaction:
         connection.needs_rollback = False
         try:
             _execute(connection, connection.ops.savepoint_rollback_sql(SAVEPOINT))
+            if self._usual_seconds is not None:
+                # No transaction takes it back.
+                _execute(connection, f"SET max_statement_time = {self._usual_seconds}")
         except Error:
             return self._without_savepoint()
         return Ending.UNDONE
@@ -175,7 +195,6 @@ class TrialTransaction:
         connections[self.alias] = connection
         connection.in_atomic_block = connection.needs_rollback = True
         connection.savepoint_ids[:], connection.atomic_blocks[:] = self._outer
-        connection.run_on_commit = self._callbacks
         if self.ending is not Ending.UNDONE:
             # Nobody else may get it as it is now.
             self.close()
@@ -219,6 +238,10 @@ def _deferred(connection: Any) -> Iterator[None]:
         yield
     finally:
         connection.transaction_mode = mode
+
+
+def _is_mariadb(connection: Any) -> bool:
+    return connection.vendor == "mysql" and bool(connection.mysql_is_mariadb)
 
 
 def _execute(connection: Any, sql: str) -> None:

@@ -1,30 +1,72 @@
-"""The definitions that need care, on the home page."""
+"""What needs attention, on the home page: each line provoked once, and for whom."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
+from datetime import timedelta
+from html import unescape
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
+from django.utils.timezone import now
 
 from mcp_app.admin.home import attention
-from mcp_app.models import Prompt, Resource, ResourceTemplate, Tool
+from mcp_app.models import (
+    AccessToken,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Server,
+    Stop,
+    Tool,
+    Worker,
+)
+from mcp_app.models.stops import By, Scope
+from mcp_app.models.workers import Report
+from tests.account.apps import many_apps
+from tests.admin.calls.rows import MINUTE, crash, write
 from tests.admin.home.pages import home
 from tests.admin.page.test_broken_rows import REASON, working
+from tests.admin.pages import page
 from tests.published import published, stopped
+from tests.streams.logging_rows import own_session
 
 pytestmark = [pytest.mark.databases, pytest.mark.django_db]
 
-Queries = Callable[[int], AbstractContextManager[Any]]
+Staff = Callable[..., Client]
+
+
+@pytest.fixture(autouse=True)
+def _served(db: None) -> None:
+    """Let the server that there is be published, and a process serve."""
+    Server.objects.publish(Server.objects.all())
+    working("here")
 
 
 def told(client: Client) -> list[tuple[str, str, str]]:
     return [
-        (each.state.value, each.name, each.sentence)
+        (each.word, each.name, unescape(each.sentence))
         for each in home(client).context["concerns"]
     ]
+
+
+def links(client: Client) -> list[str]:
+    return [
+        link.url for each in home(client).context["concerns"] for link in each.links
+    ]
+
+
+def reporting(name: str, report: Report) -> None:
+    working(name)
+    Worker.objects.filter(pk=name).update(report=report.as_text())
+
+
+def test_nothing(admin_client: Client) -> None:
+    published(Tool(name="fine", title="Fine"))
+    response = home(admin_client)
+    assert response.context["concerns"] == []
+    assert "Nothing needs you." in response.content.decode()
 
 
 def test_the_worst_comes_first(admin_client: Client) -> None:
@@ -33,53 +75,193 @@ def test_the_worst_comes_first(admin_client: Client) -> None:
     changed = published(Resource(name="terms", title="Terms", uri="shop://terms"))
     changed.title = "New terms"
     changed.save()
-    working("one", published(Tool(name="stock", title="Stock")))
+    stock = published(Tool(name="stock", title="Stock"))
+    working("one", stock)
     gone = published(ResourceTemplate(name="order", uri_template="shop://{a}"))
     ResourceTemplate.objects.filter(pk=gone.pk).update(broken="Gone.")
-    stopped(published(Tool(name="off", title="Off")))
-    assert told(admin_client) == [
-        ("broken", "order", "Gone."),
-        ("broken", "Stock", REASON),
-        (
-            "changed",
-            "New terms",
-            "The working copy differs from what clients see.",
-        ),
-        ("unpublished", "Draft", "Clients do not see it."),
+    off = stopped(published(Tool(name="off", title="Off")))
+    found = told(admin_client)
+    assert [each for each in found if each[0] != "Stopped"] == [
+        ("Broken", "order", "Gone."),
+        ("Broken", "Stock", f"In 1 of 2 processes: {REASON}"),
+        ("Changed", "", "1 working copy differs from what clients see."),
+        ("Not published", "", "1 draft that clients do not see."),
+    ]
+    assert [word for word, *_others in found].index("Stopped") == 2
+    assert found[2][2].startswith("off is stopped since <time")
+    assert links(admin_client) == [
+        page("resourcetemplate", "change", gone.pk),
+        page("tool", "change", stock.pk),
+        f"{page('server', 'start_again')}?what=tool:{off.pk}",
+        f"{page('resource')}?state=changed",
+        f"{page('prompt')}?state=unpublished",
     ]
 
 
-def test_only_what_one_may_view(staff: Callable[..., Client]) -> None:
-    Prompt.objects.create(name="draft")
-    Tool.objects.create(name="plan")
-    client = staff("view_prompt")
-    assert [name for _state, name, _said in told(client)] == ["draft"]
-    client.logout()
+def test_a_link_leads_to_as_many_rows_as_it_says(admin_client: Client) -> None:
+    for number in range(3):
+        Tool.objects.create(name=f"draft{number}")
+    Server.objects.create(slug="draft")
+    (line,) = home(admin_client).context["concerns"]
+    assert [link.label for link in line.links] == ["tools (3)", "servers (1)"]
+    for link, count in zip(line.links, (3, 1), strict=True):
+        rows = admin_client.get(link.url).context["cl"].result_list
+        assert len(rows) == count
 
 
-def test_without_any_permission_there_is_nothing(staff: Callable[..., Client]) -> None:
-    Prompt.objects.create(name="draft")
-    assert told(staff("view_call")) == []
+def test_what_fails_now(staff: Staff) -> None:
+    half = [crash(name="weather", ago_ms=n * MINUTE) for n in range(1, 4)]
+    write(*half, *({"name": "weather", "ago_ms": n * MINUTE} for n in range(1, 4)))
+    # Too few calls, too long ago, fewer than half, and what staff have stopped.
+    write(*(crash(name="rare") for _ in range(4)))
+    write(*(crash(name="old", ago_ms=20 * MINUTE) for _ in range(9)))
+    write(*(crash(name="mostly"), *({"name": "mostly"} for _ in range(4))))
+    write(*({"name": "off", "outcome": "switched_off"} for _ in range(9)))
+    client = staff("view_call")
+    assert told(client) == [
+        ("Failing", "weather", "3 of 6 calls failed in the last 15 minutes.")
+    ]
+    (url,) = links(client)
+    shown = client.get(url).context
+    assert [line.name for line in shown["lines"]] == ["weather"] * 3
 
 
-def test_more_than_the_page_names(admin_client: Client) -> None:
-    Tool.objects.bulk_create(Tool(name=f"t{n}") for n in range(attention.MOST + 1))
+def test_everything_is_stopped(admin_client: Client) -> None:
+    Stop.objects.make(Scope.EVERYTHING, by=By("kim"), reason="Wrong prices")
+    response = home(admin_client)
+    assert response.context["strip"].word == "Stopped"
+    ((word, _name, sentence),) = told(admin_client)
+    assert word == "Stopped"
+    assert sentence.startswith("Everything is stopped since")
+    assert links(admin_client) == [f"{page('server', 'start_again')}?what=everything"]
+
+
+def test_no_process(staff: Staff) -> None:
+    Worker.objects.all().delete()
+    client = staff("view_session")
+    # No client was ever here.
+    assert told(client) == []
+    own_session()
+    response = home(client)
+    ((word, _name, sentence),) = told(client)
+    assert word == response.context["strip"].word == "No process"
+    assert sentence.startswith("No process serves clients now.")
+
+
+def test_processes_with_other_code(staff: Staff) -> None:
+    reporting("one", Report(code="c0de"))
+    reporting("two", Report(code="01d"))
+    client = staff("view_session")
+    ((word, _name, sentence),) = told(client)
+    assert word == "Other code"
+    assert sentence.startswith("1 of 3 processes runs other code than the rest.")
+
+
+def token(user: User, days: float, **columns: object) -> AccessToken:
+    ends = now() + timedelta(days=days)
+    row, _secret = AccessToken.objects.make(user=user, name="x", expires=ends)
+    AccessToken.objects.filter(pk=row.pk).update(**columns)
+    return row
+
+
+def test_tokens_that_end_soon(staff: Staff) -> None:
+    client = staff("view_tool")
+    own = User.objects.get(username="kim")
+    other = User.objects.create_user("lee")
+    token(own, 6.9)
+    token(own, 7.1)
+    token(own, 3, revoked=now())
+    token(other, 3)
+    gone = User.objects.create_user("gone", is_active=False)
+    token(gone, 3)
+    many_apps(own, 1)
+    AccessToken.objects.filter(prefix__startswith="app_").update(
+        expires=now() + timedelta(days=1)
+    )
+    assert [said for *_others, said in told(client)] == [
+        "1 of your access tokens ends within 7 days."
+    ]
+    assert client.get(links(client)[0]).context["cl"].result_count == 1
+
+
+def test_tokens_of_all(staff: Staff) -> None:
+    client = staff("manage_tokens")
+    for name in ("lee", "max"):
+        token(User.objects.create_user(name), 2)
+    assert [said for *_others, said in told(client)] == [
+        "2 access tokens end within 7 days."
+    ]
+    assert client.get(links(client)[0]).context["cl"].result_count == 2
+
+
+def test_servers_that_list_many_tools(admin_client: Client) -> None:
+    team = published(Server(slug="team", title="For the team"))
+    reporting("one", Report(code="c0de", lists={"team": 41, "gone": 50, "few": 40}))
+    found = told(admin_client)
+    assert [(word, name) for word, name, _said in found] == [
+        ("Advice", "gone"),
+        ("Advice", "For the team"),
+    ]
+    assert found[1][2].startswith("Lists 41 tools.")
+    assert links(admin_client)[1] == page("server", "change", team.pk)
+
+
+def test_a_report_of_another_release_is_no_error(admin_client: Client) -> None:
+    odd = Report().as_text()
+    Worker.objects.filter(pk="here").update(
+        report=odd.replace('"lists":{}', '"lists":[1]')
+    )
+    assert told(admin_client) == []
+
+
+def test_eight_lines_and_how_many_more(admin_client: Client) -> None:
+    rows = [published(Tool(name=f"t{n}")) for n in range(attention.MOST + 3)]
+    Tool.objects.filter(pk__in=[row.pk for row in rows]).update(broken="Gone.")
     response = home(admin_client)
     assert len(response.context["concerns"]) == attention.MOST
-    assert "There are more" in response.content.decode()
+    text = " ".join(response.content.decode().split())
+    assert f"Needs your attention ({len(rows)})" in text
+    assert '<a href="?all">and 3 more</a>' in text
+    every = home(admin_client, "?all")
+    assert len(every.context["concerns"]) == len(rows)
+    assert "more</a>" not in every.content.decode()
 
 
-@pytest.mark.parametrize("count", [1, 300])
-@pytest.mark.parametrize("rights", [("publish",), ()])
-def test_any_number_of_rows_costs_the_same(
-    staff: Callable[..., Client],
-    django_assert_max_num_queries: Queries,
-    count: int,
-    rights: tuple[str, ...],
+def test_more_broken_rows_than_are_read(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Tool.objects.bulk_create(Tool(name=f"n{n}") for n in range(count))
-    Prompt.objects.bulk_create(Prompt(name=f"n{n}") for n in range(count))
-    views = ("tool", "prompt", "resource", "resourcetemplate", "server", "call")
-    client = staff("add_tool", *(f"view_{each}" for each in views), *rights)
-    with django_assert_max_num_queries(15):
-        home(client)
+    monkeypatch.setattr("mcp_app.workbench.overview.MOST_BROKEN", 1)
+    for name in ("a", "b", "c"):
+        published(Tool(name=name))
+    Tool.objects.update(broken="Gone.")
+    assert told(admin_client)[1] == ("Broken", "", "2 more are broken.")
+    assert links(admin_client)[1] == f"{page('tool')}?state=broken"
+
+
+EACH = {
+    "view_tool": {"Broken", "Stopped", "Changed"},
+    "change_tool": {"Broken", "Stopped", "Changed"},
+    "view_prompt": {"Not published"},
+    "view_server": {"Advice", "Stopped"},
+    "view_session": {"Other code"},
+    "view_call": {"Failing"},
+    "manage_tokens": {"Soon"},
+    "view_resource": set(),
+    "publish": set(),
+}
+
+
+@pytest.mark.parametrize("right", EACH)
+def test_only_what_one_may_view(staff: Staff, right: str) -> None:
+    Tool.objects.filter(pk=published(Tool(name="b")).pk).update(broken="Gone.")
+    stopped(published(Tool(name="s")))
+    Tool.objects.filter(pk=published(Tool(name="c")).pk).update(content_hash="other")
+    Prompt.objects.create(name="draft")
+    stopped(published(Server(slug="off")))
+    reporting("one", Report(code="01d", lists={"default": 99}))
+    write(*(crash() for _ in range(5)))
+    token(User.objects.create_user("lee"), 2)
+    client = staff(right)
+    assert {word for word, *_others in told(client)} == EACH[right]
+    # All that is linked may be opened.
+    assert {client.get(url).status_code for url in links(client)} <= {200}

@@ -8,6 +8,7 @@ from django.test import Client
 from mcp_app.admin.home import servers
 from mcp_app.models import Server
 from tests.admin.home.pages import home
+from tests.admin.pages import page
 from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
@@ -35,18 +36,24 @@ def test_the_site_may_name_its_address(admin_client: Client, settings: object) -
     assert line.address == "https://shop.example.com/mcp"
 
 
-def test_a_server_that_is_not_published_is_public_to_nobody(
-    admin_client: Client,
-) -> None:
-    Server.objects.create(slug="open", access="public")
-    assert [each.is_public for each in home(admin_client).context["servers"]] == [
-        False,
-        False,
-    ]
-
-
 def test_many_servers(admin_client: Client) -> None:
     Server.objects.bulk_create(Server(slug=f"s{n}") for n in range(servers.MOST))
     response = home(admin_client)
     assert len(response.context["servers"]) == servers.MOST
     assert "All servers" in response.content.decode()
+
+
+def test_each_server_links_to_its_pages(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = {"history": "History", "nowhere": "Nowhere", "who": "Who can see it"}
+    monkeypatch.setattr(servers, "PAGES", pages)
+    server = Server.objects.get()
+    response = home(admin_client)
+    (line,) = response.context["servers"]
+    links = [("History", "history"), ("Who can see it", "who")]
+    assert line.links == [
+        (label, page("server", name, server.pk)) for label, name in links
+    ]
+    text = response.content.decode()
+    assert all(f'<a href="{url}">{label}' in text for label, url in line.links)

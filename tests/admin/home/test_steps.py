@@ -63,6 +63,8 @@ def test_a_public_server_lets_somebody_in(admin_client: Client) -> None:
     server = Server.objects.get()
     server.access = "public"
     server.save()
+    Server.objects.unpublish([server])
+    assert not done(admin_client)[LET_IN]
     Server.objects.publish([server])
     assert done(admin_client)[LET_IN]
 

@@ -16,8 +16,9 @@ from mcp_app.admin.trying.live import lines
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.models import Tool
 from mcp_app.process.runtime import Process
-from tests.admin.trying.conftest import Login, Offer
+from tests.admin.trying.conftest import Offer
 from tests.admin.trying.console import typed, url_of
+from tests.admin.trying.people import Login
 from tests.audit.reading import kept
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import PATIENCE_S

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from mcp_app import Context
 from mcp_app.models import AccessToken, Prompt, Resource, ResourceTemplate, Server, Tool
 from mcp_app.process.runtime import Process
-from tests.admin.trying.conftest import Login, Offer
+from tests.admin.trying.conftest import Offer
 from tests.admin.trying.console import (
     answer,
     label_of,
@@ -26,6 +26,7 @@ from tests.admin.trying.console import (
     typed,
     url_of,
 )
+from tests.admin.trying.people import Login
 from tests.audit.reading import kept
 from tests.drill.models import Ledger
 from tests.scripting import STATEFUL, STATELESS

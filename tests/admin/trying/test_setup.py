@@ -17,7 +17,7 @@ from mcp_app import Context
 from mcp_app.admin.page.rights import RIGHTS
 from mcp_app.models import AccessToken, Server, Tool
 from mcp_app.process.runtime import Process
-from tests.admin.trying.conftest import Login, Offer
+from tests.admin.trying.conftest import Offer
 from tests.admin.trying.console import (
     label_of,
     result_of,
@@ -27,6 +27,7 @@ from tests.admin.trying.console import (
     typed,
     url_of,
 )
+from tests.admin.trying.people import Login
 from tests.audit.reading import kept
 from tests.drill.models import Ledger
 

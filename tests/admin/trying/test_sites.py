@@ -17,7 +17,6 @@ from pytest_django import Settings
 from mcp_app.egress.client import close_connections
 from mcp_app.models import Resource, ResourceTemplate, Tool
 from mcp_app.process.runtime import Process
-from tests.admin.trying.conftest import Login
 from tests.admin.trying.console import (
     filled,
     label_of,
@@ -28,6 +27,7 @@ from tests.admin.trying.console import (
     typed,
     url_of,
 )
+from tests.admin.trying.people import Login
 from tests.audit.reading import kept
 from tests.egress.conftest import peer
 from tests.egress.peer import Peer, answer

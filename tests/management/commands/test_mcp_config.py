@@ -16,6 +16,7 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from mcp_app.account.client_configs import CLIENTS
+from mcp_app.account.client_formats import JsonClient
 from mcp_app.models import Server
 
 pytestmark = pytest.mark.django_db
@@ -50,15 +51,68 @@ def printed(*arguments: str) -> tuple[list[Any], str]:
     return found, said.getvalue()
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+def text_of(*arguments: str) -> tuple[str, str]:
+    """Return what is printed, and what is said about it."""
+    out, said = StringIO(), StringIO()
+    call_command("mcp_config", *arguments, stdout=out, stderr=said)
+    return out.getvalue(), said.getvalue()
+
+
+JSON = [key for key, each in CLIENTS.items() if isinstance(each, JsonClient)]
+
+
+@pytest.mark.parametrize("client", JSON)
 def test_it_prints_both_transports(client: str) -> None:
     documents, said = printed(client)
     assert len(documents) == 2
     assert "/site/manage.py" in str(documents[0])
     assert "http://127.0.0.1:8000/mcp" in str(documents[1])
-    assert "Bearer YOUR-TOKEN" in str(documents[1])
-    assert said.count(CLIENTS[client].title) == 2
+    header = "Bearer ${input:tests-token}" if client == "vscode" else "YOUR-TOKEN"
+    assert header in str(documents[1])
     assert "`manage.py mcp_token new USER NAME` makes one" in said
+    titles = 3 if client == "vscode" else 2
+    assert said.count(CLIENTS[client].title) == titles
+
+
+@pytest.mark.parametrize("client", ["python", "typescript", "curl"])
+def test_programs_use_http_alone(client: str) -> None:
+    text, said = text_of(client)
+    assert "Bearer YOUR-TOKEN" in text
+    assert "/site/manage.py" not in text
+    assert "On stdio" not in said
+    title = CLIENTS[client].title
+    with pytest.raises(CommandError, match=f"{title} starts no servers"):
+        text_of(client, "--transport", "stdio")
+    with pytest.raises(CommandError, match=f"{title} has no file in a project"):
+        text_of(client, "--write")
+
+
+def test_codex_has_a_file_of_its_own_kind() -> None:
+    text, said = text_of("codex")
+    assert text.count("[mcp_servers.tests]") == 2
+    assert said.count("~/.codex/config.toml") == 2
+
+
+@pytest.mark.parametrize("client", ["claude", "chatgpt"])
+def test_who_signs_in_gets_the_address(client: str, settings: Settings) -> None:
+    text, said = text_of(client)
+    assert text == "http://127.0.0.1:8000/mcp\n"
+    assert "this server has no sign-in" in said
+    settings.MCP = {
+        "PUBLIC_URL": "https://example.org",
+        "AUTHENTICATION": {"oauth": "mcp_app.authentication.oauth"},
+    }
+    Server.objects.filter(slug="default").update(access="oauth")
+    text, said = text_of(client)
+    assert text == "https://example.org/mcp\n"
+    assert "give it this address, and sign in" in said
+    assert text_of(client, "--server", "open")[1].count("\n") == 1
+
+
+def test_the_question_of_vs_code_is_written_along(project: Path) -> None:
+    text_of("vscode", "--write", "--transport=http")
+    found = json.loads((project / ".vscode" / "mcp.json").read_text())
+    assert [each["id"] for each in found["inputs"]] == ["tests-token"]
 
 
 def test_the_server_and_the_user_are_named() -> None:

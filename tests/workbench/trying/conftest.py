@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -16,7 +16,7 @@ from mcp_app.process.runtime import Process
 from tests.scripting import Play
 from tests.suite.stores import store_of
 from tests.suite.template_databases import TABLES, temporary
-from tests.workbench.trying.dry_runs import DryRuns, close_all
+from tests.workbench.trying.dry_runs import DryRuns, close_all, rows_of_code
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +33,10 @@ def archive(served_rows: None) -> Iterator[None]:
         yield
         writer.close()
         close_all()
+        for each in connections.all(initialized_only=True):
+            if each.alias == "archive":
+                del connections["archive"]
         del connections.settings["archive"]
-        if hasattr(connections._connections, "archive"):
-            del connections["archive"]
 
 
 @pytest.fixture
@@ -44,3 +45,11 @@ async def dry_runs(
 ) -> DryRuns:
     """Try scripted tools so that all is undone."""
     return DryRuns(process, play)
+
+
+@pytest.fixture
+async def nothing_left(dry_runs: DryRuns) -> AsyncIterator[None]:
+    """After the test all rows are as before, on both databases."""
+    before = await writer.run(rows_of_code)
+    yield
+    assert await writer.run(rows_of_code) == before

@@ -6,18 +6,20 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from django.apps import apps
-from django.db import connections
+from django.db import connection, connections, transaction
 from django.db.models import Model
 
-from mcp_app import models
+from mcp_app import SyncContext, models
 from mcp_app.interface.principal import Principal
 from mcp_app.process.runtime import Process
 from mcp_app.transports.stdio.connection import Connection
 from mcp_app.workbench.trying.dry_run import DryRunUserCode
 from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome
+from tests.drill.models import Ledger
 from tests.scripting import STATELESS, Play
 from tests.serving import PATIENCE_S
 
@@ -26,7 +28,7 @@ Script = Callable[[Any], Any]
 
 ALIASES: Final = ("default", "archive")
 PERSON: Final = Principal(kind="user", user_id="7", permissions=frozenset())
-ABLE: Final = {"elicitation": {}, "roots": {}, "sampling": {}}
+ABLE: Final[Message] = {"elicitation": {}, "roots": {}, "sampling": {}}
 META: Final[Message] = {
     "io.modelcontextprotocol/protocolVersion": STATELESS,
     "io.modelcontextprotocol/clientCapabilities": ABLE,
@@ -36,6 +38,7 @@ OF_PROCESSES: Final = frozenset(
     {models.Call, models.CallStatistic, models.CallWriter, models.Worker}
 )
 """What is written beside calls, at any time."""
+OF_CALLS: Final = (models.Once, models.Change, models.Topic)
 
 
 class Line:
@@ -71,7 +74,10 @@ class Line:
 class DryRuns:
     """Calls scripted tools in dry runs; `outcome` is that of the last one."""
 
-    def __init__(self, process: Process, play: Play) -> None:
+    def __init__(
+        self, process: Process, play: Play, *, in_earnest: bool = False
+    ) -> None:
+        self._in_earnest = in_earnest
         self._process = process
         self._adapters = process.adapters
         self._play = play
@@ -109,7 +115,8 @@ class DryRuns:
     async def begin(self, params: Message, version: str = STATELESS) -> Line:
         """Send a call as a dry run of its own."""
         self.dry_run = DryRunUserCode(self._adapters.user_code, self._adapters.limits)
-        self._process.adapters = self.dry_run.within(self._adapters)
+        if not self._in_earnest:
+            self._process.adapters = self.dry_run.within(self._adapters)
         try:
             self.line = line = Line(self._process)
         finally:
@@ -120,32 +127,87 @@ class DryRuns:
         return line
 
     async def _in_session(self, version: str, params: Message, given: Any) -> Message:
+        before = [*self._process.listeners]
         line = await self.begin(params, version)
         while "method" in (message := await line.next()):
             if "id" in message:
                 await line.send(id=message["id"], result=next(given))
-        for listener in self._process.listeners:
-            listener.end()
+        for listener in [*self._process.listeners]:
+            if listener not in before:
+                listener.end()
         return message
 
 
 def all_rows() -> Mapping[str, Sequence[Any]]:
     """Return the rows of all tables of both databases, but what processes write."""
-    return {
-        f"{alias}.{model.__name__}": sorted(
-            model._base_manager.using(alias).values_list(), key=repr
-        )
-        for alias in ALIASES
-        for model in _models()
-    }
-
-
-def _models() -> Sequence[type[Model]]:
     found = apps.get_models(include_auto_created=True)
-    return [each for each in found if each not in OF_PROCESSES]
+    return _rows([each for each in found if each not in OF_PROCESSES])
+
+
+def rows_of_code() -> Mapping[str, Sequence[Any]]:
+    """Return the rows of tables to which the code of tests may write."""
+    return _rows([*apps.get_app_config("drill").get_models(), *OF_CALLS])
+
+
+def _rows(tables: Sequence[type[Model]]) -> Mapping[str, Sequence[Any]]:
+    return {
+        f"{alias}.{model.__name__}": [
+            *model._base_manager.using(alias).order_by("pk").values_list()
+        ]
+        for alias in ALIASES
+        for model in tables
+    }
 
 
 def close_all() -> None:
     """Close what this thread has opened."""
     for each in connections.all(initialized_only=True):
         each.close()
+
+
+def said(answer: Message) -> str:
+    return str(answer["result"]["content"][0]["text"])
+
+
+def failed(answer: Message) -> bool:
+    return bool(answer["result"].get("isError"))
+
+
+def enter(key: str = "line", alias: str = "default") -> None:
+    Ledger.objects.using(alias).create(key=key, worker="a dry run")
+
+
+def lines() -> int:
+    """How many rows are committed, on both databases; erases them."""
+    there = [
+        Ledger.objects.using(alias).filter(worker="a dry run") for alias in ALIASES
+    ]
+    number = sum(rows.count() for rows in there)
+    for rows in there:
+        rows.delete()
+    return number
+
+
+def execute(*statements: str) -> None:
+    with connection.cursor() as cursor:
+        for each in statements:
+            cursor.execute(each)
+
+
+def durable() -> None:
+    with transaction.atomic(durable=True):
+        enter()
+
+
+def writing(ctx: SyncContext) -> str:
+    for alias in ALIASES:
+        enter(alias=alias)
+        with transaction.atomic(using=alias):
+            enter(alias=alias)
+        Ledger.objects.using(alias).filter(key="line").update(key="other")
+        callback = partial(ctx.log, "error", "A callback ran.")
+        transaction.on_commit(callback, using=alias)
+    ctx.changed("tools")
+    ctx.changed("shop://orders")
+    ctx.changed("tools")
+    return f"{Ledger.objects.filter(key='other').count()} lines"

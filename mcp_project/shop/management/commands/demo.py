@@ -12,7 +12,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from mcp_app.account import token_issuance
-from mcp_app.account.client_configs import TOKEN, command_line
+from mcp_app.account.client_configs import command_line
+from mcp_app.account.client_formats import TOKEN
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.server import BY_TOKEN, DEFAULT_SLUG, PUBLIC
 from mcp_app.models import AccessToken, DefinitionRow, Prompt, Resource, Server

@@ -1,0 +1,101 @@
+"""What the page shows that finds a call, a definition, a person or a token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.contrib.admin import ModelAdmin
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.admin.calls.presentation import retention
+from mcp_app.admin.operations.live import MEDIA
+from mcp_app.interface.labels import Label
+from mcp_app.interface.rules import visible
+from mcp_app.workbench.find import (
+    CALL,
+    MOST,
+    PERSON,
+    TOKEN,
+    Hit,
+    find,
+    has_secret,
+    query_text,
+    without_secrets,
+)
+from mcp_app.workbench.viewer import MODELS, Viewer, viewer_of
+
+TYPES: Final[Mapping[str, Label]] = {
+    CALL: gettext_lazy("Calls"),
+    **{
+        str(each._meta.model_name): each._meta.verbose_name_plural or ""
+        for each in MODELS
+    },
+    PERSON: gettext_lazy("Calls of a person"),
+    TOKEN: gettext_lazy("Access tokens and connected apps"),
+}
+"""The headings of what was found, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What was found of one type; each with its URL."""
+
+    label: Label
+    hits: list[tuple[Hit, str]]
+
+
+def response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
+    """Show what a text may mean; open it if it names exactly one thing."""
+    viewer, text = viewer_of(request.user), query_text(request.GET.get("q", ""))
+    hits = find(viewer, text)
+    exact = [hit for hit in hits if hit.exact]
+    # Whoever sent a whole token must read that it is in the address.
+    if len(exact) == 1 and not has_secret(text):
+        return HttpResponseRedirect(url_of(exact[0]))
+    context = {
+        **admin.admin_site.each_context(request),
+        "opts": admin.opts,
+        "media": MEDIA,
+        "title": _("Find"),
+        "text": visible(without_secrets(text), None),
+        "secret": has_secret(text),
+        "groups": _groups(hits),
+        "searched": _searched(viewer),
+        "retention": retention() if viewer.calls else "",
+        "most": MOST,
+    }
+    return TemplateResponse(request, "admin/mcp_app/find.html", context)
+
+
+def url_of(hit: Hit) -> str:
+    """Return the URL of the page that shows what was found."""
+    if hit.kind == PERSON:
+        asked = urlencode({"user": hit.key, "when": "month"})
+        return f"{reverse('admin:mcp_app_call_changelist')}?{asked}"
+    return reverse(f"admin:mcp_app_{hit.kind}_change", args=[hit.key])
+
+
+def _groups(hits: Iterable[Hit]) -> list[Group]:
+    by_kind: dict[str, list[tuple[Hit, str]]] = {}
+    for hit in hits:
+        by_kind.setdefault(hit.kind, []).append((hit, url_of(hit)))
+    return [
+        Group(label, by_kind[kind]) for kind, label in TYPES.items() if kind in by_kind
+    ]
+
+
+def _searched(viewer: Viewer) -> list[Any]:
+    """Return what was looked for: what this person may view."""
+    names = [model._meta.verbose_name_plural for model in viewer.models]
+    calls = (
+        [_("error numbers of calls"), _("people who called")] if viewer.calls else []
+    )
+    tokens = _("how access tokens begin")
+    return [*calls[:1], *names, *calls[1:], tokens]

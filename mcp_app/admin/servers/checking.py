@@ -1,0 +1,54 @@
+"""The page *Check* of a server: through the proxy by the browser, and in this process.
+
+The server never calls itself: a script sends the probes, and what it has seen is judged
+here as `mcp_check` judges it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.page.deleted_rows import redirect_missing_row
+from mcp_app.admin.page.rights import may, whom_to_ask
+from mcp_app.admin.publishing.pages import PublishedAdmin
+from mcp_app.models import Server
+
+Row = TypeVar("Row", bound=Server)
+
+
+class CheckPages(PublishedAdmin[Row]):
+    """The page that looks at a server from outside and from inside."""
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.check_view)
+        return [
+            path("<path:object_id>/check/", view, name="mcp_app_server_check"),
+            *super().get_urls(),
+        ]
+
+    @redirect_missing_row
+    def check_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the page; judge what its script has seen; look here on the button."""
+        # Nothing of the workbench is imported before it is used.
+        from mcp_app.admin.servers import check_page  # noqa: PLC0415
+
+        row = self._row(request, object_id)
+        if request.method == "POST" and request.content_type == "application/json":
+            return check_page.judged_fragment(request, row)
+        context: dict[str, Any] = {
+            **check_page.probe_context(request, row),
+            "media": check_page.MEDIA,
+            "why_not_here": whom_to_ask(request, "stop"),
+        }
+        if request.method == "POST":
+            if not may(request, "stop"):
+                raise PermissionDenied
+            context["here"] = check_page.here_lines()
+        response = self._page(request, row, "check", _("Check"), context, "check")
+        response.headers["Cache-Control"] = "no-store"
+        return response

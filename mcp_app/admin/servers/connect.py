@@ -1,0 +1,283 @@
+"""The page *Connect* of a server: a client's steps, a token, and whether it works."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode, urlsplit
+
+from django.forms.widgets import Media, Script
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timezone import localdate, localtime, now
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.debug import sensitive_variables
+
+from mcp_app.account import token_issuance
+from mcp_app.account.client_configs import CLIENTS
+from mcp_app.account.first_contact import (
+    counts_of_text,
+    counts_text,
+    first_contact,
+    own_token,
+    refusals,
+)
+from mcp_app.account.forms import USUAL_DAYS, ServerTokenForm
+from mcp_app.account.guides import Guide, guide_of
+from mcp_app.account.presentation import lets_sign_in, when
+from mcp_app.account.token_issuance import AlreadyShown
+from mcp_app.account.views import unseen
+from mcp_app.admin.access.sentences import all_of, everyone
+from mcp_app.admin.access.ways_in import method_label
+from mcp_app.admin.page.broken_rows import reports_on
+from mcp_app.admin.page.deleted_rows import key_of, redirect_missing_row
+from mcp_app.admin.page.header import frame
+from mcp_app.admin.page.rights import may
+from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
+from mcp_app.admin.servers.refusal_words import refusal_word
+from mcp_app.auth.authenticators import token_names
+from mcp_app.auth.permissions import holder_by_token
+from mcp_app.auth.resources import server_url
+from mcp_app.catalog.registry import mcp
+from mcp_app.catalog.row_loader import demands_of
+from mcp_app.interface.server import PUBLIC
+from mcp_app.models import AccessToken, Server
+from mcp_app.models.demands import DEMANDS
+from mcp_app.models.tokens import Secret
+from mcp_app.protocol.oauth.redirects import LOOPBACK_HOSTS
+
+MEDIA: Final = Media(
+    css={"all": ["mcp_app/admin.css"]},
+    js=[
+        Script("mcp_app/admin.js", defer=True),  # type: ignore[list-item]
+        Script("mcp_app/copy.js", defer=True),  # type: ignore[list-item]
+    ],
+)
+CONTACT: Final = "contact"
+"""The part of the page that is loaded again while it waits."""
+
+Row = TypeVar("Row", bound=Server)
+
+
+class ConnectPages(PublishedAdmin[Row]):
+    """The page that connects a client to a server."""
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.connect_view)
+        name = f"mcp_app_{self.opts.model_name}_connect"
+        return [path("<path:object_id>/connect/", view, name=name), *super().get_urls()]
+
+    @redirect_missing_row
+    @sensitive_variables()
+    def connect_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show how a client is connected; on POST make a token and show it once."""
+        place = Place(request, self._row(request, object_id))
+        if request.GET.get("part") == CONTACT:
+            return self._part(place)
+        if request.method != "POST":
+            return self._connect_page(place, place.waiting())
+        if place.needs_sign_in or place.hindrance:
+            # Somebody changed the server, or the user's rights, since the form.
+            return self._connect_page(place, {}, status=HTTPStatus.FORBIDDEN)
+        form = ServerTokenForm(request.POST)
+        if not form.is_valid():
+            return self._connect_page(place, {"form": form})
+        user = author_of(request)
+        try:
+            row, token = token_issuance.make(
+                user,
+                made_with=form.made_with(user),
+                **form.columns(user, place.server),
+            )
+        except AlreadyShown as already:
+            waiting = place.waiting(str(already.row.pk))
+            return self._connect_page(place, {**waiting, "said": str(already)})
+        before = refusals(reports_on(request), row.created)
+        return self._connect_page(place, place.waiting_for(row, before), token)
+
+    def _part(self, place: Place) -> HttpResponse:
+        """Return only what came in, for the script of the page."""
+        context = place.waiting()
+        if not context:
+            raise Http404(_("This access token does not exist any more."))
+        template = "admin/mcp_app/includes/connect_contact.html"
+        response = render(place.request, template, context)
+        unseen(response)
+        return response
+
+    @sensitive_variables()
+    def _connect_page(
+        self,
+        place: Place,
+        context: Mapping[str, Any],
+        token: str = "",
+        *,
+        status: int = HTTPStatus.OK,
+    ) -> HttpResponse:
+        """Render the page at once, and forbid caches to store it."""
+        request, server = place.request, place.server
+        vars(request)["current_app"] = self.admin_site.name
+        both = {
+            **frame(self, request, server, "connect"),
+            "media": MEDIA,
+            "title": _("Connect a client"),
+            "address": place.url,
+            "clients": place.links(),
+            "guide": place.guide(token),
+            "token": Secret(token),
+            "place": place,
+            "days": USUAL_DAYS,
+            "updated": now(),
+            **context,
+        }
+        if not context and not place.hindrance:
+            both["form"] = place.form()
+        response = render(request, "admin/mcp_app/connect.html", both, status=status)
+        unseen(response)
+        return response
+
+
+class Place:
+    """A server, and who wants to connect a client to it from where."""
+
+    def __init__(self, request: HttpRequest, server: Server) -> None:
+        self.request = request
+        self.server = server
+        self.site = request.build_absolute_uri("/").rstrip("/")
+        self.url = server_url(server.slug, self.site)
+        asked = request.GET.get("client", "")
+        self.client = asked if asked in CLIENTS else next(iter(CLIENTS))
+
+    @property
+    def needs_sign_in(self) -> bool:
+        """Whether the client takes no token."""
+        return CLIENTS[self.client].signs_in
+
+    @property
+    def is_public(self) -> bool:
+        return self.server.access_names == (PUBLIC,)
+
+    @property
+    def takes_token(self) -> bool:
+        """Whether access tokens of this site let somebody in."""
+        return not token_names().isdisjoint(self.server.access_names)
+
+    @cached_property
+    def signs_in(self) -> bool:
+        """Whether programs can sign in."""
+        return lets_sign_in(self.server, self.site)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the address is one that only this computer has."""
+        host = urlsplit(self.url).hostname or ""
+        return host in LOOPBACK_HOSTS or f"[{host}]" in LOOPBACK_HOSTS
+
+    @cached_property
+    def hindrance(self) -> str:
+        """Why no token is made here for this user; "" if one may be."""
+        if self.is_public:
+            return _("This server is public: it needs no token.")
+        if not self.takes_token:
+            ways = all_of(map(method_label, self.server.access_names))
+            if not ways:
+                return _("This server lets nobody in.")
+            said = _("This server takes no access tokens. It takes: %(ways)s.")
+            return said % {"ways": ways}
+        demands = demands_of({name: getattr(self.server, name) for name in DEMANDS})
+        holder = holder_by_token(author_of(self.request), self.server.slug, mcp.rules)
+        if holder.meets(demands):
+            return ""
+        who = everyone(demands.permissions, demands.groups)
+        if demands.rules:
+            who = _("%(who)s whom a rule in code admits") % {"who": who}
+        said = _("You may not use this server yourself: it lets in %(who)s.")
+        return said % {"who": who}
+
+    def form(self) -> ServerTokenForm:
+        return ServerTokenForm(initial={"name": CLIENTS[self.client].title})
+
+    def guide(self, token: str) -> Guide:
+        slug, takes = self.server.slug, self.takes_token
+        return guide_of(self.client, slug, self.url, token=token, takes_token=takes)
+
+    def links(self) -> Iterator[ClientLink]:
+        """Yield the clients to choose from."""
+        for key, client in CLIENTS.items():
+            yield ClientLink(f"?client={key}", client.title, key == self.client)
+
+    def waiting(self, token: str = "") -> dict[str, Any]:
+        """Return what came in with a token, by default the one that the address names.
+
+        Nothing where that is none of the user's.
+        """
+        asked = self.request.GET
+        key = key_of(AccessToken, token or asked.get("token", ""))
+        user = author_of(self.request)
+        row = None if key is None else own_token(user, key, self.server.slug)
+        if row is None:
+            return {}
+        return self.waiting_for(row, counts_of_text(asked.get("before", "")))
+
+    def waiting_for(self, row: AccessToken, before: Counter[str]) -> dict[str, Any]:
+        """Return what came in with a token, and what was refused since `before`."""
+        refused = refusals(reports_on(self.request), row.created) - before
+        named = {
+            "client": self.client,
+            "token": row.pk,
+            "before": counts_text(before),
+        }
+        query = f"?{urlencode(named)}"
+        contact = first_contact(row)
+        return {
+            "made": row,
+            "contact": contact,
+            "came": "" if contact.used is None else came_sentence(contact.used),
+            "refused": refused_sentence(refused),
+            "refused_url": may(self.request, "view_call")
+            and reverse("admin:mcp_app_call_refused"),
+            "refresh": query,
+            "part": f"{query}&part={CONTACT}",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLink:
+    """A client to choose."""
+
+    url: str
+    title: str
+    current: bool
+
+
+def came_sentence(used: datetime) -> SafeString:
+    """Say when something came in, as HTML."""
+    if localtime(used).date() == localdate():
+        return format_html(_("Something came in with this token at {}."), when(used))
+    return format_html(_("Something came in with this token on {}."), when(used))
+
+
+def refused_sentence(refused: Mapping[str, int]) -> str:
+    """Say how many requests were refused, and why; "" for none."""
+    count = sum(refused.values())
+    if not count:
+        return ""
+    order = sorted(refused, key=lambda reason: (-refused[reason], reason))
+    words = [refusal_word(each) for each in order]
+    if len(words) > 1:
+        named = zip(words, order, strict=True)
+        words = [f"{word} ({refused[each]})" for word, each in named]
+    return ngettext(
+        "Meanwhile %(count)d request was refused: %(reasons)s.",
+        "Meanwhile %(count)d requests were refused: %(reasons)s.",
+        count,
+    ) % {"count": count, "reasons": ", ".join(words)}

@@ -1,0 +1,151 @@
+"""The page *What clients see* of a server: its lists as one person reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.admin.page.deleted_rows import redirect_missing_row
+from mcp_app.admin.page.rights import lacking, may
+from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
+from mcp_app.admin.trying.presentation import REFUSED
+from mcp_app.auth.permissions import find_user
+from mcp_app.interface.labels import Label
+from mcp_app.interface.principal import CONSOLE, Principal
+from mcp_app.interface.rules import text_problem, visible
+from mcp_app.interface.server import PUBLIC, Key
+from mcp_app.models import Server
+from mcp_app.protocol.revisions import LATEST
+from mcp_app.transports.in_process import Caller
+from mcp_app.workbench.on_loop import on_loop
+from mcp_app.workbench.trying.seen import Item, Seen, lists
+
+Row = TypeVar("Row", bound=Server)
+
+ME: Final = "me"
+NOBODY: Final = "nobody"
+USER: Final = "user"
+HEADINGS: Final[Mapping[str, Label]] = {
+    "tools": gettext_lazy("Tools"),
+    "prompts": gettext_lazy("Prompts"),
+    "resources": gettext_lazy("Resources"),
+    "templates": gettext_lazy("Resource templates"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An item with its page; `url` is "" if it has none."""
+
+    name: str
+    title: str
+    tokens: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A list of the page."""
+
+    heading: Label
+    lines: Sequence[Line]
+    tokens: int
+
+
+class SeenPages(PublishedAdmin[Row]):
+    """The page with the lists of a server."""
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.seen_view)
+        name = f"mcp_app_{self.opts.model_name}_seen"
+        return [path("<path:object_id>/seen/", view, name=name), *super().get_urls()]
+
+    @transaction.non_atomic_requests
+    @redirect_missing_row
+    def seen_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show what a person sees: `?who=` and `?user=` say which."""
+        row = self._row(request, object_id)
+        title = _("What clients see")
+        return self._page(request, row, "seen", title, context(request, row), "seen")
+
+
+def context(request: HttpRequest, row: Server) -> dict[str, Any]:
+    """Return the context of the page; raises 403 without the right to ask for others.
+
+    What is asked is answered by the process that serves, and not by the rows.
+    """
+    who = request.GET.get("who", ME)
+    name = request.GET.get("user", "").strip()
+    may_ask = may(request, "try_as")
+    told: dict[str, Any] = {"who": who, "user_name": name, "may_ask": may_ask}
+    if who == USER and not may_ask:
+        raise PermissionDenied(lacking("try_as"))
+    is_public = row.access == PUBLIC
+    principal = _principal(request, NOBODY if is_public else who, name)
+    if principal is None:
+        missing = _("There is no active user “%(name)s”.") % {"name": visible(name)}
+        return {**told, "missing": missing}
+    seen = on_loop(request, partial(lists, row.slug, _caller(request, principal)))
+    return {**told, **_shown(seen), "is_public": is_public}
+
+
+def _principal(request: HttpRequest, who: str, name: str) -> Principal | None:
+    """Return who asks; None if there is no such user."""
+    presser = author_of(request).get_username()
+    if who == NOBODY:
+        return Principal(kind=CONSOLE, client=presser, permissions=frozenset())
+    user: Any = author_of(request)
+    if who == USER:
+        user = find_user(name) if name and not text_problem(name) else None
+    if user is None:
+        return None
+    return Principal(
+        kind=CONSOLE,
+        client=presser,
+        user_id=str(user.pk),
+        user_name=user.get_username(),
+    )
+
+
+def _caller(request: HttpRequest, principal: Principal) -> Caller:
+    return Caller(
+        principal=principal,
+        person=f"u{author_of(request).pk}",
+        revision=LATEST,
+        name="What clients see",
+        capabilities={},
+    )
+
+
+def _shown(seen: Seen) -> dict[str, Any]:
+    return {
+        "refused": REFUSED.get(seen.refused, "") if seen.refused else "",
+        "reason": visible(seen.reason, None),
+        "tokens": seen.tokens,
+        "sections": [*_sections(seen)],
+    }
+
+
+def _sections(seen: Seen) -> Iterator[Section]:
+    for name, items in seen.items.items():
+        lines = [_line(each) for each in items]
+        yield Section(HEADINGS[name], lines, sum(each.tokens for each in lines))
+
+
+def _line(item: Item) -> Line:
+    url = "" if item.key is None else _url(item.key)
+    return Line(visible(item.identity), visible(item.title), item.tokens, url)
+
+
+def _url(key: Key) -> str:
+    kind, pk = key
+    return reverse(f"admin:mcp_app_{kind}_try", args=[pk])

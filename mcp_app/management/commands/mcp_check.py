@@ -1,0 +1,180 @@
+"""Look at a server as clients reach it, through all proxies, and say what to change."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any, Final
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.views.decorators.debug import sensitive_variables
+
+from mcp_app.auth.permissions import find_user
+from mcp_app.auth.resources import server_url
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
+from mcp_app.models import Server
+from mcp_app.transports.http.probe import BEYOND_HEARTBEAT_S
+from mcp_app.workbench.checking import here
+from mcp_app.workbench.checking.address import address_problem
+from mcp_app.workbench.checking.credentials import token_for, why_no_token
+from mcp_app.workbench.checking.findings import Finding, Grade, has_problem
+from mcp_app.workbench.checking.judging import has_answer, judge, report_in
+from mcp_app.workbench.checking.observing import observe
+from mcp_app.workbench.checking.revisions import Conversations, judge_revisions
+
+NO_ANSWER: Final = 2
+"""The exit status if there is no answer, or nothing was looked at."""
+WORDS: Final = {
+    Grade.GOOD: "Good",
+    Grade.ADVICE: "Advice",
+    Grade.PROBLEM: "Problem",
+    Grade.UNKNOWN: "Cannot tell from here",
+}
+
+
+class Command(BaseCommand):
+    help = (
+        "Sends a few requests to a server at the address that clients use, and says"
+        " what a proxy on the way does to them, with the line to change. Run it with"
+        " the settings of the site. The exit status is 1 if there is a problem, and 2"
+        " if there is no answer."
+    )
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "url",
+            nargs="?",
+            metavar="URL",
+            help="The address of the server; by default that of MCP['PUBLIC_URL'].",
+        )
+        parser.add_argument(
+            "--server",
+            default=DEFAULT_SLUG,
+            metavar="SLUG",
+            help="The address (slug) of the server.",
+        )
+        parser.add_argument(
+            "--user",
+            metavar="NAME",
+            help=(
+                "Call as this user, with a token that may read, and that ends after"
+                " the check. Else the environment variable MCP_TOKEN may have one."
+            ),
+        )
+        parser.add_argument(
+            "--ca", metavar="FILE", help="Trust the certificates in this file, too."
+        )
+        parser.add_argument(
+            "--slow",
+            action="store_true",
+            help="Also see whether a silent stream stays open: half a minute.",
+        )
+        parser.add_argument(
+            "--json", action="store_true", help="Print the findings as JSON."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        slug = options["server"]
+        server = Server.objects.filter(slug=slug).first()
+        if server is None:
+            raise _unusable(f"There is no MCP server {slug!r} here.")
+        url = _address(options["url"], slug)
+        user = _user(options["user"])
+        tls = _trust(options["ca"])
+        silence = mcp_settings.limits.heartbeat + BEYOND_HEARTBEAT_S
+        site = here.site_at(url, server)
+        seen = observe(
+            url,
+            slug,
+            site.body,
+            tls,
+            silence=silence if options["slow"] else 0.0,
+            signs_in=site.signs_in,
+        )
+        findings = judge(seen, site)
+        report = report_in(seen)
+        # Nobody but this site is spoken to as a client.
+        if report is not None and has_problem(findings):
+            said = "Clients were not tried: first mend what is a problem."
+            findings.append(Finding("revisions", Grade.UNKNOWN, said))
+        elif report is not None:
+            speaker = Conversations(url, tls, streams=report.interface == "ASGI")
+            findings += _conversations(speaker, server, user)
+        findings += [*here.process_findings(), *here.settings_findings()]
+        self._tell(findings, as_json=options["json"])
+        if not has_answer(seen):
+            raise SystemExit(NO_ANSWER)
+        if has_problem(findings):
+            raise SystemExit(1)
+
+    def _tell(self, findings: list[Finding], *, as_json: bool) -> None:
+        if as_json:
+            told = [each.as_json() for each in findings]
+            self.stdout.write(json.dumps(told, indent=2, ensure_ascii=False))
+            return
+        for each in findings:
+            self.stdout.write(f"{WORDS[each.grade]}: {each.what}")
+            if each.why:
+                self.stdout.write(f"    {each.why}")
+            for line in each.line.splitlines():
+                self.stdout.write(f"    > {line}")
+
+
+@sensitive_variables("token", "shown")
+def _conversations(
+    speaker: Conversations, server: Server, user: AbstractBaseUser | None
+) -> list[Finding]:
+    """Return what is found in the conversations, with a token if there is one."""
+    token = os.environ.get("MCP_TOKEN", "")
+    is_public = server.access_names == (PUBLIC,)
+    if is_public or (user is None and not token):
+        return judge_revisions(speaker.all())
+    why = why_no_token(speaker.url, made_here=user is not None)
+    if why:
+        said = "Nothing was tried as a client."
+        return [Finding("revisions", Grade.UNKNOWN, said, why)]
+    with nullcontext(token) if user is None else token_for(user, server) as shown:
+        known = replace(speaker, shown={"Authorization": f"Bearer {shown}"})
+        return judge_revisions(known.all())
+
+
+def _user(name: str | None) -> AbstractBaseUser | None:
+    """Return the user of this name; raise CommandError if there is none."""
+    user = None if name is None else find_user(name)
+    if name is not None and user is None:
+        raise _unusable(f"There is no active user {name!r} here.")
+    return user
+
+
+def _unusable(sentence: str) -> CommandError:
+    return CommandError(sentence, returncode=NO_ANSWER)
+
+
+def _address(given: str | None, slug: str) -> str:
+    """Return the address to look at; raise CommandError if there is none."""
+    if given is None and mcp_settings.public_url is None:
+        raise _unusable(
+            "Name the address that clients use, such as https://example.com/mcp, or"
+            " set MCP['PUBLIC_URL'] to it."
+        )
+    url = server_url(slug) if given is None else given
+    if problem := address_problem(url):
+        raise _unusable(f"{url!r} cannot be looked at: {problem}")
+    return url
+
+
+def _trust(file: str | None) -> ssl.SSLContext:
+    """Return whose certificates are trusted; raise CommandError for a bad file."""
+    context = ssl.create_default_context()
+    try:
+        if file is not None:
+            context.load_verify_locations(file)
+    except (OSError, ssl.SSLError) as error:
+        raise _unusable(f"The file {file!r} has no certificates: {error}.") from None
+    return context

@@ -1,0 +1,239 @@
+"""The probe: a server says what reached it of a request that its own site sent.
+
+It is a POST to the server's own address with a ticket (`probe_tickets`), answered
+before Host and Origin are checked, and also while everything is stopped.  It reads the
+settings and two clocks, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from typing import Final
+
+from mcp_app.invalidation.workers import database_ms
+from mcp_app.pools.database import reader
+from mcp_app.process.current import process
+from mcp_app.process.runtime import Process
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.headers import Headers
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
+from mcp_app.transports.http.event_stream import SSE_HEADERS
+from mcp_app.transports.http.probe_tickets import NAME, SENT, Probe, Ticket
+from mcp_app.transports.http.responses import send_json, send_whole
+
+logger = logging.getLogger("mcp_app.transports")
+
+VERSION: Final = 1
+"""Of the report, in its member `mcp_probe`."""
+MOST: Final = 4
+"""Probes that a process answers at once."""
+TICKS: Final = 5
+TICK_S: Final = 0.25
+HOLD_S: Final = 3.0
+BEYOND_HEARTBEAT_S: Final = 5.0
+"""A silence is this much longer than the heartbeat of a stream."""
+BODY_S: Final = 15.0
+"""Seconds in which a body must come."""
+CLOCK_S: Final = 2.0
+LOOK_S: Final = 1.0
+"""A process that stops ends its probes so soon."""
+
+AS_SENT: Final = "as sent"
+LOST: Final = "lost"
+CHANGED: Final = "changed"
+_FORWARDED: Final = (b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host")
+_LONGEST: Final = 300
+"""Characters of a header that are repeated."""
+_REFUSAL: Final = (b"www-authenticate", b'Bearer realm="mcp"')
+_UNCACHED: Final = (b"cache-control", b"no-store, no-transform")
+_OWN: Final[RawHeaders] = [_UNCACHED, (NAME, b"1")]
+_STREAMED: Final[RawHeaders] = [
+    *(each for each in SSE_HEADERS if each[0] != b"cache-control"),
+    *_OWN,
+]
+"""A stream as clients get it: a proxy must do with it what it does with theirs."""
+
+_open: Counter[Probe] = Counter()
+
+
+class ProbeAnswer:
+    """The answer to one probe; `streams` says whether it may come in parts."""
+
+    def __init__(
+        self, scope: Scope, receive: Receive, send: Send, *, streams: bool
+    ) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._streams = streams
+
+    async def answer(self, ticket: Ticket, headers: Headers) -> None:
+        """Serve the probe, or say that too many are open (429)."""
+        if _open.total() >= MOST or (
+            ticket.probe is Probe.SILENCE and _open[Probe.SILENCE]
+        ):
+            busy = jsonrpc.write({"mcp_probe": VERSION, "busy": True})
+            await send_json(self._send, 429, busy, [(b"retry-after", b"5"), *_OWN])
+            return
+        with _counted(ticket.probe), contextlib.suppress(OSError):
+            await self._answer(ticket, headers)
+
+    async def _answer(self, ticket: Ticket, headers: Headers) -> None:
+        current = process()
+        try:
+            size = await self._size(current.limits.body)
+        except TimeoutError:
+            late = jsonrpc.write({"mcp_probe": VERSION, "late": True})
+            await send_json(self._send, 408, late, _OWN)
+            return
+        if size is None:
+            return
+        report = await self._report(ticket, headers, size)
+        match ticket.probe:
+            case Probe.REFUSAL:
+                own = [_REFUSAL, *_OWN]
+                await send_json(self._send, 401, jsonrpc.write(report), own)
+            case Probe.BODY:
+                await send_json(self._send, 200, jsonrpc.write(report), _OWN)
+            case _:
+                await self._take_time(ticket.probe, current, report)
+
+    async def _size(self, most: int) -> int | None:
+        """Return the size of the body in bytes, at most one more than `most`.
+
+        None if the client leaves.  Raises TimeoutError if it does not come in time.
+        """
+        size = 0
+        async with asyncio.timeout(BODY_S):
+            while True:
+                message = await self._receive()
+                if message["type"] != "http.request":
+                    return None
+                size += len(message.get("body", b""))
+                if size > most or not message.get("more_body", False):
+                    return min(size, most + 1)
+
+    async def _report(self, ticket: Ticket, headers: Headers, size: int) -> JsonObject:
+        """Return what arrived, and who answers."""
+        scope = self._scope
+        peer = scope.get("client")
+        return {
+            "mcp_probe": VERSION,
+            "probe": ticket.probe.value,
+            "server": ticket.server,
+            "host": _shown(headers, b"host"),
+            "scheme": scope.get("scheme", "http"),
+            "http_version": scope.get("http_version", ""),
+            "peer": str(peer[0]) if peer else "",
+            "forwarded": {
+                name.decode(): _shown(headers, name)
+                for name in _FORWARDED
+                if name in headers.raw
+            },
+            "headers": {name: _look(headers, name) for name in SENT},
+            "body": size,
+            "process": f"{socket.gethostname()} {os.getpid()}",
+            "interface": "ASGI" if self._streams else "WSGI",
+            "clock_ms": time.time_ns() // 1_000_000,
+            "database_ms": await _database_ms(),
+        }
+
+    async def _take_time(
+        self, probe: Probe, current: Process, report: JsonObject
+    ) -> None:
+        """Send what arrived, and then what the probe asks for."""
+        parts = self._parts(probe, current)
+        first = _event(report)
+        if not self._streams:
+            if probe is not Probe.TICKS:
+                async for _ in parts:
+                    pass
+            headers = [(b"content-type", b"text/event-stream"), *_OWN]
+            await send_whole(self._send, 200, first + _event({"end": True}), headers)
+            return
+        start = {"type": "http.response.start", "status": 200, "headers": _STREAMED}
+        await self._send(start)
+        try:
+            await self._send_part(first)
+            async for part in parts:
+                await self._send_part(part)
+            last = {"type": "http.response.body", "body": _event({"end": True})}
+            await self._send(last)
+        except Exception as error:
+            # Each server has its own errors for a client that is gone.
+            logger.debug("The stream of a probe was closed: %r", error)
+
+    async def _send_part(self, part: bytes) -> None:
+        await self._send(
+            {"type": "http.response.body", "body": part, "more_body": True}
+        )
+
+    async def _parts(self, probe: Probe, current: Process) -> AsyncIterator[bytes]:
+        """Yield what comes after the report; wait as the probe asks."""
+        if probe is Probe.TICKS:
+            for number in range(1, TICKS + 1):
+                if await self._left_within(TICK_S, current):
+                    return
+                yield _event({"tick": number})
+            return
+        silence = current.limits.heartbeat + BEYOND_HEARTBEAT_S
+        await self._left_within(silence if probe is Probe.SILENCE else HOLD_S, current)
+
+    async def _left_within(self, seconds: float, current: Process) -> bool:
+        """Wait for so long; return whether the client left, or the process stops."""
+        gone = asyncio.ensure_future(self._receive())
+        try:
+            end = current.loop.time() + seconds
+            while not current.stopping:
+                left = end - current.loop.time()
+                if left <= 0:
+                    return False
+                done, _ = await asyncio.wait({gone}, timeout=min(left, LOOK_S))
+                if done:
+                    return bool(gone.result()["type"] != "http.request")
+            return True
+        finally:
+            gone.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await gone
+
+
+@contextlib.contextmanager
+def _counted(probe: Probe) -> Iterator[None]:
+    _open[probe] += 1
+    try:
+        yield
+    finally:
+        _open[probe] -= 1
+
+
+async def _database_ms() -> int | None:
+    """Return the time of the database's clock; None if it does not answer."""
+    with contextlib.suppress(Exception):
+        async with asyncio.timeout(CLOCK_S):
+            return await reader.run(database_ms)
+    return None
+
+
+def _shown(headers: Headers, name: bytes) -> str:
+    return headers.get(name, "")[:_LONGEST]
+
+
+def _look(headers: Headers, name: str) -> str:
+    """Return what became of a header that each probe has."""
+    value = headers.get(name)
+    if value is None:
+        return LOST
+    return AS_SENT if value == SENT[name] else CHANGED
+
+
+def _event(value: JsonObject) -> bytes:
+    return b"data: " + jsonrpc.write(value) + b"\n\n"

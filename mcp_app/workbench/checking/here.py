@@ -1,0 +1,127 @@
+"""What is looked at in this process: settings, rows of processes, the doorbell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from asgiref.sync import async_to_sync
+from django.core import checks
+from django.db import Error as DatabaseError
+from django.db import router
+from django.utils.translation import gettext as _
+
+from mcp_app.auth.authenticators import Unusable, authenticators_of, issuers_of
+from mcp_app.auth.resources import site_origin
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.rules import visible
+from mcp_app.invalidation.doorbell import why_unreachable
+from mcp_app.models import Server, Worker
+from mcp_app.protocol.errors import RequestRefused
+from mcp_app.protocol.headers import Headers
+from mcp_app.transports.http.host_and_origin import HostAndOriginPolicy
+from mcp_app.workbench.checking.findings import Finding, Grade
+from mcp_app.workbench.checking.judging import Site
+
+TAG = "mcp"
+_LONGEST = 300
+
+
+def site_at(url: str, server: Server) -> Site:
+    """Return what the settings say of a server at this address."""
+    parts = urlsplit(url)
+    try:
+        HostAndOriginPolicy().check(Headers([(b"host", parts.netloc.encode())]))
+    except RequestRefused:
+        allowed = False
+    else:
+        allowed = True
+    return Site(
+        allows_host=allowed,
+        trusts_proxies=bool(mcp_settings.trusted_proxies),
+        body=mcp_settings.limits.body,
+        signs_in=_signs_in(parts.scheme, parts.netloc, server),
+    )
+
+
+def _signs_in(scheme: str, netloc: str, server: Server) -> bool:
+    """Whether somebody issues tokens for a server at this address."""
+    origin = site_origin(scheme, netloc)
+    try:
+        ways = authenticators_of(server.access_names)
+    except Unusable:
+        # The system checks tell.
+        return False
+    return origin is not None and bool(issuers_of(ways or (), origin))
+
+
+def settings_findings() -> list[Finding]:
+    """Return what `check --deploy --tag mcp --database` and the doorbell say."""
+    return [*_system_checks(), *_doorbell()]
+
+
+def process_findings() -> list[Finding]:
+    """Return whether the processes that live run the same code with the same keys."""
+    try:
+        return [*_processes()]
+    except DatabaseError as error:
+        said = _("The rows of the processes could not be read: %(error)s")
+        what = said % {"error": visible(str(error)[:_LONGEST])}
+        return [Finding("processes", Grade.UNKNOWN, what)]
+
+
+def _system_checks() -> Iterator[Finding]:
+    found = checks.run_checks(
+        tags=[TAG],
+        include_deployment_checks=True,
+        databases=[router.db_for_write(Server)],
+    )
+    told = [each for each in found if not each.is_silenced()]
+    for each in told:
+        grade = Grade.PROBLEM if each.is_serious() else Grade.ADVICE
+        rule = str(each.id or "check")
+        yield Finding(rule, grade, visible(str(each.msg)), visible(each.hint or ""))
+    if not told:
+        yield Finding("check", Grade.GOOD, _("The settings are as they should be."))
+
+
+def _doorbell() -> Iterator[Finding]:
+    why = async_to_sync(why_unreachable)(mcp_settings.doorbell)
+    if why:
+        said = _("The doorbell cannot be reached: %(error)s")
+        what = said % {"error": visible(why[:_LONGEST])}
+        meant = _("Changes arrive a moment later in other processes.")
+        yield Finding("doorbell", Grade.PROBLEM, what, meant)
+
+
+def _processes() -> Iterator[Finding]:
+    rule = "processes"
+    live = list(Worker.objects.live())
+    reports = [each.report_of_process() for each in live]
+    codes = {each.code for each in reports if each.code}
+    keys = {each.keys for each in reports if each.keys}
+    if len(keys) > 1:
+        said = _("Processes have different secret keys.")
+        why = _("A session or a state of one means nothing to another.")
+        line = _("Give all processes one SECRET_KEY, and restart them.")
+        yield Finding(rule, Grade.PROBLEM, said, why, line)
+    if len(codes) > 1:
+        said = _("Processes run different code.")
+        why = _("Clients see now this, now that.")
+        line = _("Restart those that run old code.")
+        yield Finding(rule, Grade.PROBLEM, said, why, line)
+    if not keys or not codes:
+        said = _("No process of this release has told what it runs.")
+        yield Finding(rule, Grade.UNKNOWN, said)
+    elif len(keys) == len(codes) == 1:
+        said = _("All processes run the same code with the same keys: %(count)d.")
+        yield Finding(rule, Grade.GOOD, said % {"count": len(live)})
+    yield from _silent(Worker.objects.count() - len(live))
+
+
+def _silent(number: int) -> Iterator[Finding]:
+    if number > 0:
+        said = _("Processes that have ended without a word: %(count)d.")
+        why = _("They were killed, or the machine was. Their rows go by themselves.")
+        what = said % {"count": number}
+        yield Finding("silent processes", Grade.ADVICE, what, why)

@@ -1,0 +1,312 @@
+"""What was seen of a server through its address, as values.
+
+`observe` sends the probes itself; `of_page` reads what a browser has seen of them.
+Who judges cannot tell the two apart, but for what a browser does not show.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from mcp_app.auth.resources import WELL_KNOWN
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.transports.http.probe_tickets import (
+    HEADER,
+    PING,
+    SENT,
+    Probe,
+    issue_ticket,
+)
+from mcp_app.workbench.checking.client import (
+    LARGEST,
+    PATIENCE_S,
+    Failure,
+    Part,
+    Reply,
+    Request,
+    send,
+)
+
+SLASH: Final = "slash"
+"""The small probe at the address with a slash at its end."""
+BESIDE: Final = "beside"
+"""The small probe while another request is open."""
+METADATA: Final = "metadata"
+"""The document by which programs find out who issues tokens for the server."""
+NAMES: Final = (*(each.value for each in Probe), SLASH, BESIDE, METADATA)
+MOST_PAGE: Final = 256 * 1024
+"""Bytes in which a page says what it has seen."""
+MOST_PARTS: Final = 200
+MOST_HEADERS: Final = 64
+MOST_SECONDS: Final = 3_600.0
+_LONGEST_HEADER: Final = 1_000
+_LAST_MS: Final = 10**15
+"""No clock shows a later time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """What came of each request, by its name in `NAMES`."""
+
+    url: str
+    replies: Mapping[str, Reply]
+    body: int = 0
+    """Bytes that the probe of a large body has sent."""
+    by_browser: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a server said of a probe; see `transports.http.probe`."""
+
+    host: str
+    scheme: str
+    forwarded: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: int
+    process: str
+    interface: str
+    clock_ms: int
+    database_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The report, when each tick came, and whether the end came."""
+
+    report: Report | None
+    ticks: tuple[float, ...] = field(default=())
+    ended: bool = False
+
+
+def observe(
+    url: str,
+    server: str,
+    body: int,
+    tls: ssl.SSLContext,
+    *,
+    silence: float = 0.0,
+    signs_in: bool = False,
+) -> Observations:
+    """Send the probes to a server and return what came; blocks for some seconds.
+
+    `body` is the size of a large body in bytes.  With `silence`, in seconds, the probe
+    of that name is sent, too; with `signs_in` the metadata are asked for.
+    """
+    asking = _Asking(url, server, tls)
+    replies = {Probe.TICKS.value: asking.ask(Probe.TICKS)}
+    if replies[Probe.TICKS].status == 0:
+        return Observations(url, replies)
+    other = url.removesuffix("/") if url.endswith("/") else f"{url}/"
+    replies[SLASH] = asking.ask(Probe.BODY, url=other)
+    replies[Probe.REFUSAL] = asking.ask(Probe.REFUSAL)
+    replies[Probe.BODY] = asking.ask(Probe.BODY, b"x" * body)
+    replies |= asking.side_by_side()
+    if signs_in:
+        asked = Request(metadata_address(url), {}, method="GET")
+        replies[METADATA] = send(asked, tls)
+    if silence:
+        patience = silence + PATIENCE_S
+        replies[Probe.SILENCE] = asking.ask(Probe.SILENCE, patience=patience)
+    return Observations(url, replies, body)
+
+
+def metadata_address(url: str) -> str:
+    """Return where clients look for the metadata of a server at this address."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    url: str
+    server: str
+    tls: ssl.SSLContext
+
+    def ask(
+        self,
+        probe: Probe,
+        body: bytes = PING,
+        *,
+        url: str = "",
+        patience: float = PATIENCE_S,
+        begun: Callable[[], object] = lambda: None,
+    ) -> Reply:
+        headers = {
+            **SENT,
+            "Content-Type": "application/json",
+            "Accept-Encoding": "gzip",
+            HEADER: issue_ticket(self.server, probe),
+        }
+        asked = Request(url or self.url, headers, body, patience=patience)
+        return send(asked, self.tls, begun)
+
+    def side_by_side(self) -> dict[str, Reply]:
+        """Ask while another request is open, which takes some seconds."""
+        begun = threading.Event()
+        with ThreadPoolExecutor(1) as pool:
+            held = pool.submit(self.ask, Probe.HOLD, begun=begun.set)
+            # Where nothing streams, its first byte comes at its end.
+            begun.wait(_HEADSTART_S)
+            beside = self.ask(Probe.BODY)
+            return {BESIDE: beside, Probe.HOLD.value: held.result()}
+
+
+_HEADSTART_S: Final = 0.5
+
+
+# -- what a page has seen -----------------------------------------------------------
+
+
+class Unreadable(ValueError):
+    """What a page sent is not what its script sends; the text says what is wrong."""
+
+
+def of_page(given: object, url: str, body: int) -> Observations:
+    """Read what the script of a page has seen of its probes; raise `Unreadable`.
+
+    `given` is what JSON has of it: at most `MOST_PAGE` bytes.
+    """
+    if not isinstance(given, dict) or not given.keys() <= set(NAMES):
+        raise Unreadable(f"The page may send answers of these alone: {NAMES}.")
+    replies = {name: _reply(name, value) for name, value in given.items()}
+    return Observations(url, replies, body, by_browser=True)
+
+
+def _reply(name: str, given: Any) -> Reply:
+    try:
+        parts = [Part(_seconds(at), _text(text)) for at, text in given["parts"]]
+        headers = {
+            _text(key).lower(): _text(value)[:_LONGEST_HEADER]
+            for key, value in given["headers"].items()
+        }
+        status, failure = given["status"], given.get("failure")
+        if (
+            len(parts) > MOST_PARTS
+            or len(headers) > MOST_HEADERS
+            or type(status) is not int
+            or status not in range(600)
+        ):
+            raise ValueError
+        return Reply(
+            status,
+            headers,
+            tuple(parts),
+            _seconds(given["seconds"]),
+            None if failure is None else Failure(failure),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise Unreadable(
+            f"The answer {name!r} of the page is not as its script sends it."
+        ) from None
+
+
+def _seconds(value: object) -> float:
+    if type(value) not in (int, float):
+        raise TypeError
+    seconds = float(value)  # type: ignore[arg-type]
+    # NaN is neither.
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise ValueError
+    return seconds
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or len(value) > LARGEST:
+        raise TypeError
+    # Raises ValueError for half of a character (a lone surrogate).
+    value.encode()
+    return value
+
+
+# -- what a server said -------------------------------------------------------------
+
+
+def read_stream(reply: Reply) -> Stream:
+    """Return what a stream of a probe has said, and when."""
+    report, ticks, ended, rest = None, [], False, ""
+    for part in reply.parts:
+        *events, rest = (rest + part.text).split("\n\n")
+        for value in map(_event, events):
+            report = report or report_of(value)
+            if "tick" in value:
+                ticks.append(part.at)
+            ended = ended or "end" in value
+    return Stream(report, tuple(ticks), ended)
+
+
+def read_report(reply: Reply) -> Report | None:
+    """Return what a server said of a probe, None if it did not know it."""
+    if reply.headers.get("content-type", "").startswith("text/event-stream"):
+        return read_stream(reply).report
+    return report_of(_object(reply.text))
+
+
+def messages_of(reply: Reply) -> list[JsonObject]:
+    """Return the JSON objects of an answer, whole or in events."""
+    if reply.headers.get("content-type", "").startswith("text/event-stream"):
+        return [_event(each) for each in reply.text.split("\n\n")]
+    return [_object(reply.text)]
+
+
+def is_busy(reply: Reply) -> bool:
+    """Whether the server had too many probes at that moment."""
+    return _object(reply.text).get("busy") is True
+
+
+def is_message(reply: Reply) -> bool:
+    """Whether an answer is one of a server of MCP, but none to a probe."""
+    bearer = reply.headers.get("www-authenticate", "").startswith("Bearer")
+    return bearer or _object(reply.text).get("jsonrpc") == "2.0"
+
+
+def host_of(netloc: str) -> str:
+    """Return a host without its port, in lower case; "" for what is none."""
+    try:
+        return urlsplit(f"//{netloc}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def report_of(value: JsonObject) -> Report | None:
+    """Read a report; None for what is none, of this release."""
+    if value.get("mcp_probe") != 1 or "probe" not in value:
+        return None
+    try:
+        process, database = int(value["clock_ms"]), value["database_ms"]
+        told = [process, process if database is None else int(database)]
+        if not all(0 <= each <= _LAST_MS for each in told):
+            return None
+        return Report(
+            host=str(value["host"]),
+            scheme=str(value["scheme"]),
+            forwarded={str(k): str(v) for k, v in value["forwarded"].items()},
+            headers={name: str(value["headers"][name]) for name in SENT},
+            body=int(value["body"]),
+            process=str(value["process"]),
+            interface=str(value["interface"]),
+            clock_ms=process,
+            database_ms=None if database is None else told[1],
+        )
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _event(text: str) -> JsonObject:
+    lines = [each[5:] for each in text.splitlines() if each.startswith("data:")]
+    return _object("".join(lines))
+
+
+def _object(text: str) -> JsonObject:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

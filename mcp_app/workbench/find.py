@@ -1,0 +1,269 @@
+"""Find: a call by its error number, what is called so, a person, or a token.
+
+What a person may not view is not looked for, so nothing here tells that it exists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from typing import Any, Final
+
+from django.contrib.auth import get_user_model
+from django.db.models import (
+    Case,
+    CharField,
+    F,
+    IntegerField,
+    Q,
+    QuerySet,
+    TextField,
+    Value,
+    When,
+)
+from django.db.models.functions import Cast, Lower
+
+from mcp_app.auth.permission_queries import users
+from mcp_app.catalog.registry import mcp
+from mcp_app.interface.rules import visible
+from mcp_app.kinds.survey import declarations
+from mcp_app.models import AccessToken, Call, DefinitionRow, PublishedRow
+from mcp_app.models.call_pages import CallQuery
+from mcp_app.models.tokens import SHOWN
+from mcp_app.workbench.viewer import Viewer
+
+LONGEST: Final = 2_000
+"""Characters of what is looked for: the rest of a pasted text is left out."""
+LONGEST_NAME: Final = 255
+"""A longer text is no name."""
+MOST: Final = 10
+"""Findings of each type."""
+MOST_NUMBERS: Final = 20
+"""Error numbers of one text."""
+MOST_WORDS: Final = 5
+"""Words of a name of a person."""
+MOST_TITLES: Final = 100
+"""Titles in code that are looked up."""
+
+CALL: Final = "call"
+FULL_NAME: Final = ("first_name", "last_name")
+PERSON: Final = "person"
+TOKEN: Final = str(AccessToken._meta.model_name)
+
+_NUMBER: Final = re.compile(
+    # In a lookahead, because a word before a number may look like its beginning.
+    r"(?<![0-9a-z])(?=((?:[0-9a-f][ -]{0,3}){7}[0-9a-f])(?![0-9a-z]))"
+)
+_TOKEN: Final = re.compile(r"\b(?:mcp|app)_[A-Za-z0-9_-]+")
+_SECRET: Final = re.compile(r"\b(mcp_[A-Za-z0-9_-]{6})[A-Za-z0-9_-]{30,}")
+"""A token with what may not be seen of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Something that was looked for.
+
+    `kind` is `CALL`, `PERSON`, `TOKEN`, or the name of a definition's or a server's
+    model; `key` is the primary key, of a person the user name. `exact` says that the
+    whole text names it.
+    """
+
+    kind: str
+    key: str
+    name: str
+    about: str = ""
+    exact: bool = False
+
+
+def find(viewer: Viewer, text: str) -> list[Hit]:
+    """Return what a text may mean, at most `MOST` of each type; five statements."""
+    wanted = query_text(text)
+    if not wanted:
+        return []
+    return [
+        *_calls(viewer, wanted),
+        *_definitions(viewer, wanted),
+        *_people(viewer, wanted),
+        *_tokens(viewer, wanted),
+    ]
+
+
+def query_text(text: str) -> str:
+    """Return what is looked for: no row has NUL, and some databases refuse it."""
+    return " ".join(text.replace("\0", "")[:LONGEST].split())
+
+
+def without_secrets(text: str) -> str:
+    """Return a text to be shown: of each token in it only its beginning."""
+    return _SECRET.sub(r"\1…", text)
+
+
+def has_secret(text: str) -> bool:
+    """Whether a token is in a text, and not only its beginning."""
+    return _SECRET.search(text) is not None
+
+
+# -- calls ----------------------------------------------------------------------------
+
+
+def error_numbers(text: str) -> list[str]:
+    """Return what may be the error numbers of a text: eight hexadecimal digits.
+
+    Case does not matter, and there may be blanks or hyphens between the digits.
+    """
+    found = (re.sub(r"[ -]", "", each[1]) for each in _NUMBER.finditer(text.lower()))
+    return list(dict.fromkeys(found))[:MOST_NUMBERS]
+
+
+def _calls(viewer: Viewer, text: str) -> Iterator[Hit]:
+    numbers = error_numbers(text) if viewer.calls else []
+    if not numbers:
+        return
+    ways = [("failure", "=", number) for number in numbers]
+    newest: dict[str, Call] = {}
+    for call in Call.objects.page(CallQuery(0, ways=ways), MOST):
+        newest.setdefault(call.failure, call)
+    for number, call in newest.items():
+        about = visible(call.name)
+        yield Hit(CALL, str(call.pk), visible(number), about, exact=True)
+
+
+# -- definitions and servers ------------------------------------------------------
+
+
+def _definitions(viewer: Viewer, text: str) -> Iterator[Hit]:
+    if not viewer.models or len(text) > LONGEST_NAME:
+        return
+    names = {str(model._meta.model_name): model for model in viewer.models}
+    one, *others = (_alike(model, text) for model in names.values())
+    rows = one.union(*others, all=True).order_by("rank", "shown_name", "kind_name")
+    for rank, kind, pk, title, name, identity in rows[:MOST]:
+        shown = visible(title or _title_in_code(kind, identity) or name, None)
+        about = "" if shown == identity else visible(identity, None)
+        yield Hit(kind, str(pk), shown, about, exact=rank == 0)
+
+
+def _alike(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
+    """Return the rows whose name, title or URI has a text; first what is called so.
+
+    Clients may still know a row by the name as which it was published.
+    """
+    name, identity = _naming_columns(model)
+    # Names compare exactly: on some databases `icontains` would respect case.
+    lowered = {
+        f"low_{each}": Lower(Cast(each, TextField()))
+        for each in dict.fromkeys(("title", name, identity))
+    }
+    letters = text.lower()
+    exact = [Q(**{each: letters}) for each in lowered]
+    alike = [Q(**{f"{each}__contains": letters}) for each in lowered]
+    if issubclass(model, DefinitionRow):
+        exact.append(Q(published_identity=model.identity_hash(text)))
+        titles = _titles_in_code(model, letters)
+        same = [each for each, title in titles.items() if title == letters]
+        exact.append(Q(**{f"{identity}__in": same}))
+        alike.append(Q(**{f"{identity}__in": list(titles)}))
+    is_exact = reduce(or_, exact)
+    rows: Any = model.rows().order_by().annotate(**lowered)
+    found: QuerySet[Any, Any] = (
+        rows.filter(is_exact | reduce(or_, alike))
+        .annotate(
+            rank=Case(When(is_exact, then=0), default=1, output_field=IntegerField()),
+            kind_name=Value(str(model._meta.model_name), output_field=CharField()),
+            shown_name=Cast(name, TextField()),
+            shown_identity=Cast(F(identity), TextField()),
+        )
+        .values_list("rank", "kind_name", "pk", "title", "shown_name", "shown_identity")
+    )
+    return found
+
+
+def _naming_columns(model: type[PublishedRow]) -> tuple[str, str]:
+    """Return the columns of the name and of what names a row on a server."""
+    if issubclass(model, DefinitionRow):
+        return "name", model.IDENTITY
+    return "slug", "slug"
+
+
+def _titles_in_code(model: type[PublishedRow], letters: str) -> dict[str, str]:
+    """Return the titles that code gives and that have these letters, by identity."""
+    declared = declarations(mcp)[str(model._meta.model_name)]
+    titles = {
+        key: (each.definition.title or "").lower() for key, each in declared.items()
+    }
+    found = [(key, title) for key, title in titles.items() if letters in title]
+    return dict(found[:MOST_TITLES])
+
+
+def _title_in_code(kind: str, identity: str) -> str:
+    declared = declarations(mcp).get(kind, {}).get(identity)
+    return "" if declared is None else declared.definition.title or ""
+
+
+# -- people ---------------------------------------------------------------------------
+
+
+def _people(viewer: Viewer, text: str) -> Iterator[Hit]:
+    """Yield who made calls, by the name that calls keep, and users by any name."""
+    if not viewer.calls or len(text) > LONGEST_NAME:
+        return
+    known: set[str] = set()
+    for hit in _users(text) if viewer.users else ():
+        known.add(hit.key)
+        yield hit
+    ways = [("user_name", "=", text)]
+    for call in Call.objects.page(CallQuery(0, ways=ways), 1):
+        if call.user_name not in known:
+            name = visible(call.user_name)
+            yield Hit(PERSON, call.user_name, name, exact=call.user_name == text)
+
+
+def _users(text: str) -> Iterator[Hit]:
+    columns = _name_columns()
+    letters = text.lower()
+    words = letters.split()[:MOST_WORDS]
+    lowered = {f"low_{each}": Lower(each) for each in columns}
+    each_word = [
+        reduce(or_, (Q(**{f"{column}__contains": word}) for column in lowered))
+        for word in words
+    ]
+    rows: Any = users().annotate(**lowered).filter(reduce(and_, each_word))
+    for user in rows.order_by(columns[0])[:MOST]:
+        full = " ".join(_value(user, each) for each in FULL_NAME).strip()
+        name = str(user.get_username())
+        names = {full.lower(), *(_value(user, each).lower() for each in columns[:2])}
+        yield Hit(PERSON, name, visible(name), visible(full), letters in names)
+
+
+def _value(user: Any, column: str) -> str:
+    return str(getattr(user, column, None) or "")
+
+
+def _name_columns() -> Sequence[str]:
+    """Return the columns that name users, the user name first, then the address."""
+    model = get_user_model()
+    there = {each.name for each in model._meta.get_fields()}
+    address = getattr(model, "EMAIL_FIELD", "")
+    named = (model.USERNAME_FIELD, address, *FULL_NAME)
+    return [each for each in dict.fromkeys(named) if each in there]
+
+
+# -- tokens ---------------------------------------------------------------------------
+
+
+def _tokens(viewer: Viewer, text: str) -> Iterator[Hit]:
+    """Yield the tokens and apps that begin as something in the text does."""
+    found = _TOKEN.search(text)
+    if found is None:
+        return
+    beginning = found[0][: SHOWN if found[0].startswith("mcp") else None]
+    rows = AccessToken.objects.filter(prefix__startswith=beginning)
+    if not viewer.tokens:
+        rows = rows.filter(user=viewer.key)
+    for row in rows.order_by("-created", "-pk")[:MOST]:
+        # SQLite takes no account of case here.
+        if row.prefix.startswith(beginning):
+            yield Hit(TOKEN, str(row.pk), str(row), exact=True)

@@ -1,0 +1,438 @@
+"""How the site does: what needs care, its processes and clients, the calls of a day.
+
+Each function makes one statement, however many rows there are. Calls are read from
+their counters alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeAlias
+
+from django.db.models import (
+    Case,
+    CharField,
+    Count,
+    F,
+    IntegerField,
+    Max,
+    OrderBy,
+    Q,
+    QuerySet,
+    Sum,
+    Value,
+    When,
+    Window,
+)
+from django.db.models.functions import RowNumber
+from django.utils import timezone
+
+from mcp_app.audit.tallies import begin_ms
+from mcp_app.auth.permission_queries import active, users
+from mcp_app.catalog.server_lint import MANY_TOOLS
+from mcp_app.interface.outcomes import FAILED, Outcome
+from mcp_app.interface.server import PUBLIC
+from mcp_app.models import (
+    AccessToken,
+    CallStatistic,
+    DefinitionRow,
+    PublishedRow,
+    Server,
+    Session,
+    State,
+    Tool,
+)
+from mcp_app.models.calls import HOUR_S, MINUTE_S
+from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.definitions import Source
+from mcp_app.models.stops import is_stopped
+from mcp_app.models.workers import Report
+from mcp_app.workbench.viewer import Viewer
+
+MOST_BROKEN: Final = 100
+"""Broken rows that are read."""
+MOST_FAILING: Final = 100
+"""Of so many that failed most in the last minutes it is asked how often they failed."""
+MOST_NAMED: Final = 5
+"""How many are the slowest, and how many those that fail most."""
+RECENT_MS: Final = 15 * MINUTE_S * 1_000
+"""How long a client counts after its last request, and a failure as a new one."""
+DAY_MS: Final = 24 * HOUR_S * 1_000
+FEW_CALLS: Final = 5
+"""With fewer calls nothing is said to be failing."""
+STEADY_CALLS: Final = 20
+"""With fewer calls a mean says little."""
+SOON: Final = timedelta(days=7)
+"""An access token that ends within this time ends soon."""
+
+RowsOf: TypeAlias = Callable[[type[PublishedRow]], Q]
+PLACES: Final = (State.BROKEN, State.CHANGED, State.UNPUBLISHED)
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """How many rows of a model there are, and how many are not as clients see them.
+
+    `begun` counts those that tell of a first step: the definitions that staff made and
+    published, or the servers that are published for everybody.
+    """
+
+    total: int = 0
+    states: Mapping[State, int] = field(default_factory=dict)
+    begun: int = 0
+
+    @property
+    def published(self) -> int:
+        return self.total - self.states.get(State.UNPUBLISHED, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRow:
+    """A row that clients do not see; `reason` is what its column says, or ""."""
+
+    model: type[PublishedRow]
+    pk: int
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """How many serve, and how many of them run other code than most of them.
+
+    `lists` has the servers that list more than `MANY_TOOLS` tools, by slug.
+    """
+
+    count: int
+    others: int
+    lists: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """How many clients there are now, and whether there ever was one."""
+
+    now: int
+    ever: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounts:
+    """How many access tokens that the viewer sees end soon; how many let anybody in."""
+
+    ending: int
+    usable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """How many calls began in the hour from `start_ms`, and how many of them failed."""
+
+    start_ms: int
+    calls: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often something was called and failed; a call took `mean_ms` on average."""
+
+    kind: str
+    name: str
+    calls: int
+    failed: int
+    mean_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Paces:
+    """What fails now, and of a day what was slowest and what failed most."""
+
+    failing: Sequence[Pace] = ()
+    slowest: Sequence[Pace] = ()
+    most_failing: Sequence[Pace] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """How the site does, as somebody may view it.
+
+    `rows` also counts tools and servers that may not be viewed: it says what was done.
+    The calls are those since `since_ms`; `connected` says whether a client ever was.
+    """
+
+    rows: Mapping[type[PublishedRow], RowCounts]
+    broken: Sequence[BrokenRow]
+    processes: Processes
+    clients: int
+    tokens: TokenCounts
+    since_ms: int
+    hours: Sequence[Hour]
+    paces: Paces
+    connected: bool
+
+    @property
+    def calls(self) -> int:
+        return sum(each.calls for each in self.hours)
+
+    @property
+    def failed(self) -> int:
+        return sum(each.failed for each in self.hours)
+
+
+def read_overview(
+    viewer: Viewer, reports: Sequence[Report], broken_here: RowsOf
+) -> Overview:
+    """Return how the site does; at most seven statements.
+
+    `reports` are those of the live processes, `broken_here` the condition for the rows
+    of a model that they cannot serve.
+    """
+    rows = row_counts((*viewer.models, Tool, Server), broken_here)
+    broken = any(rows[model].states[State.BROKEN] for model in viewer.models)
+    clients = client_count(reports)
+    now = timezone.now()
+    since_ms = begin_ms(_milliseconds(now) - DAY_MS, HOUR_S)
+    hours = calls_by_hour(since_ms) if viewer.calls else []
+    return Overview(
+        rows=rows,
+        broken=broken_rows(viewer.models, broken_here) if broken else [],
+        processes=processes(reports),
+        clients=clients.now,
+        tokens=token_counts(viewer, now),
+        since_ms=since_ms,
+        hours=hours,
+        paces=paces(now) if hours else Paces(),
+        # Counters tell of clients that opened no session, however long ago.
+        connected=clients.ever or bool(hours) or CallStatistic.objects.exists(),
+    )
+
+
+# -- rows ---------------------------------------------------------------------------
+
+
+def row_counts(
+    models: Iterable[type[PublishedRow]], broken_here: RowsOf
+) -> dict[type[PublishedRow], RowCounts]:
+    """Count the rows of each model by what is to be done about them."""
+    by_name = {str(model._meta.model_name): model for model in models}
+    one, *others = (
+        _placed(model, broken_here)
+        .annotate(begun=_has_begun(model))
+        .values("kind_name", "place", "begun")
+        .annotate(count=Count("pk"))
+        .values_list("kind_name", "place", "begun", "count")
+        for model in by_name.values()
+    )
+    found = list(one.union(*others, all=True))
+    return {
+        model: _counts([row for row in found if row[0] == name])
+        for name, model in by_name.items()
+    }
+
+
+def _counts(rows: Sequence[tuple[str, int, int, int]]) -> RowCounts:
+    return RowCounts(
+        total=sum(count for *_key, count in rows),
+        states={
+            state: sum(count for _kind, at, _begun, count in rows if at == place)
+            for place, state in enumerate(PLACES)
+        },
+        begun=sum(count for _kind, _at, begun, count in rows if begun),
+    )
+
+
+def broken_rows(
+    models: Iterable[type[PublishedRow]], broken_here: RowsOf
+) -> list[BrokenRow]:
+    """Return `MOST_BROKEN` broken rows at most, kind by kind."""
+    by_name = {str(model._meta.model_name): model for model in models}
+    columns = ("kind_name", "pk", "title", "shown_name", "broken")
+    one, *others = (
+        _placed(model, broken_here)
+        .filter(place=PLACES.index(State.BROKEN))
+        .annotate(shown_name=F(_name_column(model)))
+        .values_list(*columns)
+        for model in by_name.values()
+    )
+    found = one.union(*others, all=True).order_by("kind_name", "pk")
+    return [
+        BrokenRow(by_name[kind], pk, title or name, reason)
+        for kind, pk, title, name, reason in found[:MOST_BROKEN]
+    ]
+
+
+def _placed(model: type[PublishedRow], broken_here: RowsOf) -> QuerySet[Any, Any]:
+    """Return all rows with the number of their state in `PLACES`, or one more."""
+    rows: Any = model.rows().with_states(is_stopped(model)).order_by()
+    broken = Q(reckoned_state=State.BROKEN) | (
+        broken_here(model) & ~Q(reckoned_state=State.STOPPED)
+    )
+    places = [
+        When(broken, then=0),
+        When(reckoned_state=State.CHANGED, then=1),
+        When(reckoned_state=State.UNPUBLISHED, then=2),
+    ]
+    placed: QuerySet[Any, Any] = rows.annotate(
+        place=Case(*places, default=len(places), output_field=IntegerField()),
+        kind_name=Value(str(model._meta.model_name), output_field=CharField()),
+    )
+    return placed
+
+
+def _has_begun(model: type[PublishedRow]) -> Case:
+    own = (
+        Q(source=Source.HERE) if issubclass(model, DefinitionRow) else Q(access=PUBLIC)
+    )
+    begun = own & Q(published__isnull=False)
+    return Case(When(begun, then=1), default=0, output_field=IntegerField())
+
+
+def _name_column(model: type[PublishedRow]) -> str:
+    return "name" if issubclass(model, DefinitionRow) else "slug"
+
+
+# -- processes, clients, tokens -----------------------------------------------------
+
+
+def processes(reports: Sequence[Report]) -> Processes:
+    """Return what the reports of the live processes say of all; asks nothing."""
+    # A process of an older release says nothing of its code.
+    codes = Counter(each.code for each in reports if each.code)
+    lists: dict[str, int] = {}
+    for each in reports:
+        for slug, count in _lists(each).items():
+            lists[slug] = max(count, lists.get(slug, 0))
+    most = max(codes.values(), default=0)
+    return Processes(len(reports), codes.total() - most, lists)
+
+
+def _lists(report: Report) -> dict[str, int]:
+    """Return the long lists of a report, which another release may have written."""
+    lists: object = report.lists
+    return {
+        str(slug): count
+        for slug, count in (lists.items() if isinstance(lists, Mapping) else ())
+        if isinstance(count, int) and count > MANY_TOOLS
+    }
+
+
+def client_count(reports: Sequence[Report]) -> Clients:
+    """Count the sessions of the last 15 minutes, and who listens without a session."""
+    recent = Q(seen_ms__gte=NowMilliseconds() - RECENT_MS)
+    counted = Session.objects.aggregate(
+        recent=Count("pk", filter=recent), newest=Max("pk")
+    )
+    listening = sum(
+        max(0, sum(each.streams.values()) - len(each.sessions)) for each in reports
+    )
+    return Clients(counted["recent"] + listening, counted["newest"] is not None)
+
+
+def token_counts(viewer: Viewer, now: datetime) -> TokenCounts:
+    """Count the access tokens, without connected apps, that end soon; and all good."""
+    usable = Q(revoked=None) & (Q(expires=None) | Q(expires__gt=now))
+    ending = usable & Q(
+        expires__lte=now + SOON,
+        connection=None,
+        user__in=users().filter(active()).values("pk"),
+    )
+    if not viewer.tokens:
+        ending &= Q(user=viewer.key)
+    counted = AccessToken.objects.aggregate(
+        ending=Count("pk", filter=ending), usable=Count("pk", filter=usable)
+    )
+    return TokenCounts(**counted)
+
+
+# -- calls ----------------------------------------------------------------------------
+
+
+def calls_by_hour(since_ms: int) -> list[Hour]:
+    """Count the calls of each hour since then that had any."""
+    rows = CallStatistic.objects.filter(seconds=HOUR_S, start_ms__gte=since_ms)
+    counted = rows.order_by("start_ms").values_list("start_ms")
+    return [
+        Hour(start_ms, int(calls), int(failed))
+        for start_ms, calls, failed in counted.annotate(
+            sum=Sum("calls"), failed=_failures()
+        )
+    ]
+
+
+def paces(now: datetime) -> Paces:
+    """Return what fails in these minutes, and what was slow or failed in a day.
+
+    One statement, over counters of minutes and of hours.
+    """
+    rows = list(_ranked(_milliseconds(now)))
+    minutes = [_pace(row) for row in rows if row["seconds"] == MINUTE_S]
+    hours = [_pace(row) for row in rows if row["seconds"] == HOUR_S]
+    steady = [each for each in hours if each.calls >= STEADY_CALLS]
+    return Paces(
+        failing=[each for each in _by_failures(minutes) if _is_failing(each)],
+        slowest=sorted(steady, key=lambda each: (-each.mean_ms, each.name))[
+            :MOST_NAMED
+        ],
+        most_failing=_by_failures(hours)[:MOST_NAMED],
+    )
+
+
+def _ranked(now_ms: int) -> QuerySet[Any, dict[str, Any]]:
+    """Sum the counters of each name; return those that are slow or fail."""
+    recent = Q(seconds=MINUTE_S, start_ms__gte=begin_ms(now_ms - RECENT_MS, MINUTE_S))
+    # What staff have stopped does not fail by itself.
+    recent &= ~Q(outcome=Outcome.SWITCHED_OFF)
+    day = Q(seconds=HOUR_S, start_ms__gte=begin_ms(now_ms - DAY_MS, HOUR_S))
+    rows: Any = CallStatistic.objects.filter(recent | day).exclude(name="").order_by()
+    summed = rows.values("seconds", "kind", "name").annotate(
+        sum=Sum("calls"), failed=_failures(), took=Sum("total_us") / Sum("calls")
+    )
+    steady = Case(When(sum__gte=STEADY_CALLS, then=F("took")), default=-1)
+    ranked: QuerySet[Any, dict[str, Any]] = summed.annotate(
+        slow=_place(OrderBy(steady, descending=True)),
+        worst=_place(F("failed").desc()),
+    )
+    return ranked.filter(Q(slow__lte=MOST_NAMED) | Q(worst__lte=MOST_FAILING))
+
+
+def _place(order: OrderBy) -> Window:
+    """Number the names of minutes, and those of hours, in an order."""
+    by = [order, F("name").asc(), F("kind").asc()]
+    return Window(RowNumber(), partition_by=[F("seconds")], order_by=by)
+
+
+def _failures() -> Sum:
+    return Sum(
+        Case(
+            When(outcome__in=FAILED, then=F("calls")),
+            default=0,
+            output_field=IntegerField(),
+        )
+    )
+
+
+def _pace(row: Mapping[str, Any]) -> Pace:
+    return Pace(
+        kind=row["kind"],
+        name=row["name"],
+        calls=int(row["sum"]),
+        failed=int(row["failed"]),
+        mean_ms=int(row["took"]) / 1_000,
+    )
+
+
+def _by_failures(rows: Iterable[Pace]) -> list[Pace]:
+    failing = [each for each in rows if each.failed]
+    return sorted(failing, key=lambda each: (-each.failed, each.name, each.kind))
+
+
+def _is_failing(pace: Pace) -> bool:
+    return pace.calls >= FEW_CALLS and pace.failed * 2 >= pace.calls
+
+
+def _milliseconds(time: datetime) -> int:
+    return int(time.timestamp() * 1_000)

@@ -1,0 +1,108 @@
+"""What a client sees of a server: its lists, page by page, as any client reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcp_app.catalog.token_cost import estimate
+from mcp_app.interface.server import Key
+from mcp_app.process.current import process
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.transports.in_process import Caller, InProcessClient, SessionRefused
+from mcp_app.workbench.trying.trial import status_of
+
+MOST_PAGES: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """One list: its name in the catalog, its method, and what names an item in it."""
+
+    name: str
+    method: str
+    identity: str
+
+
+LISTS: Final[Sequence[List]] = (
+    List("tools", "tools/list", "name"),
+    List("prompts", "prompts/list", "name"),
+    List("resources", "resources/list", "uri"),
+    List("templates", "resources/templates/list", "uriTemplate"),
+)
+MEMBERS: Final[Mapping[str, str]] = {"templates": "resourceTemplates"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One item of a list; `key` is that of its row, None if it has none."""
+
+    identity: str
+    title: str
+    tokens: int
+    key: Key | None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The items by list; `refused` is the HTTP status if clients are turned away."""
+
+    items: Mapping[str, Sequence[Item]]
+    refused: int = 0
+    reason: str = ""
+
+    @property
+    def tokens(self) -> int:
+        """What all lists take of a model's memory."""
+        return sum(item.tokens for items in self.items.values() for item in items)
+
+
+async def lists(server: str, caller: Caller) -> Seen:
+    """Read all lists of a server, on the loop of the process."""
+    current = process()
+    client = InProcessClient(current, server, caller)
+    try:
+        await client.check_served()
+        return Seen(
+            {
+                each.name: [
+                    _item(current, server, each, listed)
+                    async for listed in _listed(client, each)
+                ]
+                for each in LISTS
+            }
+        )
+    except SessionRefused as refused:
+        error = json.loads(refused.answer)["error"]
+        return Seen({}, reason=str(error["message"]))
+    except ProtocolError as error:
+        return Seen({}, status_of(error), error.message)
+
+
+async def _listed(client: InProcessClient, which: List) -> AsyncIterator[JsonObject]:
+    params: dict[str, Any] = {}
+    for _ in range(MOST_PAGES):
+        answer = json.loads(await client.request(which.method, params))
+        result = answer.get("result", {})
+        for each in result.get(MEMBERS.get(which.name, which.name), []):
+            yield each
+        if "nextCursor" not in result:
+            return
+        params = {"cursor": result["nextCursor"]}
+
+
+def _item(current: Process, server: str, which: List, listed: JsonObject) -> Item:
+    identity = str(listed[which.identity])
+    catalog = current.catalogs.by_slug.get(server)
+    entries: Mapping[str, Any] = getattr(catalog, which.name, {})
+    entry = entries.get(identity)
+    return Item(
+        identity=identity,
+        title=str(listed.get("title", "")),
+        tokens=estimate(json.dumps(listed, ensure_ascii=False, separators=(",", ":"))),
+        key=None if entry is None else entry.key,
+    )

@@ -1,0 +1,63 @@
+"""What a person may view: whatever is read for a page of theirs is limited to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AbstractUser, AnonymousUser
+
+from mcp_app.models import (
+    Prompt,
+    PublishedRow,
+    Resource,
+    ResourceTemplate,
+    Server,
+    Tool,
+)
+
+MODELS: Final[tuple[type[PublishedRow], ...]] = (
+    Tool,
+    Resource,
+    ResourceTemplate,
+    Prompt,
+    Server,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """A person, and what they may view.
+
+    `models` are those of definitions and servers; `tokens` says whether they may view
+    the access tokens of others, `users` whether they may view the site's users.
+    """
+
+    key: Any
+    models: tuple[type[PublishedRow], ...] = ()
+    calls: bool = False
+    sessions: bool = False
+    users: bool = False
+    tokens: bool = False
+
+
+def viewer_of(user: AbstractUser | AnonymousUser) -> Viewer:
+    """Return what a user may view; who may change a row may view it, as in Django."""
+    users = get_user_model()._meta
+    return Viewer(
+        key=user.pk,
+        models=tuple(
+            model
+            for model in MODELS
+            if _may_view(user, "mcp_app", str(model._meta.model_name))
+        ),
+        calls=user.has_perm("mcp_app.view_call"),
+        sessions=_may_view(user, "mcp_app", "session"),
+        users=_may_view(user, users.app_label, str(users.model_name)),
+        tokens=user.has_perm("mcp_app.manage_tokens"),
+    )
+
+
+def _may_view(user: AbstractUser | AnonymousUser, app: str, name: str) -> bool:
+    return any(user.has_perm(f"{app}.{act}_{name}") for act in ("view", "change"))

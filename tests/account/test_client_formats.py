@@ -1,0 +1,147 @@
+"""The formats of clients: what each is given on stdio, over HTTP, and by links."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tomllib
+from typing import Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from mcp_app.account.client_configs import CLIENTS
+from mcp_app.account.client_formats import (
+    TOKEN,
+    ClientProgram,
+    JsonClient,
+    Launch,
+    cursor_link,
+    literal,
+    vscode_link,
+)
+from mcp_app.protocol.json_types import JsonObject
+
+LAUNCH = Launch(command="/venv/python", arguments=["/site/manage.py", "mcp_stdio"])
+URL = "https://example.org/mcp"
+COMMAND: JsonObject = {
+    "command": "/venv/python",
+    "args": ["/site/manage.py", "mcp_stdio"],
+}
+AUTHORIZED = {"headers": {"Authorization": "Bearer YOUR-TOKEN"}}
+ASKED = {"headers": {"Authorization": "Bearer ${input:site-token}"}}
+QUESTION: JsonObject = {
+    "type": "promptString",
+    "id": "site-token",
+    "description": "Access token of site",
+    "password": True,
+}
+HOSTILE: Final = """ö"\\]'}\n"""
+
+STDIO: dict[str, JsonObject] = {
+    "claude-desktop": {"mcpServers": {"site": COMMAND}},
+    "claude-code": {"mcpServers": {"site": {"type": "stdio", **COMMAND}}},
+    "cursor": {"mcpServers": {"site": COMMAND}},
+    "vscode": {"servers": {"site": {"type": "stdio", **COMMAND}}},
+    "gemini": {"mcpServers": {"site": COMMAND}},
+    "zed": {"context_servers": {"site": COMMAND}},
+    "windsurf": {"mcpServers": {"site": COMMAND}},
+}
+HTTP: dict[str, JsonObject] = {
+    "claude-desktop": {
+        "command": "npx",
+        "args": [
+            *("-y", "mcp-remote", URL),
+            *("--header", "Authorization: Bearer YOUR-TOKEN"),
+        ],
+    },
+    "claude-code": {"type": "http", "url": URL, **AUTHORIZED},
+    "cursor": {"url": URL, **AUTHORIZED},
+    "vscode": {"type": "http", "url": URL, **ASKED},
+    "gemini": {"httpUrl": URL, **AUTHORIZED},
+    "zed": {"url": URL, **AUTHORIZED},
+    "windsurf": {"serverUrl": URL, **AUTHORIZED},
+}
+
+
+def json_client(name: str) -> JsonClient:
+    client = CLIENTS[name]
+    assert isinstance(client, JsonClient)
+    return client
+
+
+@pytest.mark.parametrize("name", STDIO)
+def test_on_stdio(name: str) -> None:
+    assert json.loads(CLIENTS[name].stdio_text("site", LAUNCH)) == STDIO[name]
+
+
+@pytest.mark.parametrize("name", HTTP)
+def test_over_http(name: str) -> None:
+    client = json_client(name)
+    assert client.over_http("site", URL, token=TOKEN) == HTTP[name]
+    assert "Authorization" not in client.text("site", URL)
+    written = json.loads(client.text("site", URL, token=TOKEN))
+    assert written[client.root] == {"site": HTTP[name]}
+    assert written.get("inputs") == ([QUESTION] if name == "vscode" else None)
+
+
+def test_the_tables_have_every_client_with_a_json_file() -> None:
+    there = {name for name, each in CLIENTS.items() if isinstance(each, JsonClient)}
+    assert there == {*STDIO} == {*HTTP}
+
+
+@pytest.mark.parametrize("name", ["site", "my site", HOSTILE])
+def test_a_toml_file_is_read_as_it_is_meant(name: str) -> None:
+    codex = CLIENTS["codex"]
+    table = {"url": URL, "http_headers": {"Authorization": "Bearer mcp_x"}}
+    text = codex.text(name, URL, token="mcp_x")
+    assert tomllib.loads(text) == {"mcp_servers": {name: table}}
+    assert tomllib.loads(codex.text(name, URL)) == {"mcp_servers": {name: {"url": URL}}}
+    launch = Launch(command="/a b/python", arguments=["manage.py", HOSTILE])
+    table = {"command": launch.command, "args": [*launch.arguments]}
+    assert tomllib.loads(codex.stdio_text(name, launch)) == {
+        "mcp_servers": {name: table}
+    }
+
+
+def test_a_name_that_toml_has_bare_has_no_quotes() -> None:
+    assert CLIENTS["codex"].text("site", URL).startswith("[mcp_servers.site]\n")
+
+
+def test_who_starts_no_server_has_no_text_for_it() -> None:
+    for name in ("claude", "chatgpt", "python", "typescript", "curl"):
+        assert CLIENTS[name].stdio_text("site", LAUNCH) == ""
+
+
+def test_a_client_without_a_format_of_its_own_gets_the_address() -> None:
+    client = ClientProgram(title="A", steps=(), check="", verified=(2026, 11))
+    assert client.text("site", URL, token=TOKEN) == f"{URL}\n"
+    assert (client.place, client.month.isoformat()) == ("", "2026-11-01")
+
+
+@pytest.mark.parametrize("name", ["site", "a&b=c#d ö"])
+def test_a_link_for_cursor(name: str) -> None:
+    link = urlsplit(cursor_link(name, URL, TOKEN))
+    assert (link.scheme, link.netloc) == ("cursor", "anysphere.cursor-deeplink")
+    assert link.path == "/mcp/install"
+    given = parse_qs(link.query, strict_parsing=True)
+    assert given.keys() == {"name", "config"}
+    assert given["name"] == [name]
+    assert json.loads(base64.b64decode(given["config"][0])) == HTTP["cursor"]
+    config = parse_qs(urlsplit(cursor_link(name, URL, "")).query)["config"][0]
+    assert json.loads(base64.b64decode(config)) == {"url": URL}
+
+
+def test_a_link_for_vs_code_asks_for_the_token() -> None:
+    path, _, query = vscode_link("site", URL, TOKEN).partition("?")
+    assert path == "vscode:mcp/install"
+    assert "%7B" in query
+    about = {"name": "site", "type": "http", "url": URL}
+    assert json.loads(unquote(query)) == {**about, **ASKED, "inputs": [QUESTION]}
+    bare = vscode_link("site", URL, "").partition("?")[2]
+    assert json.loads(unquote(bare)) == about
+
+
+def test_texts_are_quoted_alike_for_three_languages() -> None:
+    said = literal('\N{GRINNING FACE}"\\')
+    assert json.loads(said) == tomllib.loads(f"a = {said}")["a"]

@@ -1,0 +1,220 @@
+"""The home page as a whole: its strip, the calls of a day, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils.timezone import now
+
+from mcp_app.catalog.registry import mcp
+from mcp_app.models import AccessToken, Prompt, Resource, Server, Session, Tool, Worker
+from mcp_app.models.workers import Report
+from tests.admin.calls.rows import DAY, HOUR, crash, now_ms, write
+from tests.admin.home.pages import home
+from tests.admin.home.test_attention import reporting
+from tests.admin.page.test_broken_rows import working
+from tests.admin.pages import page
+from tests.published import published
+from tests.streams.logging_rows import own_session
+
+pytestmark = [pytest.mark.databases, pytest.mark.django_db]
+
+Staff = Callable[..., Client]
+
+BUDGET = 15
+QUERIES = ("", "?begin", "?all")
+VIEWS = [
+    f"view_{each}"
+    for each in (
+        *("tool", "prompt", "resource", "resourcetemplate"),
+        *("server", "call", "session"),
+    )
+]
+
+
+def shown(client: Client, query: str = "") -> str:
+    return " ".join(home(client, query).content.decode().split())
+
+
+def test_the_strip(admin_client: Client) -> None:
+    Server.objects.publish(Server.objects.all())
+    Server.objects.create(slug="draft")
+    working("one")
+    reporting("two", Report(code="c0de", streams={"default": 3}, sessions=(1,)))
+    own_session()
+    Session.objects.update(seen_ms=now_ms())
+    own_session()
+    text = shown(admin_client)
+    assert '<span class="mcp-state good">Serving</span>' in text
+    assert "<span>1 server, 2 processes, 3 clients</span>" in text
+    assert f'href="{page("server", "stops")}">■ Stop…</a>' in text
+
+
+@pytest.mark.parametrize(
+    ("right", "said"),
+    [
+        ("view_server", "<span>1 server</span>"),
+        ("view_session", "<span>1 process, 0 clients</span>"),
+        ("view_tool", "<span></span>"),
+    ],
+)
+def test_the_strip_counts_what_one_may_view(
+    staff: Staff, right: str, said: str
+) -> None:
+    working("one")
+    text = shown(staff(right))
+    assert said in text
+    assert "■ Stop…" not in text
+    assert (page("session", "live") in text) is (right == "view_session")
+
+
+def test_the_calls_of_a_day(staff: Staff) -> None:
+    write(*({"name": "slow", "took_us": 90_000} for _ in range(20)))
+    write(*({"name": "slower", "took_us": 900_000} for _ in range(19)))
+    write(*({"name": "quick", "took_us": 2_000} for _ in range(30)))
+    write(*(crash(name="slow", took_us=90_000, ago_ms=HOUR) for _ in range(2)))
+    write(crash(name="rare"), {"ago_ms": 3 * DAY})
+    client = staff("view_call")
+    text, context = shown(client), home(client).context["calls"]
+    url = page("call")
+    assert f'<a href="{url}">Calls, last 24 hours</a>: 72' in text
+    assert f'<a href="{url}?outcome=failed">3 failed (4.2 %)</a>' in text
+    assert sum(bar.calls for bar in context["bars"]) == 72
+    assert sum(bar.failed for bar in context["bars"]) == 3
+    assert [(each.name, each.figure) for each in context["slowest"]] == [
+        ("slow", "90 ms"),
+        ("quick", "2 ms"),
+    ]
+    assert [(each.name, each.figure) for each in context["most_failing"]] == [
+        ("slow", "2 of 22"),
+        ("rare", "1 of 1"),
+    ]
+    failing = client.get(context["most_failing"][0].url).context
+    assert [line.name for line in failing["lines"]] == ["slow", "slow"]
+    slow = client.get(context["slowest"][0].url).context
+    assert len(slow["lines"]) == 22
+
+
+def test_five_of_each(admin_client: Client) -> None:
+    rows = [crash(name=f"t{n % 7}", took_us=n % 7 * 1_000 + 1) for n in range(140)]
+    write(*rows)
+    context = home(admin_client).context["calls"]
+    assert [each.name for each in context["slowest"]] == ["t6", "t5", "t4", "t3", "t2"]
+    assert [each.name for each in context["most_failing"]] == [
+        f"t{n}" for n in range(5)
+    ]
+
+
+def test_no_calls(staff: Staff) -> None:
+    write({"ago_ms": 3 * DAY})
+    text = shown(staff("view_call"))
+    assert "Calls, last 24 hours</a>: 0" in text
+    assert "Slowest" not in text
+
+
+def test_without_the_right_there_are_no_calls(staff: Staff) -> None:
+    write(crash())
+    text = shown(staff("view_tool", "view_session"))
+    assert "last 24 hours" not in text
+    assert "Slowest" not in text
+    assert "book_table" not in text
+
+
+def busy(count: int) -> None:
+    """Make so many rows of each kind, in every state, and calls, tokens and tools."""
+    server = Server.objects.get()
+    Server.objects.publish([server])
+    user, _new = User.objects.get_or_create(username="lee")
+    Tool.objects.bulk_create(Tool(name=f"draft{n}") for n in range(count))
+    Prompt.objects.bulk_create(Prompt(name=f"draft{n}") for n in range(count))
+    Resource.objects.bulk_create(
+        Resource(name=f"r{n}", uri=f"shop://{n}", broken="Gone.") for n in range(count)
+    )
+    Server.objects.bulk_create(Server(slug=f"s{n}") for n in range(count))
+    AccessToken.objects.bulk_create(
+        AccessToken(
+            user=user,
+            name="x",
+            prefix="mcp_abcdef",
+            digest=f"{n:064}",
+            family=f"{n:032}",
+            expires=now(),
+        )
+        for n in range(count)
+    )
+    published(Tool(name="made"))
+    own_session()
+    write(*(crash(name=f"t{n % 40}", ago_ms=n * 1_000) for n in range(count)))
+    working("one", *Tool.objects.filter(name="made"))
+
+
+@pytest.mark.parametrize("rights", [("publish", "stop", "manage_tokens"), ()])
+def test_any_number_of_rows_costs_the_same(
+    staff: Staff, rights: tuple[str, ...]
+) -> None:
+    client = staff(*VIEWS, "add_tool", *rights)
+    busy(10)
+    few = {query: statements(client, query) for query in QUERIES}
+    Worker.objects.all().delete()
+    Server.objects.exclude(slug="default").delete()
+    for model in (Tool, Prompt, Resource, AccessToken):
+        model.objects.all().delete()
+    busy(300)
+    many = {query: statements(client, query) for query in QUERIES}
+    assert few == many
+    assert max(many.values()) <= BUDGET, many
+
+
+def statements(client: Client, query: str) -> int:
+    """Count the statements of the page, none of which reads calls."""
+    with CaptureQueriesContext(connection) as done:
+        home(client, query)
+    assert not [each["sql"] for each in done if _reads_calls(each["sql"])]
+    return len(done)
+
+
+def _reads_calls(statement: str) -> bool:
+    return any(f"mcp_app_call{end}" in statement for end in ('"', "`", " "))
+
+
+@pytest.mark.parametrize("rights", [(), ("view_user",)])
+def test_a_fresh_site_costs_no_more(staff: Staff, rights: tuple[str, ...]) -> None:
+    client = staff(*rights, "add_prompt")
+    assert statements(client, "") <= BUDGET
+
+
+@pytest.mark.parametrize("users", [(), ("view_user",)])
+@pytest.mark.parametrize(
+    "rights", [VIEWS, [each for each in VIEWS if each != "view_tool"], VIEWS[:4]]
+)
+def test_a_site_at_its_beginning_with_much_to_see(
+    staff: Staff, rights: list[str], users: tuple[str, ...], code: None
+) -> None:
+    client = staff(*rights, *users)
+    Server.objects.bulk_create(Server(slug=f"s{each}") for each in range(25))
+    working("one", *map(published, (Tool(name="b"), Tool(name="c"))))
+    gone = published(Prompt(name="p"))
+    Prompt.objects.filter(pk=gone.pk).update(broken="Gone.")
+    write(*(crash() for _ in range(9)))
+    with CaptureQueriesContext(connection) as done:
+        response = home(client, "?begin")
+    assert len(response.context["steps"]) == 4
+    assert len(done) <= BUDGET, len(done)
+
+
+@pytest.fixture
+def code() -> Iterator[None]:
+    """Let code declare a tool."""
+
+    @mcp.tool("of_code")
+    def of_code() -> str:
+        """Do nothing."""
+        return ""
+
+    yield
+    del mcp.tools["of_code"]

@@ -1,0 +1,220 @@
+"""The page *Check* of a server: who may, and what a browser may say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from html import unescape
+from typing import Any, Final
+
+import pytest
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from mcp_app.models import Server, Worker
+from mcp_app.transports.http.probe_tickets import SENT, Probe, read_ticket
+from mcp_app.workbench.checking.observing import MOST_PAGE
+from tests.admin.pages import page
+from tests.published import published
+
+pytestmark = pytest.mark.django_db
+
+URL: Final = "http://localhost:8000/mcp"
+EVIL: Final = "<script>alert(1)</script>"
+REPORT: Final = {
+    "mcp_probe": 1,
+    "probe": "ticks",
+    "host": "localhost:8000",
+    "scheme": "http",
+    "forwarded": {},
+    "headers": dict.fromkeys(SENT, "as sent"),
+    "body": 40,
+    "process": "here 1",
+    "interface": "ASGI",
+    "clock_ms": 1_000,
+    "database_ms": 1_000,
+}
+
+
+@pytest.fixture
+def server() -> Server:
+    return published(Server(slug="team", access="public"))
+
+
+def stream(report: dict[str, Any], ticks: int = 5) -> dict[str, Any]:
+    """Return what a browser sees of a stream."""
+    events = [report, *({"tick": n} for n in range(ticks)), {"end": True}]
+    parts = [
+        [n * 0.25, f"data: {json.dumps(each)}\n\n"] for n, each in enumerate(events)
+    ]
+    headers = {"content-type": "text/event-stream"}
+    return {"status": 200, "headers": headers, "parts": parts, "seconds": 2}
+
+
+def sent(client: Client, server: Server, body: object) -> Any:
+    given = body if isinstance(body, bytes) else json.dumps(body)
+    return client.post(
+        page("server", "check", server.pk), given, content_type="application/json"
+    )
+
+
+def test_it_is_a_tab_of_servers(admin_client: Client, server: Server) -> None:
+    shown = admin_client.get(page("server", "change", server.pk)).content.decode()
+    assert page("server", "check", server.pk) in shown
+    checked = admin_client.get(page("server", "check", server.pk))
+    assert "no-store" in checked.headers["Cache-Control"]
+    assert "mcp_check http://testserver/mcp/team --server team" in unescape(
+        checked.content.decode()
+    )
+
+
+def test_its_script_gets_tickets(
+    admin_client: Client, server: Server, settings: Settings
+) -> None:
+    settings.MCP = {"PUBLIC_URL": "https://mcp.example.com/mcp"}
+    shown = admin_client.get(page("server", "check", server.pk))
+    plan = json.loads(shown.context["plan"])
+    assert plan["path"] == "/mcp/team"
+    assert plan["origin"] == "https://mcp.example.com"
+    for probe in Probe:
+        ticket = read_ticket(plan["tickets"][probe], "team")
+        assert ticket is not None
+        assert ticket.probe is probe
+        assert read_ticket(plan["tickets"][probe], "default") is None
+
+
+def test_what_a_browser_has_seen_is_judged(
+    admin_client: Client, server: Server, settings: Settings
+) -> None:
+    settings.ALLOWED_HOSTS = ["localhost", "testserver"]
+    lost = {**REPORT, "host": "upstream"}
+    answers = {"ticks": stream(lost)}
+    said = sent(admin_client, server, {"url": URL, "answers": answers})
+    shown = unescape(said.content.decode())
+    assert said.status_code == 200
+    assert "The Host that arrives is “upstream”, not “localhost”." in shown
+    assert "proxy_set_header Host $host;" in shown
+    assert shown.index("Problem:") < shown.index("Good:")
+    # A browser says of a redirect only that there is one.
+    moved = {
+        "status": 0,
+        "headers": {},
+        "parts": [],
+        "seconds": 0,
+        "failure": "redirect",
+    }
+    said = sent(admin_client, server, {"url": URL, "answers": {"ticks": moved}})
+    assert "redirects to another address" in said.content.decode()
+
+
+def test_here_needs_the_right_to_stop(
+    staff: Callable[..., Client], server: Server
+) -> None:
+    client = staff("view_server")
+    shown = client.get(page("server", "check", server.pk))
+    assert shown.status_code == 200
+    assert "disabled" in shown.content.decode()
+    assert client.post(page("server", "check", server.pk)).status_code == 403
+    assert "This needs the right" in shown.context["why_not_here"] or (
+        "Stopping and starting needs" in shown.context["why_not_here"]
+    )
+
+
+def test_nobody_else_may_see_it(staff: Callable[..., Client], server: Server) -> None:
+    client = staff("view_tool", "stop")
+    assert client.get(page("server", "check", server.pk)).status_code == 403
+    assert sent(client, server, {"url": URL, "answers": {}}).status_code == 403
+    client.logout()
+    assert client.get(page("server", "check", server.pk)).status_code == 302
+
+
+def test_here_says_what_the_processes_run(
+    staff: Callable[..., Client], server: Server
+) -> None:
+    client = staff("view_server", "stop")
+    for number in (1, 2):
+        Worker.objects.create(
+            id=f"w{number}",
+            host="box",
+            pid=number,
+            started_ms=0,
+            seen_ms=2**50,
+            report=json.dumps({"code": "abc", "keys": f"0000000{number}"}),
+        )
+    shown = client.post(page("server", "check", server.pk)).content.decode()
+    assert "Processes have different secret keys." in shown
+
+
+def test_it_takes_few_statements(
+    admin_client: Client,
+    server: Server,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    admin_client.get(page("server", "check", server.pk))
+    # Two are those of the session and its user.
+    with django_assert_max_num_queries(6 + 2):
+        admin_client.get(page("server", "check", server.pk))
+
+
+BAD: Final[list[object]] = [
+    b"no JSON",
+    b"[" * 100_000,
+    b'{"url": "\xff"}',
+    [],
+    {"url": URL},
+    {"url": 7, "answers": {}},
+    {"url": "javascript:alert(1)", "answers": {}},
+    {"url": "http://[", "answers": {}},
+    {"url": "http://localhost/" + "x" * 2_000, "answers": {}},
+    {"url": URL, "answers": []},
+    {"url": URL, "answers": {"other": {}}},
+    {"url": URL, "answers": {"ticks": {}}},
+    {"url": URL, "answers": {"ticks": {**stream(REPORT), "status": 10**400}}},
+    {"url": URL, "answers": {"ticks": {**stream(REPORT), "seconds": float("nan")}}},
+    {"url": URL, "answers": {"ticks": {**stream(REPORT), "seconds": 10**308}}},
+    {"url": URL, "answers": {"ticks": {**stream(REPORT), "failure": "other"}}},
+    {"url": URL, "answers": {"ticks": {**stream(REPORT), "parts": [[0, "\ud800"]]}}},
+    {"url": URL, "answers": {"ticks": {**stream(REPORT), "parts": [[0, "x"]] * 999}}},
+    {"url": URL, "answers": {"ticks": {**stream(REPORT), "headers": {"a": 7}}}},
+]
+
+
+@pytest.mark.parametrize("number", range(len(BAD)))
+def test_what_no_script_of_ours_sends(
+    admin_client: Client, server: Server, number: int
+) -> None:
+    said = sent(admin_client, server, BAD[number])
+    assert said.status_code == 400
+    assert said.headers["Content-Type"] == "text/plain"
+    assert said.content
+
+
+def test_ten_megabytes(admin_client: Client, server: Server) -> None:
+    said = sent(admin_client, server, b"x" * 10_000_000)
+    assert said.status_code == 400
+    assert str(MOST_PAGE) in said.content.decode()
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        dict.fromkeys(REPORT, EVIL) | {"mcp_probe": 1},
+        {**REPORT, "host": EVIL, "process": EVIL, "interface": EVIL, "scheme": EVIL},
+        {**REPORT, "headers": dict.fromkeys(SENT, EVIL), "clock_ms": 10**14},
+        {**REPORT, "clock_ms": 10**300, "database_ms": -(10**300)},
+        {**REPORT, "forwarded": {EVIL: EVIL}, "body": 10**300, "process": EVIL},
+    ],
+)
+def test_made_up_reports_are_no_markup(
+    admin_client: Client, server: Server, report: dict[str, Any]
+) -> None:
+    evil = {"content-type": EVIL, "location": EVIL, "content-encoding": EVIL}
+    one = stream(report)
+    moved = {**one, "status": 301, "headers": {**evil, "server": EVIL}}
+    strange = {**one, "headers": {**one["headers"], **evil, "server": f"nginx{EVIL}"}}
+    for ticks in (one, moved, {**strange, "status": 404}, {**strange, "status": 200}):
+        answers = dict.fromkeys(("body", "refusal", "beside", "slash"), moved)
+        answers |= {"ticks": ticks, "hold": one, "silence": one}
+        said = sent(admin_client, server, {"url": URL, "answers": answers})
+        assert said.status_code == 200
+        assert "<script" not in said.content.decode()

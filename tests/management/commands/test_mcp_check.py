@@ -1,0 +1,146 @@
+"""What cannot be looked at, and how findings are printed."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from contextlib import suppress
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from mcp_app.management.commands import mcp_check
+from mcp_app.models import AccessToken, Server
+from mcp_app.workbench.checking.revisions import Conversations
+from tests.drill.ports import HOST, free_port
+from tests.published import published
+from tests.workbench.checking.test_client import OK, Serve, answering, listening
+from tests.workbench.checking.test_observing import REPORT
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _server() -> None:
+    Server.objects.filter(slug="default").delete()
+    published(Server(slug="default", access="public"))
+
+
+def refused(*arguments: str) -> str:
+    with pytest.raises(CommandError) as error:
+        call_command("mcp_check", *arguments)
+    assert error.value.returncode == 2
+    return str(error.value)
+
+
+def test_without_an_address(settings: Settings) -> None:
+    settings.MCP = {}
+    assert "MCP['PUBLIC_URL']" in refused()
+
+
+def test_what_is_no_address() -> None:
+    assert "'ftp://x/' cannot be looked at: it must begin with" in refused("ftp://x/")
+
+
+def test_a_server_that_there_is_not() -> None:
+    assert "'none'" in refused("http://localhost/", "--server", "none")
+
+
+def test_a_file_without_certificates(tmp_path: Path) -> None:
+    file = tmp_path / "none.pem"
+    assert str(file) in refused("http://localhost/", "--ca", str(file))
+    file.write_text("nothing")
+    assert str(file) in refused("http://localhost/", "--ca", str(file))
+
+
+def test_nobody_answers() -> None:
+    told = StringIO()
+    url = f"http://{HOST}:{free_port()}/mcp"
+    with pytest.raises(SystemExit) as end:
+        call_command("mcp_check", url, stdout=told)
+    assert end.value.code == 2
+    assert told.getvalue().startswith(f"Problem: There is no answer at {url}.\n")
+
+
+def test_the_public_address_is_looked_at(settings: Settings) -> None:
+    """A page there is no server: it has another status."""
+    told = StringIO()
+    page = b"Content-Type: text/html\r\nContent-Length: 2\r\n\r\nhi"
+    with listening(answering(OK + page)) as url:
+        settings.MCP = {"PUBLIC_URL": url}
+        with pytest.raises(SystemExit) as end:
+            call_command("mcp_check", "--json", stdout=told)
+    assert end.value.code == 1
+    found = {each["rule"]: each for each in json.loads(told.getvalue())}
+    assert found["ours"]["grade"] == "problem"
+    assert found["ours"]["what"] == "Something else answers (status 200, text/html)."
+
+
+def forged(got: list[bytes]) -> Serve:
+    """Answer everything as a server would that knows the probe, and keep what came."""
+    report = json.dumps({**REPORT, "interface": "ASGI"}).encode()
+
+    def serve(connection: socket.socket) -> None:
+        while chunk := connection.recv(65_536):
+            got.append(chunk)
+            if chunk.endswith(b"}") or b"GET" in chunk or b"xxx" in chunk:
+                break
+        length = b"Content-Length: %d\r\n\r\n" % len(report)
+        connection.sendall(OK + length + report)
+
+    return serve
+
+
+@pytest.mark.parametrize("by", ["user", "environment"])
+def test_a_wrong_address_sees_no_token(
+    by: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor one behind a redirect, nor one that answers as if it were the site."""
+    settings.ALLOWED_HOSTS = ["mcp.example.com"]
+    settings.MCP = {"LIMITS": {"body": 1_000}}
+    Server.objects.filter(slug="default").update(access="token")
+    user = User.objects.create_user("maria")
+    arguments = ["--user", "maria"]
+    row, token = AccessToken.objects.make(user=user, name="own", may="read")
+    if by == "environment":
+        monkeypatch.setenv("MCP_TOKEN", token)
+        arguments = []
+    got: list[bytes] = []
+    told = StringIO()
+    with listening(forged(got)) as there:
+        moved = b"HTTP/1.1 307 Moved\r\nLocation: " + there.encode() + b"\r\n\r\n"
+        with listening(answering(moved)) as url, pytest.raises(SystemExit):
+            call_command("mcp_check", url, *arguments, stdout=told)
+        assert not got
+        with suppress(SystemExit):
+            call_command("mcp_check", there, *arguments, stdout=told)
+        assert got
+    sent = b"".join(got)
+    assert b"Bearer mcp_" not in sent
+    assert token.encode() not in sent
+    assert [*AccessToken.objects.all()] == [row]
+    assert str(token) not in told.getvalue()
+
+
+def test_a_host_that_the_site_does_not_name(settings: Settings) -> None:
+    """Also if all else is as it should be there."""
+    settings.ALLOWED_HOSTS = ["mcp.example.com"]
+    user = User.objects.create_user("maria")
+    server = Server(slug="team", access="token")
+    got: list[bytes] = []
+    with listening(forged(got)) as url:
+        speaker = Conversations(url, ssl.create_default_context())
+        (found,) = mcp_check._conversations(speaker, server, user)
+    assert found.grade == "unknown"
+    assert found.why.endswith("so no token of a user is sent to it.")
+    assert not got
+    assert not AccessToken.objects.exists()
+
+
+def test_a_user_that_there_is_not() -> None:
+    assert "'nobody'" in refused("http://localhost/", "--user", "nobody")

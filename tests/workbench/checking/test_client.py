@@ -1,0 +1,186 @@
+"""Whatever a server does, something comes of a request, and in time."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import pytest
+
+from mcp_app.workbench.checking.client import LARGEST, Failure, Reply, Request, send
+from tests.drill.ports import HOST, free_port
+
+Serve = Callable[[socket.socket], None]
+PATIENCE_S: Final = 30.0
+SHORT_S: Final = 0.3
+OK: Final = b"HTTP/1.1 200 OK\r\n"
+
+
+@contextmanager
+def listening(serve: Serve, family: int = socket.AF_INET) -> Iterator[str]:
+    """Serve one connection at a time in a thread; give the URL."""
+    host = HOST if family == socket.AF_INET else "::1"
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.bind((host, 0))
+        listener.listen()
+
+        def run() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection, suppress(OSError):
+                    serve(connection)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        port = listener.getsockname()[1]
+        try:
+            yield f"http://{host if family == socket.AF_INET else '[::1]'}:{port}/mcp"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+
+
+def asked(url: str, patience: float = PATIENCE_S, body: bytes = b"{}") -> Reply:
+    headers = {"X-Own": "yes", "Content-Length": str(len(body))}
+    request = Request(url, headers, body, patience=patience)
+    return send(request, ssl.create_default_context())
+
+
+def answering(*pieces: bytes) -> Serve:
+    def serve(connection: socket.socket) -> None:
+        connection.recv(65_536)
+        for piece in pieces:
+            connection.sendall(piece)
+
+    return serve
+
+
+def test_an_answer() -> None:
+    got: list[bytes] = []
+
+    def serve(connection: socket.socket) -> None:
+        got.append(connection.recv(65_536))
+        connection.sendall(OK + b"X-Their: some\r\nContent-Length: 2\r\n\r\nhi")
+
+    with listening(serve) as url:
+        reply = asked(url)
+    assert (reply.status, reply.text, reply.failure) == (200, "hi", None)
+    assert reply.headers["x-their"] == "some"
+    assert got[0].startswith(b"POST /mcp HTTP/1.1\r\n")
+    assert got[0].count(b"\r\nHost: 127.0.0.1:") == 1
+    assert b"X-Own: yes" in got[0]
+
+
+def test_ipv6_alone() -> None:
+    try:
+        with listening(answering(OK + b"\r\nhi"), socket.AF_INET6) as url:
+            assert asked(url).text == "hi"
+    except OSError:
+        pytest.skip("This machine has no IPv6.")
+
+
+def test_no_redirect_is_followed() -> None:
+    visited: list[bytes] = []
+    with listening(lambda connection: visited.append(connection.recv(9))) as other:
+        moved = b"HTTP/1.1 302 Found\r\nLocation: " + other.encode() + b"\r\n\r\n"
+        with listening(answering(moved)) as url:
+            reply = asked(url)
+    assert (reply.status, reply.headers["location"]) == (302, other)
+    assert not visited
+
+
+def test_a_byte_now_and_then_is_given_up() -> None:
+    """In the headers, and in the body."""
+
+    def slow(first: bytes) -> Serve:
+        def serve(connection: socket.socket) -> None:
+            connection.sendall(first)
+            end = time.monotonic() + PATIENCE_S
+            while time.monotonic() < end:
+                connection.sendall(b"x")
+                time.sleep(0.02)
+
+        return serve
+
+    for first in (b"HTTP/1.1 200 OK\r\nX: ", OK + b"\r\n"):
+        with listening(slow(first)) as url:
+            reply = asked(url, SHORT_S)
+        assert reply.failure is Failure.LATE
+        assert reply.seconds < PATIENCE_S
+
+
+def test_a_body_without_end() -> None:
+    def serve(connection: socket.socket) -> None:
+        connection.sendall(OK + b"\r\n")
+        while True:
+            connection.sendall(b"x" * 65_536)
+
+    with listening(serve) as url:
+        reply = asked(url)
+    assert reply.failure is Failure.LARGE
+    assert len(reply.text) < 2 * LARGEST
+
+
+def test_what_is_packed_is_unpacked_up_to_a_size() -> None:
+    head = OK + b"Content-Encoding: gzip\r\n\r\n"
+    with listening(answering(head, gzip.compress(b"hello"))) as url:
+        assert asked(url).text == "hello"
+    with listening(answering(head, gzip.compress(b"x" * 10**7))) as url:
+        reply = asked(url)
+    assert reply.failure is Failure.LARGE
+    assert len(reply.text) < 3 * LARGEST
+
+
+def test_a_refusal_before_the_body_is_read() -> None:
+    def serve(connection: socket.socket) -> None:
+        connection.recv(100)
+        connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(65_536):
+            pass
+
+    with listening(serve) as url:
+        assert asked(url, body=b"x" * 4_000_000).status == 413
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure"),
+    [
+        (b"", Failure.UNREACHABLE),
+        (b"SSH-2.0-OpenSSH\r\n", Failure.UNREACHABLE),
+        (OK + b"X: " + b"y" * 100_000, Failure.UNREACHABLE),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n9\r\nab", Failure.CUT),
+        (OK + b"Content-Encoding: gzip\r\n\r\nnone", Failure.CUT),
+    ],
+)
+def test_what_is_no_answer(answer: bytes, failure: Failure) -> None:
+    with listening(answering(answer)) as url:
+        reply = asked(url)
+    assert reply.failure is failure
+    assert reply.detail
+
+
+def test_nobody_listens() -> None:
+    reply = asked(f"http://{HOST}:{free_port()}/mcp")
+    assert (reply.status, reply.failure) == (0, Failure.UNREACHABLE)
+    assert reply.detail
+
+
+def test_a_name_that_there_is_not() -> None:
+    assert asked("http://mcp.invalid/mcp").failure is Failure.UNREACHABLE
+
+
+def test_no_tls() -> None:
+    with listening(answering(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as url:
+        reply = asked(url.replace("http:", "https:"))
+    assert (reply.status, reply.failure) == (0, Failure.TLS)

@@ -1,0 +1,88 @@
+"""What is looked at in this process."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from mcp_app.models import Server, Worker
+from mcp_app.workbench.checking import here
+from mcp_app.workbench.checking.findings import Grade
+
+pytestmark = pytest.mark.django_db
+
+
+def worker(key: str, seen_ms: int = 2**50, **report: Any) -> None:
+    Worker.objects.create(
+        id=key,
+        host="box",
+        pid=1,
+        started_ms=0,
+        seen_ms=seen_ms,
+        report=json.dumps(report),
+    )
+
+
+def grades() -> dict[str, Grade]:
+    return {each.what: each.grade for each in here.process_findings()}
+
+
+def test_no_process_has_told() -> None:
+    assert [*grades().values()] == [Grade.UNKNOWN]
+    # One of the release before tells its code alone.
+    worker("a", code="x")
+    assert [*grades().values()] == [Grade.UNKNOWN]
+
+
+def test_processes_of_one_kind() -> None:
+    worker("a", code="x", keys="1")
+    worker("b", code="x", keys="1")
+    worker("dead", 0, code="y", keys="2")
+    found = grades()
+    assert [*found.values()] == [Grade.GOOD, Grade.ADVICE]
+    assert any("2" in what for what in found)
+
+
+def test_two_keys_and_two_codes() -> None:
+    worker("a", code="x", keys="1")
+    worker("b", code="y", keys="2")
+    assert [*grades().values()] == [Grade.PROBLEM, Grade.PROBLEM]
+
+
+def test_what_the_settings_say_of_an_address(settings: Settings) -> None:
+    settings.MCP = {"HOSTS": ["mcp.example.com"], "TRUSTED_PROXIES": 1}
+    server = Server(slug="team", access="token")
+    site = here.site_at("https://mcp.example.com:8000/mcp", server)
+    assert site.allows_host
+    assert site.trusts_proxies
+    assert not site.signs_in
+    assert not here.site_at("https://other.example.com/mcp", server).allows_host
+
+
+def test_who_may_sign_in(settings: Settings) -> None:
+    url = "https://mcp.example.com/mcp"
+    settings.MCP = {
+        "PUBLIC_URL": url,
+        "AUTHENTICATION": {"oauth": "mcp_app.authentication.oauth"},
+    }
+    assert here.site_at(url, Server(slug="team", access="oauth")).signs_in
+    assert not here.site_at(url, Server(slug="team", access="public")).signs_in
+
+
+def test_system_checks_and_the_doorbell(settings: Settings) -> None:
+    settings.MCP = {"HOSTS": ["*"], "DOORBELL": "far"}
+    settings.CHANNEL_LAYERS = {
+        **getattr(settings, "CHANNEL_LAYERS", {}),
+        "far": {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            "CONFIG": {"hosts": ["redis://127.0.0.1:1/0"]},
+        },
+    }
+    found = {each.rule: each for each in here.settings_findings()}
+    assert found["mcp_app.E006"].grade is Grade.PROBLEM
+    assert found["doorbell"].grade is Grade.PROBLEM
+    settings.SILENCED_SYSTEM_CHECKS = ["mcp_app.E006"]
+    assert "mcp_app.E006" not in {each.rule for each in here.settings_findings()}

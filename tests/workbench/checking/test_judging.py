@@ -1,0 +1,328 @@
+"""Each fault is named by one rule, with its line; of a healthy site nothing is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from mcp_app.transports.http.probe_tickets import Probe
+from mcp_app.workbench.checking.client import Failure, Part, Reply
+from mcp_app.workbench.checking.findings import Finding, Grade
+from mcp_app.workbench.checking.judging import Site, has_answer, judge
+from mcp_app.workbench.checking.observing import (
+    BESIDE,
+    METADATA,
+    SLASH,
+    Observations,
+    of_page,
+)
+from tests.workbench.checking.test_observing import REPORT, STREAM, event
+
+URL: Final = "https://mcp.example.com/mcp"
+SITE: Final = Site(allows_host=True, trusts_proxies=True, body=4_000)
+ARRIVED: Final[dict[str, Any]] = {
+    **REPORT,
+    "host": "mcp.example.com",
+    "forwarded": {"x-forwarded-for": "192.0.2.1", "x-forwarded-proto": "https"},
+    "body": 4_000,
+    "database_ms": 1_000,
+}
+NGINX: Final = {"server": "nginx/1.22"}
+MCP_ERROR: Final = '{"jsonrpc":"2.0","id":1,"error":{}}'
+Replies = Mapping[str, Reply]
+
+
+def stream(step: float = 0.25, **changes: Any) -> Reply:
+    events = [{**ARRIVED, **changes}, *({"tick": n} for n in range(5)), {"end": True}]
+    parts = (Part(n * step, event(each)) for n, each in enumerate(events))
+    return Reply(200, {**STREAM, **NGINX}, tuple(parts), 2.0)
+
+
+def whole(text: str = "", status: int = 200, **headers: str) -> Reply:
+    return Reply(status, {**NGINX, **headers}, (Part(0.1, text),), 0.1)
+
+
+def report(**changes: Any) -> Reply:
+    return whole(json.dumps({**ARRIVED, **changes}))
+
+
+CHALLENGE: Final = {"www-authenticate": 'Bearer realm="mcp"'}
+HEALTHY: Final[Replies] = {
+    "ticks": stream(),
+    SLASH: report(),
+    "refusal": whole(json.dumps(ARRIVED), 401, **CHALLENGE),
+    "body": report(),
+    BESIDE: report(),
+    "hold": stream(),
+    "silence": stream(),
+}
+
+
+def judged(
+    replies: Replies = HEALTHY, site: Site = SITE, url: str = URL
+) -> list[Finding]:
+    return judge(Observations(url, {**HEALTHY, **replies}, 4_000), site)
+
+
+def bad(findings: list[Finding]) -> list[tuple[str, str]]:
+    wrong = [each for each in findings if each.grade is Grade.PROBLEM]
+    assert all(each.what for each in findings)
+    return [(each.rule, each.line) for each in wrong]
+
+
+def test_a_healthy_site() -> None:
+    found = judged()
+    assert {each.grade for each in found} == {Grade.GOOD}
+    assert len({each.rule for each in found}) == len(found) == 13
+
+
+def test_what_was_not_looked_at() -> None:
+    found = judge(Observations(URL, {"ticks": stream()}), SITE)
+    unknown = [each.rule for each in found if each.grade is Grade.UNKNOWN]
+    assert unknown == ["refusals", "time-out", "body", "side by side"]
+    assert not bad(found)
+    busy = whole('{"mcp_probe":1,"busy":true}', 429)
+    again = judged(dict.fromkeys(("refusal", "body", BESIDE, "silence"), busy))
+    assert [each.rule for each in again if each.grade is Grade.UNKNOWN] == unknown
+    assert [each.grade for each in judged({"ticks": busy})][2:] == [Grade.UNKNOWN]
+
+
+FAULTS: Final[list[tuple[Replies, str, str]]] = [
+    ({"ticks": stream(host="up")}, "host", "proxy_set_header Host $host;"),
+    (
+        {"ticks": stream(forwarded={"x-forwarded-for": "192.0.2.1"})},
+        "scheme",
+        "proxy_set_header X-Forwarded-Proto $scheme;",
+    ),
+    (
+        {"ticks": stream(forwarded={"x-forwarded-proto": "https"})},
+        "client address",
+        "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;",
+    ),
+    (
+        {"ticks": stream(headers={**ARRIVED["headers"], "Mcp-Name": "lost"})},
+        "headers",
+        'proxy_set_header Mcp-Name "";',
+    ),
+    ({"refusal": whole("<html>", 401)}, "refusals", "proxy_intercept_errors off;"),
+    (
+        {"refusal": whole("<html>", 401, **CHALLENGE)},
+        "refusals",
+        "proxy_intercept_errors off;",
+    ),
+    ({"ticks": stream(0.01)}, "streams", "proxy_buffering off;"),
+    (
+        {"ticks": replace(stream(), parts=stream().parts[:3])},
+        "streams",
+        "proxy_read_timeout 120s;",
+    ),
+    (
+        {
+            "ticks": replace(
+                stream(), headers={**stream().headers, "content-encoding": "gzip"}
+            )
+        },
+        "streams",
+        "gzip off;",
+    ),
+    (
+        {"silence": replace(stream(), parts=stream().parts[:1], failure=Failure.CUT)},
+        "time-out",
+        "proxy_read_timeout 120s;",
+    ),
+    ({"body": whole("<html>", 413)}, "body", "client_max_body_size 1m;"),
+    ({"body": Reply(failure=Failure.CUT)}, "body", "client_max_body_size 1m;"),
+    (
+        {BESIDE: replace(report(), seconds=2.5)},
+        "side by side",
+        "gunicorn mysite.wsgi --workers 2 --threads 8",
+    ),
+    (
+        {"ticks": stream(database_ms=9_000)},
+        "clocks",
+        "timedatectl set-ntp true",
+    ),
+    (
+        {"ticks": replace(stream(), clock_ms=9_000)},
+        "clocks",
+        "timedatectl set-ntp true",
+    ),
+    ({BESIDE: whole(MCP_ERROR, 401)}, "ours", ""),
+]
+
+
+@pytest.mark.parametrize("number", range(len(FAULTS)))
+def test_one_fault_is_one_problem(number: int) -> None:
+    replies, rule, line = FAULTS[number]
+    assert bad(judged(replies)) == [(rule, line)]
+
+
+ELSEWHERE: Final[list[tuple[Reply, str, str]]] = [
+    (whole("<html>", 200, **{"content-type": "text/html"}), "ours", ""),
+    (whole("", 404), "ours", ""),
+    (whole(MCP_ERROR, 401, **CHALLENGE), "ours", ""),
+    (
+        whole("<h1>Bad Request (400)</h1>", 400),
+        "host",
+        "proxy_set_header Host $host;",
+    ),
+    (whole(MCP_ERROR, 421), "host", "proxy_set_header Host $host;"),
+    (
+        whole("", 301, location=URL),
+        "redirect",
+        "proxy_set_header X-Forwarded-Proto $scheme;",
+    ),
+    (
+        whole("", 301, location="/mcp"),
+        "redirect",
+        "proxy_set_header X-Forwarded-Proto $scheme;",
+    ),
+    (whole("", 301, location="//["), "redirect", ""),
+    (
+        whole("", 301, location=URL.replace(".com", ".com:8443")),
+        "redirect",
+        'MCP["PUBLIC_URL"] = "https://mcp.example.com:8443/mcp"',
+    ),
+    (
+        whole("", 308, location=f"{URL}/"),
+        "redirect",
+        f'MCP["PUBLIC_URL"] = "{URL}/"',
+    ),
+    (whole("", 302, location="/login/"), "redirect", ""),
+    (Reply(failure=Failure.REDIRECT), "redirect", ""),
+]
+
+
+@pytest.mark.parametrize("number", range(len(ELSEWHERE)))
+def test_where_it_leads_elsewhere_nothing_else_is_said(number: int) -> None:
+    reply, rule, line = ELSEWHERE[number]
+    found = judged({"ticks": reply})
+    assert bad(found) == [(rule, line)]
+    assert {each.rule for each in found} <= {"address", "redirect", rule}
+    assert has_answer(Observations(URL, {"ticks": reply}))
+
+
+@pytest.mark.parametrize("failure", [Failure.UNREACHABLE, Failure.TLS, Failure.LATE])
+def test_no_answer(failure: Failure) -> None:
+    reply = Reply(failure=failure, detail="why")
+    found = judged({"ticks": reply})
+    assert bad(found) == [("address", "")]
+    assert [each.why for each in found] == ["why"]
+    assert not has_answer(Observations(URL, {"ticks": reply}))
+
+
+def test_the_address_with_a_slash() -> None:
+    moved = whole("", 301, location=URL)
+    assert bad(judged({SLASH: moved})) == [("redirect", "")]
+
+
+def test_settings_that_do_not_fit() -> None:
+    other = replace(SITE, allows_host=False)
+    assert bad(judged(site=other)) == [("host", 'MCP["HOSTS"] = ["mcp.example.com"]')]
+    lost = whole(MCP_ERROR, 421)
+    expected = ("host", 'MCP["HOSTS"] = ["mcp.example.com"]')
+    assert bad(judged({"ticks": lost}, other)) == [expected]
+    alone = replace(SITE, trusts_proxies=False)
+    expected = ("client address", 'MCP["TRUSTED_PROXIES"] = 1')
+    assert bad(judged(site=alone)) == [expected]
+
+
+def test_http_is_for_this_machine_alone() -> None:
+    def rules(host: str) -> list[str]:
+        ticks = {"ticks": stream(host=host)}
+        return [rule for rule, _ in bad(judged(ticks, url=f"http://{host}/mcp"))]
+
+    assert rules("mcp.example.com") == ["address"]
+    for host in ("localhost:8000", "127.0.0.1", "[::1]:9"):
+        assert rules(host) == []
+
+
+def test_without_streams_it_cannot_tell() -> None:
+    found = judged({"ticks": stream(0.0, interface="WSGI")})
+    assert not bad(found)
+    assert [e.grade for e in found if e.rule == "streams"] == [Grade.UNKNOWN]
+
+
+def test_an_unknown_proxy_gets_the_lines_of_all() -> None:
+    reply = replace(stream(host="up"), headers={**STREAM, "server": "uvicorn"})
+    ((_, line),) = bad(judged({"ticks": reply}))
+    assert line.splitlines() == [
+        "nginx: proxy_set_header Host $host;",
+        "Apache: ProxyPreserveHost On",
+        "HAProxy: http-request set-header Host mcp.example.com",
+    ]
+
+
+def test_an_answer_that_took_long_tells_no_clock() -> None:
+    """The report was written before it arrived."""
+    late = replace(stream(), clock_ms=1_000 + 1_900, seconds=10.0)
+    assert not bad(judged({Probe.TICKS: late}))
+
+
+METADATA_URL: Final = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (whole(json.dumps({"resource": f"{URL}/"})), []),
+        (whole("<html>Log in"), [("well-known", "")]),
+        (whole("", 302, location="/login/"), [("well-known", "")]),
+        (whole(json.dumps({"resource": URL}), 404), [("well-known", "")]),
+        (whole(json.dumps({"resource": 7})), [("well-known", "")]),
+        (
+            whole(json.dumps({"resource": "http://mcp.example.com/mcp"})),
+            [("well-known", f'MCP["PUBLIC_URL"] = "{URL}"')],
+        ),
+        (
+            whole(json.dumps({"resource": "x" * 9_000})),
+            [("well-known", f'MCP["PUBLIC_URL"] = "{URL}"')],
+        ),
+    ],
+)
+def test_metadata(reply: Reply, expected: list[tuple[str, str]]) -> None:
+    site = replace(SITE, signs_in=True)
+    found = judged({METADATA: reply}, site)
+    assert bad(found) == expected
+    said = [each.what for each in found if each.rule == "well-known"]
+    assert not expected or METADATA_URL in said[0]
+    # Where nobody signs in, nobody looks.
+    assert not bad(judged({METADATA: reply}))
+
+
+def test_metadata_that_nobody_asked_for() -> None:
+    found = judged(site=replace(SITE, signs_in=True))
+    assert not bad(found)
+    grades = {each.rule: each.grade for each in found}
+    assert grades["well-known"] is Grade.UNKNOWN
+
+
+def as_script_sends_it(replies: Replies) -> dict[str, Any]:
+    """Return what the script of the page *Check* sends of these answers."""
+    return {
+        name: {
+            "status": reply.status,
+            "headers": dict(reply.headers),
+            "parts": [[each.at, each.text] for each in reply.parts],
+            "seconds": reply.seconds,
+            **({} if reply.failure is None else {"failure": reply.failure.value}),
+        }
+        for name, reply in replies.items()
+    }
+
+
+@pytest.mark.parametrize("number", range(len(FAULTS)))
+def test_the_page_says_the_same(number: int) -> None:
+    replies, rule, line = FAULTS[number]
+    seen = {**HEALTHY, **replies}
+    if any(reply.clock_ms for reply in seen.values()):
+        # The clock of a browser counts for nothing.
+        return
+    given = json.loads(json.dumps(as_script_sends_it(seen)))
+    page = of_page(given, URL, 4_000)
+    assert judge(page, SITE) == judge(Observations(URL, seen, 4_000), SITE)
+    assert bad(judge(page, SITE)) == [(rule, line)]
