@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.core.exceptions import (
@@ -28,6 +29,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
+from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.rights import may, whom_to_ask
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.admin.trying import answers, live, presentation, wire
@@ -43,9 +45,11 @@ from mcp_app.admin.trying.setup import Refusal, Setup, differs
 from mcp_app.auth.resources import server_url
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Definition, ToolDefinition
+from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import Effect, Kind, KindError, kinds_of
 from mcp_app.models import DefinitionRow
+from mcp_app.process.background import Unsuitable
 from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.overlays import whole_definition
@@ -53,7 +57,7 @@ from mcp_app.workbench.on_loop import on_loop
 from mcp_app.workbench.trying import once
 from mcp_app.workbench.trying.offer import WorkingCopy, servers_for
 from mcp_app.workbench.trying.rules import As
-from mcp_app.workbench.trying.trial import Plan, Trial, run
+from mcp_app.workbench.trying.trial import FORBIDDEN, Plan, Trial, run
 
 Row = TypeVar("Row", bound=DefinitionRow)
 
@@ -113,7 +117,10 @@ class TryPages(PublishedAdmin[Row]):
             lines = live.lines(plan, partial(self._part, request, page))
             return live.response(lines)
         if plan is not None:
-            page.take(on_loop(request, partial(run, plan)))
+            try:
+                page.take(on_loop(request, partial(run, plan)))
+            except Unsuitable as error:
+                page.refuse(str(error))
         response = self._page(request, row, "try", _("Try it"), page.context(), "try")
         response["Cache-Control"] = "no-store"
         return response
@@ -337,6 +344,8 @@ class TryPage:
         revision = setup.revision
         given = {} if self._problem else self._answers()
         return {
+            "tried_as": setup.as_whom,
+            "who_url": self._who_url(trial, setup),
             "shown": presentation.present(trial, self._definition),
             "forms": self._forms,
             "state": trial.state,
@@ -346,6 +355,14 @@ class TryPage:
             "messages_sent": [*wire.exchanges(trial.messages, address, revision)],
             "curl": wire.curl(trial.messages, address, revision),
         }
+
+    def _who_url(self, trial: Trial, setup: Setup) -> str:
+        """Return the page that says what a person lacks, "" if that is nothing."""
+        lacks = trial.outcome is Outcome.FORBIDDEN or trial.refused == FORBIDDEN
+        if not lacks:
+            return ""
+        asked = urlencode({"server": setup.slug, "person": setup.person})
+        return f"{page_url(self._row, 'who')}?{asked}"
 
     def _mirrored(self) -> Sequence[MirroredParameter]:
         """Return the arguments that headers repeat."""

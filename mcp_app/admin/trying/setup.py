@@ -158,6 +158,23 @@ class Setup:
             raise Refusal(said, "user")
         return found
 
+    @property
+    def person(self) -> str:
+        """The name of the user as whom it is tried; "" for nobody."""
+        if self.who is As.NOBODY:
+            return ""
+        me = _me(self.request).get_username()
+        return self.user_name if self.who is As.USER else me
+
+    @property
+    def as_whom(self) -> str:
+        """As whom it is tried, in words."""
+        if self.who is As.NOBODY:
+            return _("as nobody")
+        if self.who is As.TOKEN:
+            return _("by an access token of %(name)s") % {"name": visible(self.person)}
+        return _("as %(name)s") % {"name": visible(self.person)}
+
     def principal(self) -> Principal:
         """Return who calls; raises `Refusal`."""
         presser = _me(self.request)

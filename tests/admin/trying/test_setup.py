@@ -69,10 +69,13 @@ async def test_as_oneself_and_as_nobody(login: Login, offer: Offer) -> None:
     client = await login(*RUN)
     response = await run(client, url, server="private")
     assert json.loads(result_of(response)) == ["ana0", "ana0", []]
+    assert response.context["tried_as"] == "as ana0"
+    assert response.context["who_url"] == ""
     response = await run(client, url, server="private", who="nobody")
     assert label_of(response).startswith("Clients get 401 here")
     response = await run(client, url, server="pages", which="working", dry="1")
     assert json.loads(result_of(response))[:2] == ["", "ana0"]
+    assert " · as nobody</p>" in text_of(response)
 
 
 async def test_as_another_user(
@@ -236,6 +239,10 @@ async def test_what_somebody_may_not_use_answers_as_on_the_wire(
     response = await run(client, url, server="private")
     assert response.context["shown"].look != "good"
     assert "hides" in response.context["shown"].sentence
+    page = text_of(await client.get(response.context["who_url"]))
+    assert "Unknown" not in page
+    assert "shop.view_x" in page
+    assert f'href="{response.context["who_url"]}"' in text_of(response)
     assert not response.context["shown"].parts
 
 
