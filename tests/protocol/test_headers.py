@@ -20,7 +20,9 @@ from mcp_app.protocol.headers import (
     check_session_header,
     check_singletons,
     decode,
+    encode,
     is_json,
+    is_sent_as_it_is,
     mirrored_parameters,
 )
 from mcp_app.protocol.json_types import JsonObject
@@ -593,3 +595,34 @@ def test_cookies_are_put_together_again() -> None:
     headers = Headers([(b"cookie", b"a=1"), (b"x-a", b"1"), (b"cookie", b"b=2")])
     assert headers.get("Cookie") == "a=1; b=2"
     assert Headers([(b"x-a", b"1"), (b"x-a", b"2")]).get("X-A") == "1, 2"
+
+
+@given(st.text())
+def test_what_a_client_encodes_is_decoded(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return
+    encoded = encode(text)
+    assert encoded.isascii()
+    assert encoded.isprintable()
+    assert decode(encoded) == text
+    if is_sent_as_it_is(text) and text == text.strip():
+        assert encoded == text
+
+
+def test_a_mirrored_argument_says_what_is_checked() -> None:
+    schema = {
+        "properties": {
+            name: {"type": kind, "x-mcp-header": name}
+            for name, kind in (("s", "string"), ("i", "integer"), ("b", "boolean"))
+        }
+    }
+    parameters = mirrored_parameters(schema)
+    arguments = {"s": "São", "i": -5, "b": False}
+    said = [each.value(arguments) for each in parameters]
+    assert said == ["=?base64?U8Ojbw==?=", "-5", "false"]
+    pairs = zip(parameters, said, strict=True)
+    sent = Headers((each.name, str(text).encode()) for each, text in pairs)
+    check_mirrored(parameters, sent, arguments)
+    assert [each.value({"s": None, "i": 1.5}) for each in parameters] == [None] * 3

@@ -152,7 +152,6 @@ async def test_50_000_lines_are_200_and_a_count(login: Login, offer: Offer) -> N
     assert "done" in shown[-1]["html"]
 
 
-@pytest.mark.usefixtures("scripted")
 async def test_the_result_is_in_the_language_of_the_page(process: Process) -> None:
     plan = plan_of({"name": "there_is_none", "arguments": {}}, STATELESS)
     told: list[str | None] = []

@@ -420,6 +420,16 @@ def test_what_follows_from_a_config(helpdesk: Any) -> None:
     assert not completed(public).public
 
 
+def test_what_a_call_changes(helpdesk: Any) -> None:
+    site = HttpKind()
+    changed = site.changes_elsewhere(tool(ToolHints(read_only=True)), TICKET)
+    assert changed is not None
+    assert changed.startswith("POST http")
+    assert changed.endswith("/tickets/{{queue}}")
+    assert site.changes_elsewhere(tool(), SHOW) == ""
+    assert site.changes_elsewhere(RESOURCE, SHOW) == ""
+
+
 def test_a_developer_must_add_a_site(settings: Settings) -> None:
     settings.MCP = {}
     missing = HttpKind().missing()
