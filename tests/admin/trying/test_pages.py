@@ -11,6 +11,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.urls import resolve
 
 from mcp_app import Context
 from mcp_app.models import AccessToken, Prompt, Resource, ResourceTemplate, Server, Tool
@@ -488,6 +489,15 @@ async def test_so_many_statements(login: Login, offer: Offer) -> None:
     assert max(few) <= 10, few
     await sync_to_async(_make_many)()
     assert await sync_to_async(statements)() == few
+
+
+async def test_its_request_has_no_transaction(login: Login) -> None:
+    """Its locks would hold up the call."""
+    client = await login()
+    url = await url_of(Tool, name="drill_add")
+    # So Django is told by whoever decorated the view, through all that wraps it.
+    assert vars(resolve(url).func)["_non_atomic_requests"] == {"default"}
+    assert (await client.get(url)).status_code == 200
 
 
 def _make_many() -> None:
