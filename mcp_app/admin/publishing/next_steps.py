@@ -75,14 +75,14 @@ def published_sentence(
         )
     else:
         done = _("Version %(number)d is published. Clients see it now.")
-    connect = reverse("admin:app_list", args=["mcp_app"]) + "#mcp-servers"
+    look, connect = "who", reverse("admin:app_list", args=["mcp_app"]) + "#mcp-servers"
     if isinstance(row, Server):
-        connect = page_url(row, "connect")
+        look, connect = "seen", page_url(row, "connect")
     return format_html(
         '{} <a href="{}">{}</a> · <a href="{}">{}</a>',
         done % {"number": number},
-        page_url(row, "who"),
-        _("Who can see it"),
+        page_url(row, look),
+        _("What clients see") if look == "seen" else _("Who can see it"),
         connect,
         _("Connect a client"),
     )

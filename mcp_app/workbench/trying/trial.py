@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
+from mcp_app.catalog.snapshot import Catalog, Entry, TemplateEntry
+from mcp_app.conf import Limits
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.kinds import KindError
 from mcp_app.process.current import process
@@ -24,7 +27,7 @@ from mcp_app.transports.in_process import (
     decline,
 )
 from mcp_app.transports.stdio.connection import Forbidden, NotServed, NotSignedIn
-from mcp_app.workbench.trying.dry_run import DryRunUserCode
+from mcp_app.workbench.trying.dry_run import DryRunUserCode, limit_time
 from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome
 from mcp_app.workbench.trying.offer import WorkingCopy
 
@@ -160,11 +163,14 @@ class _Run:
 
     def client(self, current: Process) -> InProcessClient:
         plan = self._plan
-        overlay = None if plan.copy is None else plan.copy.overlay(current.catalogs)
+        overlay = (
+            _unchanged if plan.copy is None else plan.copy.overlay(current.catalogs)
+        )
         adapters = current.adapters
         if plan.is_dry:
             self._dry_run = DryRunUserCode(adapters.user_code, adapters.limits)
             adapters = self._dry_run.within(adapters)
+            overlay = partial(_with_less_time, plan, adapters.limits, overlay)
         return InProcessClient(
             current,
             plan.server,
@@ -210,6 +216,37 @@ class _Run:
             return answer
         self._asked.append(question)
         return decline(method, params)
+
+
+def _unchanged(catalog: Catalog) -> Catalog:
+    return catalog
+
+
+def _with_less_time(
+    plan: Plan, limits: Limits, overlay: Callable[[Catalog], Catalog], catalog: Catalog
+) -> Catalog:
+    """Return the catalog with the time of a dry run for what is tried."""
+    catalog = overlay(catalog)
+    return catalog.changed(
+        {
+            name: {each.identity: limit_time(each, limits)}
+            for name, each in _tried(plan, catalog)
+        }
+    )
+
+
+def _tried(plan: Plan, catalog: Catalog) -> Iterator[tuple[str, Entry[Any, Any]]]:
+    """Yield the list and the entry of what a request asks for, if it is offered."""
+    if plan.method == "resources/read":
+        for match in catalog.matching(str(plan.params.get("uri", ""))):
+            is_template = isinstance(match.entry, TemplateEntry)
+            yield ("templates" if is_template else "resources"), match.entry
+            return
+    name = {"tools/call": "tools", "prompts/get": "prompts"}.get(plan.method, "")
+    entries: Mapping[str, Entry[Any, Any]] = getattr(catalog, name, {})
+    entry = entries.get(str(plan.params.get("name", "")))
+    if entry is not None:
+        yield name, entry
 
 
 def _required(result: JsonObject) -> list[Question]:
