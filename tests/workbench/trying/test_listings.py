@@ -6,7 +6,7 @@ from mcp_app.interface.principal import CONSOLE, Principal
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.transports.in_process import Caller
-from mcp_app.workbench.trying.seen import lists
+from mcp_app.workbench.trying.listings import lists
 from tests.asgi_client import Client
 from tests.behaviours import SECRET
 from tests.serving import Connect

@@ -27,7 +27,7 @@ from mcp_app.models import Server
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.transports.in_process import Caller
 from mcp_app.workbench.on_loop import on_loop
-from mcp_app.workbench.trying.seen import Item, Seen, lists
+from mcp_app.workbench.trying.listings import Item, ServerLists, lists
 
 Row = TypeVar("Row", bound=Server)
 
@@ -61,7 +61,7 @@ class Section:
     tokens: int
 
 
-class SeenPages(PublishedAdmin[Row]):
+class ListsPages(PublishedAdmin[Row]):
     """The page with the lists of a server."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -126,7 +126,7 @@ def _caller(request: HttpRequest, principal: Principal) -> Caller:
     )
 
 
-def _shown(seen: Seen) -> dict[str, Any]:
+def _shown(seen: ServerLists) -> dict[str, Any]:
     return {
         "refused": REFUSED.get(seen.refused, "") if seen.refused else "",
         "reason": visible(seen.reason, None),
@@ -135,7 +135,7 @@ def _shown(seen: Seen) -> dict[str, Any]:
     }
 
 
-def _sections(seen: Seen) -> Iterator[Section]:
+def _sections(seen: ServerLists) -> Iterator[Section]:
     for name, items in seen.items.items():
         lines = [_line(each) for each in items]
         yield Section(HEADINGS[name], lines, sum(each.tokens for each in lines))

@@ -48,7 +48,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ServerLists:
     """The items by list; `refused` is the HTTP status if clients are turned away."""
 
     items: Mapping[str, Sequence[Item]]
@@ -61,13 +61,13 @@ class Seen:
         return sum(item.tokens for items in self.items.values() for item in items)
 
 
-async def lists(server: str, caller: Caller) -> Seen:
+async def lists(server: str, caller: Caller) -> ServerLists:
     """Read all lists of a server, on the loop of the process."""
     current = process()
     client = InProcessClient(current, server, caller)
     try:
         await client.check_served()
-        return Seen(
+        return ServerLists(
             {
                 each.name: [
                     _item(current, server, each, listed)
@@ -78,9 +78,9 @@ async def lists(server: str, caller: Caller) -> Seen:
         )
     except SessionRefused as refused:
         error = json.loads(refused.answer)["error"]
-        return Seen({}, reason=str(error["message"]))
+        return ServerLists({}, reason=str(error["message"]))
     except ProtocolError as error:
-        return Seen({}, status_of(error), error.message)
+        return ServerLists({}, status_of(error), error.message)
 
 
 async def _listed(client: InProcessClient, which: List) -> AsyncIterator[JsonObject]:
