@@ -81,7 +81,7 @@ def test_every_named_target_and_file_is_there() -> None:
 def test_the_packages_of_the_system_are_those_that_ci_installs() -> None:
     script = (ROOT / ".ci/run").read_text("utf-8")
     [packages] = re.findall(r"^packages=\((.*)\)$", script, re.M)
-    rows = re.findall(r"^\|.*\| `([a-z -]+)` \|$", CONTRIBUTING, re.M)
+    rows = re.findall(r"^\|.*\| `([a-z0-9 -]+)` \|$", CONTRIBUTING, re.M)
     told = {package for row in rows for package in row.split()}
     # A compiler comes with the machines of the continuous integration.
     assert told - {"gcc"} == set(packages.split())
