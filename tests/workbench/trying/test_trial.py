@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -166,3 +167,10 @@ async def test_what_no_server_would_read_is_refused(
     trial = await run(plan_of(params, version))
     assert f"longer than {process.limits.body} bytes" in trial.error["message"]
     assert ran == []
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"dry_run": 0.3}}])
+async def test_a_dry_run_says_how_much_time_it_had(tried: Any) -> None:
+    trial: Trial = await tried(lambda ctx: time.sleep(1), STATELESS, is_dry=True)
+    assert trial.outcome is Outcome.TIMED_OUT
+    assert "did not finish within 0.3 seconds" in trial.result["content"][0]["text"]
