@@ -124,12 +124,15 @@ def test_lines_come_while_it_runs_and_the_answer_is_saved(site: Site) -> None:
 
 
 def test_who_stops_waiting_ends_the_call(site: Site) -> None:
-    page = site.open("drill_sleep")
-    field(page, "seconds").fill("600")
+    page = site.open("drill_count")
+    field(page, "n (required)").fill("10000")
+    field(page, "delay_ms").fill("50")
     page.get_by_role("button", name="Run").press("Enter")
     stop = page.get_by_role("button", name="Stop waiting")
     expect(stop).to_be_focused()
     expect(page.locator("[data-mcp-result]")).to_contain_text("Running for")
+    # Before that the call may not have begun, and then there is nothing to cancel.
+    expect(page.locator("[data-mcp-result]")).to_contain_text("progress 1 of 10000")
     stop.press("Enter")
     said = "You stopped waiting: the call was cancelled."
     expect(page.locator("[data-mcp-result]")).to_contain_text(said)

@@ -30,39 +30,56 @@ def is_wanted(request: HttpRequest) -> bool:
     return isinstance(request, ASGIRequest) and CONTENT_TYPE in accepted
 
 
-def response(lines: AsyncIterator[bytes]) -> StreamingHttpResponse:
+class TrialLines:
+    """Yields what comes along the way, then `part` of what came of it.
+
+    The call begins with the first line.  Closing the iterator cancels it, and so does
+    `close`, which Django calls when the response is over: if the browser leaves while
+    something is sent, nobody closes the iterator.
+    """
+
+    def __init__(self, plan: Plan, part: Callable[[Trial], Part]) -> None:
+        self._plan = plan
+        self._part = part
+        self._language = translation.get_language()
+        self._task: asyncio.Task[Trial] | None = None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        messages: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._task = task = asyncio.create_task(run(self._plan, messages.put_nowait))
+        task.add_done_callback(lambda _: messages.put_nowait(None))
+        left = MOST_LINES
+        try:
+            yield _line({"to": "begun"})
+            while (message := await messages.get()) is not None:
+                text = "" if message.sent or not left else line_of(message)
+                if text:
+                    left -= 1
+                    yield _line({"to": "along", "text": text})
+            if not task.cancelled():
+                yield self._last(task.result())
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    def _last(self, trial: Trial) -> bytes:
+        with translation.override(self._language):
+            return _line({"to": "result", **self._part(trial)})
+
+    def close(self) -> None:
+        """Cancel the call, if it still runs; callable from any thread."""
+        if self._task is not None and not self._task.done():
+            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+
+
+def response(lines: TrialLines) -> StreamingHttpResponse:
     """Return a response that no proxy is to hold back, compress or store."""
     streamed = StreamingHttpResponse(lines, content_type=CONTENT_TYPE)
     streamed["Cache-Control"] = "no-store"
     streamed["X-Accel-Buffering"] = "no"
     streamed["Content-Encoding"] = "identity"
     return streamed
-
-
-async def lines(plan: Plan, part: Callable[[Trial], Part]) -> AsyncIterator[bytes]:
-    """Yield what comes along the way, then `part` of what came of it.
-
-    Closing this cancels the call.
-    """
-    language = translation.get_language()
-    messages: asyncio.Queue[Message | None] = asyncio.Queue()
-    task = asyncio.create_task(run(plan, messages.put_nowait))
-    task.add_done_callback(lambda _: messages.put_nowait(None))
-    left = MOST_LINES
-    try:
-        yield _line({"to": "begun"})
-        while (message := await messages.get()) is not None:
-            text = "" if message.sent or not left else line_of(message)
-            if text:
-                left -= 1
-                yield _line({"to": "along", "text": text})
-        with translation.override(language):
-            last = part(task.result())
-        yield _line({"to": "result", **last})
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 def _line(value: Part) -> bytes:

@@ -114,7 +114,7 @@ class TryPages(PublishedAdmin[Row]):
             self._demand(request, "try")
             plan = page.plan(partial(self.log_change, request, row))
         if plan is not None and live.is_wanted(request):
-            lines = live.lines(plan, partial(self._part, request, page))
+            lines = live.TrialLines(plan, partial(self._part, request, page))
             return live.response(lines)
         if plan is not None:
             try:

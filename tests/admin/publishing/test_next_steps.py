@@ -89,7 +89,7 @@ def test_after_publishing_there_are_links(
     sent = {"looked_at": asked.content_hash, "number": asked.number}
     said = message(admin_client.post(url, sent))
     assert said.startswith("Version 1 is published. Clients see it now. <a")
-    assert page(kind, "who", row.pk) in said
+    assert page(kind, "seen" if kind == "server" else "who", row.pk) in said
     assert "Connect a client" in said
 
 

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 from django.utils import translation
 
 from mcp_app import Context
-from mcp_app.admin.trying.live import lines
+from mcp_app.admin.trying.live import TrialLines
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.models import Tool
 from mcp_app.process.runtime import Process
@@ -111,6 +112,32 @@ async def test_who_stops_waiting_ends_the_call(
     assert not process.running
 
 
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_response_that_is_over_ends_the_call(
+    login: Login, offer: Offer, process: Process, version: str
+) -> None:
+    """Also if nobody closes the iterator, as when the browser leaves during a line."""
+    began = asyncio.Event()
+
+    async def hangs(ctx: Context) -> str:
+        began.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    url = await offer("hangs_on", hangs, read_only=True)
+    client = await login()
+    data = await typed(client, url, revision=version, server="private")
+    response = await opened(client, url, data)
+    stream = aiter(response.streaming_content)
+    async with asyncio.timeout(PATIENCE_S):
+        await anext(stream)
+        await began.wait()
+        await sync_to_async(response.close)()
+        [call] = await kept(process)
+    assert call.outcome == Outcome.CANCELLED
+    assert [each async for each in stream] == []
+
+
 async def test_a_page_that_takes_no_lines_gets_the_page(login: Login) -> None:
     client = await login()
     url = await url_of(Tool, name="drill_add")
@@ -161,7 +188,7 @@ async def test_the_result_is_in_the_language_of_the_page(process: Process) -> No
         return {}
 
     with translation.override("de"):
-        stream = lines(plan, part)
+        stream = aiter(TrialLines(plan, part))
         await anext(stream)
     with translation.override("fr"):
         rest = [each async for each in stream]
