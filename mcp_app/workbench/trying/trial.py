@@ -238,10 +238,11 @@ def _with_less_time(
 def _tried(plan: Plan, catalog: Catalog) -> Iterator[tuple[str, Entry[Any, Any]]]:
     """Yield the list and the entry of what a request asks for, if it is offered."""
     if plan.method == "resources/read":
-        for match in catalog.matching(str(plan.params.get("uri", ""))):
+        match = next(catalog.matching(str(plan.params.get("uri", ""))), None)
+        if match is not None and not match.stopped:
             is_template = isinstance(match.entry, TemplateEntry)
             yield ("templates" if is_template else "resources"), match.entry
-            return
+        return
     name = {"tools/call": "tools", "prompts/get": "prompts"}.get(plan.method, "")
     entries: Mapping[str, Entry[Any, Any]] = getattr(catalog, name, {})
     entry = entries.get(str(plan.params.get("name", "")))
