@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 import time
@@ -15,6 +16,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from mcp_app.admin.editors.parameters.parameter import SHAPES
 from tests.browser.chromium import PATIENCE_MS, log_in, page_of
 from tests.browser.test_publishing import serious
 from tests.drill.databases import prepared_file
@@ -24,6 +26,35 @@ from tests.drill.running import THERE, DrillServer, started
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
 
 POLICY: Final = "default-src 'self'; img-src 'self' data:; media-src data:"
+EVERYTHING: Final = "json_schema_2020_12_tool"
+"""A tool whose working copy takes one argument of each type."""
+SIZES: Final = ["small", "large"]
+EACH_TYPE: Final[dict[str, Any]] = {
+    **SHAPES,
+    "left_out": SHAPES["text"],
+    "empty": SHAPES["text"],
+    "choice": {**SHAPES["choice"], "enum": SIZES},
+    "choices": {"type": "array", "items": {"type": "string", "enum": SIZES}},
+}
+VALUES: Final[dict[str, tuple[str | list[str], object]]] = {
+    "text": ("tea", "tea"),
+    "long": ("one\ntwo", "one\ntwo"),
+    "integer": ("-7", -7),
+    "number": ("0.5", 0.5),
+    "boolean": (["no"], False),
+    "choice": (["large"], "large"),
+    "choices": (SIZES, SIZES),
+    "date": ("2026-01-31", "2026-01-31"),
+    "datetime": ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z"),
+    "email": ("ana@example.org", "ana@example.org"),
+    "url": ("https://example.org/", "https://example.org/"),
+    "texts": ("a, b", ["a", "b"]),
+    "integers": ("1, 2", [1, 2]),
+    "numbers": ("1, 2.5", [1, 2.5]),
+    "json": ('{"a": [null]}', {"a": [None]}),
+    "empty": ('""', ""),
+}
+"""What is typed or chosen, and what is sent."""
 WATCH: Final = """() => {
     window.seen = [];
     const place = document.querySelector("[data-mcp-result]");
@@ -41,6 +72,8 @@ class Site:
     server: DrillServer
     database: Path
     page: Page
+    refused: list[str]
+    """What the pages' policy did not let them load, and errors of their scripts."""
 
     def open(self, name: str, model: str = "tool") -> Page:
         self.page.goto(page_of_tool(self.database, name, model))
@@ -56,7 +89,7 @@ class Site:
                 time.sleep(0.05)
 
 
-def _strictly(page: Page, refused: list[str]) -> None:
+def strictly(page: Page, policy: str = POLICY) -> None:
     """Let its documents load nothing but what the policy allows."""
 
     def serve(route: Route) -> None:
@@ -65,15 +98,19 @@ def _strictly(page: Page, refused: list[str]) -> None:
             route.continue_()
             return
         answer = route.fetch(max_redirects=0)
-        headers = {**answer.headers, "content-security-policy": POLICY}
+        headers = {**answer.headers, "content-security-policy": policy}
         route.fulfill(response=answer, headers=headers)
 
+    page.route("**/admin/**", serve)
+
+
+def listen(page: Page, refused: list[str]) -> None:
+    """Note what the policy of a page refused, and errors of its scripts."""
     page.on(
         "console",
         lambda said: refused.append(said.text) if "Security" in said.text else None,
     )
     page.on("pageerror", lambda error: refused.append(str(error)))
-    page.route("**/admin/**", serve)
 
 
 @pytest.fixture(scope="module")
@@ -82,14 +119,21 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         shutil.copy(prepared_file(), tmp_path_factory.mktemp("trying") / "db.sqlite3")
     )
     add_superuser(file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(
+            "UPDATE mcp_app_tool SET input_schema = ?, content_hash = ''"
+            " WHERE name = ?",
+            [json.dumps({"properties": EACH_TYPE}), EVERYTHING],
+        )
     server = started("uvicorn", {"DATABASE_URL": f"sqlite:///{file}", **THERE})
     refused: list[str] = []
     with page_of(browser, server.url.removesuffix("/mcp")) as page:
         page.goto("/admin/")
         log_in(page, NAME, PASSWORD)
         page.get_by_role("heading", name="Site administration").wait_for()
-        _strictly(page, refused)
-        yield Site(server, file, page)
+        listen(page, refused)
+        strictly(page)
+        yield Site(server, file, page, refused)
         page.unroute_all(behavior="wait")
     assert server.stop() == 0, server.output
     assert refused == []
@@ -155,6 +199,72 @@ def test_a_question_is_answered(site: Site) -> None:
     expect(question).to_have_count(0)
 
 
+def test_a_question_of_each_kind_is_answered(site: Site) -> None:
+    page = site.open("test_input_required_result_multiple_inputs")
+    page.get_by_role("button", name="Run").click()
+    questions = page.get_by_role("group", name="A question")
+    expect(questions).to_have_count(3)
+    assert serious(page) == []
+    questions.get_by_label("name (required)").fill("Ana")
+    questions.get_by_label("What the model answers").fill("Welcome,")
+    questions.get_by_label("Folders").fill("file:///home/ana\nfile:///srv")
+    page.get_by_role("button", name="Answer").last.click()
+    result = page.locator("[data-mcp-result]")
+    expect(result).to_contain_text("Welcome, Ana, with 2 roots")
+    page = site.open("drill_ask_url")
+    page.get_by_role("button", name="Run").click()
+    link = page.get_by_role("link", name="Open the page (opens example.com)")
+    expect(link).to_have_attribute("rel", "noopener noreferrer")
+    page.get_by_role("button", name="Answer").last.click()
+    expect(page.locator("[data-mcp-result]")).to_contain_text("accepted")
+
+
+def test_an_argument_of_each_type(site: Site) -> None:
+    page = site.open(EVERYTHING)
+    for name, (text, _) in VALUES.items():
+        box = page.locator("#mcp-try").get_by_label(name, exact=True)
+        if isinstance(text, list):
+            box.select_option(text)
+        else:
+            box.fill(text)
+    page.get_by_role("button", name="Run").click()
+    page.get_by_text("Messages, as sent").click()
+    sent = page.get_by_label("From the client").inner_text()
+    body = json.loads(sent.partition("\n\n")[2])
+    assert body["params"]["arguments"] == {
+        name: value for name, (_, value) in VALUES.items()
+    }
+    assert "left_out" in EACH_TYPE
+
+
+def test_a_long_text_is_cut_and_downloaded_whole(site: Site) -> None:
+    page = site.open("drill_echo")
+    text = "0123456789" * 50_000
+    field(page, "value").fill(json.dumps(text))
+    page.get_by_role("button", name="Run").click()
+    part = page.get_by_label("Text", exact=True)
+    expect(part).to_be_visible()
+    assert len(part.inner_text()) < 70_000
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download the answer").click()
+    answer = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+    assert answer["result"]["content"][0]["text"] == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("tool_error", "This error was ordered by the caller."),
+        ("exception", "Its error number in the log is "),
+    ],
+)
+def test_how_it_failed_is_told(site: Site, kind: str, words: str) -> None:
+    page = site.open("drill_fail")
+    field(page, "kind").select_option(kind)
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("[data-mcp-result]")).to_contain_text(words)
+
+
 def test_what_cannot_be_read_is_told_at_its_field(site: Site) -> None:
     page = site.open("drill_add")
     field(page, "a (required)").fill("two")
@@ -189,3 +299,21 @@ def test_an_image_and_a_sound_are_drawn(site: Site) -> None:
     page.get_by_role("button", name="Run").click()
     expect(page.locator("[data-mcp-result]")).to_contain_text("Sound: audio/wav")
     assert serious(page) == []
+
+
+def test_the_strictest_policy_takes_pictures_and_sounds_alone(site: Site) -> None:
+    page = site.page
+    strictly(page, "default-src 'self'")
+    for name, words in (
+        ("test_image_content", "Image"),
+        ("test_audio_content", "Sound"),
+        ("test_simple_text", "Text"),
+    ):
+        site.open(name)
+        page.get_by_role("button", name="Run").click()
+        expect(page.locator("[data-mcp-result]")).to_contain_text(words)
+    strictly(page)
+    refused, site.refused[:] = [*site.refused], []
+    assert {"img-src", "media-src"} == {
+        word for each in refused for word in re.findall(r"'(\w+-src)' was not", each)
+    }, refused
