@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
 import grimp
+
+ROOT: Final = Path(__file__).parent.parent
+SERVING: Final = """
+import os
+import sys
+os.environ["DJANGO_SETTINGS_MODULE"] = "tests.drill.settings"
+import django
+django.setup()
+import mcp_app.asgi
+from django.urls import reverse
+reverse("admin:mcp_app_tool_changelist")
+late = "mcp_app.workbench", "mcp_app.transports.in_process"
+assert "mcp_app.admin.trying.tabs" in sys.modules
+assert not [each for each in sys.modules if each.startswith(late)]
+"""
 
 
 def test_no_circle_of_imports() -> None:
@@ -15,3 +35,9 @@ def test_no_circle_of_imports() -> None:
         if graph.find_shortest_chain(imported, importer) is not None
     ]
     assert circles == []
+
+
+def test_processes_that_serve_clients_import_no_workbench() -> None:
+    """Its pages and its command import it when they are used."""
+    program = [sys.executable, "-c", SERVING]
+    subprocess.run(program, cwd=ROOT, check=True, timeout=60)

@@ -24,7 +24,7 @@ from mcp_app.admin.publishing.bundles import ImportPages
 from mcp_app.admin.publishing.who_can_see import WhoPages
 from mcp_app.admin.servers.checking import CheckPages
 from mcp_app.admin.servers.connect import ConnectPages
-from mcp_app.admin.trying.lists_page import ListsPages
+from mcp_app.admin.trying.tabs import ListsPages
 from mcp_app.catalog.row_loader import DEFINITION_ROWS
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import DefinitionRow, Server

@@ -1,4 +1,4 @@
-"""The page *What clients see* of a server: its lists as one person reads them."""
+"""What the page *What clients see* shows: the lists of a server for one person."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
-from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.rights import lacking, may
-from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
+from mcp_app.admin.publishing.pages import author_of
 from mcp_app.admin.trying.presentation import REFUSED
 from mcp_app.auth.permissions import find_user
 from mcp_app.interface.labels import Label
@@ -59,23 +57,6 @@ class Section:
     heading: Label
     lines: Sequence[Line]
     tokens: int
-
-
-class ListsPages(PublishedAdmin[Row]):
-    """The page with the lists of a server."""
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.seen_view)
-        name = f"mcp_app_{self.opts.model_name}_seen"
-        return [path("<path:object_id>/seen/", view, name=name), *super().get_urls()]
-
-    @transaction.non_atomic_requests
-    @redirect_missing_row
-    def seen_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show what a person sees: `?who=` and `?user=` say which."""
-        row = self._row(request, object_id)
-        title = _("What clients see")
-        return self._page(request, row, "seen", title, context(request, row), "seen")
 
 
 def context(request: HttpRequest, row: Server) -> dict[str, Any]:

@@ -1,37 +1,26 @@
-"""The page *Try it* of a definition."""
+"""What the page *Try it* of a definition shows, and what it runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from http import HTTPStatus
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.core.exceptions import (
-    RequestDataTooBig,
-    SuspiciousOperation,
-    TooManyFieldsSent,
-)
+from django.core.exceptions import SuspiciousOperation, TooManyFieldsSent
 from django.core.handlers.asgi import ASGIRequest
-from django.db import transaction
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.template.defaultfilters import filesizeformat
 from django.template.loader import render_to_string
-from django.urls import URLPattern, path
-from django.utils.decorators import method_decorator
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
-from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.rights import may, whom_to_ask
-from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.admin.trying import answers, live, presentation, wire
 from mcp_app.admin.trying.fields import Unreadable
 from mcp_app.admin.trying.request import (
@@ -67,70 +56,6 @@ SUGGEST: Final = "suggest"
 """The button that asks for suggestions; its value is the name of an argument."""
 ANSWER: Final = "answer"
 """The buttons that answer a question; the value is the action."""
-
-
-class TryPages(PublishedAdmin[Row]):
-    """The page that tries a definition."""
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.try_view)
-        name = f"mcp_app_{self.opts.model_name}_try"
-        return [path("<path:object_id>/try/", view, name=name), *super().get_urls()]
-
-    @csrf_exempt
-    @transaction.non_atomic_requests
-    @redirect_missing_row
-    def try_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
-        """Show the form; on POST, try it and show what a client gets.
-
-        The request has no transaction of its own: its locks would hold up the call.
-        The token of the form is looked for in here, where a form that is too large to
-        have one can be answered.
-        """
-        try:
-            return self._try(request, object_id)
-        except (RequestDataTooBig, TooManyFieldsSent) as error:
-            return self._too_large(request, object_id, error)
-
-    def _too_large(
-        self, request: HttpRequest, object_id: str, error: SuspiciousOperation
-    ) -> HttpResponse:
-        """Show an empty form with a sentence; nothing can be read of what was sent."""
-        row = self._row(request, object_id, whole=True)
-        self._demand(request, "try")
-        page = TryPage(request, row, None)
-        page.refuse(_too_large(error))
-        response = self._page(request, row, "try", _("Try it"), page.context(), "try")
-        response.status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        response["Cache-Control"] = "no-store"
-        return response
-
-    @method_decorator(csrf_protect)
-    def _try(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
-        row = self._row(request, object_id, whole=True)
-        page = TryPage(request, row, request.POST if request.method == "POST" else None)
-        plan = None
-        if request.method == "POST":
-            self._demand(request, "try")
-            plan = page.plan(partial(self.log_change, request, row))
-        if plan is not None and live.is_wanted(request):
-            lines = live.TrialLines(plan, partial(self._part, request, page))
-            return live.response(lines)
-        if plan is not None:
-            try:
-                page.take(on_loop(request, partial(run, plan)))
-            except Unsuitable as error:
-                page.refuse(str(error))
-        response = self._page(request, row, "try", _("Try it"), page.context(), "try")
-        response["Cache-Control"] = "no-store"
-        return response
-
-    def _part(self, request: HttpRequest, page: TryPage, trial: Trial) -> live.Part:
-        """Return the part of the page with the result; asks no database."""
-        page.take(trial)
-        context = {"opts": self.opts, **page.result()}
-        html = render_to_string("admin/mcp_app/includes/try_result.html", context)
-        return {"html": html, "once": page.ticket}
 
 
 class TryPage:
@@ -197,6 +122,29 @@ class TryPage:
         )
 
     # -- a button was pressed ------------------------------------------------------
+
+    def run(self, log: Callable[[str], object]) -> HttpResponseBase | None:
+        """Run what the form describes; return a response of lines if they are wanted.
+
+        `log` is as in `plan`.
+        """
+        plan = self.plan(log)
+        if plan is None:
+            return None
+        if live.is_wanted(self._request):
+            return live.response(live.TrialLines(plan, self._part))
+        try:
+            self.take(on_loop(self._request, partial(run, plan)))
+        except Unsuitable as error:
+            self.refuse(str(error))
+        return None
+
+    def _part(self, trial: Trial) -> live.Part:
+        """Return the part of the page with the result; asks no database."""
+        self.take(trial)
+        context = {"opts": self._row._meta, **self.result()}
+        html = render_to_string("admin/mcp_app/includes/try_result.html", context)
+        return {"html": html, "once": self.ticket}
 
     def plan(self, log: Callable[[str], object]) -> Plan | None:
         """Return what the form says is to be tried; None if it must not be.
@@ -376,7 +324,7 @@ class TryPage:
             return ()
 
 
-def _too_large(error: SuspiciousOperation) -> str:
+def too_large(error: SuspiciousOperation) -> str:
     """Return why a form was not read."""
     if isinstance(error, TooManyFieldsSent):
         most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS

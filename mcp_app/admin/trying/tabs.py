@@ -1,0 +1,105 @@
+"""The tabs *Try it* of definitions, and *What clients see* of servers.
+
+Processes that serve clients load the admin, too: what runs a trial is imported by the
+first page that needs it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from http import HTTPStatus
+from typing import TypeVar
+
+from django.core.exceptions import (
+    RequestDataTooBig,
+    SuspiciousOperation,
+    TooManyFieldsSent,
+)
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern, path
+from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+
+from mcp_app.admin.page.deleted_rows import redirect_missing_row
+from mcp_app.admin.publishing.pages import PublishedAdmin
+from mcp_app.models import DefinitionRow, Server
+
+Definition = TypeVar("Definition", bound=DefinitionRow)
+Listing = TypeVar("Listing", bound=Server)
+
+
+class TryPages(PublishedAdmin[Definition]):
+    """The page that tries a definition."""
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.try_view)
+        name = f"mcp_app_{self.opts.model_name}_try"
+        return [path("<path:object_id>/try/", view, name=name), *super().get_urls()]
+
+    @csrf_exempt
+    @transaction.non_atomic_requests
+    @redirect_missing_row
+    def try_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        """Show the form; on POST, try it and show what a client gets.
+
+        The request has no transaction of its own: its locks would hold up the call.
+        The token of the form is looked for in here, where a form that is too large to
+        have one can be answered.
+        """
+        try:
+            return self._try(request, object_id)
+        except (RequestDataTooBig, TooManyFieldsSent) as error:
+            return self._too_large(request, object_id, error)
+
+    def _too_large(
+        self, request: HttpRequest, object_id: str, error: SuspiciousOperation
+    ) -> HttpResponse:
+        """Show an empty form with a sentence; nothing can be read of what was sent."""
+        from mcp_app.admin.trying import pages  # noqa: PLC0415
+
+        row = self._row(request, object_id, whole=True)
+        self._demand(request, "try")
+        page = pages.TryPage(request, row, None)
+        page.refuse(pages.too_large(error))
+        response = self._page(request, row, "try", _("Try it"), page.context(), "try")
+        response.status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        response["Cache-Control"] = "no-store"
+        return response
+
+    @method_decorator(csrf_protect)
+    def _try(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        from mcp_app.admin.trying import pages  # noqa: PLC0415
+
+        row = self._row(request, object_id, whole=True)
+        sent = request.POST if request.method == "POST" else None
+        page = pages.TryPage(request, row, sent)
+        if sent is not None:
+            self._demand(request, "try")
+            lines = page.run(partial(self.log_change, request, row))
+            if lines is not None:
+                return lines
+        response = self._page(request, row, "try", _("Try it"), page.context(), "try")
+        response["Cache-Control"] = "no-store"
+        return response
+
+
+class ListsPages(PublishedAdmin[Listing]):
+    """The page with the lists of a server."""
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.seen_view)
+        name = f"mcp_app_{self.opts.model_name}_seen"
+        return [path("<path:object_id>/seen/", view, name=name), *super().get_urls()]
+
+    @transaction.non_atomic_requests
+    @redirect_missing_row
+    def seen_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show what a person sees: `?who=` and `?user=` say which."""
+        from mcp_app.admin.trying.lists_page import context  # noqa: PLC0415
+
+        row = self._row(request, object_id)
+        shown = context(request, row)
+        return self._page(request, row, "seen", _("What clients see"), shown, "seen")
