@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.chromium import PATIENCE_MS
 from tests.browser.conftest import CLOSED, KEEPER
-from tests.browser.test_publishing import serious
+from tests.browser.test_publishing import picture, serious
 from tests.newcomer.demo import demo_environment
 from tests.newcomer.programs import CHECKOUT, Serving, run
 
@@ -36,6 +36,7 @@ def test_a_server_is_looked_at_from_outside_and_inside(staff: Page) -> None:
     ):
         expect(through.get_by_text(said)).to_be_visible()
     expect(through.get_by_text("Problem:")).to_have_count(0)
+    picture(staff, "check")
     staff.get_by_role("button", name="Look here").click()
     here = staff.get_by_role("region", name="Here")
     expect(here.get_by_role("status")).to_be_visible()

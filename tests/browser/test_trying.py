@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from mcp_app.admin.editors.parameters.parameter import SHAPES
 from tests.browser.chromium import PATIENCE_MS, log_in, page_of
-from tests.browser.test_publishing import serious
+from tests.browser.test_publishing import picture, serious
 from tests.drill.databases import prepared_file
 from tests.drill.people import NAME, PASSWORD, add_superuser, page_of_tool
 from tests.drill.running import THERE, DrillServer, started
@@ -263,6 +263,24 @@ def test_how_it_failed_is_told(site: Site, kind: str, words: str) -> None:
     field(page, "kind").select_option(kind)
     page.get_by_role("button", name="Run").click()
     expect(page.locator("[data-mcp-result]")).to_contain_text(words)
+
+
+def test_from_the_lists_to_the_answer(staff: Page) -> None:
+    """As the documentation shows it, on the demo."""
+    staff.goto("/admin/mcp_app/tool/")
+    staff.get_by_role("link", name="Try it Order status").click()
+    field(staff, "number (required)").fill("1042")
+    staff.get_by_role("button", name="Run").click()
+    expect(staff.locator("[data-mcp-result]")).to_contain_text('"number": 1042')
+    picture(staff, "try")
+    staff.goto("/admin/mcp_app/server/")
+    staff.get_by_role("link", name="/mcp", exact=True).click()
+    staff.get_by_role("link", name="What clients see").click()
+    staff.get_by_role("link", name="book_table").click()
+    field(staff, "day (required)").fill("Friday")
+    staff.get_by_role("button", name="Run").click()
+    expect(staff.get_by_role("group", name="A question")).to_be_visible()
+    picture(staff, "try-question")
 
 
 def test_what_cannot_be_read_is_told_at_its_field(site: Site) -> None:

@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
+from urllib.parse import urlsplit
 
 from tests.drill.databases import prepared_file
 from tests.drill.ports import HOST, free_port
@@ -55,6 +56,10 @@ class Program:
     process: subprocess.Popen[bytes]
     written: IO[bytes]
     database: Path
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.url).port or 0
 
     def workers(self) -> dict[str, int]:
         """Return the ids of the processes that have a row, with their pids."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,23 +18,29 @@ from tests.drill.databases import prepared_file
 from tests.drill.ports import free_port
 from tests.drill.running import (
     LOOK_S,
+    ROOT,
     SERVING,
     START_S,
+    THERE,
     DrillServer,
     inherited,
     started,
 )
+from tests.process.clusters import python_environment
 from tests.process.nginx import Nginx
 from tests.process.programs import program
+from tests.process.streaming import called
 from tests.process.test_proxies import (
     ENVIRONMENT,
     KEY,
     LIMITS,
+    Findings,
     certificate,
     checked,
     inside,
     problems,
     without,
+    worst,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.long]
@@ -138,3 +148,60 @@ def test_two_processes_with_two_keys(certificate: Path, tmp_path: Path) -> None:
             assert each.stop() == 0, each.output
     assert {status for status, _ in found} == {1}
     assert all("ours" in problems(each) for _, each in found)
+
+
+def told_by(environment: Mapping[str, str], url: str) -> tuple[int, Findings]:
+    """Run the command as a program of a site, and return its status and findings."""
+    command = [sys.executable, "-m", "django", "mcp_check", url, "--json"]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=python_environment(environment),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    return done.returncode, worst(json.loads(done.stdout))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> dict[str, str]:
+    """Return the settings of a site with a database of its own."""
+    database = shutil.copy(prepared_file(), tmp_path / "db.sqlite3")
+    return {**ALONE, **THERE, "DATABASE_URL": f"sqlite:///{database}"}
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({}, "All processes run the same code with the same keys: 2."),
+        ({"NOISE": "1"}, "Processes run different code."),
+        ({"SECRET_KEY": f"other {KEY}"}, "Processes have different secret keys."),
+    ],
+)
+def test_two_processes_of_a_site(
+    site: dict[str, str], other: dict[str, str], words: str
+) -> None:
+    one = started("uvicorn", site)
+    two = started("uvicorn", {**site, **other})
+    try:
+        for each in (one, two):
+            assert called(each.url, "drill_add", a=1, b=1).whole().messages
+        status, found = told_by(site, one.url)
+    finally:
+        ends = [each.stop() for each in (one, two)]
+    assert ends == [0, 0]
+    assert found["processes"]["what"] == words
+    assert problems(found) == (["processes"] if other else [])
+    assert status == (1 if other else 0)
+
+
+def test_sqlite_without_wal(site: dict[str, str]) -> None:
+    """As Django makes it, if nobody says otherwise."""
+    site["DATABASE_URL"] += "?init_command=PRAGMA%20journal_mode%3DDELETE"
+    running = started("uvicorn", site)
+    try:
+        _, found = told_by(site, running.url)
+    finally:
+        assert running.stop() == 0
+    assert found["mcp_app.W015"]["what"].startswith("SQLite has journal_mode = delete")

@@ -305,7 +305,7 @@ class Setup:
 
 def differs(row: DefinitionRow) -> bool:
     """Return whether the working copy is not what clients see."""
-    return row.published is None or row.state == State.CHANGED
+    return row.state in {State.UNPUBLISHED, State.CHANGED}
 
 
 def _me(request: HttpRequest) -> AbstractBaseUser:

@@ -15,7 +15,9 @@ from django.test import AsyncClient
 
 from mcp_app import Context
 from mcp_app.admin.page.rights import RIGHTS
+from mcp_app.admin.trying.setup import differs
 from mcp_app.models import AccessToken, Server, Tool
+from mcp_app.models.definitions import NOTHING, Source
 from mcp_app.process.runtime import Process
 from tests.admin.trying.conftest import Offer
 from tests.admin.trying.console import (
@@ -311,3 +313,12 @@ async def test_strange_choices_are_as_none(login: Login) -> None:
     odd = {"revision": "1999-01-01", "who": "god", "which": "best", "can": "fly"}
     response = await send(client, url, {**data, **odd})
     assert result_of(response) == "3"
+
+
+def test_whose_working_copy_is_not_what_clients_see() -> None:
+    """A row of what code declares has no version as long as nobody changes it."""
+    assert differs(Tool(name="draft"))
+    untouched = Tool(name="declared", source=Source.CODE, content_hash=NOTHING)
+    assert not differs(untouched)
+    untouched.content_hash = "of something else"
+    assert differs(untouched)
