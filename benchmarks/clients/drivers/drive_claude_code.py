@@ -10,18 +10,27 @@ from driving import headers, main
 from programs import line_of, ran
 
 
-def configuration(job):
+async def add(job):
+    """Add the server: over HTTP by the line that the page *Connect* gives."""
+    if job["transport"] == "http":
+        line = ["--transport", "http", "drill", job["url"]]
+        for name, value in headers(job).items():
+            line += ["--header", f"{name}: {value}"]
+        await ran(job, "claude", "mcp", "add", *line)
+        return
     if job["transport"] == "stdio":
         command, *arguments = job["command"]
-        params = {"command": command, "args": arguments, "env": job["env"]}
-        return {"type": "stdio", **params}
-    return {"type": job["transport"], "url": job["url"], "headers": headers(job)}
+        own = {"command": command, "args": arguments, "env": job["env"]}
+    else:
+        own = {"url": job["url"], "headers": headers(job)}
+    configuration = {"type": job["transport"], **own}
+    with open(os.path.join(job["home"], ".claude.json"), "w") as file:
+        json.dump({"mcpServers": {"drill": configuration}}, file)
 
 
 @asynccontextmanager
 async def connect(job):
-    with open(os.path.join(job["home"], ".claude.json"), "w") as file:
-        json.dump({"mcpServers": {"drill": configuration(job)}}, file)
+    await add(job)
     written, beside = await ran(job, "claude", "mcp", "list")
     said = line_of("drill", written or beside)
     if "Connected" not in said:
