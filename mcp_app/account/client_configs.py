@@ -13,7 +13,6 @@ from mcp_app.account.client_formats import (
     ClientProgram,
     JsonClient,
     TomlClient,
-    Writer,
     cursor_link,
     literal,
     vscode_link,
@@ -48,11 +47,12 @@ async def main():
         httpx2.AsyncClient(headers=HEADERS, timeout=60) as http,
         Client(streamable_http_client(URL, http_client=http)) as client,
     ):
-        print([tool.name for tool in (await client.list_tools()).tools])
+        print(%s)
 
 
 asyncio.run(main())
 """
+LISTING: Final = "[tool.name for tool in (await client.list_tools()).tools]"
 TYPESCRIPT: Final = """\
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 
@@ -70,14 +70,26 @@ await client.close();
 """
 
 
-def _program(template: str) -> Writer:
-    """Return what writes a program: the template has places for URL and headers."""
+def python_program(url: str, token: str, expression: str) -> str:
+    """Return a program that connects to a URL and prints what an expression gives.
 
-    def write(_name: str, url: str, token: str) -> str:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return template % (literal(url), json.dumps(headers, ensure_ascii=False))
+    The expression has the `client`, and may await.
+    """
+    return PYTHON % (*_where(url, token), expression)
 
-    return write
+
+def _python(_name: str, url: str, token: str) -> str:
+    return python_program(url, token, LISTING)
+
+
+def _typescript(_name: str, url: str, token: str) -> str:
+    return TYPESCRIPT % _where(url, token)
+
+
+def _where(url: str, token: str) -> tuple[str, str]:
+    """Return a URL and the headers as literals of Python and JavaScript."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return literal(url), json.dumps(headers, ensure_ascii=False)
 
 
 def _curl(_name: str, url: str, token: str) -> str:
@@ -237,7 +249,7 @@ CLIENTS: Final[Mapping[str, ClientProgram]] = {
         check=_("It must print the names of the tools."),
         verified=NOVEMBER_2026,
         elsewhere="first_look.py",
-        write=_program(PYTHON),
+        write=_python,
     ),
     "typescript": ClientProgram(
         title="TypeScript",
@@ -248,7 +260,7 @@ CLIENTS: Final[Mapping[str, ClientProgram]] = {
         check=_("It must print the names of the tools."),
         verified=NOVEMBER_2026,
         elsewhere="first-look.mjs",
-        write=_program(TYPESCRIPT),
+        write=_typescript,
     ),
     "curl": ClientProgram(
         title="curl",

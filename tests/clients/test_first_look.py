@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_app.account.client_configs import CLIENTS
+from mcp_app.account.client_configs import CLIENTS, python_program
 from tests.clients.guarded import Guarded
 from tests.clients.node import PATIENCE_S, node
 
@@ -32,6 +32,14 @@ def test_python(guarded: Guarded, tmp_path: Path) -> None:
     program = tmp_path / CLIENTS["python"].place
     program.write_text(text("python", guarded), encoding="utf-8")
     assert "'drill_add'" in run([sys.executable, program])
+
+
+def test_a_call_in_python(guarded: Guarded, tmp_path: Path) -> None:
+    program = tmp_path / "call.py"
+    expression = "await client.call_tool('drill_add', {'a': 1, 'b': 2})"
+    text = python_program(guarded.url, guarded.token(), expression)
+    program.write_text(text, encoding="utf-8")
+    assert "'result': 3" in run([sys.executable, program])
 
 
 def test_typescript(guarded: Guarded) -> None:

@@ -302,6 +302,7 @@ class TryPage:
             "stateless": revision.stateless,
             "messages_sent": [*wire.exchanges(trial.messages, address, revision)],
             "curl": wire.curl(trial.messages, address, revision),
+            "python": wire.python(trial.messages, address),
         }
 
     def _who_url(self, trial: Trial, setup: Setup) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
+from mcp_app.account.client_configs import python_program
 from mcp_app.interface.rules import visible
 from mcp_app.protocol.headers import MirroredParameter, encode
 from mcp_app.protocol.json_types import JsonObject
@@ -18,6 +19,12 @@ from mcp_app.protocol.revisions import Revision
 from mcp_app.transports.in_process import Message
 
 TOKEN: Final = "YOUR-TOKEN"  # noqa: S105 - what a reader replaces
+IN_PYTHON: Final = {
+    "tools/call": ("call_tool", ("name", "arguments")),
+    "prompts/get": ("get_prompt", ("name", "arguments")),
+    "resources/read": ("read_resource", ("uri",)),
+}
+"""For a request the method of the Python SDK's client, and the parameters it takes."""
 LONGEST: Final = 64 * 1024
 MOST: Final = 200
 
@@ -93,10 +100,10 @@ def _repeated(
 
 def curl(messages: Sequence[Message], address: Address, revision: Revision) -> str:
     """Return a shell line that sends the same; "" for a revision with sessions."""
-    sent = [each for each in messages if each.sent]
+    sent = _requests(messages)
     if revision.sessions or not sent:
         return ""
-    message: JsonObject = json.loads(sent[-1].text)
+    message = sent[-1]
     headers = [
         f"-H {shlex.quote(f'{name}: {value}')}"
         for name, value in _headers(message, address, revision)
@@ -105,3 +112,22 @@ def curl(messages: Sequence[Message], address: Address, revision: Revision) -> s
     body = shlex.quote(json.dumps(message, separators=(",", ":")))
     lines = [f"curl -sS {shlex.quote(address.url)}", *headers, f"--data {body}"]
     return " \\\n  ".join(lines)
+
+
+def python(messages: Sequence[Message], address: Address) -> str:
+    """Return a program with the Python SDK that sends the same; "" if it has no way."""
+    for message in _requests(messages):
+        method, names = IN_PYTHON.get(str(message.get("method")), ("", ()))
+        if method:
+            params = message["params"]
+            # In ASCII no character of it is hidden.
+            given = ", ".join(ascii(params[name]) for name in names)
+            token = TOKEN if address.needs_token else ""
+            expression = f"await client.{method}({given})"
+            return python_program(address.url, token, expression)
+    return ""
+
+
+def _requests(messages: Sequence[Message]) -> list[JsonObject]:
+    """Return what the client sent."""
+    return [json.loads(each.text) for each in messages if each.sent]

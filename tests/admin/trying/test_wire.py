@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shlex
 from typing import Any, Final
 
 import pytest
 
-from mcp_app.admin.trying.wire import LONGEST, MOST, Address, curl, exchanges
+from mcp_app.admin.trying.wire import LONGEST, MOST, Address, curl, exchanges, python
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.revisions import LATEST, REVISIONS
 from mcp_app.transports.in_process import Message
@@ -115,6 +116,24 @@ def test_curl_sends_the_same() -> None:
     headers = [words[at + 1] for at, each in enumerate(words) if each == "-H"]
     assert "Mcp-Name: add" in headers
     assert "Authorization: Bearer YOUR-TOKEN" in headers
+
+
+def test_python_sends_the_same() -> None:
+    """Also for a session: its client opens one by itself."""
+    arguments = {"a": [True, None, 'it\'s "\u202e"', 10**30]}
+    called = sent("tools/call", name="add", arguments=arguments, _meta={})
+    program = python([sent("initialize"), called], CLOSED)
+    assert f"URL = {json.dumps(URL)}" in program
+    assert '"Bearer YOUR-TOKEN"' in program
+    assert program.isascii()
+    [call] = [
+        node
+        for node in ast.walk(ast.parse(program))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "client.call_tool"
+    ]
+    assert [ast.literal_eval(each) for each in call.args] == ["add", arguments]
+    assert "read_resource('a:b')" in python([sent("resources/read", uri="a:b")], OPEN)
+    assert not python([sent("completion/complete")], OPEN)
 
 
 def test_of_a_session_there_is_no_one_line() -> None:
