@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import ssl
 from contextlib import nullcontext
 from dataclasses import replace
@@ -29,6 +30,7 @@ from mcp_app.workbench.checking.revisions import Conversations, judge_revisions
 
 NO_ANSWER: Final = 2
 """The exit status if there is no answer, or nothing was looked at."""
+_NO_TOKEN: Final = re.compile(r"[^!-~]")
 WORDS: Final = {
     Grade.GOOD: "Good",
     Grade.ADVICE: "Advice",
@@ -79,6 +81,7 @@ class Command(BaseCommand):
             "--json", action="store_true", help="Print the findings as JSON."
         )
 
+    @sensitive_variables("token")
     def handle(self, *args: Any, **options: Any) -> None:
         slug = options["server"]
         server = Server.objects.filter(slug=slug).first()
@@ -86,6 +89,7 @@ class Command(BaseCommand):
             raise _unusable(f"There is no MCP server {slug!r} here.")
         url = _address(options["url"], slug)
         user = _user(options["user"])
+        token = "" if user else _token()
         tls = _trust(options["ca"])
         silence = mcp_settings.limits.heartbeat + BEYOND_HEARTBEAT_S
         site = here.site_at(url, server)
@@ -105,7 +109,7 @@ class Command(BaseCommand):
             findings.append(Finding("revisions", Grade.UNKNOWN, said))
         elif report is not None:
             speaker = Conversations(url, tls, streams=report.interface == "ASGI")
-            findings += _conversations(speaker, server, user)
+            findings += _conversations(speaker, server, user, token)
         findings += [*here.process_findings(), *here.settings_findings()]
         self._tell(findings, as_json=options["json"])
         if not has_answer(seen):
@@ -128,10 +132,9 @@ class Command(BaseCommand):
 
 @sensitive_variables("token", "shown")
 def _conversations(
-    speaker: Conversations, server: Server, user: AbstractBaseUser | None
+    speaker: Conversations, server: Server, user: AbstractBaseUser | None, token: str
 ) -> list[Finding]:
     """Return what is found in the conversations, with a token if there is one."""
-    token = os.environ.get("MCP_TOKEN", "")
     is_public = server.access_names == (PUBLIC,)
     if is_public or (user is None and not token):
         return judge_revisions(speaker.all())
@@ -150,6 +153,21 @@ def _user(name: str | None) -> AbstractBaseUser | None:
     if name is not None and user is None:
         raise _unusable(f"There is no active user {name!r} here.")
     return user
+
+
+@sensitive_variables()
+def _token() -> str:
+    """Return the token of the environment, or ""; raise CommandError for what is none.
+
+    A file often has the end of a line behind it.
+    """
+    token = os.environ.get("MCP_TOKEN", "").strip()
+    if _NO_TOKEN.search(token):
+        raise _unusable(
+            "MCP_TOKEN has a character that no token has: it may have only visible"
+            " ones of ASCII."
+        )
+    return token
 
 
 def _unusable(sentence: str) -> CommandError:

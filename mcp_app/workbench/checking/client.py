@@ -120,7 +120,7 @@ class _Sending:
             failure = Failure.LARGE
         except (OSError, http.client.HTTPException, ValueError, zlib.error) as error:
             failure = Failure.CUT if self._status else Failure.UNREACHABLE
-            detail = str(error) or type(error).__name__
+            detail = _detail(error)
         finally:
             timer.cancel()
         return Reply(
@@ -209,6 +209,13 @@ class _Sending:
 
 class _TooLarge(Exception):
     pass
+
+
+def _detail(error: Exception) -> str:
+    if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
+        # It repeats the header, which may be a token.
+        return "A header of the request cannot be sent."
+    return str(error) or type(error).__name__
 
 
 def _tls_detail(error: ssl.SSLError) -> str:

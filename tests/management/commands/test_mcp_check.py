@@ -135,7 +135,7 @@ def test_a_host_that_the_site_does_not_name(settings: Settings) -> None:
     got: list[bytes] = []
     with listening(forged(got)) as url:
         speaker = Conversations(url, ssl.create_default_context())
-        (found,) = mcp_check._conversations(speaker, server, user)
+        (found,) = mcp_check._conversations(speaker, server, user, "")
     assert found.grade == "unknown"
     assert found.why.endswith("so no token of a user is sent to it.")
     assert not got
@@ -144,3 +144,18 @@ def test_a_host_that_the_site_does_not_name(settings: Settings) -> None:
 
 def test_a_user_that_there_is_not() -> None:
     assert "'nobody'" in refused("http://localhost/", "--user", "nobody")
+
+
+@pytest.mark.parametrize("token", ["mcp_one mcp_two", "mcp_one\r\nX: y", "“mcp_one”"])
+def test_what_is_no_token_is_not_repeated(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCP_TOKEN", token)
+    said = refused("http://localhost/")
+    assert "MCP_TOKEN" in said
+    assert "mcp_one" not in said
+
+
+def test_the_end_of_a_line_behind_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_TOKEN", "mcp_one\r\n")
+    assert mcp_check._token() == "mcp_one"

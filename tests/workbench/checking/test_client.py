@@ -170,6 +170,15 @@ def test_what_is_no_answer(answer: bytes, failure: Failure) -> None:
     assert reply.detail
 
 
+def test_a_header_that_cannot_be_sent_is_not_repeated() -> None:
+    with listening(answering(OK)) as url:
+        request = Request(url, {"Authorization": "Bearer secret\r"})
+        reply = send(request, ssl.create_default_context())
+    assert reply.failure is Failure.UNREACHABLE
+    assert reply.detail
+    assert "secret" not in reply.detail
+
+
 def test_nobody_listens() -> None:
     reply = asked(f"http://{HOST}:{free_port()}/mcp")
     assert (reply.status, reply.failure) == (0, Failure.UNREACHABLE)
