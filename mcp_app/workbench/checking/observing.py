@@ -211,11 +211,10 @@ def _reply(name: str, given: Any) -> Reply:
 def _seconds(value: object) -> float:
     if type(value) not in (int, float):
         raise TypeError
-    seconds = float(value)  # type: ignore[arg-type]
-    # NaN is neither.
-    if not 0 <= seconds <= MOST_SECONDS:
+    # Before it is made a float: some integers are none.  NaN is neither.
+    if not 0 <= value <= MOST_SECONDS:  # type: ignore[operator]
         raise ValueError
-    return seconds
+    return float(value)  # type: ignore[arg-type]
 
 
 def _text(value: object) -> str:

@@ -172,6 +172,8 @@ BAD: Final[list[object]] = [
     {"url": URL, "answers": {"ticks": {**stream(REPORT), "status": 10**400}}},
     {"url": URL, "answers": {"ticks": {**stream(REPORT), "seconds": float("nan")}}},
     {"url": URL, "answers": {"ticks": {**stream(REPORT), "seconds": 10**308}}},
+    {"url": URL, "answers": {"ticks": {**stream(REPORT), "seconds": 10**400}}},
+    {"url": URL, "answers": {"ticks": {**stream(REPORT), "parts": [[10**400, "x"]]}}},
     {"url": URL, "answers": {"ticks": {**stream(REPORT), "failure": "other"}}},
     {"url": URL, "answers": {"ticks": {**stream(REPORT), "parts": [[0, "\ud800"]]}}},
     {"url": URL, "answers": {"ticks": {**stream(REPORT), "parts": [[0, "x"]] * 999}}},
