@@ -121,7 +121,8 @@ def _main(seen: Observations) -> Reply:
 def _address(case: _Case) -> Iterator[Finding]:
     main, rule = case.main, "address"
     if not has_answer(case.seen):
-        yield Finding(rule, Grade.PROBLEM, _no_answer(case), main.detail[:_LONGEST])
+        why = visible(main.detail.strip()[:_LONGEST])
+        yield Finding(rule, Grade.PROBLEM, _no_answer(case), why)
     elif not case.secure and case.host not in LOOPBACK:
         yield Finding(
             rule,

@@ -215,6 +215,11 @@ def test_no_answer(failure: Failure) -> None:
     assert not has_answer(Observations(URL, {"ticks": reply}))
 
 
+def test_what_is_no_http_does_not_paint_the_terminal() -> None:
+    reply = Reply(failure=Failure.UNREACHABLE, detail="\x1b[31mSSH\r\n")
+    assert [each.why for each in judged({"ticks": reply})] == ["⟦U+001B⟧[31mSSH"]
+
+
 def test_the_address_with_a_slash() -> None:
     moved = whole("", 301, location=URL)
     assert bad(judged({SLASH: moved})) == [("redirect", "")]
