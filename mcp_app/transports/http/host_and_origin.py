@@ -92,19 +92,20 @@ class HostAndOriginPolicy:
         domain, _ = split_domain_port(host)
         if not domain:
             return False
-        allowed = self._hosts()
-        return validate_host(domain, allowed)
+        return validate_host(domain, answered_hosts())
 
-    def _hosts(self) -> list[str]:
-        if mcp_settings.hosts is not None:
-            return list(mcp_settings.hosts)
-        if mcp_settings.public_url is not None:
-            return [_domain(mcp_settings.public_url)]
-        hosts = list(settings.ALLOWED_HOSTS)
-        if settings.DEBUG:
-            return hosts or list(DEBUG_HOSTS)
-        # "*" would let in pages of any site; the process logs it when it starts.
-        return [] if "*" in hosts else hosts
+
+def answered_hosts() -> list[str]:
+    """Return the hosts to which the endpoint answers, as `ALLOWED_HOSTS` has them."""
+    if mcp_settings.hosts is not None:
+        return list(mcp_settings.hosts)
+    if mcp_settings.public_url is not None:
+        return [_domain(mcp_settings.public_url)]
+    hosts = list(settings.ALLOWED_HOSTS)
+    if settings.DEBUG:
+        return hosts or list(DEBUG_HOSTS)
+    # "*" would let in pages of any site; the process logs it when it starts.
+    return [] if "*" in hosts else hosts
 
 
 def _domain(url: str) -> str:

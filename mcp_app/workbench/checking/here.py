@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.core import checks
 from django.db import Error as DatabaseError
 from django.db import router
+from django.http.request import split_domain_port, validate_host
 from django.utils.translation import gettext as _
 
 from mcp_app.auth.authenticators import Unusable, authenticators_of, issuers_of
@@ -17,9 +20,7 @@ from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.invalidation.doorbell import why_unreachable
 from mcp_app.models import Server, Worker
-from mcp_app.protocol.errors import RequestRefused
-from mcp_app.protocol.headers import Headers
-from mcp_app.transports.http.host_and_origin import HostAndOriginPolicy
+from mcp_app.transports.http.host_and_origin import DEBUG_HOSTS, answered_hosts
 from mcp_app.workbench.checking.findings import Finding, Grade
 from mcp_app.workbench.checking.judging import Site
 
@@ -30,18 +31,26 @@ _LONGEST = 300
 def site_at(url: str, server: Server) -> Site:
     """Return what the settings say of a server at this address."""
     parts = urlsplit(url)
-    try:
-        HostAndOriginPolicy().check(Headers([(b"host", parts.netloc.encode())]))
-    except RequestRefused:
-        allowed = False
-    else:
-        allowed = True
+    domain = split_domain_port(parts.netloc.lower())[0] or str(parts.hostname)
+    allowed = [*settings.ALLOWED_HOSTS]
+    if settings.DEBUG and not allowed:
+        allowed = [*DEBUG_HOSTS]
     return Site(
-        allows_host=allowed,
+        slug=server.slug,
+        hosts_line=_with_host('MCP["HOSTS"]', domain, answered_hosts()),
+        allowed_hosts_line=_with_host("ALLOWED_HOSTS", domain, allowed),
         trusts_proxies=bool(mcp_settings.trusted_proxies),
         body=mcp_settings.limits.body,
         signs_in=_signs_in(parts.scheme, parts.netloc, server),
     )
+
+
+def _with_host(setting: str, domain: str, hosts: list[str]) -> str:
+    """Return the setting with a host more, "" if it has it already."""
+    if validate_host(domain, hosts):
+        return ""
+    # Those that are there by another setting would be lost with this one.
+    return f"{setting} = {json.dumps([*map(str, hosts), domain])}"
 
 
 def _signs_in(scheme: str, netloc: str, server: Server) -> bool:

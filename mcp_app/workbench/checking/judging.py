@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from django.utils.translation import gettext as _
 
 from mcp_app.interface.rules import visible
+from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.protocol.oauth.resources import canonical
 from mcp_app.transports.http.probe import AS_SENT, TICKS
 from mcp_app.transports.http.probe_tickets import Probe
+from mcp_app.workbench.checking.address import better_address, leads_back, public_line
 from mcp_app.workbench.checking.client import Failure, Reply
 from mcp_app.workbench.checking.findings import Finding, Grade
 from mcp_app.workbench.checking.observing import (
@@ -39,6 +40,8 @@ WAIT_S: Final = 2.0
 """A request that waits so long beside another one has no worker."""
 APART_MS: Final = 2_000
 """Clocks may differ by so much."""
+DJANGOS_400: Final = ("Bad Request (400)", "DisallowedHost")
+"""How Django answers to a host that it does not allow; the latter under `DEBUG`."""
 _REDIRECTS: Final = range(300, 400)
 _LONGEST: Final = 200
 
@@ -47,8 +50,11 @@ _LONGEST: Final = 200
 class Site:
     """What the site's settings say of the server that is looked at."""
 
-    allows_host: bool = True
-    """Whether the endpoint answers to the host of the address."""
+    slug: str = DEFAULT_SLUG
+    hosts_line: str = ""
+    """What lets the endpoint answer to the host of the address; "" if it does."""
+    allowed_hosts_line: str = ""
+    """The same of Django, where the endpoint is a view."""
     trusts_proxies: bool = False
     body: int = 0
     """Bytes that a body may have."""
@@ -65,7 +71,7 @@ class _Case:
 
     @property
     def secure(self) -> bool:
-        return self.seen.url.startswith("https:")
+        return urlsplit(self.seen.url).scheme == "https"
 
     @property
     def host(self) -> str:
@@ -166,7 +172,7 @@ def _redirect(case: _Case) -> Iterator[Finding]:
 def _redirected(case: _Case, asked: str, location: str) -> Finding:
     named = {"url": visible(asked), "location": visible(location[:_LONGEST])}
     why = _("Most clients lose the body of their request in a redirect.")
-    if location and _is_itself(asked, location):
+    if location and leads_back(asked, location):
         said = _("%(url)s redirects to itself: the scheme of the request is lost.")
         line = case.lines(Fault.SCHEME)
         return Finding("redirect", Grade.PROBLEM, said % named, why, line)
@@ -174,29 +180,22 @@ def _redirected(case: _Case, asked: str, location: str) -> Finding:
         said = _("%(url)s redirects to another address.")
         return Finding("redirect", Grade.PROBLEM, said % named, why)
     said = _("%(url)s redirects to %(location)s.")
+    better = better_address(asked, location) if asked == case.seen.url else ""
     line = ""
-    if location.startswith(("http://", "https://")) and asked == case.seen.url:
-        line = f'MCP["PUBLIC_URL"] = {json.dumps(location[:_LONGEST])}'
+    if better:
         why = f"{why} {_('Give people the address that it leads to.')}"
+        # The site writes its address without a slash at the end, whatever is set.
+        line = "" if better.endswith("/") else public_line(better, case.site.slug)
     return Finding("redirect", Grade.PROBLEM, said % named, why, line)
-
-
-def _is_itself(asked: str, location: str) -> bool:
-    """Whether a redirect leads back; a proxy may have lost the port with the Host."""
-    try:
-        here, there = urlsplit(asked), urlsplit(urljoin(asked, location))
-        is_port = there.port in (None, here.port)
-    except ValueError:
-        return False
-    is_host = (here.scheme, here.hostname) == (there.scheme, there.hostname)
-    return is_host and is_port and here.path == there.path
 
 
 def _not_ours(case: _Case) -> Iterator[Finding]:
     """Say what answers instead; a server that has lost its Host is ours."""
     main, status = case.main, case.main.status
-    if status == 421 or (status == 400 and "Bad Request" in main.text):  # noqa: PLR2004
-        yield _refused_host(case)
+    if status == 421:  # noqa: PLR2004
+        yield _refused_host(case, case.site.hosts_line)
+    elif status == 400 and any(each in main.text for each in DJANGOS_400):  # noqa: PLR2004
+        yield _refused_host(case, case.site.allowed_hosts_line)
     elif is_busy(main):
         said = _("Others look at this server at the moment. Try again in a minute.")
         yield Finding("ours", Grade.UNKNOWN, said)
@@ -223,7 +222,9 @@ def _ours(case: _Case) -> Iterator[Finding]:
     others = [
         name
         for name, reply in case.seen.replies.items()
-        if name != Probe.REFUSAL and is_message(reply) and read_report(reply) is None
+        if name not in (Probe.REFUSAL, METADATA)
+        and is_message(reply)
+        and read_report(reply) is None
     ]
     if others:
         yield _other_keys(
@@ -233,17 +234,14 @@ def _ours(case: _Case) -> Iterator[Finding]:
     yield Finding("ours", Grade.GOOD, _("This site answers."))
 
 
-def _refused_host(case: _Case) -> Finding:
+def _refused_host(case: _Case, line: str) -> Finding:
+    """Say it with the line of the settings, that of the proxy if there is none."""
     why = _(
         "The proxy does not pass on the Host, or the site's settings do not allow it."
     )
     said = _("The server refuses the Host that reaches it.")
-    line = case.lines(Fault.HOST) if case.site.allows_host else _allowing(case)
+    line = line or case.lines(Fault.HOST)
     return Finding("host", Grade.PROBLEM, said, why, line)
-
-
-def _allowing(case: _Case) -> str:
-    return f'MCP["HOSTS"] = [{json.dumps(case.host)}]'
 
 
 # -- what arrives -------------------------------------------------------------------
@@ -257,17 +255,19 @@ def _host(case: _Case, report: Report) -> Iterator[Finding]:
         why = _("The endpoint refuses requests for hosts that it does not know.")
         line = case.lines(Fault.HOST)
         yield Finding(rule, Grade.PROBLEM, said % named, why, line)
-    elif not case.site.allows_host:
+    elif case.site.hosts_line:
         said = _("The endpoint does not answer to the host “%(host)s”.")
         why = _("Clients get 421 at this address.")
         what = said % {"host": case.host}
-        yield Finding(rule, Grade.PROBLEM, what, why, _allowing(case))
+        yield Finding(rule, Grade.PROBLEM, what, why, case.site.hosts_line)
     else:
         yield Finding(rule, Grade.GOOD, _("The Host arrives as it was sent."))
 
 
 def _scheme(case: _Case, report: Report) -> Iterator[Finding]:
     told = report.forwarded.get("x-forwarded-proto", report.scheme)
+    # Each proxy may add its own; Django looks at the first, which is the client's.
+    told = told.partition(",")[0].strip()
     if case.secure and told != "https":
         why = _("The site takes the request for one without TLS, and may redirect it.")
         said = _("The scheme https is lost on the way.")
@@ -361,6 +361,10 @@ def _body(case: _Case, report: Report) -> Iterator[Finding]:
     if reply is None or is_busy(reply):
         yield _not_seen(rule)
         return
+    if reply.failure is Failure.LATE or reply.status == 408:  # noqa: PLR2004
+        said = _("A large body does not arrive in time: the way is slow.")
+        yield Finding(rule, Grade.UNKNOWN, said)
+        return
     told, size = read_report(reply), {"size": case.seen.body}
     if told is not None and told.body == case.seen.body:
         said = _("A body of %(size)d bytes arrives.")
@@ -373,7 +377,8 @@ def _body(case: _Case, report: Report) -> Iterator[Finding]:
 
 def _side_by_side(case: _Case, report: Report) -> Iterator[Finding]:
     reply, rule = case.reply(BESIDE), "side by side"
-    if reply is None or is_busy(reply):
+    held = case.reply(Probe.HOLD.value)
+    if reply is None or held is None or is_busy(reply) or is_busy(held):
         yield _not_seen(rule)
     elif reply.seconds >= WAIT_S or reply.status == 0:
         said = _("A request waits as long as another one is open.")
@@ -402,7 +407,7 @@ def _well_known(case: _Case, report: Report) -> Iterator[Finding]:
     elif not _is_same(named, case.seen.url):
         said = _("The metadata at %(url)s is that of %(other)s.")
         other = {**where, "other": visible(named[:_LONGEST])}
-        line = f'MCP["PUBLIC_URL"] = {json.dumps(case.seen.url)}'
+        line = public_line(case.seen.url, case.site.slug)
         yield Finding(rule, Grade.PROBLEM, said % other, why, line)
     else:
         yield Finding(rule, Grade.GOOD, _("Programs find out how to sign in."))

@@ -56,10 +56,36 @@ def test_what_the_settings_say_of_an_address(settings: Settings) -> None:
     settings.MCP = {"HOSTS": ["mcp.example.com"], "TRUSTED_PROXIES": 1}
     server = Server(slug="team", access="token")
     site = here.site_at("https://mcp.example.com:8000/mcp", server)
-    assert site.allows_host
+    assert site.hosts_line == ""
     assert site.trusts_proxies
     assert not site.signs_in
-    assert not here.site_at("https://other.example.com/mcp", server).allows_host
+    assert site.slug == "team"
+
+
+def test_the_lines_that_let_a_host_in(settings: Settings) -> None:
+    """Nobody who is let in now is kept out by them."""
+
+    def lines(url: str) -> tuple[str, str]:
+        site = here.site_at(url, Server(slug="team", access="token"))
+        return site.hosts_line, site.allowed_hosts_line
+
+    settings.ALLOWED_HOSTS = ["www.example.com"]
+    settings.MCP = {"HOSTS": ["mcp.example.com"]}
+    assert lines("https://other.example.com:8443/mcp") == (
+        'MCP["HOSTS"] = ["mcp.example.com", "other.example.com"]',
+        'ALLOWED_HOSTS = ["www.example.com", "other.example.com"]',
+    )
+    assert lines("https://www.example.com/mcp")[1] == ""
+    assert lines("https://[2001:DB8::1]/mcp")[0] == (
+        'MCP["HOSTS"] = ["mcp.example.com", "[2001:db8::1]"]'
+    )
+    settings.MCP = {"PUBLIC_URL": "https://mcp.example.com/mcp"}
+    assert lines("https://other.example.com/mcp")[0] == (
+        'MCP["HOSTS"] = ["mcp.example.com", "other.example.com"]'
+    )
+    settings.MCP, settings.ALLOWED_HOSTS = {}, []
+    settings.DEBUG = True
+    assert lines("https://localhost/mcp") == ("", "")
 
 
 def test_who_may_sign_in(settings: Settings) -> None:

@@ -23,7 +23,7 @@ from mcp_app.workbench.checking.observing import (
 from tests.workbench.checking.test_observing import REPORT, STREAM, event
 
 URL: Final = "https://mcp.example.com/mcp"
-SITE: Final = Site(allows_host=True, trusts_proxies=True, body=4_000)
+SITE: Final = Site(trusts_proxies=True, body=4_000)
 ARRIVED: Final[dict[str, Any]] = {
     **REPORT,
     "host": "mcp.example.com",
@@ -86,8 +86,9 @@ def test_what_was_not_looked_at() -> None:
     assert unknown == ["refusals", "time-out", "body", "side by side"]
     assert not bad(found)
     busy = whole('{"mcp_probe":1,"busy":true}', 429)
-    again = judged(dict.fromkeys(("refusal", "body", BESIDE, "silence"), busy))
-    assert [each.rule for each in again if each.grade is Grade.UNKNOWN] == unknown
+    for beside in (BESIDE, "hold"):
+        again = judged(dict.fromkeys(("refusal", "body", beside, "silence"), busy))
+        assert [each.rule for each in again if each.grade is Grade.UNKNOWN] == unknown
     assert [each.grade for each in judged({"ticks": busy})][2:] == [Grade.UNKNOWN]
 
 
@@ -170,6 +171,7 @@ ELSEWHERE: Final[list[tuple[Reply, str, str]]] = [
         "host",
         "proxy_set_header Host $host;",
     ),
+    (whole("<h1>400 Bad Request</h1> to an HTTPS port", 400), "ours", ""),
     (whole(MCP_ERROR, 421), "host", "proxy_set_header Host $host;"),
     (
         whole("", 301, location=URL),
@@ -188,11 +190,18 @@ ELSEWHERE: Final[list[tuple[Reply, str, str]]] = [
         'MCP["PUBLIC_URL"] = "https://mcp.example.com:8443/mcp"',
     ),
     (
-        whole("", 308, location=f"{URL}/"),
+        whole("", 301, location=URL.replace(".com", ".com:443")),
         "redirect",
-        f'MCP["PUBLIC_URL"] = "{URL}/"',
+        "proxy_set_header X-Forwarded-Proto $scheme;",
     ),
+    # The site would write it without the slash.
+    (whole("", 308, location=f"{URL}/"), "redirect", ""),
+    (whole("", 308, location="/mcp/"), "redirect", ""),
     (whole("", 302, location="/login/"), "redirect", ""),
+    (whole("", 302, location="https://sso.example.com/login"), "redirect", ""),
+    (whole("", 302, location=f"{URL}?next=/mcp"), "redirect", ""),
+    (whole("", 302, location=URL.replace("https", "http")), "redirect", ""),
+    (whole("", 302, location=URL.replace("mcp.", "me:word@")), "redirect", ""),
     (Reply(failure=Failure.REDIRECT), "redirect", ""),
 ]
 
@@ -226,11 +235,12 @@ def test_the_address_with_a_slash() -> None:
 
 
 def test_settings_that_do_not_fit() -> None:
-    other = replace(SITE, allows_host=False)
-    assert bad(judged(site=other)) == [("host", 'MCP["HOSTS"] = ["mcp.example.com"]')]
+    other = replace(SITE, hosts_line="hosts", allowed_hosts_line="allowed hosts")
+    assert bad(judged(site=other)) == [("host", "hosts")]
     lost = whole(MCP_ERROR, 421)
-    expected = ("host", 'MCP["HOSTS"] = ["mcp.example.com"]')
-    assert bad(judged({"ticks": lost}, other)) == [expected]
+    assert bad(judged({"ticks": lost}, other)) == [("host", "hosts")]
+    lost = whole("<h1>Bad Request (400)</h1>", 400)
+    assert bad(judged({"ticks": lost}, other)) == [("host", "allowed hosts")]
     alone = replace(SITE, trusts_proxies=False)
     expected = ("client address", 'MCP["TRUSTED_PROXIES"] = 1')
     assert bad(judged(site=alone)) == [expected]
@@ -244,6 +254,26 @@ def test_http_is_for_this_machine_alone() -> None:
     assert rules("mcp.example.com") == ["address"]
     for host in ("localhost:8000", "127.0.0.1", "[::1]:9"):
         assert rules(host) == []
+
+
+def test_an_address_in_upper_case() -> None:
+    assert not bad(judged(url="HTTPS://MCP.example.com/mcp"))
+
+
+def test_a_scheme_that_several_proxies_pass_on() -> None:
+    told = {**ARRIVED["forwarded"], "x-forwarded-proto": "https, http"}
+    assert not bad(judged({"ticks": stream(forwarded=told)}))
+    told["x-forwarded-proto"] = "http,https"
+    assert [rule for rule, _ in bad(judged({"ticks": stream(forwarded=told)}))] == [
+        "scheme"
+    ]
+
+
+@pytest.mark.parametrize("reply", [Reply(failure=Failure.LATE), whole("", 408)])
+def test_a_slow_line_is_no_fault_of_a_proxy(reply: Reply) -> None:
+    found = judged({"body": reply})
+    assert not bad(found)
+    assert [e.grade for e in found if e.rule == "body"] == [Grade.UNKNOWN]
 
 
 def test_without_streams_it_cannot_tell() -> None:
@@ -279,6 +309,10 @@ METADATA_URL: Final = "https://mcp.example.com/.well-known/oauth-protected-resou
         (whole("", 302, location="/login/"), [("well-known", "")]),
         (whole(json.dumps({"resource": URL}), 404), [("well-known", "")]),
         (whole(json.dumps({"resource": 7})), [("well-known", "")]),
+        (
+            whole("", 401, **CHALLENGE),
+            [("well-known", "")],
+        ),
         (
             whole(json.dumps({"resource": "http://mcp.example.com/mcp"})),
             [("well-known", f'MCP["PUBLIC_URL"] = "{URL}"')],
