@@ -121,6 +121,7 @@ def _lines(findings: list[Finding]) -> list[Line]:
     return [Line(*WORDS[each.grade], each) for each in worst_first]
 
 
-def here_lines() -> list[Line]:
+def here_lines(row: Server) -> list[Line]:
     """Look at what can be seen in this process; blocks."""
-    return _lines([*here.process_findings(), *here.settings_findings()])
+    found = [*here.server_findings(row), *here.process_findings()]
+    return _lines([*found, *here.settings_findings()])

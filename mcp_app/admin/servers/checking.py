@@ -48,7 +48,7 @@ class CheckPages(PublishedAdmin[Row]):
         if request.method == "POST":
             if not may(request, "stop"):
                 raise PermissionDenied
-            context["here"] = check_page.here_lines()
+            context["here"] = check_page.here_lines(row)
         response = self._page(request, row, "check", _("Check"), context, "check")
         response.headers["Cache-Control"] = "no-store"
         return response

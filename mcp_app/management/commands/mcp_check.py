@@ -6,18 +6,23 @@ import json
 import os
 import re
 import ssl
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import Error as DatabaseError
 from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.auth.permissions import find_user
-from mcp_app.auth.resources import server_url
+from mcp_app.auth.resources import server_url, slug_of
 from mcp_app.conf import mcp_settings
+from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
+from mcp_app.management.servers import server_named
 from mcp_app.models import Server
 from mcp_app.transports.http.probe import BEYOND_HEARTBEAT_S
 from mcp_app.workbench.checking import here
@@ -57,9 +62,11 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--server",
-            default=DEFAULT_SLUG,
             metavar="SLUG",
-            help="The address (slug) of the server.",
+            help=(
+                "The address (slug) of the server; by default the one at the end of"
+                " URL."
+            ),
         )
         parser.add_argument(
             "--user",
@@ -81,12 +88,18 @@ class Command(BaseCommand):
             "--json", action="store_true", help="Print the findings as JSON."
         )
 
-    @sensitive_variables("token")
     def handle(self, *args: Any, **options: Any) -> None:
-        slug = options["server"]
-        server = Server.objects.filter(slug=slug).first()
-        if server is None:
-            raise _unusable(f"There is no MCP server {slug!r} here.")
+        try:
+            self._check(options)
+        except DatabaseError as error:
+            raise _unusable(f"The database reported an error: {error}") from None
+        except UnicodeEncodeError as error:
+            raise _unusable(f"{visible(error.object)!r} is not a text.") from None
+
+    @sensitive_variables("token")
+    def _check(self, options: Mapping[str, Any]) -> None:
+        slug = options["server"] or _slug_at(options["url"])
+        server = server_named(slug, NO_ANSWER)
         url = _address(options["url"], slug)
         user = _user(options["user"])
         token = "" if user else _token()
@@ -103,16 +116,14 @@ class Command(BaseCommand):
         )
         findings = judge(seen, site)
         report = report_in(seen)
-        # Nobody but this site is spoken to as a client.
-        if report is not None and has_problem(findings):
-            said = "Clients were not tried: first mend what is a problem."
-            findings.append(Finding("revisions", Grade.UNKNOWN, said))
-        elif report is not None:
+        looked = report is not None or has_problem(findings)
+        if report is not None:
+            findings += here.server_findings(server)
             speaker = Conversations(url, tls, streams=report.interface == "ASGI")
-            findings += _conversations(speaker, server, user, token)
+            findings += _tried(findings, speaker, server, user, token)
         findings += [*here.process_findings(), *here.settings_findings()]
         self._tell(findings, as_json=options["json"])
-        if not has_answer(seen):
+        if not looked or not has_answer(seen):
             raise SystemExit(NO_ANSWER)
         if has_problem(findings):
             raise SystemExit(1)
@@ -131,10 +142,18 @@ class Command(BaseCommand):
 
 
 @sensitive_variables("token", "shown")
-def _conversations(
-    speaker: Conversations, server: Server, user: AbstractBaseUser | None, token: str
+def _tried(
+    found: Sequence[Finding],
+    speaker: Conversations,
+    server: Server,
+    user: AbstractBaseUser | None,
+    token: str,
 ) -> list[Finding]:
     """Return what is found in the conversations, with a token if there is one."""
+    # Nobody but this site is spoken to as a client.
+    if has_problem(found):
+        said = "Clients were not tried: first mend what is a problem."
+        return [Finding("revisions", Grade.UNKNOWN, said)]
     is_public = server.access_names == (PUBLIC,)
     if is_public or (user is None and not token):
         return judge_revisions(speaker.all())
@@ -144,7 +163,7 @@ def _conversations(
         return [Finding("revisions", Grade.UNKNOWN, said, why)]
     with nullcontext(token) if user is None else token_for(user, server) as shown:
         known = replace(speaker, shown={"Authorization": f"Bearer {shown}"})
-        return judge_revisions(known.all())
+        return judge_revisions(known.all(), shown=True)
 
 
 def _user(name: str | None) -> AbstractBaseUser | None:
@@ -172,6 +191,20 @@ def _token() -> str:
 
 def _unusable(sentence: str) -> CommandError:
     return CommandError(sentence, returncode=NO_ANSWER)
+
+
+def _slug_at(url: str | None) -> str:
+    """Return the slug of the server that is meant by an address.
+
+    Only its path counts: the address may be that behind a proxy.
+    """
+    site = server_url(DEFAULT_SLUG)
+    try:
+        path, parts = urlsplit(url or site).path, urlsplit(site)
+    except ValueError:
+        return DEFAULT_SLUG
+    origin = f"{parts.scheme}://{parts.netloc}"
+    return slug_of(f"{origin}{path}", origin) or DEFAULT_SLUG
 
 
 def _address(given: str | None, slug: str) -> str:

@@ -21,7 +21,8 @@ from mcp_app.auth.resources import server_url
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG
-from mcp_app.models import AccessToken, Server
+from mcp_app.management.servers import server_named
+from mcp_app.models import AccessToken
 from mcp_app.models.listings import words
 from mcp_app.models.tokens import APP, SHOWN
 
@@ -111,7 +112,7 @@ class Command(BaseCommand):
                 tags=" ".join(options["tag"]),
                 networks=" ".join(options["network"]),
                 expires=None if after is None else timezone.now() + after,
-                servers=[_server(slug) for slug in options["server"]],
+                servers=[server_named(slug) for slug in options["server"]],
             )
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
@@ -258,13 +259,6 @@ def _user(name: str) -> Any:
     if user is None:
         raise CommandError(f"There is no active user {name!r} here.")
     return user
-
-
-def _server(slug: str) -> Server:
-    server = Server.objects.filter(slug=slug).first()
-    if server is None:
-        raise CommandError(f"There is no MCP server {slug!r} here.")
-    return server
 
 
 def _token(text: str) -> AccessToken:

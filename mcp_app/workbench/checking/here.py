@@ -19,7 +19,8 @@ from mcp_app.auth.resources import site_origin
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.invalidation.doorbell import why_unreachable
-from mcp_app.models import Server, Worker
+from mcp_app.models import Server, Stop, Worker
+from mcp_app.models.stops import Scope
 from mcp_app.transports.http.host_and_origin import DEBUG_HOSTS, answered_hosts
 from mcp_app.workbench.checking.findings import Finding, Grade
 from mcp_app.workbench.checking.judging import Site
@@ -62,6 +63,21 @@ def _signs_in(scheme: str, netloc: str, server: Server) -> bool:
         # The system checks tell.
         return False
     return origin is not None and bool(issuers_of(ways or (), origin))
+
+
+def server_findings(server: Server) -> list[Finding]:
+    """Return why clients get nothing of a server, whatever else is right."""
+    rule = "server"
+    if server.published_id is None:
+        said = _("The server is not published, so clients get 404.")
+        why = _("The working copy is for staff alone.")
+        return [Finding(rule, Grade.PROBLEM, said, why)]
+    on = [*Stop.objects.on()]
+    if any(each.scope == Scope.EVERYTHING or each.holds(server) for each in on):
+        said = _("The server is stopped, so clients get 503.")
+        why = _("Whoever may stop and start can start it again.")
+        return [Finding(rule, Grade.PROBLEM, said, why, "mcp_stop list")]
+    return []
 
 
 def settings_findings() -> list[Finding]:

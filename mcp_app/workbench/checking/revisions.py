@@ -162,10 +162,20 @@ def _opened(revision: Revision, reply: Reply) -> Step:
     return Step(revision.version, STREAM, reply, {} if fine else None)
 
 
-def judge_revisions(steps: Iterable[Step]) -> list[Finding]:
-    """Return what is found: one finding for each step that failed, or a good one."""
+def judge_revisions(steps: Iterable[Step], *, shown: bool = False) -> list[Finding]:
+    """Return what is found: one finding for each step that failed, or a good one.
+
+    `shown` says whether there was a token.
+    """
     told = list(steps)
     failed = [each for each in told if not each.is_fine]
+    if shown and any(each.reply.status == _UNAUTHORIZED for each in failed):
+        said = _("The server does not accept the token, so nothing was tried.")
+        why = _(
+            "The token is over, or for other servers or networks, or the server takes"
+            " no access tokens."
+        )
+        return [Finding("revisions", Grade.UNKNOWN, said, why)]
     if any(each.reply.status == _UNAUTHORIZED for each in failed):
         said = _("The server asks who is calling, so nothing was tried.")
         why = _("Name a user with --user, or put a token into MCP_TOKEN.")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 from pytest_django import Settings
 
 from mcp_app.management.commands import mcp_check
@@ -48,7 +49,37 @@ def test_what_is_no_address() -> None:
 
 
 def test_a_server_that_there_is_not() -> None:
-    assert "'none'" in refused("http://localhost/", "--server", "none")
+    said = refused("http://localhost/", "--server", "none")
+    assert "'none'" in said
+    assert "'default'" in said
+    assert "is not a text" in refused("http://localhost/", "--server", "\udcff")
+
+
+def test_the_server_at_the_end_of_the_address(settings: Settings) -> None:
+    for public in ({}, {"PUBLIC_URL": "https://mcp.example.com/mcp"}):
+        settings.MCP = public
+        assert mcp_check._slug_at(None) == "default"
+        assert mcp_check._slug_at("http://127.0.0.1:8000/mcp/") == "default"
+        assert mcp_check._slug_at("http://127.0.0.1:8000/mcp/team") == "team"
+        assert mcp_check._slug_at("https://other.example/a/b") == "default"
+        assert mcp_check._slug_at("https://[") == "default"
+
+
+def test_a_database_that_answers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(slug: str, returncode: int) -> None:
+        raise OperationalError("no such table: mcp_app_server")
+
+    monkeypatch.setattr(mcp_check, "server_named", fails)
+    assert "no such table" in refused("http://localhost/")
+
+
+def test_a_server_that_nobody_looked_at() -> None:
+    """Others look at it: that is neither good nor bad."""
+    busy = b'{"mcp_probe":1,"busy":true}'
+    head = b"HTTP/1.1 429 Busy\r\nContent-Length: %d\r\n\r\n" % len(busy)
+    with listening(answering(head + busy)) as url, pytest.raises(SystemExit) as end:
+        call_command("mcp_check", url, stdout=StringIO())
+    assert end.value.code == 2
 
 
 def test_a_file_without_certificates(tmp_path: Path) -> None:
@@ -135,7 +166,7 @@ def test_a_host_that_the_site_does_not_name(settings: Settings) -> None:
     got: list[bytes] = []
     with listening(forged(got)) as url:
         speaker = Conversations(url, ssl.create_default_context())
-        (found,) = mcp_check._conversations(speaker, server, user, "")
+        (found,) = mcp_check._tried([], speaker, server, user, "")
     assert found.grade == "unknown"
     assert found.why.endswith("so no token of a user is sent to it.")
     assert not got

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from mcp_app.models import Server, Worker
+from mcp_app.models import Server, Stop, Worker
+from mcp_app.models.stops import By, Scope
 from mcp_app.workbench.checking import here
 from mcp_app.workbench.checking.findings import Grade
+from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
 
@@ -86,6 +88,20 @@ def test_the_lines_that_let_a_host_in(settings: Settings) -> None:
     settings.MCP, settings.ALLOWED_HOSTS = {}, []
     settings.DEBUG = True
     assert lines("https://localhost/mcp") == ("", "")
+
+
+def test_a_server_of_which_clients_get_nothing() -> None:
+    server = Server.objects.create(slug="team", access="token")
+    assert ["404" in each.what for each in here.server_findings(server)] == [True]
+    published(server)
+    assert here.server_findings(server) == []
+    stop = Stop.objects.make(Scope.EVERYTHING, by=By("ana"))
+    assert ["503" in each.what for each in here.server_findings(server)] == [True]
+    Stop.objects.end([stop.pk], by=By("ana"))
+    Stop.objects.make(Scope.CHANGES, by=By("ana"))
+    assert here.server_findings(server) == []
+    stopped(server)
+    assert ["503" in each.what for each in here.server_findings(server)] == [True]
 
 
 def test_who_may_sign_in(settings: Settings) -> None:

@@ -38,3 +38,6 @@ def test_who_is_nobody_learns_nothing() -> None:
     (found,) = judge_revisions([wrong])
     assert found.grade is Grade.UNKNOWN
     assert "--user" in found.why
+    (found,) = judge_revisions([wrong], shown=True)
+    assert found.grade is Grade.UNKNOWN
+    assert "does not accept the token" in found.what

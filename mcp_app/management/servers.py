@@ -1,0 +1,33 @@
+"""The server that an option of a command names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.core.management.base import CommandError
+
+from mcp_app.models import Server
+
+MOST: Final = 20
+"""Slugs that an error names."""
+
+
+def server_named(slug: str, returncode: int = 1) -> Server:
+    """Return the server with this slug.
+
+    Raises CommandError, which names those that there are.
+    """
+    server = Server.objects.filter(slug=slug).first()
+    if server is None:
+        raise CommandError(
+            f"There is no MCP server {slug!r} here. {_others()}", returncode=returncode
+        )
+    return server
+
+
+def _others() -> str:
+    slugs = [*Server.objects.order_by("pk").values_list("slug", flat=True)[: MOST + 1]]
+    if not slugs:
+        return "There is none yet."
+    named = ", ".join(map(repr, slugs[:MOST]))
+    return f"There are: {named}{' and more' if len(slugs) > MOST else ''}."
