@@ -161,8 +161,13 @@ class _Sending:
                 self._read(response)
 
     def _connected(self, host: str, port: int, *, secure: bool) -> socket.socket:
-        plain = socket.create_connection((host, port), self._request.patience)
-        self._socket = plain
+        self._socket = plain = self._reached(host, port)
+        if self._late:
+            # It was given up before it could be ended.
+            plain.close()
+            raise TimeoutError
+        # How long it takes to find a way there says nothing of who answers.
+        self._start = time.monotonic()
         if not secure:
             return plain
         try:
@@ -179,6 +184,30 @@ class _Sending:
             wrapped.close()
             raise
         return wrapped
+
+    def _reached(self, host: str, port: int) -> socket.socket:
+        """Connect to the first address of a host that lets us.
+
+        All share the patience: behind an address that is silent may be a good one.
+        """
+        end = self._start + self._request.patience
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        failed = OSError("The host has no address.")
+        for number, (family, kind, protocol, _, address) in enumerate(found):
+            left = (end - time.monotonic()) / (len(found) - number)
+            if left <= 0:
+                raise TimeoutError
+            plain = socket.socket(family, kind, protocol)
+            try:
+                plain.settimeout(left)
+                plain.connect(address)
+            except OSError as error:
+                plain.close()
+                failed = error
+            else:
+                plain.settimeout(self._request.patience)
+                return plain
+        raise failed
 
     def _read(self, response: http.client.HTTPResponse) -> None:
         self._clock_ms = time.time_ns() // 1_000_000
@@ -199,7 +228,7 @@ class _Sending:
 
     def _unpacked(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
         """Yield what came, in pieces as they came."""
-        coded = self._headers.get("content-encoding", "") == "gzip"
+        coded = self._headers.get("content-encoding", "").lower() == "gzip"
         unpacking = zlib.decompressobj(_GZIP)
         while piece := response.read1(_PIECE):
             unpacked = unpacking.decompress(piece, LARGEST + 1) if coded else piece

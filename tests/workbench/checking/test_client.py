@@ -89,6 +89,30 @@ def test_ipv6_alone() -> None:
         pytest.skip("This machine has no IPv6.")
 
 
+def test_an_address_that_is_silent_before_a_good_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As IPv6 is where no way leads out by it."""
+    connect = socket.socket.connect
+
+    def silent(self: socket.socket, address: tuple[str, int]) -> None:
+        if address[0] == "192.0.2.1":
+            time.sleep(self.gettimeout() or PATIENCE_S)
+            raise TimeoutError
+        connect(self, address)
+
+    with listening(answering(OK + b"Content-Length: 2\r\n\r\nhi")) as url:
+        port = int(url.rpartition(":")[2].partition("/")[0])
+        kind = (socket.AF_INET, socket.SOCK_STREAM, 0, "")
+        both = [(*kind, ("192.0.2.1", port)), (*kind, (HOST, port))]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
+        monkeypatch.setattr(socket.socket, "connect", silent)
+        reply = asked(url, SHORT_S)
+    assert (reply.text, reply.failure) == ("hi", None)
+    # The way there is no time in which the server let somebody wait.
+    assert reply.seconds < SHORT_S / 2
+
+
 def test_no_redirect_is_followed() -> None:
     visited: list[bytes] = []
     with listening(lambda connection: visited.append(connection.recv(9))) as other:
@@ -135,6 +159,8 @@ def test_what_is_packed_is_unpacked_up_to_a_size() -> None:
     head = OK + b"Content-Encoding: gzip\r\n\r\n"
     with listening(answering(head, gzip.compress(b"hello"))) as url:
         assert asked(url).text == "hello"
+    with listening(answering(head.replace(b"gzip", b"GZIP"), gzip.compress(b"a"))) as u:
+        assert asked(u).text == "a"
     with listening(answering(head, gzip.compress(b"x" * 10**7))) as url:
         reply = asked(url)
     assert reply.failure is Failure.LARGE
