@@ -45,6 +45,8 @@ MOST_NUMBERS: Final = 20
 """Error numbers of one text."""
 MOST_WORDS: Final = 5
 """Words of a name of a person."""
+MOST_TOKENS: Final = 10
+"""Beginnings of tokens of one text."""
 MOST_TITLES: Final = 100
 """Titles in code that are looked up."""
 
@@ -158,8 +160,8 @@ def _alike(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
         for each in dict.fromkeys(("title", name, identity))
     }
     letters = text.lower()
-    exact = [Q(**{each: letters}) for each in lowered]
-    alike = [Q(**{f"{each}__contains": letters}) for each in lowered]
+    exact = [Q(**{f"{each}__in": spellings(text)}) for each in lowered]
+    alike = [_contains(each, text) for each in lowered]
     if issubclass(model, DefinitionRow):
         exact.append(Q(published_identity=model.identity_hash(text)))
         titles = _titles_in_code(model, letters)
@@ -179,6 +181,26 @@ def _alike(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
         .values_list("rank", "kind_name", "pk", "title", "shown_name", "shown_identity")
     )
     return found
+
+
+def spellings(text: str) -> list[str]:
+    """Return what `Lower` of a database may have made of a text, in whatever case.
+
+    SQLite lowers the letters of ASCII alone: others may be as in a sentence, in a
+    title, or in capitals.
+    """
+    cases = (text.lower(), text, text.capitalize(), text.title(), text.upper())
+    written = (_lower_ascii(each) for each in cases)
+    return list(dict.fromkeys([text.lower(), *written]))
+
+
+def _lower_ascii(text: str) -> str:
+    return "".join(each.lower() if each.isascii() else each for each in text)
+
+
+def _contains(column: str, text: str) -> Q:
+    each_spelling = (Q(**{f"{column}__contains": each}) for each in spellings(text))
+    return reduce(or_, each_spelling)
 
 
 def _naming_columns(model: type[PublishedRow]) -> tuple[str, str]:
@@ -224,11 +246,10 @@ def _people(viewer: Viewer, text: str) -> Iterator[Hit]:
 def _users(text: str) -> Iterator[Hit]:
     columns = _name_columns()
     letters = text.lower()
-    words = letters.split()[:MOST_WORDS]
+    words = text.split()[:MOST_WORDS]
     lowered = {f"low_{each}": Lower(each) for each in columns}
     each_word = [
-        reduce(or_, (Q(**{f"{column}__contains": word}) for column in lowered))
-        for word in words
+        reduce(or_, (_contains(column, word) for column in lowered)) for word in words
     ]
     rows: Any = users().annotate(**lowered).filter(reduce(and_, each_word))
     for user in rows.order_by(columns[0])[:MOST]:
@@ -256,14 +277,21 @@ def _name_columns() -> Sequence[str]:
 
 def _tokens(viewer: Viewer, text: str) -> Iterator[Hit]:
     """Yield the tokens and apps that begin as something in the text does."""
-    found = _TOKEN.search(text)
-    if found is None:
+    beginnings = _beginnings(text)
+    if not beginnings:
         return
-    beginning = found[0][: SHOWN if found[0].startswith("mcp") else None]
-    rows = AccessToken.objects.filter(prefix__startswith=beginning)
+    begins = reduce(or_, (Q(prefix__startswith=each) for each in beginnings))
+    rows = AccessToken.objects.filter(begins)
     if not viewer.tokens:
         rows = rows.filter(user=viewer.key)
     for row in rows.order_by("-created", "-pk")[:MOST]:
         # SQLite takes no account of case here.
-        if row.prefix.startswith(beginning):
+        if row.prefix.startswith(beginnings):
             yield Hit(TOKEN, str(row.pk), str(row), exact=True)
+
+
+def _beginnings(text: str) -> tuple[str, ...]:
+    """Return what may begin tokens and apps: in logs, other words look alike."""
+    found = (each[0] for each in _TOKEN.finditer(text))
+    shown = (each[: SHOWN if each.startswith("mcp") else None] for each in found)
+    return tuple(dict.fromkeys(shown))[:MOST_TOKENS]

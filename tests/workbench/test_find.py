@@ -157,6 +157,27 @@ def test_characters_that_mean_something_to_databases(
     assert names(text) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Öffnungszeiten für Ärzte",
+        "öffnungszeiten für ärzte",
+        "ÖFFNUNGSZEITEN FÜR ÄRZTE",
+    ],
+)
+def test_letters_beyond_ascii(text: str, django_user_model: type[User]) -> None:
+    """SQLite lowers none of them."""
+    title = "Öffnungszeiten für Ärzte"
+    Tool.objects.create(name="hours", title=title)
+    Tool.objects.create(name="all", title=f"Alle {title} und ÖPNV")
+    (one, other) = find(EVERYTHING, text)
+    assert (one.name, one.exact) == (title, True)
+    assert not other.exact
+    django_user_model.objects.create_user("kim", first_name="Örjan", last_name="Ångel")
+    for name in ("Örjan Ångel", "örjan ångel", "örjan"):
+        assert names(name) == [("person", "kim")]
+
+
 def test_a_person(django_user_model: type[User]) -> None:
     django_user_model.objects.create_user(
         "maria", "maria@example.com", first_name="Maria", last_name="Lopez"
@@ -188,7 +209,8 @@ def test_the_beginning_of_a_token() -> None:
     AccessToken.objects.make(user=other, name="other")
     said = f"{row.prefix}…"
     own = Viewer(key=user.pk)
-    for text in (row.prefix, row.prefix[:8], f"the token {said} of kim", secret):
+    logged = f"mcp_app.transports WARNING mcp_app_x: {row.prefix}"
+    for text in (row.prefix, row.prefix[:8], f"the {said} of kim", secret, logged):
         assert names(text, own) == [("accesstoken", f"laptop ({said})")], text
         assert names(text) == [("accesstoken", f"laptop ({said})")], text
         assert names(text, Viewer(key=other.pk)) == []
