@@ -21,7 +21,8 @@ from django.dispatch import receiver
 
 from mcp_app.conf import mcp_settings
 from mcp_app.egress.addresses import Network
-from mcp_app.protocol.oauth.redirects import LOOPBACK_HOSTS, scheme_problem
+from mcp_app.protocol.loopback import is_loopback_host
+from mcp_app.protocol.oauth.redirects import scheme_problem
 
 OUT: Final = "!"
 """In front of a host that is kept out."""
@@ -64,7 +65,7 @@ def _host(text: str) -> str:
     name = _PORT.sub("", host)
     port = host[len(name) :].removesuffix(":443").removesuffix(":")
     name = name.removesuffix(".")
-    return f"{'localhost' if name in LOOPBACK_HOSTS else name}{port}"
+    return f"{'localhost' if is_loopback_host(name) else name}{port}"
 
 
 def _entry(text: str) -> str:

@@ -16,7 +16,7 @@ from django.urls import NoReverseMatch, reverse
 
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.server import DEFAULT_SLUG, SSE_PART
-from mcp_app.protocol.oauth.redirects import LOOPBACK_HOSTS
+from mcp_app.protocol.loopback import is_loopback_host
 from mcp_app.protocol.oauth.resources import canonical
 
 LOCAL: Final = "http://127.0.0.1:8000"
@@ -40,7 +40,7 @@ def site_origin(scheme: str, host: str) -> str | None:
     if mcp_settings.public_url is not None:
         parts = urlsplit(mcp_settings.public_url)
         return f"{parts.scheme}://{parts.netloc}".lower()
-    if settings.DEBUG and split_domain_port(host.lower())[0] in LOOPBACK_HOSTS:
+    if settings.DEBUG and is_loopback_host(split_domain_port(host.lower())[0]):
         return f"{scheme}://{host}".lower()
     return None
 

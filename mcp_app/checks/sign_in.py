@@ -19,7 +19,7 @@ from mcp_app.auth.authenticators import sign_in_names
 from mcp_app.auth.oauth_settings import problems
 from mcp_app.auth.resources import WELL_KNOWN
 from mcp_app.oauth import metadata_views
-from mcp_app.protocol.oauth.redirects import LOOPBACK_HOSTS
+from mcp_app.protocol.loopback import is_loopback_host
 
 ADDRESSES: Final = {
     WELL_KNOWN: metadata_views.resource,
@@ -57,7 +57,7 @@ def _public_url(url: str | None) -> Iterator[checks.CheckMessage]:
         return
     parts = urlsplit(url)
     domain, _port = split_domain_port(parts.netloc.lower())
-    if parts.scheme != "https" and domain not in LOOPBACK_HOSTS:
+    if parts.scheme != "https" and not is_loopback_host(domain):
         yield checks.Error(
             f'MCP["PUBLIC_URL"] is {url!r}: programs sign in over https:// alone.',
             id="mcp_app.E017",

@@ -45,12 +45,11 @@ from mcp_app.protocol.content import (
     ToolUse,
 )
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.loopback import is_loopback_host
 from mcp_app.protocol.meta import ReceivedMeta
 from mcp_app.protocol.revisions import Revision
 from mcp_app.server import deprecations
 from mcp_app.server.sampling import check_tools, conversation
-
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +195,7 @@ def _check_url(url: str) -> None:
         raise ValueError(
             "The URL of an elicitation must have a host, and must not have a user."
         )
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+    if parts.scheme == "http" and not is_loopback_host(parts.hostname):
         raise ValueError(
             f"The URL {url[:200]!r} must be https, unless it is on this machine."
         )

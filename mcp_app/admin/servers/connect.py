@@ -53,7 +53,7 @@ from mcp_app.interface.server import PUBLIC
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.demands import DEMANDS
 from mcp_app.models.tokens import Secret
-from mcp_app.protocol.oauth.redirects import LOOPBACK_HOSTS
+from mcp_app.protocol.loopback import is_loopback_host
 
 MEDIA: Final = Media(
     css={"all": ["mcp_app/admin.css"]},
@@ -179,8 +179,7 @@ class Place:
     @property
     def is_local(self) -> bool:
         """Whether the address is one that only this computer has."""
-        host = urlsplit(self.url).hostname or ""
-        return host in LOOPBACK_HOSTS or f"[{host}]" in LOOPBACK_HOSTS
+        return is_loopback_host(urlsplit(self.url).hostname)
 
     @cached_property
     def hindrance(self) -> str:

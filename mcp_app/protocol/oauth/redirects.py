@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping
 from typing import Final
 from urllib.parse import quote, unquote_plus, urlencode
 
+from mcp_app.protocol.loopback import is_loopback_host
 from mcp_app.protocol.oauth.web_urls import check_characters, read_web_url
 
 MOST_CHARACTERS: Final = 500
-LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "[::1]", "localhost"})
 _FORBIDDEN: Final = (
     "about blob chrome chrome-extension chrome-untrusted cid content data devtools edge"
     " feed file filesystem ftp ftps gopher http https intent jar javascript livescript"
@@ -57,7 +57,7 @@ def _check_kind(uri: str, schemes: Collection[str]) -> None:
     scheme = _scheme(uri)
     if scheme in {"http", "https"}:
         url = read_web_url(uri)
-        if scheme == "http" and url.host not in LOOPBACK_HOSTS:
+        if scheme == "http" and not is_loopback_host(url.host):
             raise ValueError("http is allowed on 127.0.0.1, [::1] and localhost alone.")
     elif not is_private_use(uri) or scheme not in map(str.lower, schemes):
         raise ValueError("Its scheme is not allowed.")
@@ -98,7 +98,7 @@ def is_same_redirect(registered: str, asked: str) -> bool:
 def is_loopback(uri: str) -> bool:
     """Whether it leads to 127.0.0.1, [::1] or localhost, by http or https."""
     try:
-        return read_web_url(uri).host in LOOPBACK_HOSTS
+        return is_loopback_host(read_web_url(uri).host)
     except ValueError:
         return False
 

@@ -13,9 +13,9 @@ from django.http.request import split_domain_port, validate_host
 from mcp_app.conf import mcp_settings
 from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.headers import Headers
+from mcp_app.protocol.loopback import is_loopback_host
 from mcp_app.transports.asgi_types import RawHeaders
 
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 DEBUG_HOSTS = (".localhost", "127.0.0.1", "[::1]")
 KEPT = 1_024
 LONGEST_KEPT = 512
@@ -154,8 +154,7 @@ def _allowed_origins() -> set[str]:
 
 
 def _is_loopback(netloc: str) -> bool:
-    domain = split_domain_port(netloc)[0]
-    return domain in LOOPBACK
+    return is_loopback_host(split_domain_port(netloc)[0])
 
 
 def preflight(cors: RawHeaders, requested: str | None) -> RawHeaders:

@@ -24,9 +24,9 @@ from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret
+from mcp_app.protocol.loopback import is_loopback_host
 from mcp_app.transports.http.host_and_origin import DEBUG_HOSTS
 
-LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 GOOD_FOR: Final = timedelta(minutes=5)
 """How long a token that is made for a check is good, if nothing ends it before."""
 NAME: Final = "mcp_check"
@@ -39,7 +39,7 @@ def why_no_token(url: str, *, made_here: bool) -> str:
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if parts.scheme != "https" and host not in LOOPBACK:
+    if parts.scheme != "https" and not is_loopback_host(host):
         return _("The address is http, so no token is sent to it.")
     if made_here and not _is_named(parts.netloc):
         said = _(

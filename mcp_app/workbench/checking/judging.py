@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.protocol.loopback import is_loopback_host
 from mcp_app.protocol.oauth.resources import canonical
 from mcp_app.transports.http.probe import AS_SENT, TICKS
 from mcp_app.transports.http.probe_tickets import Probe
@@ -33,7 +34,6 @@ from mcp_app.workbench.checking.observing import (
 )
 from mcp_app.workbench.checking.remedies import Fault, Place, Proxy, lines_for, proxy_of
 
-LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 CLOSE_S: Final = 0.5
 """Ticks that all come within this were collected: they are sent in a second."""
 WAIT_S: Final = 2.0
@@ -129,7 +129,7 @@ def _address(case: _Case) -> Iterator[Finding]:
     if not has_answer(case.seen):
         why = visible(main.detail.strip()[:_LONGEST])
         yield Finding(rule, Grade.PROBLEM, _no_answer(case), why)
-    elif not case.secure and case.host not in LOOPBACK:
+    elif not case.secure and not is_loopback_host(case.host):
         yield Finding(
             rule,
             Grade.PROBLEM,
