@@ -17,6 +17,7 @@ from mcp_app.conf import mcp_settings
 from mcp_app.interface.labels import Label
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import Server
+from mcp_app.transports.http.probe import BEYOND_HEARTBEAT_S
 from mcp_app.transports.http.probe_tickets import (
     HEADER,
     PING,
@@ -76,6 +77,7 @@ def probe_context(request: HttpRequest, row: Server) -> dict[str, Any]:
         "sent": dict(SENT),
         "ping": PING.decode(),
         "body": mcp_settings.limits.body,
+        "silence": mcp_settings.limits.heartbeat + BEYOND_HEARTBEAT_S,
     }
     return {"url": url, "command": command, "plan": json.dumps(plan)}
 

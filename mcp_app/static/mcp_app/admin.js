@@ -419,7 +419,6 @@
     const WHOLE = 8192;
     const HEADSTART = 500;
     const PROBE_TIME = 15000;
-    const SILENT_TIME = 45000;
     const small = { "Content-Type": "application/json" };
     const probe = (plan, kind, { body = plan.ping, path = plan.path, ...more } = {}) =>
         sent(path, { method: "POST", body, headers: { ...plan.sent, ...small, [plan.header]: plan.tickets[kind] } }, more);
@@ -464,13 +463,13 @@
         answers.body = await probe(plan, "body", { body: "x".repeat(plan.body) });
         Object.assign(answers, await sideBySide(plan));
         if (plan.metadata) answers.metadata = await sent(plan.metadata, { method: "GET" });
-        if (slow) answers.silence = await probe(plan, "silence", { time: SILENT_TIME });
+        if (slow) answers.silence = await probe(plan, "silence", { time: plan.silence * 1000 + PROBE_TIME });
         return answers;
     }
     function check(section) {
         const plan = JSON.parse(section.dataset.mcpCheck);
         // What another origin does cannot be seen from here.
-        if (plan.origin && plan.origin !== location.origin) return;
+        if (plan.origin && new URL(plan.origin).origin !== location.origin) return;
         const asking = section.querySelector("[data-mcp-check-form]");
         const status = section.querySelector("[data-mcp-check-status]");
         const result = section.querySelector("[data-mcp-check-result]");

@@ -71,11 +71,15 @@ def test_it_is_a_tab_of_servers(admin_client: Client, server: Server) -> None:
 def test_its_script_gets_tickets(
     admin_client: Client, server: Server, settings: Settings
 ) -> None:
-    settings.MCP = {"PUBLIC_URL": "https://mcp.example.com/mcp"}
+    settings.MCP = {
+        "PUBLIC_URL": "https://mcp.example.com/mcp",
+        "LIMITS": {"heartbeat": 55},
+    }
     shown = admin_client.get(page("server", "check", server.pk))
     plan = json.loads(shown.context["plan"])
     assert plan["path"] == "/mcp/team"
     assert plan["origin"] == "https://mcp.example.com"
+    assert plan["silence"] == 60
     for probe in Probe:
         ticket = read_ticket(plan["tickets"][probe], "team")
         assert ticket is not None
