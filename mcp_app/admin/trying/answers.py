@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.trying.fields import Field, fields_of, fill_in, values_of
+from mcp_app.admin.trying.fields import Field, Unreadable, fields_of, fill_in, values_of
 from mcp_app.admin.trying.presentation import host_of
 from mcp_app.interface.rules import visible
 from mcp_app.models.fields import parse
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.workbench.trying.trial import Question
+from mcp_app.workbench.trying.trial import SAMPLING, Question
 
 ELICITATION: Final = "elicitation/create"
-SAMPLING: Final = "sampling/createMessage"
 ROOTS: Final = "roots/list"
 PERSON: Final = "a person"
 """The model that a sampled text names."""
@@ -28,6 +27,8 @@ ASKED: Final = "asked"
 ANSWERED: Final = "answered"
 """The input with the answers that were given before."""
 STATE: Final = "state"
+TEXT: Final = "text"
+"""The kind of the form that asks for what a model says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,14 @@ class Form:
     value: str = ""
 
 
+class WrongAnswers(Exception):
+    """Some answers cannot be read; `forms` are all of them, with the sentences."""
+
+    def __init__(self, forms: Sequence[Form]) -> None:
+        super().__init__("Some answers cannot be read.")
+        self.forms = forms
+
+
 def form_of(question: Question, data: QueryDict | None = None) -> Form:
     """Return the form of a question, with what was typed if `data` has it."""
     params, name = question.params, f"answer-{question.key[:12]}"
@@ -61,7 +70,7 @@ def form_of(question: Question, data: QueryDict | None = None) -> Form:
         )
     if question.method == SAMPLING:
         value = "" if data is None else data.get(name, "")
-        return Form(question, "text", _conversation(params), name, value=value)
+        return Form(question, TEXT, _conversation(params), name, value=value)
     if params.get("mode") == "url":
         return _page(question, message, name)
     schema = params.get("requestedSchema", {})
@@ -159,19 +168,37 @@ def _parsed(text: str, otherwise: Any) -> Any:
     return value if isinstance(value, type(otherwise)) else otherwise
 
 
+def results_of(forms: Sequence[Form], action: str) -> dict[str, JsonObject]:
+    """Return the results that answer these questions, by their keys.
+
+    Raises `WrongAnswers`.
+    """
+    results: dict[str, JsonObject] = {}
+    wrong: dict[int, Form] = {}
+    for at, form in enumerate(forms):
+        try:
+            results[form.question.key] = result_of(form, action)
+        except Unreadable as error:
+            wrong[at] = replace(form, fields=error.fields)
+    if wrong:
+        raise WrongAnswers([wrong.get(at, form) for at, form in enumerate(forms)])
+    return results
+
+
 def result_of(form: Form, action: str) -> JsonObject:
     """Return the result that answers a question; raises `Unreadable`.
 
-    `action` is "accept", "decline" or "cancel".
+    `action` is "accept", "decline" or "cancel"; of a model's answer nothing but that
+    is left if it is not given.
     """
     if form.kind == "roots":
         lines = form.value.splitlines() if action == "accept" else []
         return {"roots": [{"uri": each.strip()} for each in lines if each.strip()]}
-    if form.kind == "text":
-        content = {"type": "text", "text": form.value}
-        return {"role": "assistant", "content": content, "model": PERSON}
     if action != "accept":
         return {"action": action}
+    if form.kind == TEXT:
+        content = {"type": "text", "text": form.value}
+        return {"role": "assistant", "content": content, "model": PERSON}
     if form.kind == "url":
         return {"action": "accept"}
     return {"action": "accept", "content": values_of(form.fields)}

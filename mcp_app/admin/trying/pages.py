@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -46,7 +46,7 @@ from mcp_app.workbench.on_loop import on_loop
 from mcp_app.workbench.trying import once
 from mcp_app.workbench.trying.offer import WorkingCopy, servers_for
 from mcp_app.workbench.trying.rules import As
-from mcp_app.workbench.trying.trial import FORBIDDEN, Plan, Trial, run
+from mcp_app.workbench.trying.trial import FORBIDDEN, Plan, Trial, is_rejected, run
 
 Row = TypeVar("Row", bound=DefinitionRow)
 
@@ -75,7 +75,12 @@ class TryPage:
         self._setup: Setup | None = None
         self._problem = ""
         self._trial: Trial | None = None
-        self._forms: list[answers.Form] = []
+        # Until something is run, the questions of the page are still open.
+        asked = [] if data is None else answers.read(data)
+        self._forms: Sequence[answers.Form] = [
+            answers.form_of(each, data) for each in asked
+        ]
+        self._given: dict[str, JsonObject] = {}
         if self._definition is not None:
             self._arguments = arguments_of(self._definition, self._data)
             self._setup = self._set_up(self._definition)
@@ -161,6 +166,10 @@ class TryPage:
         except Refusal as refused:
             self._problem = refused.reason
             return None
+        except answers.WrongAnswers as wrong:
+            self._forms = wrong.forms
+            self._problem = _("Correct what is marked. Nothing was run.")
+            return None
         except (Unreadable, ValueError) as error:
             if self._arguments is not None:
                 self._arguments = with_errors(self._arguments, error)
@@ -192,7 +201,7 @@ class TryPage:
         values = {} if self._arguments is None else self._arguments.values
         method, params = self._asked(definition, values)
         setup.check_server()
-        given = self._answers()
+        self._given = given = self._answers()
         params = {**params, **self._retry(given)}
         return Plan(
             server=setup.slug,
@@ -222,11 +231,7 @@ class TryPage:
         if not action:
             # It begins anew.
             return {}
-        given = answers.earlier(data)
-        for each in answers.read(data):
-            form = answers.form_of(each, data)
-            given[each.key] = answers.result_of(form, action)
-        return given
+        return {**answers.earlier(data), **answers.results_of(self._forms, action)}
 
     def _retry(self, given: JsonObject) -> JsonObject:
         """Return what a request of the stateless era brings back."""
@@ -234,8 +239,12 @@ class TryPage:
         state = "" if data is None else data.get(answers.STATE, "")
         if data is None or not data.get(ANSWER) or not state:
             return {}
-        asked = answers.read(data)
-        responses = {each.name: given[each.key] for each in asked if each.name}
+        asked = (each.question for each in self._forms)
+        responses = {
+            each.name: given[each.key]
+            for each in asked
+            if each.name and not is_rejected(each.method, given[each.key])
+        }
         return {"inputResponses": responses, "requestState": state}
 
     def _claim(self, setup: Setup) -> None:
@@ -274,7 +283,29 @@ class TryPage:
         }
         if setup is not None:
             context["once"] = self.ticket
-        return {**context, **self.result()}
+        return {**context, **(self.result() or self._open_questions())}
+
+    def _open_questions(self) -> dict[str, Any]:
+        """Return the context of the questions that the page showed, and still shows."""
+        data, setup = self._data, self._setup
+        if data is None or setup is None or not self._forms:
+            return {}
+        state = data.get(answers.STATE, "")
+        return self._questions(setup, state, answers.earlier(data))
+
+    def _questions(
+        self, setup: Setup, state: str, given: Mapping[str, JsonObject]
+    ) -> dict[str, Any]:
+        stateless = setup.revision.stateless
+        return {
+            "forms": self._forms,
+            "state": state,
+            "asked": answers.text_of_questions(each.question for each in self._forms),
+            "answered": answers.text_of_answers(given),
+            "stateless": stateless,
+            "can_decline": not stateless
+            or any(each.kind != answers.TEXT for each in self._forms),
+        }
 
     @property
     def ticket(self) -> str:
@@ -290,16 +321,11 @@ class TryPage:
         url = server_url(setup.slug, site)
         address = wire.Address(url, not setup.is_public, self._mirrored())
         revision = setup.revision
-        given = {} if self._problem else self._answers()
         return {
+            **self._questions(setup, trial.state, self._given),
             "tried_as": setup.as_whom,
             "who_url": self._who_url(trial, setup),
             "shown": presentation.present(trial, self._definition),
-            "forms": self._forms,
-            "state": trial.state,
-            "asked": answers.text_of_questions(trial.questions),
-            "answered": answers.text_of_answers(given),
-            "stateless": revision.stateless,
             "messages_sent": [*wire.exchanges(trial.messages, address, revision)],
             "curl": wire.curl(trial.messages, address, revision),
             "python": wire.python(trial.messages, address),

@@ -34,6 +34,7 @@ from mcp_app.workbench.trying.offer import WorkingCopy
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
+SAMPLING: Final = "sampling/createMessage"
 RANDOM: Final = frozenset({"_meta", "elicitationId"})
 """Members of a question that differ each time it is asked."""
 
@@ -116,6 +117,11 @@ class Trial:
         """The error of the protocol; empty if there is none."""
         error: JsonObject = self.answer.get("error", {})
         return error
+
+
+def is_rejected(method: str, answer: JsonObject) -> bool:
+    """Whether an answer says that a model's is not given: no result can say that."""
+    return method == SAMPLING and "action" in answer
 
 
 Observe = Callable[[Message], object]
@@ -213,7 +219,8 @@ class _Run:
         question = Question(method, params)
         answer = self._plan.answers.get(question.key)
         if answer is not None:
-            return answer
+            rejected = is_rejected(method, answer)
+            return decline(method, params) if rejected else answer
         self._asked.append(question)
         return decline(method, params)
 

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
 from django.http import QueryDict
 
+from mcp_app import Context
 from mcp_app.admin.trying import answers
 from mcp_app.admin.trying.answers import (
     ELICITATION,
     ROOTS,
-    SAMPLING,
     Form,
+    WrongAnswers,
     form_of,
     result_of,
+    results_of,
 )
 from mcp_app.admin.trying.fields import Unreadable
-from mcp_app.workbench.trying.trial import Question
+from mcp_app.models import Tool
+from mcp_app.workbench.trying.trial import SAMPLING, Question
+from tests.admin.trying.conftest import Offer
+from tests.admin.trying.console import answer, run, text_of, url_of
+from tests.admin.trying.console import result_of as text_of_result
+from tests.admin.trying.people import Login
+from tests.scripting import STATEFUL, STATELESS
 
 SCHEMA: Final = {
     "type": "object",
@@ -54,6 +63,49 @@ def test_a_form() -> None:
     with pytest.raises(Unreadable):
         result_of(wrong, "accept")
     assert result_of(wrong, "decline") == {"action": "decline"}
+
+
+def test_answers_are_read_together() -> None:
+    roots = form_of(Question(ROOTS, {}, "folders"))
+    item, count = (each.name for each in form_of(ORDER).fields)
+    wrong = form_of(ORDER, posted(**{item: "tea", count: "two"}))
+    with pytest.raises(WrongAnswers) as raised:
+        results_of([roots, wrong], "accept")
+    first, second = raised.value.forms
+    assert first == roots
+    assert [bool(each.error) for each in second.fields] == [False, True]
+    assert results_of([roots, wrong], "cancel") == {
+        roots.question.key: {"roots": []},
+        ORDER.key: {"action": "cancel"},
+    }
+
+
+@dataclass
+class Order:
+    count: int
+
+
+async def ask(ctx: Context, item: str) -> str:
+    return f"{item}: {await ctx.elicit('How many?', Order)}"
+
+
+@pytest.mark.parametrize("version", [STATELESS, STATEFUL])
+async def test_what_cannot_be_read_leaves_the_question_open(
+    login: Login, offer: Offer, version: str
+) -> None:
+    url = await offer("asks_how_many", ask)
+    client = await login()
+    asked = await run(client, url, item="tea", revision=version)
+    for values, wrong in (({"count": "two"}, ["count"]), ({"item": "\0"}, ["item"])):
+        asked = await answer(client, url, asked, **values)
+        assert asked.context["problem"] == "Correct what is marked. Nothing was run."
+        assert "How many?" in text_of(asked)
+        arguments, [form] = asked.context["arguments"].fields, asked.context["forms"]
+        fields = [*arguments, *form.fields]
+        assert [each.key for each in fields] == ["item", "count"]
+        assert [each.key for each in fields if each.error] == wrong
+    done = await answer(client, url, asked, item="tea", count="2")
+    assert text_of_result(done) == "tea: Accepted(data=Order(count=2))"
 
 
 def test_two_questions_have_different_fields() -> None:
@@ -138,12 +190,31 @@ def test_a_model_and_roots() -> None:
     said = result_of(form_of(question, posted(**{form.name: "Hello"})), "accept")
     assert said["content"] == {"type": "text", "text": "Hello"}
     assert said["role"] == "assistant"
+    assert result_of(form, "decline") == {"action": "decline"}
     roots = Question(ROOTS, {})
     form = form_of(roots)
     typed = form_of(roots, posted(**{form.name: "file:///a\r\n\r\nfile:///b c"}))
     uris = [each["uri"] for each in result_of(typed, "accept")["roots"]]
     assert uris == ["file:///a", "file:///b c"]
     assert result_of(typed, "decline") == {"roots": []}
+
+
+@pytest.mark.parametrize(
+    ("version", "last"), [(STATEFUL, '"error":{"code":-1'), (STATELESS, "requestState")]
+)
+async def test_nobody_answers_for_the_model(
+    login: Login, version: str, last: str
+) -> None:
+    """In a session that is an error; without one, such a client does not call again."""
+    client = await login()
+    url = await url_of(Tool, name="test_sampling")
+    asked = await run(client, url, prompt="Say it.", revision=version)
+    assert ("Decline" in text_of(asked)) == (version == STATEFUL)
+    response = await answer(client, url, asked, "decline")
+    sent = [each.text for each in response.context["messages_sent"]]
+    assert last in [each for each in sent if each.startswith("POST")][-1]
+    assert "LLM response: " not in text_of(response)
+    assert '"role":"assistant"' not in "".join(sent)
 
 
 def test_questions_go_through_the_page_and_back() -> None:
