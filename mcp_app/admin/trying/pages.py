@@ -47,6 +47,7 @@ from mcp_app.workbench.trying import once
 from mcp_app.workbench.trying.offer import WorkingCopy, servers_for
 from mcp_app.workbench.trying.rules import As
 from mcp_app.workbench.trying.trial import FORBIDDEN, Plan, Trial, is_rejected, run
+from mcp_app.workbench.trying.tried_row import TriedRow
 
 Row = TypeVar("Row", bound=DefinitionRow)
 
@@ -201,6 +202,7 @@ class TryPage:
         values = {} if self._arguments is None else self._arguments.values
         method, params = self._asked(definition, values)
         setup.check_server()
+        row = self._row
         self._given = given = self._answers()
         params = {**params, **self._retry(given)}
         return Plan(
@@ -208,7 +210,8 @@ class TryPage:
             method=method,
             params=params,
             caller=setup.caller(),
-            copy=WorkingCopy.of(self._row) if self._is_working else None,
+            row=TriedRow((row.kind_of_row, str(row.pk)), row.from_code),
+            copy=WorkingCopy.of(row) if self._is_working else None,
             answers=given,
             streams=isinstance(self._request, ASGIRequest),
             is_dry=setup.is_dry,

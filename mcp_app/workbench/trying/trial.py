@@ -30,6 +30,7 @@ from mcp_app.transports.stdio.connection import Forbidden, NotServed, NotSignedI
 from mcp_app.workbench.trying.dry_run import DryRunUserCode, limit_time
 from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome
 from mcp_app.workbench.trying.offer import WorkingCopy
+from mcp_app.workbench.trying.tried_row import TriedRow
 
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
@@ -44,13 +45,14 @@ class Plan:
     """What is tried.
 
     `answers` are the results of questions, by `Question.key`.  Without `streams` only
-    the answer reaches the client.
+    the answer reaches the client.  Without `row` any definition may answer.
     """
 
     server: str
     method: str
     params: JsonObject
     caller: Caller
+    row: TriedRow | None = None
     copy: WorkingCopy | None = None
     answers: Mapping[str, JsonObject] = field(default_factory=dict)
     streams: bool = True
@@ -172,6 +174,8 @@ class _Run:
         overlay = (
             _unchanged if plan.copy is None else plan.copy.overlay(current.catalogs)
         )
+        if plan.row is not None:
+            overlay = partial(_of_row, plan, plan.row, overlay)
         adapters = current.adapters
         if plan.is_dry:
             self._dry_run = DryRunUserCode(adapters.user_code, adapters.limits)
@@ -227,6 +231,13 @@ class _Run:
 
 def _unchanged(catalog: Catalog) -> Catalog:
     return catalog
+
+
+def _of_row(
+    plan: Plan, row: TriedRow, overlay: Callable[[Catalog], Catalog], catalog: Catalog
+) -> Catalog:
+    """Return the catalog in which only the row answers; raises `KindError`."""
+    return row.within(overlay(catalog), plan.method, plan.params)
 
 
 def _with_less_time(

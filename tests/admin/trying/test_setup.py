@@ -16,7 +16,7 @@ from django.test import AsyncClient
 from mcp_app import Context
 from mcp_app.admin.page.rights import RIGHTS
 from mcp_app.admin.trying.setup import differs
-from mcp_app.models import AccessToken, Server, Tool
+from mcp_app.models import AccessToken, Resource, ResourceTemplate, Server, Tool
 from mcp_app.models.definitions import NOTHING, Source
 from mcp_app.process.runtime import Process
 from tests.admin.trying.conftest import Offer
@@ -122,6 +122,25 @@ async def test_what_only_reads_and_dry_runs_as_another_user(
     assert result_of(response) == "entered"
     assert not await Ledger.objects.filter(key="as").aexists()
     assert await LogEntry.objects.acount() == 1
+
+
+def read(rest: str) -> str:
+    return rest
+
+
+async def test_nothing_else_is_run_instead(
+    login: Login, offer: Offer, maria: User, process: Process
+) -> None:
+    """The rules are about the template, and not about a resource that it covers."""
+    await offer("covered", enter, Resource, uri="test://covered")
+    url = await offer("covers", read, ResourceTemplate, uri_template="test://{+rest}")
+    client = await login("view_resourcetemplate", "try", "try_as")
+    values = {"server": "private", "who": "user", "user": "maria", "dry": "1"}
+    response = await run(client, url, **values, rest="covered")
+    assert label_of(response) == "It cannot run."
+    assert "another definition answers" in response.context["shown"].sentence
+    assert await kept(process) == []
+    assert result_of(await run(client, url, **values, rest="a/b")) == "a/b"
 
 
 async def test_only_superusers_try_as_one(login: Login, offer: Offer) -> None:
