@@ -14,7 +14,12 @@ from functools import cache, partial
 from typing import cast
 
 from mcp_app.auth import token_cache
-from mcp_app.auth.authenticators import Authenticator, authenticators_of, issuers_of
+from mcp_app.auth.authenticators import (
+    Authenticator,
+    Unusable,
+    authenticators_of,
+    issuers_of,
+)
 from mcp_app.auth.challenge import WRONG, unauthenticated
 from mcp_app.auth.outages import outage
 from mcp_app.auth.resources import metadata_url, site_origin
@@ -56,6 +61,14 @@ async def find_principal(
             return found
     where = _where(server, request)
     raise unauthenticated(_required(server, signs_in=bool(where)), metadata=where)
+
+
+def lets_anyone_in(server: ServerDefinition) -> bool:
+    """Return whether a server has ways in, and the settings all of them."""
+    try:
+        return server.public or bool(_authenticators(server))
+    except Unusable:
+        return False
 
 
 def _where(server: ServerDefinition, request: AuthenticationRequest) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 
+from mcp_app.auth.principals import lets_anyone_in
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import (
     notification_message,
@@ -27,11 +28,12 @@ from mcp_app.protocol.negotiation import (
     LOG_LEVEL,
     PROTOCOL_VERSION,
 )
-from mcp_app.transports.stdio.connection import Connection
+from mcp_app.transports.stdio.connection import Connection, NotSignedIn
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Catalog
     from mcp_app.interface.principal import Principal
+    from mcp_app.interface.rights import Rights
     from mcp_app.process.runtime import Process
     from mcp_app.protocol.envelope import Request
     from mcp_app.protocol.json_types import JsonObject
@@ -261,6 +263,12 @@ class _Connection(Connection):
         if catalog is None or self.overlay is None:
             return catalog
         return self.overlay(catalog)
+
+    async def served(self) -> tuple[Catalog, Rights]:
+        catalog = super().catalog()
+        if catalog is not None and not lets_anyone_in(catalog.server):
+            raise NotSignedIn(f"The MCP server {self.slug!r} lets nobody in.")
+        return await super().served()
 
     async def make_exchange(
         self,

@@ -163,6 +163,25 @@ async def test_an_unknown_name_closes_the_server(
         await refusal(access, x_badge="7")
     (record,) = caplog.records
     assert "'staff' lets nobody in, because MCP" in record.message
+    assert not principals.lets_anyone_in(ServerDefinition(slug="staff", access=access))
+
+
+@pytest.mark.parametrize(
+    ("access", "is_open"),
+    [
+        (("public",), True),
+        (("by_badge", "token"), True),
+        ((), False),
+        (("by_badge", "no_such_path"), False),
+    ],
+)
+def test_whether_there_is_a_way_in(
+    access: tuple[str, ...], is_open: bool, settings: Any
+) -> None:
+    there = {**settings.MCP["AUTHENTICATION"], "no_such_path": "shop.none"}
+    settings.MCP = {"AUTHENTICATION": there}
+    server = ServerDefinition(slug="staff", access=access)
+    assert principals.lets_anyone_in(server) is is_open
 
 
 @pytest.mark.parametrize("method", ["outage", "async_outage"])

@@ -70,7 +70,7 @@ def context(request: HttpRequest, row: Server) -> dict[str, Any]:
     told: dict[str, Any] = {"who": who, "user_name": name, "may_ask": may_ask}
     if who == USER and not may_ask:
         raise PermissionDenied(lacking("try_as"))
-    is_public = row.access == PUBLIC
+    is_public = row.access_names == (PUBLIC,)
     principal = _principal(request, NOBODY if is_public else who, name)
     if principal is None:
         missing = _("There is no active user “%(name)s”.") % {"name": visible(name)}

@@ -46,7 +46,14 @@ from mcp_app.workbench.on_loop import on_loop
 from mcp_app.workbench.trying import once
 from mcp_app.workbench.trying.offer import WorkingCopy, servers_for
 from mcp_app.workbench.trying.rules import As
-from mcp_app.workbench.trying.trial import FORBIDDEN, Plan, Trial, is_rejected, run
+from mcp_app.workbench.trying.trial import (
+    FORBIDDEN,
+    UNAUTHORIZED,
+    Plan,
+    Trial,
+    is_rejected,
+    run,
+)
 from mcp_app.workbench.trying.tried_row import TriedRow
 
 Row = TypeVar("Row", bound=DefinitionRow)
@@ -336,8 +343,11 @@ class TryPage:
 
     def _who_url(self, trial: Trial, setup: Setup) -> str:
         """Return the page that says what a person lacks, "" if that is nothing."""
-        lacks = trial.outcome is Outcome.FORBIDDEN or trial.refused == FORBIDDEN
-        if not lacks:
+        # A server may let nobody in, whoever they are.
+        refused = trial.refused == FORBIDDEN or (
+            trial.refused == UNAUTHORIZED and setup.person
+        )
+        if not refused and trial.outcome is not Outcome.FORBIDDEN:
             return ""
         asked = urlencode({"server": setup.slug, "person": setup.person})
         return f"{page_url(self._row, 'who')}?{asked}"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mcp_app.auth.principals import lets_anyone_in
 from mcp_app.catalog.row_loader import (
     StoredOverlay,
     StoredRow,
@@ -82,9 +83,16 @@ def _published(
 
 
 def servers_for(row: DefinitionRow) -> list[ServerDefinition]:
-    """Return the published servers, those that offer the row first.  Blocks."""
+    """Return the published servers, those that offer the row first.  Blocks.
+
+    Among them those that let somebody in come first.
+    """
     content = row.working_content() if row.published is None else row.published.read()
     key, tags = (row.kind_of_row, str(row.pk)), tags_of(content)
     servers = load_servers().values()
-    order = {each.slug: not each.offers(tags, key) for each in servers}
-    return sorted(servers, key=lambda each: (order[each.slug], each.slug))
+
+    def place(server: ServerDefinition) -> tuple[bool, bool, str]:
+        offers = server.offers(tags, key)
+        return not offers, not lets_anyone_in(server), server.slug
+
+    return sorted(servers, key=place)

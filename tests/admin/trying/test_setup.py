@@ -143,6 +143,15 @@ async def test_nothing_else_is_run_instead(
     assert result_of(await run(client, url, **values, rest="a/b")) == "a/b"
 
 
+async def test_a_server_that_lets_nobody_in(login: Login, offer: Offer) -> None:
+    url = await offer("says", who, read_only=True)
+    client = await login()
+    response = await run(client, url, server="closed", which="working", dry="1")
+    assert label_of(response).startswith("Clients get 401 here")
+    page = text_of(await client.get(response.context["who_url"]))
+    assert "The server lets nobody in." in page
+
+
 async def test_only_superusers_try_as_one(login: Login, offer: Offer) -> None:
     url = await offer("says", who, read_only=True)
     client, boss = await login(*AS), await login()

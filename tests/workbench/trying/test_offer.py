@@ -125,3 +125,5 @@ async def test_servers_that_offer_it_come_first(rows: Rows) -> None:
     slugs = [each.slug for each in await sync_to_async(servers_for)(row)]
     assert slugs.index("pages") < slugs.index("private")
     assert slugs.index("default") < slugs.index("private")
+    # It lets nobody in.
+    assert slugs.index("pages") < slugs.index("closed") < slugs.index("private")

@@ -75,6 +75,7 @@ async def test_a_crash_has_its_number(
     ("principal", "server", "status"),
     [
         (NOBODY, "private", 401),
+        (ANA, "closed", 401),
         (Principal(kind=CONSOLE, user_id="999999"), "private", 403),
         (ANA, "guarded", 403),
         (ANA, "there-is-none", 404),
