@@ -61,6 +61,10 @@ class ServerLists:
         return sum(item.tokens for items in self.items.values() for item in items)
 
 
+class _ListRefused(Exception):
+    """A list was not answered; its text is the server's error."""
+
+
 async def lists(server: str, caller: Caller) -> ServerLists:
     """Read all lists of a server, on the loop of the process."""
     current = process()
@@ -79,6 +83,8 @@ async def lists(server: str, caller: Caller) -> ServerLists:
     except SessionRefused as refused:
         error = json.loads(refused.answer)["error"]
         return ServerLists({}, reason=str(error["message"]))
+    except _ListRefused as refused:
+        return ServerLists({}, reason=str(refused))
     except ProtocolError as error:
         return ServerLists({}, status_of(error), error.message)
 
@@ -87,7 +93,10 @@ async def _listed(client: InProcessClient, which: List) -> AsyncIterator[JsonObj
     params: dict[str, Any] = {}
     for _ in range(MOST_PAGES):
         answer = json.loads(await client.request(which.method, params))
-        result = answer.get("result", {})
+        if "error" in answer:
+            # Such as too many requests: a list that nobody has read is not empty.
+            raise _ListRefused(answer["error"]["message"])
+        result = answer["result"]
         for each in result.get(MEMBERS.get(which.name, which.name), []):
             yield each
         if "nextCursor" not in result:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mcp_app.interface.principal import CONSOLE, Principal
 from mcp_app.process.runtime import Process
+from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.transports.in_process import Caller
 from mcp_app.workbench.trying.listings import lists
@@ -65,6 +68,17 @@ async def test_who_is_turned_away_sees_nothing(process: Process) -> None:
     assert (missing.refused, missing.tokens) == (404, 0)
     off = await lists("off", caller())
     assert off.refused == 503
+
+
+async def test_a_list_that_nobody_has_read_is_not_empty(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RequestRefused(429, "Too many requests.")
+
+    monkeypatch.setattr(process, "admit", refuse)
+    seen = await lists("default", caller())
+    assert (seen.items, seen.reason) == ({}, "Too many requests.")
 
 
 async def test_a_list_depends_on_rights(process: Process) -> None:
