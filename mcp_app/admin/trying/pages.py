@@ -185,7 +185,7 @@ class TryPage:
             return None
         if self._setup.who is As.USER:
             # Whatever becomes of it, that it was tried is known.
-            name = visible(self._setup.user_name)
+            name = visible(self._setup.person)
             log(_("Tried it as %(name)s.") % {"name": name})
         return plan
 

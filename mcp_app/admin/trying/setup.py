@@ -163,8 +163,8 @@ class Setup:
         """The name of the user as whom it is tried; "" for nobody."""
         if self.who is As.NOBODY:
             return ""
-        me = _me(self.request).get_username()
-        return self.user_name if self.who is As.USER else me
+        # Some databases find a user by a name that is written otherwise.
+        return (self.other or _me(self.request)).get_username()
 
     @property
     def as_whom(self) -> str:

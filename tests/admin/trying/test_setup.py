@@ -15,7 +15,7 @@ from django.test import AsyncClient
 
 from mcp_app import Context
 from mcp_app.admin.page.rights import RIGHTS
-from mcp_app.admin.trying.setup import differs
+from mcp_app.admin.trying import setup
 from mcp_app.models import AccessToken, Resource, ResourceTemplate, Server, Tool
 from mcp_app.models.definitions import NOTHING, Source
 from mcp_app.process.runtime import Process
@@ -97,6 +97,19 @@ async def test_as_another_user(
     assert (call.user_name, call.principal_client) == ("maria", "ana0")
     assert call.client_name == "Try it, dry run"
     assert "All that it wrote to the databases was undone." in text_of(response)
+
+
+async def test_the_history_names_who_it_was(
+    login: Login, offer: Offer, maria: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MariaDB finds her by other spellings, too."""
+    monkeypatch.setattr(setup, "find_user", {"Máriä": maria}.get)
+    url = await offer("says", who, read_only=True)
+    client = await login(*AS)
+    values = {"server": "private", "who": "user", "user": "Máriä", "dry": "1"}
+    response = await run(client, url, **values)
+    assert json.loads(result_of(response))[2] == ["Tried it as maria."]
+    assert response.context["tried_as"] == "as maria"
 
 
 async def test_what_only_reads_and_dry_runs_as_another_user(
@@ -345,8 +358,8 @@ async def test_strange_choices_are_as_none(login: Login) -> None:
 
 def test_whose_working_copy_is_not_what_clients_see() -> None:
     """A row of what code declares has no version as long as nobody changes it."""
-    assert differs(Tool(name="draft"))
+    assert setup.differs(Tool(name="draft"))
     untouched = Tool(name="declared", source=Source.CODE, content_hash=NOTHING)
-    assert not differs(untouched)
+    assert not setup.differs(untouched)
     untouched.content_hash = "of something else"
-    assert differs(untouched)
+    assert setup.differs(untouched)
