@@ -146,16 +146,17 @@ def field(page: Page, name: str) -> Any:
 def test_lines_come_while_it_runs_and_the_answer_is_saved(site: Site) -> None:
     page = site.open("drill_count")
     page.get_by_label("Dry run").uncheck()
-    field(page, "n (required)").fill("5")
+    field(page, "n (required)").fill("6")
     page.evaluate(WATCH)
     delay = field(page, "delay_ms")
     delay.fill("300")
     delay.press("Control+Enter")
     result = page.locator("[data-mcp-result]")
-    expect(result).to_contain_text("done 5")
+    expect(result).to_contain_text("done 6")
     expect(page.locator("#mcp-result-title")).to_be_focused()
     seen = page.evaluate("window.seen")
-    # Each is there before the next one, and while one can stop waiting.
+    # Each is there before the next one, and while one can stop waiting; the last one
+    # comes with the answer.
     assert {1, 2, 3, 4, 5} <= {count for count, can_stop in seen if can_stop}
     assert serious(page) == []
     page.set_viewport_size({"width": 320, "height": 800})
@@ -164,13 +165,14 @@ def test_lines_come_while_it_runs_and_the_answer_is_saved(site: Site) -> None:
     with page.expect_download() as download:
         page.get_by_role("link", name="Download the answer").click()
     answer = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
-    assert answer["result"]["content"][0]["text"] == "done 5"
+    assert answer["result"]["content"][0]["text"] == "done 6"
 
 
 def test_who_stops_waiting_ends_the_call(site: Site) -> None:
     page = site.open("drill_count")
     field(page, "n (required)").fill("10000")
     field(page, "delay_ms").fill("50")
+    field(page, "Dry run").uncheck()
     page.get_by_role("button", name="Run").press("Enter")
     stop = page.get_by_role("button", name="Stop waiting")
     expect(stop).to_be_focused()
@@ -182,6 +184,9 @@ def test_who_stops_waiting_ends_the_call(site: Site) -> None:
     expect(page.locator("[data-mcp-result]")).to_contain_text(said)
     expect(stop).to_have_count(0)
     site.until_logged("cancelled")
+    field(page, "n (required)").fill("1")
+    page.get_by_role("button", name="Run").press("Enter")
+    expect(page.locator("[data-mcp-result]")).to_contain_text("done 1")
 
 
 def test_a_question_is_answered(site: Site) -> None:

@@ -33,13 +33,15 @@ def is_wanted(request: HttpRequest) -> bool:
 class TrialLines:
     """Yields what comes along the way, then `part` of what came of it.
 
-    The call begins with the first line.  Closing the iterator cancels it, and so does
+    The call begins with the first line, which has `ticket` for the next run: whoever
+    stops waiting may begin anew.  Closing the iterator cancels it, and so does
     `close`, which Django calls when the response is over: if the browser leaves while
     something is sent, nobody closes the iterator.
     """
 
-    def __init__(self, plan: Plan, part: Callable[[Trial], Part]) -> None:
+    def __init__(self, plan: Plan, ticket: str, part: Callable[[Trial], Part]) -> None:
         self._plan = plan
+        self._ticket = ticket
         self._part = part
         self._language = translation.get_language()
         self._task: asyncio.Task[Trial] | None = None
@@ -50,7 +52,7 @@ class TrialLines:
         task.add_done_callback(lambda _: messages.put_nowait(None))
         left = MOST_LINES
         try:
-            yield _line({"to": "begun"})
+            yield _line({"to": "begun", "once": self._ticket})
             while (message := await messages.get()) is not None:
                 text = "" if message.sent or not left else line_of(message)
                 if text:

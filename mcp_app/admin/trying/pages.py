@@ -145,7 +145,7 @@ class TryPage:
         if plan is None:
             return None
         if live.is_wanted(self._request):
-            return live.response(live.TrialLines(plan, self._part))
+            return live.response(live.TrialLines(plan, self.ticket, self._part))
         try:
             self.take(on_loop(self._request, partial(run, plan)))
         except Unsuitable as error:
@@ -157,7 +157,7 @@ class TryPage:
         self.take(trial)
         context = {"opts": self._row._meta, **self.result()}
         html = render_to_string("admin/mcp_app/includes/try_result.html", context)
-        return {"html": html, "once": self.ticket}
+        return {"html": html}
 
     def plan(self, log: Callable[[str], object]) -> Plan | None:
         """Return what the form says is to be tried; None if it must not be.

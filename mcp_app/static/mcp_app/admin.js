@@ -357,13 +357,14 @@
             result.append(note);
         }
         function take(line, lines) {
-            if (line.to === "along") {
+            if (line.to === "begun") {
+                form.elements.once.value = line.once;
+            } else if (line.to === "along") {
                 const item = document.createElement("li");
                 item.textContent = line.text;
                 lines.append(item);
             } else if (line.to === "result") {
                 result.innerHTML = line.html;
-                form.elements.once.value = line.once;
                 document.getElementById("mcp-result-title").focus();
             }
             return line.to === "result";
