@@ -6,16 +6,17 @@ first page that needs it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.core.exceptions import (
     RequestDataTooBig,
     SuspiciousOperation,
     TooManyFieldsSent,
 )
-from django.db import transaction
+from django.db import connections, transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
@@ -29,18 +30,29 @@ from mcp_app.models import DefinitionRow, Server
 
 Definition = TypeVar("Definition", bound=DefinitionRow)
 Listing = TypeVar("Listing", bound=Server)
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+def outside_transactions(view: View) -> View:
+    """Exempt a view from `ATOMIC_REQUESTS` of every database.
+
+    What it writes first must be there whatever becomes of the call, and its locks must
+    not hold up the call.
+    """
+    for alias in connections:
+        view = transaction.non_atomic_requests(using=alias)(view)
+    return view
 
 
 class TryPages(PublishedAdmin[Definition]):
     """The page that tries a definition."""
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.try_view)
+        view = outside_transactions(self.admin_site.admin_view(self.try_view))
         name = f"mcp_app_{self.opts.model_name}_try"
         return [path("<path:object_id>/try/", view, name=name), *super().get_urls()]
 
     @csrf_exempt
-    @transaction.non_atomic_requests
     @redirect_missing_row
     def try_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Show the form; on POST, try it and show what a client gets.
@@ -90,11 +102,10 @@ class ListsPages(PublishedAdmin[Listing]):
     """The page with the lists of a server."""
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.seen_view)
+        view = outside_transactions(self.admin_site.admin_view(self.seen_view))
         name = f"mcp_app_{self.opts.model_name}_seen"
         return [path("<path:object_id>/seen/", view, name=name), *super().get_urls()]
 
-    @transaction.non_atomic_requests
     @redirect_missing_row
     def seen_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show what a person sees: `?who=` and `?user=` say which."""
