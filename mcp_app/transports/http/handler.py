@@ -63,7 +63,10 @@ class EndpointHandler(CallHandler):
         if not self._streams:
             self.accepts = _whole(self.accepts)
         value = await self._read_json()
-        await (self._revalidate() if self._is_late() else self._refresh_catalog())
+        if self._is_late():
+            await self._revalidate()
+        elif self._generation != self._process.generation:
+            await self._refresh_catalog()
         # With a session header it is most likely stateful, which has a fast path.
         unusual = SESSION_HEADER in raw or self._headers.repeated
         recognised = None if unusual else negotiation.recognise(value, raw)

@@ -18,12 +18,12 @@ from mcp_app.auth import principals
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.interface.rights import NOTHING, Rights
-from mcp_app.pools.turns import NOBODY, Owner
+from mcp_app.pools.turns import Owner
 from mcp_app.process.current import process
 from mcp_app.process.queues import Queues
 from mcp_app.process.runtime import Process
 from mcp_app.process.uploads import NoRoom, Reader
-from mcp_app.protocol import negotiation
+from mcp_app.protocol import jsonrpc, negotiation
 from mcp_app.protocol.envelope import Request, RequestId
 from mcp_app.protocol.errors import (
     InternalError,
@@ -377,7 +377,7 @@ class HttpRequestHandler:
             return self._value
         self._is_wide = is_large(current, body)
         if not self._is_wide:
-            return await read_json(current, body, NOBODY, large=False)
+            return jsonrpc.read(body, current.read_limits)
         owner = self._owner
         try:
             with current.uploads.unread(owner, len(body)):
