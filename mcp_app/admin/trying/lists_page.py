@@ -16,9 +16,10 @@ from django.utils.translation import gettext_lazy
 from mcp_app.admin.page.rights import lacking, may
 from mcp_app.admin.publishing.pages import author_of
 from mcp_app.admin.trying.presentation import REFUSED
+from mcp_app.admin.trying.setup import console_principal
 from mcp_app.auth.permissions import find_user
 from mcp_app.interface.labels import Label
-from mcp_app.interface.principal import CONSOLE, Principal
+from mcp_app.interface.principal import Principal
 from mcp_app.interface.rules import text_problem, visible
 from mcp_app.interface.server import PUBLIC, Key
 from mcp_app.models import Server
@@ -81,20 +82,12 @@ def context(request: HttpRequest, row: Server) -> dict[str, Any]:
 
 def _principal(request: HttpRequest, who: str, name: str) -> Principal | None:
     """Return who asks; None if there is no such user."""
-    presser = author_of(request).get_username()
     if who == NOBODY:
-        return Principal(kind=CONSOLE, client=presser, permissions=frozenset())
+        return console_principal(request, None)
     user: Any = author_of(request)
     if who == USER:
         user = find_user(name) if name and not text_problem(name) else None
-    if user is None:
-        return None
-    return Principal(
-        kind=CONSOLE,
-        client=presser,
-        user_id=str(user.pk),
-        user_name=user.get_username(),
-    )
+    return None if user is None else console_principal(request, user)
 
 
 def _caller(request: HttpRequest, principal: Principal) -> Caller:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -177,14 +177,11 @@ class Setup:
 
     def principal(self) -> Principal:
         """Return who calls; raises `Refusal`."""
-        presser = _me(self.request)
-        shared: dict[str, Any] = {"kind": CONSOLE, "client": presser.get_username()}
         if self.who is As.NOBODY:
-            return Principal(**shared, permissions=frozenset())
-        user = self.other or presser
+            return console_principal(self.request, None)
+        user = self.other or _me(self.request)
         scope = self._scope() if self.who is As.TOKEN else None
-        name = user.get_username()
-        return Principal(**shared, user_id=str(user.pk), user_name=name, scope=scope)
+        return console_principal(self.request, user, scope)
 
     def _scope(self) -> Scope | None:
         """Return what the chosen token reaches."""
@@ -301,6 +298,25 @@ class Setup:
             name=DRY_CLIENT if self.is_dry else CLIENT,
             capabilities=self.capabilities,
         )
+
+
+def console_principal(
+    request: HttpRequest, user: AbstractBaseUser | None, scope: Scope | None = None
+) -> Principal:
+    """Return who calls from the page: a user, or nobody; sealed state is the presser's.
+
+    `scope` is that of a token.
+    """
+    presser = _me(request).get_username()
+    if user is None:
+        return Principal(kind=CONSOLE, client=presser, permissions=frozenset())
+    return Principal(
+        kind=CONSOLE,
+        client=presser,
+        user_id=str(user.pk),
+        user_name=user.get_username(),
+        scope=scope,
+    )
 
 
 def differs(row: DefinitionRow) -> bool:
