@@ -86,6 +86,12 @@ clients: $(VENV_STAMP) ## Drive the clients of docs/clients.md, each installed i
 pictures: $(VENV_STAMP) $(NODE_STAMP) ## Take the pictures of docs/admin.md anew.
 	@PICTURES=docs/images pytest -q tests/browser/test_home.py tests/browser/test_publishing.py tests/browser/test_live.py tests/browser/test_tokens.py tests/browser/test_calls.py tests/browser/test_who.py tests/browser/test_stops.py tests/browser/test_query.py tests/browser/test_http.py tests/browser/test_openapi.py tests/browser/test_connect.py tests/browser/test_trying.py tests/browser/test_checking.py
 
+HEALTHY_RUNS ?= 10
+
+.PHONY: proxies
+proxies: $(VENV_STAMP) ## Hold mcp_check against each server behind each proxy, healthy and not (HEALTHY_RUNS=10).
+	@HEALTHY_RUNS=$(HEALTHY_RUNS) pytest -q tests/process/test_proxies.py tests/process/test_site_faults.py
+
 ROUNDS ?= 1000
 
 .PHONY: reliability
