@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.chromium import PATIENCE_MS
+from tests.browser.chromium import PATIENCE_MS, log_in, page_of
 from tests.browser.conftest import CLOSED, KEEPER
 from tests.browser.test_publishing import picture, serious
+from tests.drill.databases import prepared_file
+from tests.drill.people import NAME, PASSWORD, add_superuser
+from tests.drill.running import THERE, started
 from tests.newcomer.demo import demo_environment
 from tests.newcomer.programs import CHECKOUT, Serving, run
+from tests.process.certificates import write_certificate
+from tests.process.nginx import Nginx
+from tests.process.test_proxies import ENVIRONMENT, FAULTS, problems
+from tests.process.test_site_faults import told_by
 
 # They share one demo.
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
+
+SEEN_BY_BROWSERS: Final = [name for name in FAULTS if name != "time-out"]
+    "host",
+    "scheme",
+    "address",
+    "error pages",
+    "buffering",
+    "body",
+]
 
 
 def test_a_server_is_looked_at_from_outside_and_inside(staff: Page) -> None:
@@ -54,3 +73,56 @@ def test_the_command_speaks_as_a_user(served: Serving, database: Path) -> None:
     assert found["revisions"]["grade"] == "good", found["revisions"]
     assert found["processes"]["grade"] == "good", found
     assert "problem" not in {each["grade"] for each in found.values()}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The settings of a site with a superuser, and the port at which it serves."""
+    folder = tmp_path_factory.mktemp("checking")
+    file = Path(shutil.copy(prepared_file(), folder / "db.sqlite3"))
+    add_superuser(file)
+    own = {**ENVIRONMENT, **THERE, "DATABASE_URL": f"sqlite:///{file}"}
+    server = started("uvicorn", own)
+    yield {**own, "PORT": str(server.port)}
+    assert server.stop() == 0, server.output
+
+
+def with_port(text: str) -> str:
+    """Return a configuration that forwards the port, too: it is not the usual one."""
+    return text.replace("Host $host;", "Host $http_host;")
+
+
+@pytest.mark.long
+def test_the_page_says_what_the_command_says(
+    browser: Browser, site: dict[str, str], tmp_path: Path
+) -> None:
+    certificate = write_certificate(tmp_path / "site.pem")
+    nginx = Nginx(tmp_path, int(site["PORT"]), {}, certificate)
+    address = nginx.url.removesuffix("/mcp")
+    nginx.reconfigure(with_port)
+    try:
+        with page_of(browser, address, ignore_https_errors=True) as page:
+            page.goto("/admin/")
+            log_in(page, NAME, PASSWORD)
+            page.get_by_role("heading", name="Site administration").wait_for()
+            page.goto("/admin/mcp_app/server/")
+            page.get_by_role("link", name="/mcp", exact=True).click()
+            page.get_by_role("link", name="Check").click()
+            for fault in SEEN_BY_BROWSERS:
+                plant = FAULTS[fault][1]
+                nginx.reconfigure(lambda text, plant=plant: with_port(plant(text)))  # type: ignore[misc]
+                _, findings = told_by(site, nginx.url, "--ca", str(certificate))
+                page.reload()
+                page.get_by_role("button", name="Look", exact=True).click()
+                through = page.get_by_role("region", name="Through the proxy")
+                answers = through.get_by_text("The address answers:")
+                expect(answers).to_be_visible(timeout=PATIENCE_MS)
+                told = through.locator(".mcp-note.bad").all_inner_texts()
+                assert problems(findings) == [FAULTS[fault][0]], findings
+                [rule] = problems(findings)
+                assert rule == FAULTS[fault][0]
+                [text] = told
+                assert findings[rule]["what"] in text
+                assert findings[rule]["line"] in text
+    finally:
+        nginx.stop()

@@ -150,9 +150,11 @@ def test_two_processes_with_two_keys(certificate: Path, tmp_path: Path) -> None:
     assert all("ours" in problems(each) for _, each in found)
 
 
-def told_by(environment: Mapping[str, str], url: str) -> tuple[int, Findings]:
+def told_by(
+    environment: Mapping[str, str], url: str, *options: str
+) -> tuple[int, Findings]:
     """Run the command as a program of a site, and return its status and findings."""
-    command = [sys.executable, "-m", "django", "mcp_check", url, "--json"]
+    command = [sys.executable, "-m", "django", "mcp_check", url, "--json", *options]
     done = subprocess.run(
         command,
         cwd=ROOT,
