@@ -204,7 +204,7 @@ HINTS: Words = {
 """The hints of a tool, one by one, and its rate."""
 
 READABLE: Words = {
-    "audience": (_("For"), _("The readers of the contents.")),
+    "audience": (_("For"), _("Who the contents are meant for.")),
     "importance": (
         _("Importance"),
         _("How important the contents are: 1 is required, 0 is optional."),

@@ -72,8 +72,9 @@ class Command(BaseCommand):
             "--user",
             metavar="NAME",
             help=(
-                "Call as this user, with a token that may read, and that ends after"
-                " the check. Else the environment variable MCP_TOKEN may have one."
+                "Call as this user, with a read-only token that ends after the check."
+                " Without this option you can put a token into the environment variable"
+                " MCP_TOKEN."
             ),
         )
         parser.add_argument(
@@ -82,7 +83,10 @@ class Command(BaseCommand):
         parser.add_argument(
             "--slow",
             action="store_true",
-            help="Also see whether a silent stream stays open: half a minute.",
+            help=(
+                "Also see whether a silent stream stays open; this takes up to half a"
+                " minute."
+            ),
         )
         parser.add_argument(
             "--json", action="store_true", help="Print the findings as JSON."

@@ -51,7 +51,7 @@ def schemas(field: str, old: Any, new: Any) -> Iterator[Difference]:
     if not same(*rests):
         was, now = (rest or ABSENT for rest in rests)
         breaks = "" if old is ABSENT else _narrowed(*rests)
-        yield Difference(field, _("the rest"), *both(was, now), breaks)
+        yield Difference(field, _("the rest of the schema"), *both(was, now), breaks)
     elif (old is ABSENT or new is ABSENT) and not _properties(before | after):
         yield Difference(field, "", _no_parameters(old), _no_parameters(new))
 

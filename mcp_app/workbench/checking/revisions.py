@@ -172,8 +172,8 @@ def judge_revisions(steps: Iterable[Step], *, shown: bool = False) -> list[Findi
     if shown and any(each.reply.status == _UNAUTHORIZED for each in failed):
         said = _("The server does not accept the token, so nothing was tried.")
         why = _(
-            "The token is over, or for other servers or networks, or the server takes"
-            " no access tokens."
+            "The token has expired, or it is for other servers or networks, or the"
+            " server accepts no access tokens."
         )
         return [Finding("revisions", Grade.UNKNOWN, said, why)]
     if any(each.reply.status == _UNAUTHORIZED for each in failed):

@@ -55,7 +55,7 @@ def closed(is_open: object) -> Any:
             {"input_schema": {"type": "object", "additionalProperties": False}},
             [
                 (
-                    "the rest",
+                    "the rest of the schema",
                     None,
                     '{\n  "additionalProperties": false\n}',
                 )
@@ -156,7 +156,7 @@ def test_what_breaks_nothing(before: Any, after: Any) -> None:
             schema("a", "b", a=TEXT, b=TEXT),
             schema("b", "a", a=TEXT, b=TEXT),
             (
-                "the rest",
+                "the rest of the schema",
                 '{\n  "required": [\n    "a",\n    "b"\n  ]\n}',
                 '{\n  "required": [\n    "b",\n    "a"\n  ]\n}',
             ),
@@ -165,7 +165,7 @@ def test_what_breaks_nothing(before: Any, after: Any) -> None:
             schema("gone"),
             schema(),
             (
-                "the rest",
+                "the rest of the schema",
                 '{\n  "required": [\n    "gone"\n  ]\n}',
                 '{\n  "required": []\n}',
             ),

@@ -68,7 +68,7 @@ class FilterForm(RowForm):
         ),
     )
     others = forms.MultipleChoiceField(
-        label=_("Look at these, too"),
+        label=_("Look in these fields, too"),
         widget=forms.CheckboxSelectMultiple,
         required=False,
     )
