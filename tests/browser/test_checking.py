@@ -29,13 +29,6 @@ from tests.process.test_site_faults import told_by
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
 
 SEEN_BY_BROWSERS: Final = [name for name in FAULTS if name != "time-out"]
-    "host",
-    "scheme",
-    "address",
-    "error pages",
-    "buffering",
-    "body",
-]
 
 
 def test_a_server_is_looked_at_from_outside_and_inside(staff: Page) -> None:
