@@ -102,11 +102,16 @@ class TrialTransaction:
     @contextmanager
     def guard(self) -> Iterator[None]:
         """Look at each statement of the code inside."""
-        wrappers = self._connection.execute_wrappers
+        connection = self._connection
+        wrappers = connection.execute_wrappers
         wrappers.append(self._guarded)
+        # Django takes an open transaction for a connection that was left in disorder;
+        # in earnest, `close_old_connections()` finds none.
+        connection.close_if_unusable_or_obsolete = _keep
         try:
             yield
         finally:
+            vars(connection).pop("close_if_unusable_or_obsolete", None)
             # The code may have left others there, or taken this one.
             wrappers[:] = [each for each in wrappers if each != self._guarded]
 
@@ -238,6 +243,10 @@ def _deferred(connection: Any) -> Iterator[None]:
         yield
     finally:
         connection.transaction_mode = mode
+
+
+def _keep() -> None:
+    """Leave a connection open."""
 
 
 def _is_mariadb(connection: Any) -> bool:

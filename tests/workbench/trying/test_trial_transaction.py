@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import Error, connection, connections, transaction
+from django.db import Error, close_old_connections, connection, connections, transaction
 from django.db.transaction import TransactionManagementError
 
 from mcp_app.workbench.trying.dry_run_outcome import Ending
@@ -61,6 +61,20 @@ def test_only_the_statements_inside_are_counted_and_looked_at() -> None:
     assert not connection.in_atomic_block
     assert connection.get_autocommit()
     assert connection.execute_wrappers == []
+
+
+def test_old_connections_are_closed_without_this_one() -> None:
+    """What in earnest closes nothing that is in use."""
+    with trial() as opened:
+        with opened.guard():
+            enter()
+            close_old_connections()
+            enter()
+        assert Ledger.objects.filter(worker="a trial").count() == 2
+    assert opened.ending is Ending.UNDONE
+    connection.set_autocommit(False)
+    close_old_connections()
+    assert connection.connection is None
 
 
 def test_parts_that_psycopg_composes_are_read() -> None:
