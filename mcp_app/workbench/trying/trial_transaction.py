@@ -176,6 +176,9 @@ class TrialTransaction:
         closed = connection.closed_in_transaction
         if closed or connection.connection is not self._driver:
             return Ending.LOST
+        if connections[self.alias] is not connection:
+            # The code has put another one in its place, which has no transaction.
+            return Ending.LOST
         connection.needs_rollback = False
         try:
             _execute(connection, connection.ops.savepoint_rollback_sql(SAVEPOINT))

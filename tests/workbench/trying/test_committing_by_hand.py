@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import pytest
-from django.db import Error, connection, transaction
+from django.db import Error, connection, connections, transaction
 
 from mcp_app import SyncContext
 from mcp_app.pools.database import writer
@@ -105,6 +105,9 @@ WAYS: Final = {
     "closed by the driver": Way(close_driver, ending=Ending.LOST),
     "committed and closed": Way(commit_and_close, ending=Ending.LOST),
     "connected again": Way(reconnect, "has ended", Ending.LOST),
+    "another in its place": Way(
+        lambda: connections.__delitem__("default"), ending=Ending.LOST
+    ),
     "begin after commit": Way(lambda: raw("COMMIT", "BEGIN"), ending=Ending.COMMITTED),
     "rolled back by hand": Way(lambda: raw("ROLLBACK"), ending=Ending.COMMITTED),
 }
