@@ -74,7 +74,7 @@ def form_of(question: Question, data: QueryDict | None = None) -> Form:
     if params.get("mode") == "url":
         return _page(question, message, name)
     schema = params.get("requestedSchema", {})
-    fields = fields_of(schema, f"{name}-") or []
+    fields = fields_of(schema, f"{name}-", is_question=True) or []
     return Form(
         question,
         "form",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import zip_longest
 from typing import Any, Final
 
 from django.http import QueryDict
@@ -90,10 +91,13 @@ class Unreadable(Exception):
         self.fields = fields
 
 
-def fields_of(schema: Mapping[str, Any], prefix: str) -> list[Field] | None:
+def fields_of(
+    schema: Mapping[str, Any], prefix: str, *, is_question: bool = False
+) -> list[Field] | None:
     """Return a field for each property, filled in with its example.
 
-    None if only the whole can be given as JSON.
+    Those of a question are filled in with defaults, as clients do
+    (client/elicitation).  None if only the whole can be given as JSON.
     """
     properties = schema.get("properties", {})
     if not isinstance(properties, dict) or OF_ALL & schema.keys():
@@ -101,32 +105,57 @@ def fields_of(schema: Mapping[str, Any], prefix: str) -> list[Field] | None:
     required = schema.get("required", [])
     required = required if isinstance(required, list) else []
     return [
-        _field(prefix, name, about, required=name in required)
+        _field(prefix, name, about, required=name in required, is_question=is_question)
         for name, about in properties.items()
     ]
 
 
-def _field(prefix: str, name: str, about: object, *, required: bool) -> Field:
+def _field(
+    prefix: str, name: str, about: object, *, required: bool, is_question: bool
+) -> Field:
     # A property may be called as any other input of the form.
     own = f"{prefix}{sha256(name.encode()).hexdigest()[:12]}"
     try:
-        row = parameter_of(name, about, required=required)
+        row = parameter_of(name, _with_titles(about), required=required)
     except NotRepresentable:
         return _json_field(own, name, about, required=required)
     if row.type == "json":
         return _json_field(own, name, about, required=required)
+    shown = row.default if is_question else row.example
     return Field(
         name=own,
         key=name,
-        label=visible(name),
+        label=_label(name),
         kind=row.type,
         required=required,
         about=visible(row.description, None),
         limits=limits_in_words(row),
-        left_out=_left_out(row),
-        value=text_of_value(row.type, row.example),
-        options=_options(row),
+        left_out="" if is_question else _left_out(row),
+        value=text_of_value(row.type, shown),
+        options=_options(row, shown),
     )
+
+
+def _label(name: str) -> str:
+    return visible(name) or '""'
+
+
+def _with_titles(about: object) -> object:
+    """Return a property in the words of the table, where choices have titles.
+
+    Clients are asked with two other ones: `enumNames`, and options without a type.
+    """
+    if not isinstance(about, dict):
+        return about
+    values, titles = about.get("enum"), about.get("enumNames")
+    if isinstance(values, list) and isinstance(titles, list):
+        rest = {key: about[key] for key in about.keys() - {"enum", "enumNames"}}
+        named = zip_longest(values, titles, fillvalue="")
+        return {**rest, "oneOf": [{"const": v, "title": t} for v, t in named]}
+    items = about.get("items")
+    if isinstance(items, dict) and items.keys() == {"anyOf"}:
+        return {**about, "items": {"type": "string", **items}}
+    return about
 
 
 def _json_field(own: str, name: str, about: object, *, required: bool) -> Field:
@@ -136,7 +165,7 @@ def _json_field(own: str, name: str, about: object, *, required: bool) -> Field:
     return Field(
         name=own,
         key=name,
-        label=visible(name),
+        label=_label(name),
         kind="json",
         required=required,
         about=visible(str(told.get("description", "")), None),
@@ -152,15 +181,15 @@ def _left_out(row: Parameter) -> str:
     return _("Left out: %(value)s.") % {"value": visible(default)}
 
 
-def _options(row: Parameter) -> Sequence[Option]:
-    example = row.example if isinstance(row.example, list) else [row.example]
+def _options(row: Parameter, shown: object) -> Sequence[Option]:
+    chosen = shown if isinstance(shown, list) else [shown]
     if row.type == "boolean":
         return [
-            Option(YES, _("Yes"), chosen=row.example is True),
-            Option("no", _("No"), chosen=row.example is False),
+            Option(YES, _("Yes"), chosen=shown is True),
+            Option("no", _("No"), chosen=shown is False),
         ]
     return [
-        Option(each.value, visible(each.shown or each.value), each.value in example)
+        Option(each.value, visible(each.shown or each.value), each.value in chosen)
         for each in row.choices
     ]
 

@@ -42,6 +42,9 @@ SEVERAL: Final = {
 }
 
 
+TITLED: Final = [{"const": "s", "title": "Small"}, {"const": "l", "title": "L"}]
+
+
 def made(**properties: object) -> list[Field]:
     fields = fields_of({"type": "object", "properties": properties}, PREFIX)
     assert fields is not None
@@ -197,3 +200,44 @@ def test_examples_fill_it_in_and_defaults_are_told() -> None:
 def test_required_may_be_anything() -> None:
     schema = {"properties": {"a": {"type": "string"}}, "required": "a"}
     assert [each.required for each in fields_of(schema, PREFIX) or []] == [False]
+
+
+@pytest.mark.parametrize(
+    ("about", "kind"),
+    [
+        ({"type": "string", "enum": ["s", "l"], "enumNames": ["Small", "L"]}, "choice"),
+        ({"type": "string", "oneOf": TITLED}, "choice"),
+        ({"type": "array", "items": {"anyOf": TITLED}}, "choices"),
+    ],
+)
+def test_the_choices_of_questions_have_titles(about: dict[str, Any], kind: str) -> None:
+    [field] = made(it=about)
+    assert field.kind == kind
+    assert [(each.value, each.text) for each in field.options] == [
+        ("s", "Small"),
+        ("l", "L"),
+    ]
+
+
+@pytest.mark.parametrize("titles", [["Small"], ["Small", 5], [], ["S", "L", "X"]])
+def test_titles_that_do_not_fit(titles: list[Any]) -> None:
+    [field] = made(it={"type": "string", "enum": ["s", "l"], "enumNames": titles})
+    assert field.kind in ("choice", "json")
+    assert all(each.text for each in field.options)
+
+
+def test_a_question_is_filled_in_with_defaults() -> None:
+    properties = {
+        "text": {"type": "string", "default": "tea", "examples": ["milk"]},
+        "on": {"type": "boolean", "default": True},
+        "size": {"type": "string", "enum": ["s", "l"], "default": "l"},
+        "none": {"type": "string"},
+    }
+    fields = fields_of({"properties": properties}, PREFIX, is_question=True) or []
+    assert values_of(fields) == {"text": "tea", "on": True, "size": "l"}
+    assert [each.left_out for each in fields] == ["", "", "", ""]
+
+
+def test_each_field_has_a_label() -> None:
+    [field] = made(**{"": {"type": "string"}})
+    assert (field.key, field.label) == ("", '""')
