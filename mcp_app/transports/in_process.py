@@ -21,7 +21,7 @@ from mcp_app.protocol.envelope import (
     request_message,
     result_message,
 )
-from mcp_app.protocol.lines import Broken
+from mcp_app.protocol.errors import ProtocolError, RequestRefused
 from mcp_app.protocol.negotiation import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -143,6 +143,11 @@ class InProcessClient:
         await self._connection.served()
 
     @property
+    def refusal(self) -> ProtocolError | None:
+        """Why the last message was refused before anything ran; None if none was."""
+        return self._connection.refusal
+
+    @property
     def exchange(self) -> Exchange | None:
         """The last request on its way, or answered; None if there was none."""
         return self._connection.exchange
@@ -207,9 +212,12 @@ class InProcessClient:
     async def _send(self, message: JsonObject) -> None:
         text = jsonrpc.write(message)
         self._observe(Message(True, text))
-        too_long = len(text) > self._connection.current.limits.body
-        line = Broken.TOO_LONG if too_long else text
-        await self._connection.take(line, time.monotonic())
+        limit = self._connection.current.limits.body
+        if len(text) > limit:
+            said = f"The body is larger than {limit} bytes."
+            self._connection.refuse(RequestRefused(413, said))
+            return
+        await self._connection.take(text, time.monotonic())
 
     def _receive(self, text: bytes) -> None:
         self._observe(Message(False, text))
@@ -254,6 +262,7 @@ class _Connection(Connection):
 
     exchange: Exchange | None = None
     """The last one."""
+    refusal: ProtocolError | None = None
 
     sign_in: ClassVar[str] = "Sign in first."
     overlay: Callable[[Catalog], Catalog] | None = None
@@ -279,6 +288,14 @@ class _Connection(Connection):
     ) -> Exchange:
         self.exchange = await super().make_exchange(request, revision, meta, session)
         return self.exchange
+
+    def refuse(self, error: ProtocolError) -> None:
+        """Answer with an error before anything runs."""
+        self._refuse(error)
+
+    def _refuse(self, error: ProtocolError) -> None:
+        self.refusal = error
+        super()._refuse(error)
 
     def cancel(self, request_id: int) -> None:
         """Cancel a request, if it still runs."""

@@ -46,9 +46,11 @@ SOUNDS: Final[Mapping[str, tuple[bytes, ...]]] = {
     "audio/flac": (b"fLaC",),
 }
 REFUSED: Final[Mapping[int, Label]] = {
+    400: gettext_lazy("Clients get 400 here: the request is not valid."),
     401: gettext_lazy("Clients get 401 here: the server asks who they are."),
     403: gettext_lazy("Clients get 403 here: they may not use this server."),
     404: gettext_lazy("Clients get 404 here: there is no such server."),
+    413: gettext_lazy("Clients get 413 here: the request is too large."),
     429: gettext_lazy("Clients get 429 here: that was too often."),
     503: gettext_lazy("Clients get 503 here: the server does not serve now."),
 }

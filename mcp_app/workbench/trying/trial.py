@@ -32,6 +32,7 @@ from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome
 from mcp_app.workbench.trying.offer import WorkingCopy
 from mcp_app.workbench.trying.tried_row import TriedRow
 
+FIRST_ERROR: Final = 400
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
@@ -159,6 +160,12 @@ def status_of(error: ProtocolError) -> int:
     return NOT_FOUND if isinstance(error, NotServed) else error.http_status
 
 
+def _error_status(error: ProtocolError) -> int:
+    """Return the HTTP status of a refusal; 0 for a fault, which has none."""
+    status = status_of(error)
+    return status if status >= FIRST_ERROR else 0
+
+
 class _Run:
     """A trial while it runs."""
 
@@ -201,8 +208,12 @@ class _Run:
         took = time.monotonic() - began
         answer: dict[str, Any] = json.loads(text)
         result = answer.get("result", {})
-        exchange = client.exchange
+        # What is refused before it runs has no outcome of its own.
+        refusal = client.refusal
+        exchange = client.exchange if refusal is None else None
         return Trial(
+            refused=0 if refusal is None else _error_status(refusal),
+            reason="" if refusal is None else refusal.message,
             messages=tuple(self._messages),
             answer=answer,
             size=len(text),

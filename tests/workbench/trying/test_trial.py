@@ -14,6 +14,12 @@ from mcp_app import Context
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.principal import CONSOLE, Principal
 from mcp_app.process.runtime import Process
+from mcp_app.protocol.errors import (
+    InternalError,
+    ProtocolError,
+    RequestRefused,
+    Unavailable,
+)
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.transports.in_process import Caller
 from mcp_app.workbench.trying.trial import Plan, Question, Trial, run
@@ -166,7 +172,36 @@ async def test_what_no_server_would_read_is_refused(
     params = play.params("sync", ran.append)
     params["arguments"]["more"] = "a" * (process.limits.body + 1)
     trial = await run(plan_of(params, version))
-    assert f"longer than {process.limits.body} bytes" in trial.error["message"]
+    said = f"The body is larger than {process.limits.body} bytes."
+    assert (trial.refused, trial.reason, trial.error["message"]) == (413, said, said)
+    assert ran == []
+
+
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize(
+    ("refusal", "status"),
+    [
+        (RequestRefused(429, "Too many requests."), 429),
+        (Unavailable("Too much runs."), 503),
+        (InternalError("The server failed."), 0),
+    ],
+)
+async def test_what_is_refused_before_it_runs_is_not_answered(
+    tried: Any,
+    process: Process,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+    refusal: ProtocolError,
+    status: int,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise refusal
+
+    ran: list[object] = []
+    monkeypatch.setattr(process, "admit", refuse)
+    trial: Trial = await tried(ran.append, version)
+    assert (trial.refused, trial.reason) == (status, refusal.message)
+    assert trial.outcome is Outcome.FAILED
     assert ran == []
 
 
