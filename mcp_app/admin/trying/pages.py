@@ -62,6 +62,8 @@ WORKING: Final = "working"
 PUBLISHED: Final = "published"
 SUGGEST: Final = "suggest"
 """The button that asks for suggestions; its value is the name of an argument."""
+SEEN: Final = "seen"
+"""The input that names the versions which the page showed."""
 ANSWER: Final = "answer"
 """The buttons that answer a question; the value is the action."""
 
@@ -170,6 +172,7 @@ class TryPage:
             self._check_which()
             plan = self._plan(self._definition, self._setup)
             self._setup.check()
+            self._check_seen(self._setup)
             self._claim(self._setup)
         except Refusal as refused:
             self._problem = refused.reason
@@ -199,6 +202,26 @@ class TryPage:
         chosen = None if data is None else data.get("which")
         if chosen == PUBLISHED and self._is_working:
             raise Refusal(_("It is not published any more, so nothing was run."))
+
+    def _check_seen(self, setup: Setup) -> None:
+        """Raise `Refusal` if what would run in earnest is not what the page showed."""
+        data = self._data
+        seen = "" if data is None else data.get(SEEN, "")
+        if not seen or setup.is_dry or setup.only_reads:
+            return
+        if self._versions[self._is_working] not in seen.split():
+            raise Refusal(
+                _(
+                    "It was changed since this page was opened, so nothing was run."
+                    " Look at it, and press the button again."
+                )
+            )
+
+    @property
+    def _versions(self) -> tuple[str, str]:
+        """What names the published version, and the working copy."""
+        row = self._row
+        return f"published-{row.published_id}", f"working-{row.content_hash}"
 
     def take(self, trial: Trial) -> None:
         """Take what came of it."""
@@ -287,6 +310,7 @@ class TryPage:
             "try_reason": whom_to_ask(self._request, "try"),
             "may_publish": may(self._request, "publish"),
             "arguments": self._arguments,
+            "seen": " ".join(self._versions),
             "setup": setup,
             "problem": self._problem,
             "suggests": not isinstance(self._definition, ToolDefinition),

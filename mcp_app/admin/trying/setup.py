@@ -270,7 +270,8 @@ class Setup:
 
     def check(self) -> None:
         """Raise `Refusal` unless it may be tried like this."""
-        if self.must_confirm and "really" not in self.data:
+        # The box says what is called; that may have changed since.
+        if self.must_confirm and self.data.get("really") != self.confirmation:
             raise Refusal(_("Tick the box if you really want to call it."), "really")
         if said := refusal(self._attempt()):
             raise Refusal(said)

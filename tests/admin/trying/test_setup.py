@@ -274,6 +274,25 @@ async def test_a_working_copy_in_earnest_needs_the_right_to_publish(
     await Ledger.objects.all().adelete()
 
 
+async def test_what_was_changed_meanwhile_is_not_run_in_earnest(
+    login: Login, offer: Offer
+) -> None:
+    url = await offer("enters", enter, publish=False)
+    client = await login()
+    data = await typed(client, url, dry=None)
+    row = await Tool.objects.aget(name="enters")
+    row.description = "Another."
+    await sync_to_async(row.save)()
+    response = await client.post(url, data)
+    said = "It was changed since this page was opened, so nothing was run."
+    assert response.context["problem"].startswith(said)
+    assert not await Ledger.objects.aexists()
+    # All is undone: who has a second tab tries what is there now.
+    assert result_of(await send(client, url, {**data, "dry": "1"})) == "entered"
+    assert result_of(await run(client, url, dry=None)) == "entered"
+    await Ledger.objects.all().adelete()
+
+
 async def test_what_somebody_may_not_use_answers_as_on_the_wire(
     login: Login, offer: Offer
 ) -> None:

@@ -86,9 +86,14 @@ async def test_a_call_that_changes_something(login: Login, other: Peer) -> None:
     data = filled(opened, queue="sales", subject="Help", **AT)
     response = await client.post(url, data)
     assert response.context["problem"].startswith("Tick the box")
-    assert not other.received
+    confirmed = response.context["setup"].confirmation
     other.send = answer({"ticket": {"id": 5}}, 201)
-    data = filled(response, queue="sales", subject="Help", really="1", **AT)
+    # What it calls is not what somebody ticked the box for.
+    data = filled(response, queue="sales", subject="Help", **AT)
+    response = await client.post(url, {**data, "really": f"{confirmed} else"})
+    assert response.context["problem"].startswith("Tick the box")
+    assert not other.received
+    data["really"] = confirmed
     response = await send(client, url, data)
     assert '"id": 5' in text_of(response)
     response = await client.post(url, data)
@@ -103,8 +108,10 @@ async def test_a_hint_makes_no_call_one_that_reads(login: Login, other: Peer) ->
     client = await login("view_tool", "try", "try_as")
     await User.objects.acreate(username="maria")
     url = await url_of(Tool, name="create_ticket")
-    assert "I want to really call POST" in text_of(await client.get(url))
-    as_maria = {"who": "user", "user": "maria", "really": "1"}
+    opened = await client.get(url)
+    assert "I want to really call POST" in text_of(opened)
+    confirmed = opened.context["setup"].confirmation
+    as_maria = {"who": "user", "user": "maria", "really": confirmed}
     data = await typed(client, url, queue="sales", **AT, **as_maria)
     response = await client.post(url, data)
     said = "Only what reads is run as somebody else."
