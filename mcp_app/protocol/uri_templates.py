@@ -63,6 +63,11 @@ class UriTemplate:
         query = _Query.after("".join(pieces[::2]), asked) if expression else None
         return cls(text, tuple(names), path, _pivot(path), query)
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The names of the path: without their values there is no URI."""
+        return tuple(variable.name for variable in _variables(self._path))
+
     def match(self, uri: str) -> dict[str, str] | None:
         """The decoded values by name, or None where the URI is not of this form.
 

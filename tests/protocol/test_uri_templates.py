@@ -286,3 +286,9 @@ def test_nothing_crashes(template: str, uri: str) -> None:
 def test_t13_long_uris_are_read_in_linear_time(template: str, text: str) -> None:
     # 4 MB: anything worse than linear would run for minutes.
     UriTemplate.parse(template).match("x://" + text * (4_000_000 // len(text)))
+
+
+def test_names_of_the_path_are_required() -> None:
+    template = UriTemplate.parse("shop://{id}/{+rest}{?page}")
+    assert template.variables == ("id", "rest", "page")
+    assert template.required == ("id", "rest")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.http import QueryDict
@@ -71,8 +71,9 @@ def schema_of(definition: Definition) -> Mapping[str, Any]:
     if isinstance(definition, PromptDefinition):
         return _texts([_described(each) for each in definition.arguments])
     if isinstance(definition, ResourceTemplateDefinition):
-        names = UriTemplate.parse(definition.uri_template).variables
-        return _texts([(name, "", True) for name in names])
+        template = UriTemplate.parse(definition.uri_template)
+        needed = template.required
+        return _texts([(name, "", name in needed) for name in template.variables])
     return {}
 
 
@@ -138,6 +139,22 @@ def with_errors(arguments: Arguments, error: Exception) -> Arguments:
     """Return what was typed, with what is wrong with it."""
     if isinstance(error, Unreadable):
         return Arguments(error.fields, arguments.text, by_json=False)
+    empty = [] if arguments.by_json else [*_empty(arguments)]
+    if empty:
+        # Without them there is no address to ask for.
+        said = _("This needs a value.")
+        fields = [
+            replace(each, error=said) if each in empty else each
+            for each in arguments.fields or ()
+        ]
+        return Arguments(fields, arguments.text, by_json=False)
     return Arguments(
         arguments.fields, arguments.text, arguments.by_json, error=str(error)
     )
+
+
+def _empty(arguments: Arguments) -> Iterator[Field]:
+    """Yield the fields that must have a value, and have none."""
+    for each in arguments.fields or ():
+        if each.required and not each.value:
+            yield each

@@ -44,6 +44,9 @@ RESOURCE: Final = ResourceDefinition(name="r", uri="x:y")
 TEMPLATE: Final = ResourceTemplateDefinition(
     name="t", uri_template="shop://{id}/{+rest}"
 )
+SEARCHED: Final = ResourceTemplateDefinition(
+    name="search", uri_template="shop://{id}/{kind}{?page}"
+)
 
 
 def data(asked: Arguments, /, **values: str) -> QueryDict:
@@ -131,6 +134,18 @@ def test_fields_that_cannot_be_read() -> None:
     errors = [each.error for each in told.fields or ()]
     assert errors == ["“two” is not a whole number.", ""]
     assert not told.error
+
+
+def test_an_address_without_a_value_of_its_path() -> None:
+    arguments = typed(SEARCHED, id="7")
+    with pytest.raises(ValueError, match="has no value") as caught:
+        request_of(SEARCHED, arguments.values)
+    told = with_errors(arguments, caught.value)
+    errors = [each.error for each in told.fields or ()]
+    assert errors == ["", "This needs a value.", ""]
+    assert not told.error
+    values = typed(SEARCHED, id="7", kind="a").values
+    assert request_of(SEARCHED, values)[1] == {"uri": "shop://7/a"}
 
 
 def test_a_suggestion() -> None:
