@@ -12,7 +12,7 @@ MOST: Final = 20
 """Slugs that an error names."""
 
 
-def server_named(slug: str, returncode: int = 1) -> Server:
+def find_server(slug: str, returncode: int = 1) -> Server:
     """Return the server with this slug.
 
     Raises CommandError, which names those that there are.

@@ -22,7 +22,7 @@ from mcp_app.auth.resources import server_url, slug_of
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
-from mcp_app.management.servers import server_named
+from mcp_app.management.servers import find_server
 from mcp_app.models import Server
 from mcp_app.transports.http.probe import BEYOND_HEARTBEAT_S
 from mcp_app.workbench.checking import here
@@ -103,7 +103,7 @@ class Command(BaseCommand):
     @sensitive_variables("token")
     def _check(self, options: Mapping[str, Any]) -> None:
         slug = options["server"] or _slug_at(options["url"])
-        server = server_named(slug, NO_ANSWER)
+        server = find_server(slug, NO_ANSWER)
         url = _address(options["url"], slug)
         user = _user(options["user"])
         token = "" if user else _token()

@@ -21,7 +21,7 @@ from mcp_app.account.presentation import lets_sign_in
 from mcp_app.auth.permissions import find_user
 from mcp_app.auth.resources import server_url
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
-from mcp_app.management.servers import server_named
+from mcp_app.management.servers import find_server
 from mcp_app.models import Server
 from mcp_app.protocol.json_types import JsonObject
 
@@ -83,7 +83,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         client = CLIENTS[options["client"]]
-        server = server_named(options["server"])
+        server = find_server(options["server"])
         if options["user"] and find_user(options["user"]) is None:
             raise CommandError(f"There is no active user {options['user']!r} here.")
         url = options["url"] or server_url(server.slug)

@@ -21,7 +21,7 @@ from mcp_app.auth.resources import server_url
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG
-from mcp_app.management.servers import server_named
+from mcp_app.management.servers import find_server
 from mcp_app.models import AccessToken
 from mcp_app.models.listings import words
 from mcp_app.models.tokens import APP, SHOWN
@@ -112,7 +112,7 @@ class Command(BaseCommand):
                 tags=" ".join(options["tag"]),
                 networks=" ".join(options["network"]),
                 expires=None if after is None else timezone.now() + after,
-                servers=[server_named(slug) for slug in options["server"]],
+                servers=[find_server(slug) for slug in options["server"]],
             )
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None

@@ -69,7 +69,7 @@ def test_a_database_that_answers_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     def fails(slug: str, returncode: int) -> None:
         raise OperationalError("no such table: mcp_app_server")
 
-    monkeypatch.setattr(mcp_check, "server_named", fails)
+    monkeypatch.setattr(mcp_check, "find_server", fails)
     assert "no such table" in refused("http://localhost/")
 
 
