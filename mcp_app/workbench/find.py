@@ -23,8 +23,9 @@ from django.db.models import (
     TextField,
     Value,
     When,
+    Window,
 )
-from django.db.models.functions import Cast, Lower
+from django.db.models.functions import Cast, Lower, RowNumber
 
 from mcp_app.auth.permission_queries import users
 from mcp_app.catalog.registry import mcp
@@ -142,14 +143,14 @@ def _definitions(viewer: Viewer, text: str) -> Iterator[Hit]:
     names = {str(model._meta.model_name): model for model in viewer.models}
     one, *others = (_alike(model, text) for model in names.values())
     rows = one.union(*others, all=True).order_by("rank", "shown_name", "kind_name")
-    for rank, kind, pk, title, name, identity in rows[:MOST]:
+    for rank, kind, pk, title, name, identity in rows:
         shown = visible(title or _title_in_code(kind, identity) or name, None)
         about = "" if shown == identity else visible(identity, None)
         yield Hit(kind, str(pk), shown, about, exact=rank == 0)
 
 
 def _alike(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
-    """Return the rows whose name, title or URI has a text; first what is called so.
+    """Return `MOST` rows whose name, title or URI has a text; first what is called so.
 
     Clients may still know a row by the name as which it was published.
     """
@@ -178,6 +179,8 @@ def _alike(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
             shown_name=Cast(name, TextField()),
             shown_identity=Cast(F(identity), TextField()),
         )
+        .annotate(place=Window(RowNumber(), order_by=["rank", "shown_name", "pk"]))
+        .filter(place__lte=MOST)
         .values_list("rank", "kind_name", "pk", "title", "shown_name", "shown_identity")
     )
     return found

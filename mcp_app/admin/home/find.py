@@ -59,6 +59,7 @@ def response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
     # Whoever sent a whole token must read that it is in the address.
     if len(exact) == 1 and not has_secret(text):
         return HttpResponseRedirect(url_of(exact[0]))
+    groups = _groups(hits)
     context = {
         **admin.admin_site.each_context(request),
         "opts": admin.opts,
@@ -66,7 +67,8 @@ def response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
         "title": _("Find"),
         "text": visible(without_secrets(text), None),
         "secret": has_secret(text),
-        "groups": _groups(hits),
+        "groups": groups,
+        "is_full": any(len(each.hits) >= MOST for each in groups),
         "searched": _searched(viewer),
         "retention": retention() if viewer.calls else "",
         "most": MOST,

@@ -102,9 +102,22 @@ def test_several_are_listed_by_type(admin_client: Client) -> None:
         ("Calls of a person", 1),
     ]
     text = shown(admin_client, "weather")
-    assert "There are at most 10 of each kind here." in text
+    assert "There are at most 10 of each kind here." not in text
     for group in groups:
         assert all(f'href="{url}"' in text for _hit, url in group.hits)
+
+
+def test_many_of_a_kind_hide_no_other_kind(admin_client: Client) -> None:
+    for number in range(11):
+        Tool.objects.create(name=f"weather_{number}")
+    Prompt.objects.create(name="what_weather")
+    groups = answer(admin_client, "weather").context["groups"]
+    assert [(str(each.label), len(each.hits)) for each in groups] == [
+        ("tools", 10),
+        ("prompts", 1),
+    ]
+    text = shown(admin_client, "weather")
+    assert "There are at most 10 of each kind here." in text
 
 
 def test_one_that_is_only_alike_is_listed(admin_client: Client) -> None:
