@@ -105,7 +105,9 @@ def _system_checks() -> Iterator[Finding]:
     for each in told:
         grade = Grade.PROBLEM if each.is_serious() else Grade.ADVICE
         rule = str(each.id or "check")
-        yield Finding(rule, grade, visible(str(each.msg)), visible(each.hint or ""))
+        # Whole: what is cut off may be the line to change.
+        what, why = visible(str(each.msg), None), visible(each.hint or "", None)
+        yield Finding(rule, grade, what, why)
     if not told:
         yield Finding("check", Grade.GOOD, _("The settings are as they should be."))
 

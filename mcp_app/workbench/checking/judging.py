@@ -347,7 +347,10 @@ def _timeout(case: _Case, report: Report) -> Iterator[Finding]:
     reply, rule = case.reply(Probe.SILENCE.value), "time-out"
     if reply is None or is_busy(reply):
         said = _("Whether silent streams stay open takes longer to see.")
-        yield Finding(rule, Grade.UNKNOWN, said, "", "mcp_check --slow")
+        if case.seen.by_browser:
+            yield Finding(rule, Grade.UNKNOWN, said, _("Tick the box, and look again."))
+        else:
+            yield Finding(rule, Grade.UNKNOWN, said, "", "mcp_check --slow")
     elif read_stream(reply).ended:
         yield Finding(rule, Grade.GOOD, _("A stream may be silent for a while."))
     else:

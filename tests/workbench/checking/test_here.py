@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from django.core import checks
 from pytest_django import Settings
 
 from mcp_app.models import Server, Stop, Worker
@@ -112,6 +113,14 @@ def test_who_may_sign_in(settings: Settings) -> None:
     }
     assert here.site_at(url, Server(slug="team", access="oauth")).signs_in
     assert not here.site_at(url, Server(slug="team", access="public")).signs_in
+
+
+def test_a_system_check_is_told_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "x" * 9_000
+    told = [checks.Warning(long, hint=long, id="mcp_app.W999")]
+    monkeypatch.setattr(checks, "run_checks", lambda **_: told)
+    (found, *_) = here.settings_findings()
+    assert (found.what, found.why) == (long, long)
 
 
 def test_system_checks_and_the_doorbell(settings: Settings) -> None:

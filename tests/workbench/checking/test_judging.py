@@ -365,3 +365,11 @@ def test_the_page_says_the_same(number: int) -> None:
     page = of_page(given, URL, 4_000)
     assert judge(page, SITE) == judge(Observations(URL, seen, 4_000), SITE)
     assert bad(judge(page, SITE)) == [(rule, line)]
+
+
+def test_a_page_has_a_box_for_silent_streams() -> None:
+    replies = {name: HEALTHY[name] for name in HEALTHY if name != "silence"}
+    found = judge(Observations(URL, replies, 4_000, by_browser=True), SITE)
+    (said,) = [each for each in found if each.rule == "time-out"]
+    assert (said.grade, said.line) == (Grade.UNKNOWN, "")
+    assert "box" in said.why
