@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from mcp_app.account import json_merging
+from mcp_app.protocol.loopback import is_loopback_host
 
 if TYPE_CHECKING:
     from mcp_app.interface.labels import Label
@@ -111,11 +112,22 @@ class JsonClient(ClientProgram):
         if token and self.asks:
             header = f"Bearer ${{input:{question(name)['id']}}}"
         if self.bridge:
-            command, *arguments = self.bridge
-            headers = ["--header", f"Authorization: {header}"] if token else []
-            return {"command": command, "args": [*arguments, url, *headers]}
+            return self._bridged(url, header if token else "")
         headed = {"headers": {"Authorization": header}} if token else {}
         return {**self.http, self.url: url, **headed}
+
+    def _bridged(self, url: str, header: str) -> JsonObject:
+        """Return the entry of a server to which the bridge speaks."""
+        command, *arguments = self.bridge
+        parts = urlsplit(url)
+        is_plain = parts.scheme == "http" and not is_loopback_host(parts.hostname)
+        arguments += [url, *(["--allow-http"] if is_plain else [])]
+        if not header:
+            return {"command": command, "args": arguments}
+        # On Windows its client hands on no argument with a space, and everywhere
+        # other people on the computer may see arguments, but no environment.
+        arguments += ["--header", "Authorization:${AUTH_HEADER}"]
+        return {"command": command, "args": arguments, "env": {"AUTH_HEADER": header}}
 
     def text(self, name: str, url: str, *, token: str = "") -> str:
         """Return the text of a file that contains only this server."""

@@ -52,8 +52,9 @@ HTTP: dict[str, JsonObject] = {
         "command": "npx",
         "args": [
             *("-y", "mcp-remote", URL),
-            *("--header", "Authorization: Bearer YOUR-TOKEN"),
+            *("--header", "Authorization:${AUTH_HEADER}"),
         ],
+        "env": {"AUTH_HEADER": "Bearer YOUR-TOKEN"},
     },
     "claude-code": {"type": "http", "url": URL, **AUTHORIZED},
     "cursor": {"url": URL, **AUTHORIZED},
@@ -83,6 +84,20 @@ def test_over_http(name: str) -> None:
     written = json.loads(client.text("site", URL, token=TOKEN))
     assert written[client.root] == {"site": HTTP[name]}
     assert written.get("inputs") == ([QUESTION] if name == "vscode" else None)
+
+
+@pytest.mark.parametrize(
+    ("url", "asked"),
+    [
+        ("http://mcp.internal/mcp", True),
+        ("http://127.0.0.1:8000/mcp", False),
+        ("http://[::1]:8000/mcp", False),
+        (URL, False),
+    ],
+)
+def test_the_bridge_is_told_that_http_is_meant(url: str, asked: bool) -> None:
+    arguments = json_client("claude-desktop").over_http("site", url)["args"]
+    assert ("--allow-http" in arguments) is asked
 
 
 def test_the_tables_have_every_client_with_a_json_file() -> None:
