@@ -42,6 +42,7 @@ def site_at(url: str, server: Server) -> Site:
         allowed_hosts_line=_with_host("ALLOWED_HOSTS", domain, allowed),
         trusts_proxies=bool(mcp_settings.trusted_proxies),
         body=mcp_settings.limits.body,
+        heartbeat=mcp_settings.limits.heartbeat,
         signs_in=_signs_in(parts.scheme, parts.netloc, server),
     )
 

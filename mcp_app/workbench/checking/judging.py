@@ -58,6 +58,8 @@ class Site:
     trusts_proxies: bool = False
     body: int = 0
     """Bytes that a body may have."""
+    heartbeat: float = 0.0
+    """Seconds for which a stream is silent."""
     signs_in: bool = False
     """Whether somebody issues tokens for the server."""
 
@@ -82,7 +84,8 @@ class _Case:
         return proxy_of(self.main.headers.get("server", ""))
 
     def lines(self, fault: Fault, header: str = "") -> str:
-        place = Place(urlsplit(self.seen.url).netloc, header, self.site.body)
+        netloc, site = urlsplit(self.seen.url).netloc, self.site
+        place = Place(netloc, header, site.body, site.heartbeat)
         return lines_for(fault, self.proxy, place)
 
     def reply(self, name: str) -> Reply | None:

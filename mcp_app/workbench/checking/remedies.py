@@ -6,12 +6,15 @@ Lines stand in the part of the configuration that is about the endpoint: nginx's
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 MIB: Final = 1024 * 1024
+PATIENT_S: Final = 120
+"""Seconds for which a proxy waits, if a stream is not silent for longer."""
 
 
 class Proxy(StrEnum):
@@ -45,6 +48,8 @@ class Place:
     header: str = ""
     body: int = 0
     """Bytes of a body that must be let through."""
+    heartbeat: float = 0.0
+    """Seconds for which a stream is silent."""
 
 
 _LINES: Final[Mapping[Fault, Mapping[Proxy, str]]] = {
@@ -80,9 +85,9 @@ _LINES: Final[Mapping[Fault, Mapping[Proxy, str]]] = {
         Proxy.APACHE: "SetEnv no-gzip 1",
     },
     Fault.TIMEOUT: {
-        Proxy.NGINX: "proxy_read_timeout 120s;",
-        Proxy.APACHE: "ProxyTimeout 120",
-        Proxy.HAPROXY: "timeout server 120s",
+        Proxy.NGINX: "proxy_read_timeout {seconds}s;",
+        Proxy.APACHE: "ProxyTimeout {seconds}",
+        Proxy.HAPROXY: "timeout server {seconds}s",
     },
     # Apache does not apply its limit to what it passes on.
     Fault.BODY: {Proxy.NGINX: "client_max_body_size {mebibytes}m;"},
@@ -107,6 +112,7 @@ def lines_for(fault: Fault, proxy: Proxy | None, place: Place = Place()) -> str:
         "host": place.host,
         "header": place.header,
         "mebibytes": -(-place.body // MIB),
+        "seconds": max(PATIENT_S, math.ceil(2 * place.heartbeat)),
     }
     lines = {key: text.format(**values) for key, text in _LINES[fault].items()}
     if proxy is not None:

@@ -27,6 +27,7 @@ LISTS: Final = ("tools", "resources", "prompts")
 """Capabilities with a list, of which the first is asked for."""
 STREAM: Final = "a stream"
 _UNAUTHORIZED: Final = 401
+_TOO_MANY: Final = 429
 _JSON: Final = {
     "Content-Type": "application/json",
     "Accept": "application/json, text/event-stream",
@@ -179,6 +180,10 @@ def judge_revisions(steps: Iterable[Step], *, shown: bool = False) -> list[Findi
     if any(each.reply.status == _UNAUTHORIZED for each in failed):
         said = _("The server asks who is calling, so nothing was tried.")
         why = _("Name a user with --user, or put a token into MCP_TOKEN.")
+        return [Finding("revisions", Grade.UNKNOWN, said, why)]
+    if any(each.reply.status == _TOO_MANY for each in failed):
+        said = _("The server refused some requests of clients as too many at once.")
+        why = _("Its rates may be low, or others call as the same person. Try again.")
         return [Finding("revisions", Grade.UNKNOWN, said, why)]
     if failed:
         return [_failed(each) for each in failed]

@@ -29,6 +29,11 @@ def test_of_an_unknown_one_there_are_all() -> None:
     ]
 
 
+def test_a_proxy_waits_for_longer_than_a_stream_is_silent() -> None:
+    place = Place(heartbeat=90.5)
+    assert lines_for(Fault.TIMEOUT, Proxy.NGINX, place) == "proxy_read_timeout 181s;"
+
+
 def test_what_lines_depend_on() -> None:
     place = Place(host="mcp.example.com", header="Mcp-Name", body=5 * 1024 * 1024 + 1)
     assert lines_for(Fault.BODY, Proxy.NGINX, place) == "client_max_body_size 6m;"

@@ -41,3 +41,9 @@ def test_who_is_nobody_learns_nothing() -> None:
     (found,) = judge_revisions([wrong], shown=True)
     assert found.grade is Grade.UNKNOWN
     assert "does not accept the token" in found.what
+
+
+def test_a_rate_is_no_fault() -> None:
+    wrong = Step("2025-11-25", "tools/list", reply(429, {}), None)
+    (found,) = judge_revisions([*FINE, wrong])
+    assert found.grade is Grade.UNKNOWN
