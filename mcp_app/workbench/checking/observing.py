@@ -102,7 +102,8 @@ def observe(
     """
     asking = _Asking(url, server, tls)
     replies = {Probe.TICKS.value: asking.ask(Probe.TICKS)}
-    if replies[Probe.TICKS].status == 0:
+    if read_report(replies[Probe.TICKS]) is None:
+        # Who is not this site gets no more tickets of it, and no large body.
         return Observations(url, replies)
     other = url.removesuffix("/") if url.endswith("/") else f"{url}/"
     replies[SLASH] = asking.ask(Probe.BODY, url=other)

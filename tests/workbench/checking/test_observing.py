@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 from typing import Any, Final
 
 import pytest
@@ -14,10 +16,12 @@ from mcp_app.workbench.checking.observing import (
     host_of,
     is_busy,
     is_message,
+    observe,
     of_page,
     read_report,
     read_stream,
 )
+from tests.workbench.checking.test_client import OK, listening
 
 REPORT: Final[dict[str, Any]] = {
     "mcp_probe": 1,
@@ -95,3 +99,16 @@ def test_of_a_page() -> None:
     assert seen.replies["ticks"] == Reply(200, {"a": "b"}, (Part(0.0, "x"),), 1.0)
     with pytest.raises(Unreadable, match="ticks"):
         of_page({"ticks": {**given, "status": "200"}}, "http://localhost/mcp", 9)
+
+
+def test_who_is_another_site_is_asked_once() -> None:
+    asked: list[bytes] = []
+
+    def page(connection: socket.socket) -> None:
+        asked.append(connection.recv(65_536))
+        connection.sendall(OK + b"Content-Length: 2\r\n\r\nhi")
+
+    with listening(page) as url:
+        seen = observe(url, "default", 1_000, ssl.create_default_context())
+    assert [*seen.replies] == ["ticks"]
+    assert len(asked) == 1
