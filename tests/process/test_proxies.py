@@ -118,7 +118,7 @@ def test_a_healthy_site(nginx: Nginx, certificate: Path) -> None:
 
 
 FAULTS: Final[dict[str, tuple[str, Callable[[str], str]]]] = {
-    "host": ("host", lambda text: without(text, "proxy_set_header Host $host;")),
+    "host": ("host", lambda text: without(text, "proxy_set_header Host $http_host;")),
     "scheme": (
         "scheme",
         lambda text: without(text, "proxy_set_header X-Forwarded-Proto $scheme;"),

@@ -82,7 +82,7 @@ def view() -> Iterator[DrillServer]:
 @pytest.mark.parametrize(
     ("rule", "lost"),
     [
-        ("host", "proxy_set_header Host $host;"),
+        ("host", "proxy_set_header Host $http_host;"),
         ("redirect", "proxy_set_header X-Forwarded-Proto $scheme;"),
     ],
 )

@@ -29,6 +29,7 @@ from mcp_app.catalog.row_loader import (
 )
 from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.definitions import ToolDefinition
+from mcp_app.interface.rules import visible
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import DefinitionRow, PublishedRow, Server, Stop, Tool
 from mcp_app.models.stops import Scope
@@ -197,6 +198,24 @@ def counts(found: Sequence[Condition]) -> Mapping[str, int]:
         permission_queries.users().order_by().aggregate(**columns)
     )
     return found_counts
+
+
+def at_servers(row: PublishedRow, content: JsonObject) -> list[str]:
+    """Say which servers offer a definition once it is published, and if to anyone."""
+    if not isinstance(row, DefinitionRow):
+        return []
+    tags, demands = tags_and_requirements(row, content)
+    key = (row.kind_of_row, str(row.pk))
+    names = [
+        _("%(name)s (public: anyone on the internet)") % {"name": visible(each.slug)}
+        if each.public and not demands
+        else visible(each.slug)
+        for each in sorted(load_servers().values(), key=lambda each: each.slug)
+        if each.offers(tags, key)
+    ]
+    if not names:
+        return [_("No published server offers it.")]
+    return [_("Servers that offer it: %(servers)s.") % {"servers": ", ".join(names)}]
 
 
 def in_numbers(row: PublishedRow, content: JsonObject) -> list[str]:

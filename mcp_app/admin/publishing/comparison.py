@@ -12,7 +12,11 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.access.visibility import in_numbers, tags_and_requirements
+from mcp_app.admin.access.visibility import (
+    at_servers,
+    in_numbers,
+    tags_and_requirements,
+)
 from mcp_app.admin.forms import editing_field
 from mcp_app.admin.page.header import page_url, why_broken
 from mcp_app.admin.page.rights import may, whom_to_ask
@@ -164,6 +168,7 @@ def _proposed(
         "is_served_already": proposal.is_served_already,
         "consequences": [
             *_told(row, proposal.content),
+            *at_servers(row, proposal.content),
             *in_numbers(row, proposal.content),
             *_costs(row, proposal),
         ],

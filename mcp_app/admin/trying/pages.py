@@ -285,7 +285,11 @@ class TryPage:
         data, definition = self._data, setup.definition
         if data is None or setup.is_dry or SUGGEST in data:
             return
-        if not isinstance(definition, ToolDefinition) or definition.hints.repeatable:
+        # What another site does is not repeated either, whatever the hints say.
+        changes = setup.must_confirm
+        if isinstance(definition, ToolDefinition):
+            changes = changes or not definition.hints.repeatable
+        if not changes:
             return
         try:
             at = once.claim(data.get("once", ""), self._request.user.pk, self._row)

@@ -89,7 +89,8 @@ def _make(
     for offer in wanted:
         tool = _tool(offer, names, author)
         try:
-            tool.full_clean()
+            # Who takes the name meanwhile is met when it is saved, and it begins anew.
+            tool.full_clean(validate_constraints=False)
         except ValidationError as error:
             said = _("%(key)s cannot become a tool: %(error)s")
             shown = {"key": visible(offer.key), "error": " ".join(error.messages)}

@@ -480,9 +480,10 @@
         asking.addEventListener("submit", async (event) => {
             event.preventDefault();
             button.disabled = true;
-            status.textContent = status.dataset.mcpLooking;
+            const slow = asking.elements.slow.checked;
+            status.textContent = slow ? status.dataset.mcpSlowly : status.dataset.mcpLooking;
             try {
-                const answers = await look(plan, asking.elements.slow.checked);
+                const answers = await look(plan, slow);
                 const response = await fetch(location.pathname, {
                     method: "POST",
                     headers: {
@@ -502,7 +503,23 @@
         });
     }
 
+    /* Show what a form leads to in place of one part, and leave the rest of the page */
+    async function sendInPlace(event) {
+        const asking = event.target;
+        if (!asking.matches?.("[data-mcp-in-place]")) return;
+        event.preventDefault();
+        const { mcpInPlace: id } = asking.dataset;
+        asking.querySelector("button").disabled = true;
+        const response = await fetch(location.pathname, { method: "POST", body: new FormData(asking) });
+        const page = new DOMParser().parseFromString(await response.text(), "text/html");
+        const part = page.getElementById(id);
+        // A refusal, or a login, is a page of its own.
+        if (part && response.ok && !response.redirected) document.getElementById(id).replaceWith(part);
+        else asking.submit();
+    }
+
     document.documentElement.classList.add("mcp-js");
+    document.addEventListener("submit", sendInPlace);
     all("[data-mcp-trying]").forEach(trial);
     all("[data-mcp-live-bar]").forEach(live);
     all("[data-mcp-check]").forEach(check);

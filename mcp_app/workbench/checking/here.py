@@ -139,7 +139,9 @@ def _processes() -> Iterator[Finding]:
         line = _("Restart those that run old code.")
         yield Finding(rule, Grade.PROBLEM, said, why, line)
     if not keys or not codes:
-        said = _("No process of this release has told what it runs.")
+        said = _(
+            "No process has told which code it runs. It tells after its first request."
+        )
         yield Finding(rule, Grade.UNKNOWN, said)
     elif len(keys) == len(codes) == 1:
         said = _("All processes run the same code with the same keys: %(count)d.")

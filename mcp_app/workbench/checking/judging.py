@@ -29,6 +29,7 @@ from mcp_app.workbench.checking.observing import (
     is_message,
     messages_of,
     metadata_address,
+    port_of,
     read_report,
     read_stream,
 )
@@ -78,6 +79,9 @@ class _Case:
     @property
     def host(self) -> str:
         return urlsplit(self.seen.url).hostname or ""
+
+    def port_of(self, netloc: str) -> int | None:
+        return port_of(netloc, secure=self.secure)
 
     @property
     def proxy(self) -> Proxy | None:
@@ -258,6 +262,15 @@ def _host(case: _Case, report: Report) -> Iterator[Finding]:
         why = _("The endpoint refuses requests for hosts that it does not know.")
         line = case.lines(Fault.HOST)
         yield Finding(rule, Grade.PROBLEM, said % named, why, line)
+    elif case.port_of(report.host) != case.port_of(urlsplit(case.seen.url).netloc):
+        said = _(
+            "The Host that arrives is “%(arrived)s”: the port of “%(host)s” is lost."
+        )
+        netloc = urlsplit(case.seen.url).netloc
+        named = {"arrived": visible(report.host[:_LONGEST]), "host": netloc}
+        why = _("Django refuses forms, such as the login of the admin: wrong origin.")
+        line = case.lines(Fault.HOST)
+        yield Finding(rule, Grade.PROBLEM, said % named, why, line)
     elif case.site.hosts_line:
         said = _("The endpoint does not answer to the host “%(host)s”.")
         why = _("Clients get 421 at this address.")
@@ -290,8 +303,13 @@ def _peer(case: _Case, report: Report) -> Iterator[Finding]:
     elif case.site.trusts_proxies and not arrived:
         said = _("The site expects addresses of clients from a proxy; none arrive.")
         yield Finding(rule, Grade.PROBLEM, said, why, case.lines(Fault.ADDRESS))
-    else:
+    elif arrived:
         yield Finding(rule, Grade.GOOD, _("Addresses of clients are as expected."))
+    else:
+        said = _(
+            "No proxy names the addresses of clients, and TRUSTED_PROXIES expects none."
+        )
+        yield Finding(rule, Grade.GOOD, said)
 
 
 def _headers(case: _Case, report: Report) -> Iterator[Finding]:

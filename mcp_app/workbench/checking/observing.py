@@ -275,6 +275,14 @@ def host_of(netloc: str) -> str:
         return ""
 
 
+def port_of(netloc: str, *, secure: bool) -> int | None:
+    """Return the port that a Host means; None for what is none."""
+    try:
+        return urlsplit(f"//{netloc}").port or (443 if secure else 80)
+    except ValueError:
+        return None
+
+
 def report_of(value: JsonObject) -> Report | None:
     """Read a report; None for what is none, of this release."""
     if value.get("mcp_probe") != 1 or "probe" not in value:

@@ -54,7 +54,7 @@ class Place:
 
 _LINES: Final[Mapping[Fault, Mapping[Proxy, str]]] = {
     Fault.HOST: {
-        Proxy.NGINX: "proxy_set_header Host $host;",
+        Proxy.NGINX: "proxy_set_header Host $http_host;",
         Proxy.APACHE: "ProxyPreserveHost On",
         Proxy.HAPROXY: "http-request set-header Host {host}",
     },

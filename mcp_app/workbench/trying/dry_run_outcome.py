@@ -117,7 +117,7 @@ class DryRunOutcome:
         for alias, ending in self.endings.items():
             yield _filled(ending, alias)
         if not self.endings:
-            yield _("All that it wrote to the databases was undone.")
+            yield _("All that it wrote to the databases in its own thread was undone.")
         if self.refusals:
             yield _(
                 "A dry run refuses statements that commit. It refused: %(words)s."

@@ -221,6 +221,25 @@ def test_unpublishing_asks_first(admin_client: Client) -> None:
     assert DefinitionVersion.objects.of(row).count() == 1
 
 
+def test_it_says_which_servers_offer_it_and_to_whom(admin_client: Client) -> None:
+    row = tool()
+    row.save()
+    default = Server.objects.get()
+    published(Server(slug="team", access="token", selection="all"))
+    published(Server(slug="other", access="token", selection="tags", tags="other"))
+    url = page("tool", "publish", row.pk)
+    public = "default (public: anyone on the internet), team."
+    default.access = "public"
+    default.save()
+    published(default)
+    told = admin_client.get(url).content.decode()
+    assert f"Servers that offer it: {public}" in told
+    row.permission = "mcp_app.view_tool"
+    row.save()
+    told = admin_client.get(url).content.decode()
+    assert "Servers that offer it: default, team." in told
+
+
 # -- history ------------------------------------------------------------------------
 
 

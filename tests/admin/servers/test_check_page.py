@@ -97,7 +97,7 @@ def test_what_a_browser_has_seen_is_judged(
     shown = unescape(said.content.decode())
     assert said.status_code == 200
     assert "The Host that arrives is “upstream”, not “localhost”." in shown
-    assert "proxy_set_header Host $host;" in shown
+    assert "proxy_set_header Host $http_host;" in shown
     assert shown.index("Problem:") < shown.index("Good:")
     # A browser says of a redirect only that there is one.
     moved = {
@@ -109,6 +109,19 @@ def test_what_a_browser_has_seen_is_judged(
     }
     said = sent(admin_client, server, {"url": URL, "answers": {"ticks": moved}})
     assert "redirects to another address" in said.content.decode()
+
+
+def test_a_proxy_that_loses_the_host_does_not_stop_the_judgement(
+    staff: Callable[..., Client], server: Server
+) -> None:
+    """Django refuses forms then; what is judged changes nothing."""
+    client = staff("view_server", "stop")
+    client.handler.enforce_csrf_checks = True
+    url = page("server", "check", server.pk)
+    seen = json.dumps({"url": URL, "answers": {}})
+    judged = client.post(url, seen, content_type="application/json")
+    assert judged.status_code == 200
+    assert client.post(url).status_code == 403
 
 
 def test_here_needs_the_right_to_stop(

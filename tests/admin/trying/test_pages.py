@@ -315,7 +315,10 @@ async def test_a_dry_run_and_what_reads_run_each_time(
     for _ in range(2):
         response = await send(client, url, data)
         assert response.context["shown"].is_undone
-        assert "All that it wrote to the databases was undone." in text_of(response)
+        assert (
+            "All that it wrote to the databases in its own thread was undone."
+            in text_of(response)
+        )
         response = await send(client, reads, sums)
         assert result_of(response) == "3"
     assert await entered() == 0

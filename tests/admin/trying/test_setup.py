@@ -96,7 +96,10 @@ async def test_as_another_user(
     [call] = await kept(process)
     assert (call.user_name, call.principal_client) == ("maria", "ana0")
     assert call.client_name == "Try it, dry run"
-    assert "All that it wrote to the databases was undone." in text_of(response)
+    assert (
+        "All that it wrote to the databases in its own thread was undone."
+        in text_of(response)
+    )
 
 
 async def test_the_history_names_who_it_was(

@@ -117,6 +117,12 @@ async def test_a_hint_makes_no_call_one_that_reads(login: Login, other: Peer) ->
     said = "Only what reads is run as somebody else."
     assert response.context["problem"] == said
     assert not other.received
+    other.send = answer({"ticket": {"id": 5}}, 201)
+    data = await typed(client, url, queue="sales", really=confirmed, **AT)
+    await send(client, url, data)
+    response = await client.post(url, data)
+    assert response.context["problem"].startswith("This was run at ")
+    assert len(other.received) == 1
     other.send = answer({"name": "Kettle"})
     show = await url_of(Tool, name="show")
     await changed("show", publish=True, read_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from django.db import connections
@@ -62,3 +62,19 @@ def test_two_documents_make_tools_of_other_names() -> None:
 
     names = [name for made in _at_once(make) for name in made]
     assert len(names) == len({*names}) == Tool.objects.count() == 4
+
+
+def test_a_name_that_somebody_takes_between_look_and_save(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row, clean = stored(), Tool.full_clean
+
+    def taken_meanwhile(tool: Tool, **options: Any) -> None:
+        monkeypatch.undo()
+        # Both databases show what others have committed since the transaction began.
+        Tool.objects.create(name=tool.name)
+        clean(tool, **options)
+
+    monkeypatch.setattr(Tool, "full_clean", taken_meanwhile)
+    made = make_tools(row, BOTH, Registry(), None)
+    assert {tool.name for tool in made} == {"list_tickets", "create_ticket"}

@@ -92,8 +92,22 @@ def test_what_was_not_looked_at() -> None:
     assert [each.grade for each in judged({"ticks": busy})][2:] == [Grade.UNKNOWN]
 
 
+def test_a_port_that_is_lost() -> None:
+    """A form of the admin comes from an address that Django does not know."""
+    line = "proxy_set_header Host $http_host;"
+    host = "mcp.example.com"
+    beside = f"https://{host}:8443/mcp"
+    at_port = {"ticks": stream(host=f"{host}:8443")}
+    assert bad(judged({"ticks": stream(host=host)}, url=beside)) == [("host", line)]
+    assert not bad(judged(at_port, url=beside))
+    assert bad(judged(at_port)) == [("host", line)]
+    # The usual port may be told or not.
+    assert not bad(judged({"ticks": stream(host=f"{host}:443")}))
+    assert bad(judged({"ticks": stream(host=f"{host}:x")})) == [("host", line)]
+
+
 FAULTS: Final[list[tuple[Replies, str, str]]] = [
-    ({"ticks": stream(host="up")}, "host", "proxy_set_header Host $host;"),
+    ({"ticks": stream(host="up")}, "host", "proxy_set_header Host $http_host;"),
     (
         {"ticks": stream(forwarded={"x-forwarded-for": "192.0.2.1"})},
         "scheme",
@@ -169,10 +183,10 @@ ELSEWHERE: Final[list[tuple[Reply, str, str]]] = [
     (
         whole("<h1>Bad Request (400)</h1>", 400),
         "host",
-        "proxy_set_header Host $host;",
+        "proxy_set_header Host $http_host;",
     ),
     (whole("<h1>400 Bad Request</h1> to an HTTPS port", 400), "ours", ""),
-    (whole(MCP_ERROR, 421), "host", "proxy_set_header Host $host;"),
+    (whole(MCP_ERROR, 421), "host", "proxy_set_header Host $http_host;"),
     (
         whole("", 301, location=URL),
         "redirect",
@@ -286,7 +300,7 @@ def test_an_unknown_proxy_gets_the_lines_of_all() -> None:
     reply = replace(stream(host="up"), headers={**STREAM, "server": "uvicorn"})
     ((_, line),) = bad(judged({"ticks": reply}))
     assert line.splitlines() == [
-        "nginx: proxy_set_header Host $host;",
+        "nginx: proxy_set_header Host $http_host;",
         "Apache: ProxyPreserveHost On",
         "HAProxy: http-request set-header Host mcp.example.com",
     ]

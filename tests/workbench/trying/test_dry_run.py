@@ -69,7 +69,7 @@ async def test_what_it_writes_is_undone(dry_runs: DryRuns, version: str) -> None
         assert outcome.statements >= 9
         assert outcome.seconds > 0
         assert outcome.sentences() == [
-            "All that it wrote to the databases was undone.",
+            "All that it wrote to the databases in its own thread was undone.",
             "It would tell clients: tools, shop://orders",
         ]
         assert dry_runs.line is not None

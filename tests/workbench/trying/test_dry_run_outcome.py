@@ -53,7 +53,7 @@ def test_what_else_is_told() -> None:
         remarks=(Remark.DURABLE,),
     )
     first, refusals, remark, topics = outcome.sentences()
-    assert first == "All that it wrote to the databases was undone."
+    assert first == "All that it wrote to the databases in its own thread was undone."
     assert refusals.endswith("It refused: COMMIT, BEGIN.")
     assert "durable" in remark
     assert topics == "It would tell clients: tools, shop://100%"
