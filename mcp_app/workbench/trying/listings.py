@@ -61,7 +61,7 @@ class ServerLists:
         return sum(item.tokens for items in self.items.values() for item in items)
 
 
-class _ListRefused(Exception):
+class _NoList(Exception):
     """A list was not answered; its text is the server's error."""
 
 
@@ -83,7 +83,7 @@ async def lists(server: str, caller: Caller) -> ServerLists:
     except SessionRefused as refused:
         error = json.loads(refused.answer)["error"]
         return ServerLists({}, reason=str(error["message"]))
-    except _ListRefused as refused:
+    except _NoList as refused:
         return ServerLists({}, reason=str(refused))
     except ProtocolError as error:
         return ServerLists({}, status_of(error), error.message)
@@ -95,7 +95,7 @@ async def _listed(client: InProcessClient, which: List) -> AsyncIterator[JsonObj
         answer = json.loads(await client.request(which.method, params))
         if "error" in answer:
             # Such as too many requests: a list that nobody has read is not empty.
-            raise _ListRefused(answer["error"]["message"])
+            raise _NoList(answer["error"]["message"])
         result = answer["result"]
         for each in result.get(MEMBERS.get(which.name, which.name), []):
             yield each
