@@ -18,6 +18,12 @@ _NOW: Final[Mapping[str, str]] = {
     "mysql": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000",
 }
 
+# Elsewhere it is so anyway.
+_STATEMENT: Final[Mapping[str, str]] = {
+    **_NOW,
+    "postgresql": "(EXTRACT(EPOCH FROM statement_timestamp()) * 1000)::bigint",
+}
+
 
 def now_sql(connection: BaseDatabaseWrapper) -> str:
     """Return what stands for the time in a statement of our own."""
@@ -38,3 +44,16 @@ class NowMilliseconds(models.Func):
         **named: Any,
     ) -> tuple[str, Any]:
         return now_sql(connection), ()
+
+
+class StatementMilliseconds(NowMilliseconds):
+    """The same, and the same value wherever it stands in one statement."""
+
+    def as_sql(
+        self,
+        compiler: SQLCompiler,
+        connection: BaseDatabaseWrapper,
+        *positional: Any,
+        **named: Any,
+    ) -> tuple[str, Any]:
+        return _STATEMENT[connection.vendor], ()

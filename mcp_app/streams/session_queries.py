@@ -13,7 +13,7 @@ from django.db.models.functions import Greatest
 
 from mcp_app.interface.context import Client
 from mcp_app.models import Session
-from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.clock import NowMilliseconds, StatementMilliseconds
 from mcp_app.models.fields import digest as digest_of
 from mcp_app.models.sessions import SessionQuerySet, Subscription
 from mcp_app.pools.database import writer
@@ -79,8 +79,9 @@ def _row(new: NewSession) -> Session:
         server=session.server,
         holder=session.holder,
         whole=session.whole,
-        created_ms=NowMilliseconds(),
-        seen_ms=NowMilliseconds(),
+        # One moment: what is seen later is in use.
+        created_ms=StatementMilliseconds(),
+        seen_ms=StatementMilliseconds(),
         seen=new.seen,
         **agreed_values(session.revision, client),
     )

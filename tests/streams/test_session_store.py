@@ -577,6 +577,15 @@ async def test_t21_sessions_that_strangers_open_give_way_to_those_in_use() -> No
     await writer.run(_erase)
 
 
+async def test_t21_who_never_came_again_was_seen_when_the_session_began() -> None:
+    """Though a clock goes on while a row is written."""
+    store = Store()
+    for _ in range(20):
+        await store.create(Opening(Principal.ANONYMOUS, "default", REVISION, CLIENT))
+    assert not await reader.run(Session.objects.exclude(seen_ms=F("created_ms")).exists)
+    await writer.run(_erase)
+
+
 async def test_t21_a_request_in_the_millisecond_of_the_first_one_counts() -> None:
     store = Store()
     session_id = await store.create(
