@@ -270,6 +270,7 @@ def test_how_it_failed_is_told(site: Site, kind: str, words: str) -> None:
     expect(page.locator("[data-mcp-result]")).to_contain_text(words)
 
 
+@pytest.mark.long
 def test_from_the_lists_to_the_answer(staff: Page) -> None:
     """As the documentation shows it, on the demo."""
     staff.goto("/admin/mcp_app/tool/")
