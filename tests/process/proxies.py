@@ -41,13 +41,14 @@ class Proxy:
         self.upstream = upstream
         self.certificate = certificate
         self._process: subprocess.Popen[bytes] | None = None
+        # Lines to paste may name it: it stays.
+        self.port = free_port()
+        self.url = f"https://{HOST}:{self.port}/mcp"
         self.reconfigure(lambda text: text)
 
     def reconfigure(self, change: Callable[[str], str]) -> None:
         """Begin anew with what `change` makes of the documented block."""
         self.stop()
-        self.port = free_port()
-        self.url = f"https://{HOST}:{self.port}/mcp"
         path = self.folder / "proxy.conf"
         path.write_text(self.framed(change(self.block())))
         self._process = subprocess.Popen(
