@@ -18,7 +18,7 @@ _NOW: Final[Mapping[str, str]] = {
     "mysql": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000",
 }
 
-# Elsewhere it is so anyway.
+# SQLite and MySQL read their clock once in a statement.
 _STATEMENT: Final[Mapping[str, str]] = {
     **_NOW,
     "postgresql": "(EXTRACT(EPOCH FROM statement_timestamp()) * 1000)::bigint",
@@ -47,7 +47,7 @@ class NowMilliseconds(models.Func):
 
 
 class StatementMilliseconds(NowMilliseconds):
-    """The same, and the same value wherever it stands in one statement."""
+    """The time at which a statement begins: the same wherever it stands in it."""
 
     def as_sql(
         self,

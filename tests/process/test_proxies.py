@@ -211,6 +211,25 @@ def test_what_is_not_there(nginx: Nginx, certificate: Path) -> None:
     assert found["redirect"]["line"] == ""
 
 
+def test_redirects_of_others(nginx: Nginx, certificate: Path, tmp_path: Path) -> None:
+    """To a login, and from http to https."""
+    login = "    location = /mcp { return 302 /accounts/login/?next=/mcp; }\n"
+    nginx.reconfigure(
+        lambda text: replaced(text, {MCP_LOCATION: f"{login}{MCP_LOCATION}"})
+    )
+    status, found = checked(nginx.url, certificate)
+    assert (status, problems(found)) == (1, ["redirect"])
+    assert not found["redirect"]["line"]
+    plain = Nginx(tmp_path, nginx.port, {})
+    try:
+        plain.reconfigure(lambda text: inside(text, f"return 301 {nginx.url};"))
+        status, found = checked(plain.url, certificate)
+    finally:
+        plain.stop()
+    assert (status, problems(found)) == (1, ["redirect"])
+    assert found["redirect"]["line"] == f'MCP["PUBLIC_URL"] = "{nginx.url}"'
+
+
 def test_other_keys(nginx: Nginx, certificate: Path, settings: Settings) -> None:
     nginx.reconfigure(lambda text: text)
     settings.SECRET_KEY = "a key of another site, which the server does not know"

@@ -76,9 +76,8 @@ class TryPages(PublishedAdmin[Definition]):
         self._demand(request, "try")
         page = pages.TryPage(request, row, None)
         page.refuse(pages.too_large(error))
-        response = self._page(request, row, "try", _("Try it"), page.context(), "try")
+        response = self._shown(request, row, page.context())
         response.status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        response["Cache-Control"] = "no-store"
         return response
 
     @method_decorator(csrf_protect)
@@ -93,7 +92,12 @@ class TryPages(PublishedAdmin[Definition]):
             lines = page.run(partial(self.log_change, request, row))
             if lines is not None:
                 return lines
-        response = self._page(request, row, "try", _("Try it"), page.context(), "try")
+        return self._shown(request, row, page.context())
+
+    def _shown(
+        self, request: HttpRequest, row: Definition, context: dict[str, Any]
+    ) -> HttpResponse:
+        response = self._page(request, row, "try", _("Try it"), context, "try")
         response["Cache-Control"] = "no-store"
         return response
 

@@ -510,12 +510,17 @@
         event.preventDefault();
         const { mcpInPlace: id } = asking.dataset;
         asking.querySelector("button").disabled = true;
-        const response = await fetch(location.pathname, { method: "POST", body: new FormData(asking) });
-        const page = new DOMParser().parseFromString(await response.text(), "text/html");
-        const part = page.getElementById(id);
-        // A refusal, or a login, is a page of its own.
-        if (part && response.ok && !response.redirected) document.getElementById(id).replaceWith(part);
-        else asking.submit();
+        try {
+            const response = await fetch(location.pathname, { method: "POST", body: new FormData(asking) });
+            const page = new DOMParser().parseFromString(await response.text(), "text/html");
+            const part = page.getElementById(id);
+            if (!part || !response.ok || response.redirected) throw new Error(response.statusText);
+            document.getElementById(id).replaceWith(part);
+            part.querySelector("button").focus();
+        } catch {
+            // What a refusal, a login or a lost connection is, the browser shows best.
+            asking.submit();
+        }
     }
 
     document.documentElement.classList.add("mcp-js");

@@ -71,7 +71,7 @@ def test_a_name_that_somebody_takes_between_look_and_save(
 
     def taken_meanwhile(tool: Tool, **options: Any) -> None:
         monkeypatch.undo()
-        # Both databases show what others have committed since the transaction began.
+        # In the same transaction: that it begins anew takes this away, too.
         Tool.objects.create(name=tool.name)
         clean(tool, **options)
 
