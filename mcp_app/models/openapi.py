@@ -35,7 +35,10 @@ def pack(offers: Sequence[JsonObject]) -> bytes:
     stored = zlib.compress(text)
     if len(text) > MOST_INFLATED or len(stored) > MOST_STORED:
         raise TooManyOffers(
-            _("What the document offers takes %(size)d MiB; at most %(most)d are kept.")
+            _(
+                "The operations of the document take %(size)d MiB; at most %(most)d are"
+                " stored."
+            )
             % {"size": len(text) // MIB + 1, "most": MOST_INFLATED // MIB}
         )
     return stored

@@ -131,9 +131,10 @@ def words_of(client: Client) -> Words:
     warning = ""
     if here:
         warning = _(
-            "The answer goes to a program on this computer, whichever takes it. If you"
-            " did not just start signing in there, choose Cancel. Give the address that"
-            " you see afterwards to nobody: who asks for it wants to come in as you."
+            "The sign-in code goes to a program on this computer; any program here can"
+            " receive it. If you did not just start signing in there, choose Cancel. Do"
+            " not send the address that the browser shows afterwards to anybody:"
+            " whoever asks for it wants to sign in as you."
         )
     goes_to = client.redirect_host or client.redirect_uri.partition(":")[0] + ":"
     return Words(place=place, claim=claim, goes_to=goes_to, warning=warning)

@@ -32,7 +32,9 @@ WINDOW_S: Final = 10.0
 FEWEST: Final = 5
 """Calls within the window of a key that is hot."""
 FEW: Final = 8
-"""Processes; where more live, two calls are enough."""
+"""Processes; where more live, `REPEATED` calls are enough."""
+REPEATED: Final = 2
+"""Calls within the window without which no key is hot."""
 PART: Final = 8
 """A hot key has at least an eighth of its rate, divided by the living processes."""
 MOST: Final = 50
@@ -56,9 +58,13 @@ class HotKeys:
         """`secret` hides the keys from whoever reads the rows."""
         self._secret = secret
         self._used: list[Bucket] = []
-        self._window: deque[tuple[float, Counter[Bucket]]] = deque()
+        self._window: deque[tuple[float, dict[Bucket, int]]] = deque()
         self._sums: Counter[Bucket] = Counter()
         self._demand: dict[Bucket, float] = {}
+        """Of buckets that were used `REPEATED` times within the window, or more.
+
+        So a flood of addresses that each come once costs what they themselves cost.
+        """
         self._counted = now
         self.hot: set[Bucket] = set()
 
@@ -84,23 +90,39 @@ class HotKeys:
     def count(self, now: float, living: int) -> None:
         """Count what was used since the last time."""
         seconds = max(now - self._counted, TICK_S)
-        counts = Counter({bucket: bucket.count for bucket in self._used})
+        counts = {bucket: bucket.count for bucket in self._used}
         for bucket in self._used:
             bucket.count = 0
         self._used, self._counted = [], now
-        if counts:
-            self._window.append((now, counts))
-            self._sums.update(counts)
-        while self._window and self._window[0][0] <= now - WINDOW_S:
-            self._sums -= self._window.popleft()[1]
+        self._add(now, counts)
+        self._forget(now)
         self._demand = {
-            bucket: (self._demand.get(bucket, 0.0) + counts[bucket] / seconds) / 2
-            for bucket in self._sums
+            bucket: (demand + counts.get(bucket, 0) / seconds) / 2
+            for bucket, demand in self._demand.items()
         }
-        hot = {bucket for bucket in self._sums if self._is_hot(bucket, living)}
+        hot = {bucket for bucket in self._demand if self._is_hot(bucket, living)}
         for bucket in self.hot - hot:
             bucket.set_share(1.0)
         self.hot = hot
+
+    def _add(self, now: float, counts: dict[Bucket, int]) -> None:
+        if not counts:
+            return
+        self._window.append((now, counts))
+        for bucket, count in counts.items():
+            self._sums[bucket] += count
+            if self._sums[bucket] >= REPEATED:
+                self._demand.setdefault(bucket, 0.0)
+
+    def _forget(self, now: float) -> None:
+        """Take out of the sums what is older than the window."""
+        while self._window and self._window[0][0] <= now - WINDOW_S:
+            for bucket, count in self._window.popleft()[1].items():
+                self._sums[bucket] -= count
+                if self._sums[bucket] < REPEATED:
+                    self._demand.pop(bucket, None)
+                if not self._sums[bucket]:
+                    del self._sums[bucket]
 
     def _is_hot(self, bucket: Bucket, living: int) -> bool:
         fewest = _fewest(bucket, living)
@@ -162,7 +184,7 @@ def _fewest(bucket: Bucket, living: int) -> float:
     The more processes there are, the fewer calls of each make up a rate.
     """
     whole = WINDOW_S / bucket.interval
-    fewest = FEWEST if living <= FEW else 2
+    fewest = FEWEST if living <= FEW else REPEATED
     return max(fewest, math.ceil(whole / PART / living))
 
 

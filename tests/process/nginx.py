@@ -35,7 +35,6 @@ http {{
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
     #told
-    {log_format}
     {block}
 }}
 """
@@ -147,8 +146,6 @@ def _configuration(folder: Path, upstream: int, changed: Mapping[str, str]) -> s
         "/var/log/nginx/mcp.log": f"{folder}/access.log",
     }
     block = replaced(documented("nginx", "upstream"), {**own, **changed})
-    formats = re.findall(r"^# (log_format .*;)$", block, re.MULTILINE)
     # Workers of root would be another user's, who has no folders here.
     user = "" if os.getuid() else "user root;"
-    log_format = "\n".join(formats)
-    return _FRAME.format(folder=folder, user=user, block=block, log_format=log_format)
+    return _FRAME.format(folder=folder, user=user, block=block)

@@ -36,7 +36,7 @@ _REASONS: Final[Mapping[str, tuple[Label, str, Label, Label]]] = {
         "421",
         gettext_lazy("The address that the client uses does not belong to this site."),
         gettext_lazy(
-            "Add the host name to ALLOWED_HOSTS or MCP[“HOSTS”], or correct the"
+            'Add the host name to ALLOWED_HOSTS or MCP["HOSTS"], or correct the'
             " address in the client. If there is a proxy, it must pass on the host."
         ),
     ),
@@ -98,7 +98,7 @@ _REASONS: Final[Mapping[str, tuple[Label, str, Label, Label]]] = {
         ),
         gettext_lazy(
             "Configure the client to send the header Accept: application/json,"
-            " text/event-stream. If it cannot, it may not be an MCP client."
+            " text/event-stream. If it cannot, it is perhaps no MCP client."
         ),
     ),
     Reason.CONTENT_TYPE: (

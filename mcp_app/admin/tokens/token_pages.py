@@ -180,7 +180,10 @@ class TokenPages(SettledAdmin[AccessToken]):
             said = _("“%(app)s” may only look things up from now on.")
             self.message_user(request, said % {"app": row}, messages.SUCCESS)
         else:
-            said = _("“%(app)s” has ended, or could only look things up before.")
+            said = _(
+                "Nothing was changed: “%(app)s” has ended, or may only look things up"
+                " already."
+            )
             self.message_user(request, said % {"app": row}, messages.WARNING)
         return HttpResponseRedirect(_change_url(row))
 

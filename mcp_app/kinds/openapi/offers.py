@@ -69,7 +69,7 @@ def offers_of(
         # What is barred has been written, too: one schema can be in all operations.
         size += max(reader.size, len(jsonrpc.write(offer.to_json())))
         if size > most:
-            said = _("What the document offers takes more than %d MiB.")
+            said = _("The operations of the document take more than %d MiB.")
             raise DocumentError(said % (most // MIB))
         offers.append(offer)
     return offers
@@ -337,7 +337,7 @@ class _OperationReader:
         schema = self._translated(media)
         lifted = self._lifted(schema)
         if lifted is None:
-            raise Unusable(_("its form has no fields that are described"))
+            raise Unusable(_("the document does not describe the fields of its form"))
         encoding = media.get("encoding")
         pairs = []
         for each, name in lifted.items():

@@ -228,7 +228,7 @@ class Translator:
     def _grow(self, size: int) -> None:
         self.size += size
         if self.size > MOST_WRITTEN:
-            said = _("What the document offers takes more than %d MiB.")
+            said = _("The operations of the document take more than %d MiB.")
             raise DocumentError(said % (MOST_WRITTEN // MIB))
 
     def _keep(self, key: _Steps, piece: _Piece) -> _Piece:

@@ -140,7 +140,8 @@ def _processes() -> Iterator[Finding]:
         yield Finding(rule, Grade.PROBLEM, said, why, line)
     if not keys or not codes:
         said = _(
-            "No process has told which code it runs. It tells after its first request."
+            "No process has reported yet which code it runs. It reports this after its"
+            " first request."
         )
         yield Finding(rule, Grade.UNKNOWN, said)
     elif len(keys) == len(codes) == 1:

@@ -45,11 +45,11 @@ _ENDINGS: Final[Mapping[Ending, Promise]] = {
     ),
     Ending.LOST: gettext_lazy(
         "Its transaction on “%(alias)s” was lost. The database undoes what was not"
-        " committed. Nobody could look whether it had committed by itself before."
+        " committed. It is not known whether it had committed by itself before."
     ),
     Ending.CUT: gettext_lazy(
         "Its connection to “%(alias)s” was cut. The database undoes what was not"
-        " committed. Nobody could look whether it had committed by itself before."
+        " committed. It is not known whether it had committed by itself before."
     ),
     Ending.HELD: gettext_lazy(
         "The function still runs. Until it returns, it holds the lock of “%(alias)s”:"

@@ -247,7 +247,7 @@ def test_each_line_is_a_value(admin_client: Client) -> None:
     [
         (
             _filter(0, "number", "is", others=["note"]),
-            "Several fields at once can be compared by: begins with, contains.",
+            "These comparisons can search several fields: begins with, contains.",
         ),
         (
             _filter(0, "total", "begins", others=["note"]),

@@ -159,7 +159,7 @@ def test_it_is_narrowed(manager: Client, ana: User) -> None:
     said = text_of(manager.post(narrow, follow=True))
     assert "may only look things up from now on." in said
     assert AccessToken.objects.get().may == "read"
-    assert "could only look things up before." in text_of(
+    assert "may only look things up already." in text_of(
         manager.post(narrow, follow=True)
     )
     token, _ = AccessToken.objects.make(user=ana, name="laptop", may="change")

@@ -426,7 +426,7 @@ STREAM: Final[Any] = {"responses": {"200": {"content": {"text/event-stream": {}}
                 }
             },
             "/x",
-            "its form has no fields that are described",
+            "the document does not describe the fields of its form",
         ),
     ],
 )

@@ -135,7 +135,7 @@ class FilterForm(RowForm):
         if given["comparison"] not in known:
             names = ", ".join(str(choices.COMPARISONS[each]) for each in known)
             said = (
-                _("Several fields at once can be compared by: %(names)s.")
+                _("These comparisons can search several fields: %(names)s.")
                 if given["others"]
                 else _("This field can be compared by: %(names)s.")
             )
