@@ -294,6 +294,31 @@ def test_what_is_too_long_is_not_read() -> None:
     assert Worker.objects.exchange_demand("none", "") == ['{"version": 1}']
 
 
+def test_a_flood_of_addresses_makes_no_key_hot_and_is_forgotten(keys: HotKeys) -> None:
+    for second in range(20):
+        for number in range(200):
+            used(keys, ("@", second, number), 1)
+        person = used(keys, "u1", 5)
+        keys.count(second + 1.0, 16)
+        assert {each.key for each in keys.hot} == {"u1"}
+        assert person.cost == person.interval
+    keys.count(31.0, 16)
+    assert keys.idle
+    assert not keys.hot
+
+
+def test_two_calls_are_enough_where_many_processes_live(keys: HotKeys) -> None:
+    bucket = used(keys, "u1", 1)
+    keys.count(1.0, 16)
+    assert not keys.hot
+    bucket.count = 1
+    keys.use(bucket)
+    keys.count(2.0, 16)
+    assert keys.hot == {bucket}
+    keys.count(11.0, 16)
+    assert not keys.hot
+
+
 def test_a_key_that_was_hot_has_its_whole_rate_again(keys: HotKeys) -> None:
     bucket = used(keys, "u1", 100)
     keys.count(1.0, 2)

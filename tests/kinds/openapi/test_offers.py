@@ -460,6 +460,7 @@ def test_too_many_operations(monkeypatch: pytest.MonkeyPatch) -> None:
         offers_of({"openapi": "3.1.0", "paths": paths}, site())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["json", "yaml"])
 def test_large_documents(tmp_path: Path, kind: str) -> None:
     """12 MiB of JSON, or 4 MiB of YAML, take a worker less than 150 MiB."""
