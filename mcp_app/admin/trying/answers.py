@@ -31,7 +31,7 @@ TEXT: Final = "text"
 """The kind of the form that asks for what a model says."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Form:
     """A question of the page.
 

@@ -47,7 +47,7 @@ class Option:
     chosen: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Field:
     """A field of the page; `name` is that of its input.
 

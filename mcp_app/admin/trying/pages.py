@@ -38,6 +38,7 @@ from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import Effect, Kind, KindError, kinds_of
 from mcp_app.models import DefinitionRow
+from mcp_app.models.tokens import Secret
 from mcp_app.process.background import Unsuitable
 from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
@@ -305,7 +306,11 @@ class TryPage:
     # -- the page ------------------------------------------------------------------
 
     def context(self) -> dict[str, Any]:
-        """Return the context of the page."""
+        """Return the context of the page.
+
+        Templates log the whole context at DEBUG if a variable is missing, and error
+        pages show it: nothing in it shows arguments, answers or sealed state.
+        """
         setup = self._setup
         context: dict[str, Any] = {
             "is_working": self._is_working,
@@ -320,7 +325,7 @@ class TryPage:
             "suggests": not isinstance(self._definition, ToolDefinition),
         }
         if setup is not None:
-            context["once"] = self.ticket
+            context["once"] = Secret(self.ticket)
         return {**context, **(self.result() or self._open_questions())}
 
     def _open_questions(self) -> dict[str, Any]:
@@ -337,9 +342,11 @@ class TryPage:
         stateless = setup.revision.stateless
         return {
             "forms": self._forms,
-            "state": state,
-            "asked": answers.text_of_questions(each.question for each in self._forms),
-            "answered": answers.text_of_answers(given),
+            "state": Secret(state),
+            "asked": Secret(
+                answers.text_of_questions(each.question for each in self._forms)
+            ),
+            "answered": Secret(answers.text_of_answers(given)),
             "stateless": stateless,
             "can_decline": not stateless
             or any(each.kind != answers.TEXT for each in self._forms),
@@ -365,8 +372,8 @@ class TryPage:
             "who_url": self._who_url(trial, setup),
             "shown": presentation.present(trial, self._definition),
             "messages_sent": [*wire.exchanges(trial.messages, address, revision)],
-            "curl": wire.curl(trial.messages, address, revision),
-            "python": wire.python(trial.messages, address),
+            "curl": Secret(wire.curl(trial.messages, address, revision)),
+            "python": Secret(wire.python(trial.messages, address)),
         }
 
     def _who_url(self, trial: Trial, setup: Setup) -> str:

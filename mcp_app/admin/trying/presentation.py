@@ -56,7 +56,7 @@ REFUSED: Final[Mapping[int, Label]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Part:
     """A part of the answer: a text, or what a browser draws from `source`.
 
@@ -70,7 +70,7 @@ class Part:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Presentation:
     """A trial as the page shows it; `look` is the CSS class of its mark."""
 

@@ -30,7 +30,7 @@ TEXT: Final = "arguments"
 """The input with all arguments as JSON."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Arguments:
     """What the page asks for: fields, or a JSON object in `text`.
 

@@ -62,7 +62,7 @@ class Refusal(Exception):
         self.name = name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Setup:
     """The choices of the page, from its form; without one, what is chosen at first."""
 

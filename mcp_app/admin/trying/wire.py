@@ -29,7 +29,7 @@ LONGEST: Final = 64 * 1024
 MOST: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Exchange:
     """A message as text, under a heading."""
 

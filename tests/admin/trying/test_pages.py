@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from typing import Any, Final
 
 import pytest
@@ -182,6 +183,26 @@ async def test_a_form_is_answered(login: Login, version: str) -> None:
         assert not response.context["forms"]
     response = await answer(client, url, asked, **{field: "well"})
     assert "well" in result_of(response)
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_t17_no_log_has_what_the_page_shows(
+    login: Login, caplog: pytest.LogCaptureFixture, version: str
+) -> None:
+    """Django logs a whole context at DEBUG if a template's variable is missing."""
+    caplog.set_level(logging.DEBUG, "django.template")
+    client = await login()
+    url = await url_of(Tool, name="drill_ask")
+    asked = await run(client, url, question="canary-question", revision=version)
+    [form] = asked.context["forms"]
+    shown = {form.fields[0].key: "canary-answer"}
+    response = await answer(client, url, asked, **shown)
+    assert "canary-answer" in text_of(response)
+    assert "admin/mcp_app/try.html" in caplog.text
+    assert "canary" not in caplog.text
+    for page in (asked, response):
+        for name in ("state", "once"):
+            assert not page.context[name] or page.context[name] not in caplog.text
 
 
 @pytest.mark.parametrize("version", ERAS)
