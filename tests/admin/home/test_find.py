@@ -151,8 +151,10 @@ def test_what_is_looked_for_is_no_markup(admin_client: Client) -> None:
 def test_a_whole_token_is_not_repeated(admin_client: Client) -> None:
     user = User.objects.create_user("lee")
     row, secret = AccessToken.objects.make(user=user, name="laptop")
-    text = shown(admin_client, f"Bearer {secret}")
-    assert secret[10:] not in text
+    # Its beginning alone is the row's: an address is not a place for a token.
+    typed = secret[:12] + "A" * (len(secret) - 12)
+    text = shown(admin_client, f"Bearer {typed}")
+    assert typed[10:] not in text
     assert "What you looked for was a whole access token." in text
     assert page("accesstoken", "change", row.pk) in text
 
