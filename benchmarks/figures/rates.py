@@ -24,6 +24,8 @@ RATE: Final = 300
 BURST: Final = 50
 HOP_S: Final = 5.0
 """How long who hops with bursts stays at a process."""
+SETTLING_S: Final = 12.0
+"""Two heartbeats, after which each process has found the others."""
 TIMEOUT_S: Final = 30.0
 PATH: Final = "/mcp/people"
 TOOL: Final = "hello"
@@ -65,6 +67,7 @@ def of_people(effort: Effort) -> Iterator[Result]:
         run_python(environment, "-c", _PREPARE, *(each.name for each in people))
         servers = [started("uvicorn", environment) for _ in range(PROCESSES)]
         try:
+            time.sleep(SETTLING_S)
             _play(people, servers, seconds)
         finally:
             for each in servers:

@@ -126,6 +126,9 @@ class HotKeys:
 
     def _is_hot(self, bucket: Bucket, living: int) -> bool:
         fewest = _fewest(bucket, living)
+        if bucket in self.hot:
+            # One that is hot in turns would be left its whole rate in between.
+            fewest /= 1.5
         recent = self._sums[bucket] >= fewest
         return recent and self._demand[bucket] * WINDOW_S >= fewest
 

@@ -102,7 +102,7 @@ def _twice(answer: dict[str, Any], lines: dict[str, Any] | None) -> int:
     if lines is None or "result" not in lines:
         # That one was killed, too.
         return 0
-    if lines["result"].get("isError"):
+    if "structuredContent" not in lines["result"]:
         raise AssertionError(f"The drill's ledger could not be read: {lines}")
     entered = lines["result"]["structuredContent"]["result"] - 1
     return int(entered != 1 if "result" in answer else entered > 1)
