@@ -113,7 +113,7 @@ def _lists(backend: object) -> bool:
         if "with_perm" in vars(each):
             return True
         if not vars(each).keys().isdisjoint(_GRANTING):
-            return False
+            break
     return False
 
 
