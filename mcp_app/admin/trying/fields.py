@@ -38,7 +38,7 @@ OF_ALL: Final = frozenset(
 """Members on top of a schema for which fields of single properties say too little."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Option:
     """A choice: the value, the text that people read, and whether it is chosen."""
 

@@ -6,9 +6,10 @@ first page that needs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, ItemsView
 from functools import partial
 from http import HTTPStatus
+from types import FrameType
 from typing import Any, TypeVar
 
 from django.core.exceptions import (
@@ -22,7 +23,9 @@ from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
+from django.views.debug import SafeExceptionReporterFilter
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
+from django.views.decorators.debug import sensitive_post_parameters
 
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.publishing.pages import PublishedAdmin
@@ -44,6 +47,19 @@ def outside_transactions(view: View) -> View:
     return view
 
 
+class NoVariables(SafeExceptionReporterFilter):
+    """Hides on error pages what staff and models have said, with DEBUG, too."""
+
+    def is_active(self, request: HttpRequest | None) -> bool:
+        return True
+
+    def get_traceback_frame_variables(
+        self, request: HttpRequest | None, tb_frame: FrameType
+    ) -> ItemsView[str, Any]:
+        """Show no variable: each function of the page has some of it."""
+        return dict[str, Any]().items()
+
+
 class TryPages(PublishedAdmin[Definition]):
     """The page that tries a definition."""
 
@@ -53,6 +69,7 @@ class TryPages(PublishedAdmin[Definition]):
         return [path("<path:object_id>/try/", view, name=name), *super().get_urls()]
 
     @csrf_exempt
+    @method_decorator(sensitive_post_parameters())
     @redirect_missing_row
     def try_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Show the form; on POST, try it and show what a client gets.
@@ -61,6 +78,7 @@ class TryPages(PublishedAdmin[Definition]):
         The token of the form is looked for in here, where a form that is too large to
         have one can be answered.
         """
+        request.exception_reporter_filter = NoVariables()
         try:
             return self._try(request, object_id)
         except (RequestDataTooBig, TooManyFieldsSent) as error:

@@ -162,11 +162,11 @@ def test_someone_who_saved_the_same_is_told_of_too(
     meanwhile(tool, admin_user)
     response = fill_in_again(admin_client, url, opened)
     assert "What differs" not in response.content.decode()
-    assert "Go on with my text; saving it replaces theirs" in response.content.decode()
+    assert "Put my changes into their version" in response.content.decode()
     merged = fill_in_again(admin_client, url, response, _mine="Keep")
     text = merged.content.decode()
     assert "Nothing is saved yet" in text
-    assert "Go on with my text" not in text
+    assert "Put my changes" not in text
     assert saved(fill_in_again(admin_client, url, merged))
 
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sys
 from typing import Any, Final
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import User
+from django.core.signals import got_request_exception
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import resolve
+from django.views.debug import ExceptionReporter
 
 from mcp_app import Context
+from mcp_app.admin.page.header import page_url
+from mcp_app.admin.trying.pages import TryPage
 from mcp_app.models import AccessToken, Prompt, Resource, ResourceTemplate, Server, Tool
 from mcp_app.process.runtime import Process
 from tests.admin.trying.conftest import Offer
@@ -203,6 +209,37 @@ async def test_t17_no_log_has_what_the_page_shows(
     for page in (asked, response):
         for name in ("state", "once"):
             assert not page.context[name] or page.context[name] not in caplog.text
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_t17_no_error_page_has_what_was_sent(
+    admin_client: Client,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    debug: bool,
+) -> None:
+    def fail(page: TryPage, log: object) -> None:
+        raise RuntimeError("It fails.")
+
+    monkeypatch.setattr(TryPage, "run", fail)
+    settings.DEBUG = debug
+    reports = []
+
+    def report(request: Any, **_: Any) -> None:
+        reporter = ExceptionReporter(request, *sys.exc_info())
+        reports.extend([reporter.get_traceback_text(), reporter.get_traceback_html()])
+
+    got_request_exception.connect(report)
+    config = json.dumps({"content": [{"type": "text", "text": "a"}]})
+    tool = Tool.objects.create(name="a", title="A", kind="text", config=config)
+    admin_client.raise_request_exception = False
+    sent = {"argument-question": "canary-argument", "state": "canary-state"}
+    url = page_url(tool, "try")
+    response = admin_client.post(url, {**sent, "answered": "canary-answer"})
+    got_request_exception.disconnect(report)
+    assert response.status_code == 500
+    assert len(reports) == 2
+    assert all("It fails." in each and "canary" not in each for each in reports)
 
 
 @pytest.mark.parametrize("version", ERAS)
