@@ -32,7 +32,7 @@ def test_offers_are_kept() -> None:
 
 def test_too_many_offers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_INFLATED", 10)
-    with pytest.raises(TooManyOffers, match="takes 1 MiB"):
+    with pytest.raises(TooManyOffers, match="take 1 MiB"):
         pack([{"key": "GET /a"}])
 
 

@@ -107,14 +107,14 @@ def test_nothing_is_stored_of_what_cannot_be_read(given: bytes, sentence: str) -
 
 def test_too_much_to_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_app.models.openapi.MOST_INFLATED", 10)
-    with pytest.raises(DocumentError, match="at most 0 are kept"):
+    with pytest.raises(DocumentError, match="at most 0 are stored"):
         stored()
     assert not OpenApiDocument.objects.exists()
 
 
 def test_too_much_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_app.publishing.openapi.documents.MOST_INFLATED", 10)
-    with pytest.raises(DocumentError, match="takes more than 0 MiB"):
+    with pytest.raises(DocumentError, match="take more than 0 MiB"):
         stored()
 
 
