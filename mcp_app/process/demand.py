@@ -35,6 +35,8 @@ FEW: Final = 8
 """Processes; where more live, `REPEATED` calls are enough."""
 REPEATED: Final = 2
 """Calls within the window without which no key is hot."""
+LASTING: Final = 1.5
+"""A hot key turns cold only below the fewest calls divided by this."""
 PART: Final = 8
 """A hot key has at least an eighth of its rate, divided by the living processes."""
 MOST: Final = 50
@@ -127,8 +129,8 @@ class HotKeys:
     def _is_hot(self, bucket: Bucket, living: int) -> bool:
         fewest = _fewest(bucket, living)
         if bucket in self.hot:
-            # One that is hot in turns would be left its whole rate in between.
-            fewest /= 1.5
+            # Else one near the limit turns cold now and then, with its whole rate.
+            fewest /= LASTING
         recent = self._sums[bucket] >= fewest
         return recent and self._demand[bucket] * WINDOW_S >= fewest
 

@@ -98,7 +98,7 @@ _REASONS: Final[Mapping[str, tuple[Label, str, Label, Label]]] = {
         ),
         gettext_lazy(
             "Configure the client to send the header Accept: application/json,"
-            " text/event-stream. If it cannot, it is perhaps no MCP client."
+            " text/event-stream. If it cannot, perhaps it is not an MCP client."
         ),
     ),
     Reason.CONTENT_TYPE: (

@@ -151,7 +151,7 @@ def test_what_is_looked_for_is_no_markup(admin_client: Client) -> None:
 def test_a_whole_token_is_not_repeated(admin_client: Client) -> None:
     user = User.objects.create_user("lee")
     row, secret = AccessToken.objects.make(user=user, name="laptop")
-    # Its beginning alone is the row's: an address is not a place for a token.
+    # Only its beginning is real: servers log addresses, so no token belongs there.
     typed = secret[:12] + "A" * (len(secret) - 12)
     text = shown(admin_client, f"Bearer {typed}")
     assert typed[10:] not in text
