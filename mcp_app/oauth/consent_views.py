@@ -287,8 +287,8 @@ def _forbid_frames(request: HttpRequest, response: Any) -> None:
     if "csp.middleware" in sys.modules and hasattr(request, "csp_nonce"):
         # The package django-csp: it leaves alone a response that has the header.
         response._csp_replace = {"frame-ancestors": ["'none'"]}
-    elif policy:
-        # Django 6.
+    elif policy and hasattr(request, "_csp_nonce"):
+        # Django 6, whose middleware has seen the request: the setting alone sends none.
         response._csp_config = {**policy, "frame-ancestors": ["'none'"]}
     else:
         response["Content-Security-Policy"] = "frame-ancestors 'none'"

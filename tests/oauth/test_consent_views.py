@@ -6,6 +6,7 @@ import re
 from typing import Any
 from urllib.parse import unquote
 
+import django
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.db import OperationalError
@@ -27,6 +28,9 @@ from tests.oauth.program import (
     sign_in,
 )
 from tests.published import published
+
+SENDS_POLICY = "django.middleware.csp.ContentSecurityPolicyMiddleware"
+"""Django has it from 6.0 on."""
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("support")]
 
@@ -90,6 +94,25 @@ def test_the_policy_of_django_csp_holds_too(
     response = hers.get(address)
     assert "Content-Security-Policy" not in response
     assert response["X-Frame-Options"] == "DENY"
+
+
+@pytest.mark.parametrize(
+    ("middleware", "sent"),
+    [([], "frame-ancestors 'none'")]
+    + [([SENDS_POLICY], "default-src 'none'; frame-ancestors 'none'")]
+    * (django.VERSION >= (6, 0)),
+)
+def test_the_policy_of_django_holds_too_if_its_middleware_sends_it(
+    settings: Any,
+    hers: Client,
+    program: Program,
+    middleware: list[str],
+    sent: str,
+) -> None:
+    settings.MIDDLEWARE = [*middleware, *settings.MIDDLEWARE]
+    settings.SECURE_CSP = {"default-src": ["'none'"], "frame-ancestors": ["'self'"]}
+    program.register()
+    assert hers.get(program.request())["Content-Security-Policy"] == sent
 
 
 @pytest.mark.covers("L-AUTH-080", "S-AUTH-110")

@@ -3,7 +3,7 @@
 A room has failed that starts more programs than its line says, or needs more than
 `TOLERANCE` times its seconds and `GRACE_S`: machines and what runs beside differ.
 The yardstick fits into a core's nearest cache, and tests do not: where most rooms take
-longer than their lines say, it is the machine, and all of them may (`_pace`).
+longer than their lines say, it is the machine, and all of them may (`pace`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def excesses(
 
     `yardstick` is what the processor seconds of `costs` are divided by.
     """
-    pace = _pace(budgets, costs, yardstick)
+    longer = pace(budgets, costs, yardstick)
     for room, cost in costs.items():
         budget = budgets.get(room)
         if budget is None:
@@ -78,15 +78,16 @@ def excesses(
                 f" tests/budget.csv allows {budget.programs}."
             )
         seconds = cost.processor / yardstick
-        if seconds > (budget.seconds * TOLERANCE + GRACE_S) * pace:
-            here = f", and {pace:.2f} times that on this machine" if pace > 1 else ""
+        if seconds > (budget.seconds * TOLERANCE + GRACE_S) * longer:
+            times = f", and {longer:.2f} times that on this machine"
+            here = times if longer > 1 else ""
             yield (
                 f"{room} took {seconds:.0f} seconds; tests/budget.csv allows"
                 f" {TOLERANCE} times {budget.seconds:g} and {GRACE_S:g} more{here}."
             )
 
 
-def _pace(
+def pace(
     budgets: Mapping[str, Budget], costs: Mapping[str, Cost], yardstick: float
 ) -> float:
     """Return how many times as long as its line the middle room took, from 1 on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.suite import records
+from tests.suite import budget, records
 from tests.suite.run import Run, say
 from tests.suite.verdict import Verdict
 
@@ -19,14 +19,31 @@ def print_costs(run: Run, wall: float, bound: int | None) -> None:
     for part in run.parts:
         _line(part.part.name, part.processor / run.unit, part.wall)
     say("\nrooms: the same, and the programs that their tests started")
-    for room, cost in records.by_room(run.tests).items():
+    rooms = records.by_room(run.tests)
+    for room, cost in rooms.items():
         programs = f"{cost.programs:6}"
         _line(room, cost.processor / run.unit, cost.wall, programs)
     if run.orphans:
         _line("programs without a parent", run.orphans / run.unit, 0)
     total = run.orphans + sum(part.processor for part in run.parts)
+    pace = budget.pace(budget.read(budget.TABLE), rooms, run.unit)
+    say(f"\n{sum_of(total / run.unit, wall, bound, pace)}")
+
+
+def sum_of(seconds: float, wall: float, bound: int | None, pace: float) -> str:
+    """Return the line for a whole run; `pace` is the one of its rooms.
+
+    If that is the machine's, the sum divided by it is what counts; if all rooms have
+    become dearer it is not.  Both are printed.
+    """
     most = "" if bound is None else f" of {bound:,}"
-    say(f"\n{total / run.unit:,.0f}{most} processor seconds, {wall:.0f} by the clock")
+    here = (
+        f"; {seconds / pace:,.0f} if the machine is why the middle room"
+        f" took {pace:.2f} times its line"
+        if pace > 1
+        else ""
+    )
+    return f"{seconds:,.0f}{most} processor seconds{here}; {wall:.0f} by the clock"
 
 
 def print_verdict(run: Run, verdict: Verdict) -> None:
