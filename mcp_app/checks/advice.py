@@ -16,7 +16,7 @@ from django.core import checks
 
 Check: TypeAlias = Callable[..., list[checks.CheckMessage]]
 
-_PROGRAMS: Final = {"manage", "django-admin", "__main__"}
+_PROGRAMS: Final = {"manage", "django-admin", "django/__main__"}
 """Programs whose first argument is a management command."""
 
 
@@ -35,4 +35,7 @@ def advising(check: Check) -> Check:
 
 def _is_another_command(arguments: Sequence[str]) -> bool:
     program, command = [*arguments, "", ""][:2]
-    return Path(program).stem in _PROGRAMS and command not in ("", "check", "test")
+    path = Path(program)
+    # `python -m` runs the __main__ of any package, of pytest, for example.
+    stem = path.stem if path.stem != "__main__" else f"{path.parent.name}/{path.stem}"
+    return stem in _PROGRAMS and command not in ("", "check", "test")

@@ -31,6 +31,7 @@ def check(**_: object) -> list[checks.CheckMessage]:
         (["manage.py", "test"], [INFO, WARNING]),
         # A program that runs the checks itself.
         (["pytest", "tests"], [INFO, WARNING]),
+        (["/lib/pytest/__main__.py", "-q", "tests"], [INFO, WARNING]),
         (["site.py", "createsuperuser"], [INFO, WARNING]),
         ([""], [INFO, WARNING]),
         ([], [INFO, WARNING]),
