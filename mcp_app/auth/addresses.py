@@ -7,7 +7,7 @@ others write into `X-Forwarded-For` says nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TypeAlias
@@ -37,6 +37,8 @@ class CallerAddresses:
         self._trusted = trusted
         self._is_logged = False
         self._cached = lru_cache(maxsize=4096)(self._key)
+        self.direct: Callable[[str], str] = self._cached
+        """Returns what `of` does for a request that no proxy has forwarded."""
 
     def of(self, peer: str, forwarded: str | None) -> str:
         """Return the key of an address, "" if it is not vouched for.
@@ -48,7 +50,7 @@ class CallerAddresses:
             forwarded = forwarded[-LONGEST_HOPS:] if self._trusted else ""
         return self._cached(peer, forwarded)
 
-    def _key(self, peer: str, forwarded: str | None) -> str:
+    def _key(self, peer: str, forwarded: str | None = None) -> str:
         if self._trusted:
             address = client_address(peer, forwarded, self._trusted)
         else:

@@ -67,6 +67,8 @@ class Principal:
     anonymous: bool = field(init=False, repr=False)
     person: str = field(init=False, repr=False)
     """Whose rates hold: the user's, else its own; "" for nobody in particular."""
+    owner: str = field(init=False, repr=False)
+    """The key of who owns what is open, "" where that is nobody in particular."""
 
     def __post_init__(self) -> None:
         if self.permissions is not None:
@@ -80,16 +82,12 @@ class Principal:
         nobody = self.kind == ANONYMOUS or (self.kind == CONSOLE and not self.user_id)
         object.__setattr__(self, "anonymous", nobody)
         person = f"u{self.user_id}" if self.user_id else f"p{key}"
-        object.__setattr__(self, "person", "" if self.anonymous else person)
+        object.__setattr__(self, "person", "" if nobody else person)
+        object.__setattr__(self, "owner", "" if nobody else key)
 
     def __hash__(self) -> int:
         # That of a text is kept; most of those that are equal have the same key.
         return hash(self.key)
-
-    @property
-    def owner(self) -> str:
-        """The key of who owns what is open, "" where that is nobody in particular."""
-        return "" if self.anonymous else self.key
 
 
 def parts_of_key(key: str) -> tuple[str, str, str]:

@@ -64,7 +64,8 @@ class Uploads:
     def end(self, task: Reader) -> None:
         """Remove a task that has read its body, or never will."""
         self._reading.pop(task, None)
-        self._owners.pop(task, None)
+        if self._owners:
+            self._owners.pop(task, None)
         if self._given_up:
             self._given_up.discard(task)
 

@@ -131,11 +131,20 @@ class PlainCall(Exchange):
             self.raw = raw
             self.known, self.caller, self.process = known, caller, current
             self.generation = current.generation
-            self.principal = caller.principal
+            self.principal = principal = caller.principal
+            self.person = principal.person or (
+                self._forwarded_address(raw[b"x-forwarded-for"])
+                if b"x-forwarded-for" in raw
+                else current.addresses.direct(peer(self.scope))
+            )
             return True
         except Exception:
             # It is raised again where there is an answer for it.
             return False
+
+    def _forwarded_address(self, forwarded: bytes) -> str:
+        addresses = process().addresses
+        return addresses.of(peer(self.scope), forwarded.decode("latin-1"))
 
     # -- the body -------------------------------------------------------------------
 
@@ -201,11 +210,11 @@ class PlainCall(Exchange):
     ) -> bool:
         """Whether a call that the client writes as always is a plain one.
 
-        Nothing but the id and the arguments is left to be looked at.
+        Nothing but the arguments, and in a session the id, is left to be looked at.
         """
         self._number = number
         self.params = {"name": tool.entry.definition.name, "arguments": arguments}
-        return self._is_in_turn() and self._is_callable(tool, arguments, body)
+        return self._is_callable(tool, arguments, body)
 
     def _is_in_turn(self) -> bool:
         """Whether no call with the same id runs."""
@@ -257,8 +266,8 @@ class PlainCall(Exchange):
 
         Raises `Unavailable` if too many run.
         """
-        address = self.person if self.principal.anonymous else ""
-        self.process.admit(self.principal, address, 1)
+        if self.principal.owner or self.person:
+            self.process.admit(self.principal, self.person, 1)
         plain, bound = tool.plain, arguments
         if (
             tuple(arguments) != plain.names
@@ -279,13 +288,11 @@ class PlainCall(Exchange):
             bound = {**bound, plain.context: AsyncFace(core_of(self))}
         self._bound = bound
         # Last: whatever is served elsewhere is charged there.
-        return self._is_within_rates(tool)
+        return not self.process.limits.rates or self._is_within_rates(tool)
 
     def _is_within_rates(self, tool: KnownTool) -> bool:
         """Charge the caller for the call; return False if that is too often."""
         rates, now = self.process.rates, self._began
-        if not rates.on:
-            return True
         charge = tool.charge
         if charge is None or not rates.is_current(charge, now):
             charge = rates.charge_of(self.person, self.slug, tool.entry)
@@ -426,13 +433,6 @@ class PlainCall(Exchange):
     @property
     def path(self) -> str:  # type: ignore[override]
         return str(self.scope["path"])
-
-    @cached_property
-    def person(self) -> str:  # type: ignore[override]
-        forwarded = self.raw.get(b"x-forwarded-for")
-        return self.principal.person or self.process.addresses.of(
-            peer(self.scope), None if forwarded is None else forwarded.decode("latin-1")
-        )
 
     @property
     def cors(self) -> RawHeaders:

@@ -130,7 +130,7 @@ class SessionCall(PlainCall):
     ) -> bool:
         # Each call needs it here, and `cached_property` would cost 6 % of the call.
         self.request_id = int(number)
-        return super()._is_usual(tool, number, arguments, body)
+        return self._is_in_turn() and super()._is_usual(tool, number, arguments, body)
 
     def _is_in_turn(self) -> bool:
         return self.request_id not in self.session.running
