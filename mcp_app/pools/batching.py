@@ -72,17 +72,14 @@ class Batches(Generic[Key, Value]):
         began = time.monotonic()
         try:
             values = await self._pool.run(self._work, list(some))
+            if 2 * len(values) < len(some):
+                self._next = began + SPACING_S
+            await _answer(some, values)
         except Exception as error:
             await self._fail(some, error)
         except BaseException:
             _refuse(some, Unavailable("This process is stopping."))
             raise
-        else:
-            if 2 * len(values) < len(some):
-                self._next = began + SPACING_S
-            for key, future in some.items():
-                if not future.done():
-                    future.set_result(values.get(key))
 
     async def _fail(
         self, some: Mapping[Key, asyncio.Future[Value | None]], error: Exception
@@ -93,6 +90,22 @@ class Batches(Generic[Key, Value]):
             return
         for key, future in some.items():
             await self._take({key: future})
+
+
+async def _answer(
+    some: Mapping[Key, asyncio.Future[Value | None]], values: Mapping[Key, Value]
+) -> None:
+    """Answer those who have a value, and then the others, one at a time.
+
+    All at once these would keep the loop from everybody else for milliseconds.
+    """
+    for key, value in values.items():
+        if not some[key].done():
+            some[key].set_result(value)
+    for key, future in some.items():
+        if key not in values and not future.done():
+            future.set_result(None)
+            await asyncio.sleep(0)
 
 
 def _refuse(some: Mapping[Key, asyncio.Future[Value | None]], error: Exception) -> None:

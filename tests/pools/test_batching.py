@@ -137,7 +137,8 @@ async def test_t20_keys_that_nobody_has_are_looked_up_seldom(
     sleep = asyncio.sleep
 
     async def slept(seconds: float) -> None:
-        pauses.append(seconds)
+        if seconds:
+            pauses.append(seconds)
         await sleep(0)
 
     monkeypatch.setattr(asyncio, "sleep", slept)
@@ -147,6 +148,55 @@ async def test_t20_keys_that_nobody_has_are_looked_up_seldom(
     assert await batches.run(2) == 4
     [pause] = pauses
     assert 0 < pause <= batching.SPACING_S
+
+
+async def test_others_are_served_between_the_answers_of_strangers(
+    batches: Batches[int, int], doubles: Doubles
+) -> None:
+    turns: list[str] = []
+
+    async def ask(key: int) -> None:
+        await batches.run(key)
+        turns.append(str(key))
+
+    async def serve_others() -> None:
+        while "202" not in turns:
+            turns.append("other")
+            await asyncio.sleep(0)
+
+    with doubles.busy():
+        first = asyncio.create_task(ask(1))
+        await begun(doubles)
+        asking = [asyncio.create_task(ask(each)) for each in (200, 201, 2, 202)]
+        await asyncio.sleep(0)
+    others = asyncio.create_task(serve_others())
+    await asyncio.gather(first, others, *asking)
+    assert [each for each in turns if each != "other"] == [
+        "1",
+        "2",
+        "200",
+        "201",
+        "202",
+    ]
+    between = turns[turns.index("200") : turns.index("202")]
+    assert between.count("other") >= 2
+
+
+async def test_who_waits_for_an_answer_is_refused_when_it_is_cancelled(
+    batches: Batches[int, int], doubles: Doubles
+) -> None:
+    with doubles.busy():
+        first = asyncio.create_task(batches.run(1))
+        await begun(doubles)
+        waiting = [asyncio.create_task(batches.run(200 + each)) for each in range(20)]
+        await asyncio.sleep(0)
+    await first
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    assert batches._task is not None
+    batches._task.cancel()
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    assert answers[0] is None
+    assert str(answers[-1]) == "This process is stopping."
 
 
 def test_another_loop_begins_anew(doubles: Doubles) -> None:
