@@ -212,6 +212,11 @@ class PlainCall(Exchange):
 
         Nothing but the arguments, and in a session the id, is left to be looked at.
         """
+        if self.session is not None:
+            # Each call needs it there, and `cached_property` would cost 6 % of it.
+            self.request_id = int(number)
+            if not self._is_in_turn():
+                return False
         self._number = number
         self.params = {"name": tool.entry.definition.name, "arguments": arguments}
         return self._is_callable(tool, arguments, body)

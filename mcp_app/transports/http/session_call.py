@@ -125,13 +125,6 @@ class SessionCall(PlainCall):
         self.session, self.revision = session, session.revision
         return known_headers.session_tools.get((self.caller, LAST, session.digest))
 
-    def _is_usual(
-        self, tool: KnownTool, number: bytes, arguments: JsonObject, body: bytes
-    ) -> bool:
-        # Each call needs it here, and `cached_property` would cost 6 % of the call.
-        self.request_id = int(number)
-        return self._is_in_turn() and super()._is_usual(tool, number, arguments, body)
-
     def _is_in_turn(self) -> bool:
         return self.request_id not in self.session.running
 
