@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from orjson import dumps
-
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Text
 
 _CONTROL: Final = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+_CONTROL_BYTES: Final = bytes(
+    each for each in range(0x80) if re.match(f"[{_CONTROL}]", chr(each))
+)
 _TAG: Final = "\U000e0000-\U000e007f"
 _UNWANTED: Final = re.compile(f"[{_CONTROL}{_TAG}]")
 # A string for a terminal, such as a title, ends in its line, or only its beginning
@@ -39,12 +40,11 @@ class CleanBlocks(tuple[Text, ...]):
 
 def clean_text(text: str) -> str:
     """Return a text without what is unwanted; the same object if it has none."""
-    # A look at each character takes a microsecond for a kilobyte, a search three.
-    if not text.isascii() or '"' in text or "\\" in text or "\x7f" in text:
-        usual = text.replace("\n", " ").isprintable()
+    # A search takes three microseconds for a kilobyte, a look at each character one.
+    if text.isascii():
+        usual = len(text.encode().translate(None, _CONTROL_BYTES)) == len(text)
     else:
-        # What else JSON escapes are controls.  A line break becomes two characters.
-        usual = len(dumps(text)) - len(text) - 2 == text.count("\n")
+        usual = text.replace("\n", " ").isprintable()
     if usual or not _UNWANTED.search(text):
         return text
     return _SEQUENCE.sub("", _PAGE.sub("\n", text))
