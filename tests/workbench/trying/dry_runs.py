@@ -15,6 +15,7 @@ from django.db.models import Model
 
 from mcp_app import SyncContext, models
 from mcp_app.interface.principal import Principal
+from mcp_app.invalidation.compaction import compact
 from mcp_app.process.runtime import Process
 from mcp_app.transports.stdio.connection import Connection
 from mcp_app.workbench.trying.dry_run import DryRunUserCode
@@ -150,6 +151,8 @@ def rows_of_code() -> Mapping[str, Sequence[Any]]:
 
 
 def _rows(tables: Sequence[type[Model]]) -> Mapping[str, Sequence[Any]]:
+    # A process does so at any time, in the middle of a slow test, too.
+    compact()
     return {
         f"{alias}.{model.__name__}": [
             *model._base_manager.using(alias).order_by("pk").values_list()
