@@ -36,7 +36,7 @@ _CLIENTS = 16
 _JANITOR_SECONDS = 15
 _SETTLE_SECONDS = 5.0
 _PATIENCE_SECONDS = 4 * _JANITOR_SECONDS
-_KEPT = ("call", "callstatistic")
+_CALL_LOG = ("call", "callstatistic")
 _OF_SESSIONS = ("session", "subscription", "stream", "event", "question")
 """Tables whose rows go with their session, and not with the janitor."""
 
@@ -64,7 +64,7 @@ def _sessions(server: Process, database: Cluster, times: int) -> Iterator[Result
     _together(lambda number: _lived(server.port, number), warm)
     early = _least(server.resident_kib)
     _together(lambda number: _lived(server.port, number), times - warm)
-    at_once = more(_counted(database), before)
+    at_once = more(_table_sizes(database), before)
     unclosed = {name: at_once[name] for name in _OF_SESSIONS if name in at_once}
     yield _memory("sessions", times - warm, early, _least(server.resident_kib))
     later = more(_settled(server, database, before), before)
@@ -93,7 +93,7 @@ def _refused(server: Process, database: Cluster, times: int) -> Iterator[Result]
     _together(send, warm)
     early = _least(server.resident_kib), _least(server.descriptors, server.threads)
     _together(send, times - warm)
-    at_once = more(_counted(database), before)
+    at_once = more(_table_sizes(database), before)
     yield _memory(
         "refused requests", times - warm, early[0], _least(server.resident_kib)
     )
@@ -148,10 +148,10 @@ def _least(*looks: Callable[[], float]) -> float:
     return min(seen)
 
 
-def _counted(database: Cluster) -> dict[str, int]:
+def _table_sizes(database: Cluster) -> dict[str, int]:
     """Return the rows of each table but those of the call log, which are kept."""
     rows = counted(database.url)
-    return {name: rows[name] for name in rows if name not in _KEPT}
+    return {name: rows[name] for name in rows if name not in _CALL_LOG}
 
 
 def _settled(
@@ -162,14 +162,14 @@ def _settled(
     With nothing before: once they have been the same for two rounds of the janitor.
     """
     looks = itertools.count()
-    rows, same = _counted(database), 0
+    rows, same = _table_sizes(database), 0
     while next(looks) < _PATIENCE_SECONDS:
         if (before and not more(rows, before)) or same > 2 * _JANITOR_SECONDS:
             break
         time.sleep(1)
         # Changes are put away when somebody asks.
         checked(server.port, call("drill_add"), is_sum)
-        now = _counted(database)
+        now = _table_sizes(database)
         rows, same = now, same + 1 if now == rows else 0
     return rows
 

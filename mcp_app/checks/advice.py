@@ -16,7 +16,7 @@ from django.core import checks
 
 Check: TypeAlias = Callable[..., list[checks.CheckMessage]]
 
-_PROGRAMS: Final = {"manage", "django-admin", "django/__main__"}
+_PROGRAMS: Final = {"manage", "django-admin"}
 """Programs whose first argument is a management command."""
 
 
@@ -36,6 +36,7 @@ def advising(check: Check) -> Check:
 def _is_another_command(arguments: Sequence[str]) -> bool:
     program, command = [*arguments, "", ""][:2]
     path = Path(program)
-    # `python -m` runs the __main__ of any package, of pytest, for example.
-    stem = path.stem if path.stem != "__main__" else f"{path.parent.name}/{path.stem}"
-    return stem in _PROGRAMS and command not in ("", "check", "test")
+    # `python -m` runs the __main__ of any package: of pytest, for example.
+    django = path.parts[-2:] == ("django", "__main__.py")
+    runs_commands = django or path.stem in _PROGRAMS
+    return runs_commands and command not in ("", "check", "test")

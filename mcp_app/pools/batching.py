@@ -66,20 +66,22 @@ class Batches(Generic[Key, Value]):
             some = dict(islice(self._waiting.items(), AT_ONCE))
             for key in some:
                 del self._waiting[key]
-            await self._take(some)
+            try:
+                await self._take(some)
+            except BaseException:
+                _refuse(some, Unavailable("This process is stopping."))
+                raise
 
     async def _take(self, some: Mapping[Key, asyncio.Future[Value | None]]) -> None:
         began = time.monotonic()
         try:
             values = await self._pool.run(self._work, list(some))
+        except Exception as error:
+            await self._fail(some, error)
+        else:
             if 2 * len(values) < len(some):
                 self._next = began + SPACING_S
             await _answer(some, values)
-        except Exception as error:
-            await self._fail(some, error)
-        except BaseException:
-            _refuse(some, Unavailable("This process is stopping."))
-            raise
 
     async def _fail(
         self, some: Mapping[Key, asyncio.Future[Value | None]], error: Exception
@@ -99,11 +101,14 @@ async def _answer(
 
     All at once these would keep the loop from everybody else for milliseconds.
     """
-    for key, value in values.items():
-        if not some[key].done():
-            some[key].set_result(value)
+    others = []
     for key, future in some.items():
-        if key not in values and not future.done():
+        if key not in values:
+            others.append(future)
+        elif not future.done():
+            future.set_result(values[key])
+    for future in others:
+        if not future.done():
             future.set_result(None)
             await asyncio.sleep(0)
 

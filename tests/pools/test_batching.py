@@ -199,6 +199,25 @@ async def test_who_waits_for_an_answer_is_refused_when_it_is_cancelled(
     assert str(answers[-1]) == "This process is stopping."
 
 
+async def test_who_waits_for_a_second_try_is_refused_when_it_is_cancelled(
+    batches: Batches[int, int], doubles: Doubles
+) -> None:
+    with doubles.busy():
+        first = asyncio.create_task(batches.run(1))
+        await begun(doubles)
+        waiting = [asyncio.create_task(batches.run(each)) for each in (BAD, 2, 3)]
+        await asyncio.sleep(0)
+    await first
+    with pytest.raises(ValueError, match="thirteen"):
+        await waiting[0]
+    assert batches._task is not None
+    batches._task.cancel()
+    answers = await asyncio.wait_for(
+        asyncio.gather(*waiting[1:], return_exceptions=True), 30
+    )
+    assert str(answers[-1]) == "This process is stopping."
+
+
 def test_another_loop_begins_anew(doubles: Doubles) -> None:
     pool = DatabaseThreads("test-batches")
     batches = Batches(pool, doubles)

@@ -31,15 +31,15 @@ def print_costs(run: Run, wall: float, bound: int | None) -> None:
 
 
 def sum_of(seconds: float, wall: float, bound: int | None, pace: float) -> str:
-    """Return the line for a whole run; `pace` is the one of its rooms.
+    """Return the line for a whole run; `pace` is that of its rooms.
 
-    If that is the machine's, the sum divided by it is what counts; if all rooms have
-    become dearer it is not.  Both are printed.
+    A pace above 1 has two causes: a slow machine, or rooms that have all become
+    dearer.  So both sums are printed.
     """
     most = "" if bound is None else f" of {bound:,}"
     here = (
-        f"; {seconds / pace:,.0f} if the machine is why the middle room"
-        f" took {pace:.2f} times its line"
+        f" ({seconds / pace:,.0f} if divided by {pace:.2f}:"
+        " so many times its line the median room took)"
         if pace > 1
         else ""
     )

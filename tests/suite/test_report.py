@@ -19,6 +19,6 @@ def test_the_sum_without_a_bound() -> None:
 
 def test_the_sum_where_most_rooms_took_longer_than_their_lines() -> None:
     assert sum_of(1800.0, 900.0, 1580, 1.2) == (
-        "1,800 of 1,580 processor seconds; 1,500 if the machine is why the middle"
-        " room took 1.20 times its line; 900 by the clock"
+        "1,800 of 1,580 processor seconds (1,500 if divided by 1.20: so many times its"
+        " line the median room took); 900 by the clock"
     )

@@ -143,7 +143,7 @@ class PlainCall(Exchange):
             return False
 
     def _forwarded_address(self, forwarded: bytes) -> str:
-        addresses = process().addresses
+        addresses = self.process.addresses
         return addresses.of(peer(self.scope), forwarded.decode("latin-1"))
 
     # -- the body -------------------------------------------------------------------
@@ -213,7 +213,7 @@ class PlainCall(Exchange):
         Nothing but the arguments, and in a session the id, is left to be looked at.
         """
         if self.session is not None:
-            # Each call needs it there, and `cached_property` would cost 6 % of it.
+            # There it is always needed; a `cached_property` would cost 6 % of a call.
             self.request_id = int(number)
             if not self._is_in_turn():
                 return False
@@ -271,7 +271,8 @@ class PlainCall(Exchange):
 
         Raises `Unavailable` if too many run.
         """
-        if self.principal.owner or self.person:
+        limited = self.process.limits.rates
+        if limited:
             self.process.admit(self.principal, self.person, 1)
         plain, bound = tool.plain, arguments
         if (
@@ -293,7 +294,7 @@ class PlainCall(Exchange):
             bound = {**bound, plain.context: AsyncFace(core_of(self))}
         self._bound = bound
         # Last: whatever is served elsewhere is charged there.
-        return not self.process.limits.rates or self._is_within_rates(tool)
+        return not limited or self._is_within_rates(tool)
 
     def _is_within_rates(self, tool: KnownTool) -> bool:
         """Charge the caller for the call; return False if that is too often."""

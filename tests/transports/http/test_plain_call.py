@@ -803,7 +803,7 @@ async def test_a_call_leaves_no_cycle(both: Both, request_: Request) -> None:
 async def test_a_call_as_always_has_no_cached_property(
     both: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In CPython 3.11 the first one costs a fifth of a call: it makes a dictionary."""
+    """In CPython 3.11 one costs a seventh of a call: it makes a dictionary."""
     lazy = {
         name
         for each in StatelessCall.__mro__
