@@ -138,6 +138,8 @@ def test_a_block_of_our_own_within_another_ends_with_it() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_our_own_transaction_is_undone_by_an_error() -> None:
+    # A connection has its mode as soon as it is open.
+    connection.ensure_connection()
     mode = getattr(connection, "transaction_mode", None)
     told: list[str] = []
 
