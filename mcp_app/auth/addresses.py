@@ -47,7 +47,7 @@ class CallerAddresses:
         """
         if forwarded is not None:
             # Others write what they like in front of what the proxies add.
-            forwarded = forwarded[-LONGEST_HOPS:] if self._trusted else ""
+            forwarded = forwarded.rstrip()[-LONGEST_HOPS:] if self._trusted else ""
         return self._cached(peer, forwarded)
 
     def _key(self, peer: str, forwarded: str | None = None) -> str:

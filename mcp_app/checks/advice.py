@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from django.core import checks
+from django.core.management import get_commands
 
 Check: TypeAlias = Callable[..., list[checks.CheckMessage]]
 
@@ -35,8 +36,9 @@ def advising(check: Check) -> Check:
 
 def _is_another_command(arguments: Sequence[str]) -> bool:
     program, command = [*arguments, "", ""][:2]
-    path = Path(program)
-    # `python -m` runs the __main__ of any package: of pytest, for example.
-    django = path.parts[-2:] == ("django", "__main__.py")
-    runs_commands = django or path.stem in _PROGRAMS
+    name = Path(program).stem
+    # `python -m` runs the __main__ of any package: Django's, a site's own, pytest's.
+    runs_commands = name in _PROGRAMS or (
+        name in ("__main__", "django") and command in get_commands()
+    )
     return runs_commands and command not in ("", "check", "test")

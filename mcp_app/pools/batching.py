@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
@@ -55,8 +55,15 @@ class Batches(Generic[Key, Value]):
             future = self._waiting[key] = loop.create_future()
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._serve())
+            self._task.add_done_callback(self._ended)
         # Others may wait for the same key.
         return await asyncio.shield(future)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Refuse those who still wait where the task was cancelled."""
+        if task is self._task and task.cancelled():
+            waiting, self._waiting = self._waiting, {}
+            _refuse(waiting, Unavailable("This process is stopping."))
 
     async def _serve(self) -> None:
         """Do what is waiting until nothing is."""
@@ -81,7 +88,7 @@ class Batches(Generic[Key, Value]):
         else:
             if 2 * len(values) < len(some):
                 self._next = began + SPACING_S
-            await _answer(some, values)
+            _answer(some, values)
 
     async def _fail(
         self, some: Mapping[Key, asyncio.Future[Value | None]], error: Exception
@@ -94,12 +101,13 @@ class Batches(Generic[Key, Value]):
             await self._take({key: future})
 
 
-async def _answer(
+def _answer(
     some: Mapping[Key, asyncio.Future[Value | None]], values: Mapping[Key, Value]
 ) -> None:
     """Answer those who have a value, and then the others, one at a time.
 
-    All at once these would keep the loop from everybody else for milliseconds.
+    All at once these would keep the loop from everybody else for milliseconds.  The
+    next statement does not wait for them.
     """
     others = []
     for key, future in some.items():
@@ -107,10 +115,18 @@ async def _answer(
             others.append(future)
         elif not future.done():
             future.set_result(values[key])
+    if others:
+        _answer_next(others[0].get_loop(), iter(others))
+
+
+def _answer_next(
+    loop: asyncio.AbstractEventLoop, others: Iterator[asyncio.Future[Value | None]]
+) -> None:
     for future in others:
         if not future.done():
             future.set_result(None)
-            await asyncio.sleep(0)
+            loop.call_soon(_answer_next, loop, others)
+            return
 
 
 def _refuse(some: Mapping[Key, asyncio.Future[Value | None]], error: Exception) -> None:

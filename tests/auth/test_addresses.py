@@ -66,6 +66,8 @@ FAR: Final = "203.0.113.7"
         ("127.0.0.1", FAR, 1, f"@{FAR}"),
         ("", f"10.1.2.3, {FAR}", 1, f"@{FAR}"),
         ("10.0.0.1", f"198.51.100.7, {FAR}", INNER, f"@{FAR}"),
+        # uvicorn leaves blanks at the end of a header.
+        ("10.0.0.1", FAR + " \t" * 600, 1, f"@{FAR}"),
         ("10.0.0.1", "unknown", 1, ""),
         ("10.0.0.1", None, 1, ""),
     ],

@@ -27,6 +27,10 @@ def check(**_: object) -> list[checks.CheckMessage]:
         (["/usr/bin/django-admin", "migrate"], [WARNING]),
         (["django-admin.exe", "check"], [INFO, WARNING]),
         (["/lib/django/__main__.py", "runserver"], [WARNING]),
+        (["/lib/django/__main__.py", "check"], [INFO, WARNING]),
+        (["/srv/mysite/__main__.py", "migrate"], [WARNING]),
+        # So it is under a profiler.
+        (["django", "migrate"], [WARNING]),
         (["manage.py"], [INFO, WARNING]),
         (["manage.py", "test"], [INFO, WARNING]),
         # A program that runs the checks itself.

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -182,7 +182,34 @@ async def test_others_are_served_between_the_answers_of_strangers(
     assert between.count("other") >= 2
 
 
-async def test_who_waits_for_an_answer_is_refused_when_it_is_cancelled(
+async def test_the_next_statement_does_not_wait_for_the_answers_of_strangers(
+    batches: Batches[int, int],
+    doubles: Doubles,
+    pool: DatabaseThreads,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batching, "SPACING_S", 0.0)
+    unanswered: list[int] = []
+    run = pool.run
+
+    async def noted(*arguments: Any) -> Any:
+        unanswered.append(sum(not each.done() for each in strangers))
+        return await run(*arguments)
+
+    with doubles.busy():
+        first = asyncio.create_task(batches.run(1))
+        await begun(doubles)
+        strangers = [asyncio.create_task(batches.run(200 + each)) for each in range(50)]
+        await asyncio.sleep(0)
+    await first
+    await asyncio.wait(strangers, return_when=asyncio.FIRST_COMPLETED)
+    monkeypatch.setattr(pool, "run", noted)
+    assert await batches.run(2) == 4
+    assert unanswered[0] > len(strangers) / 2
+    assert await asyncio.gather(*strangers) == [None] * 50
+
+
+async def test_strangers_get_their_answer_though_the_work_is_cancelled(
     batches: Batches[int, int], doubles: Doubles
 ) -> None:
     with doubles.busy():
@@ -194,9 +221,26 @@ async def test_who_waits_for_an_answer_is_refused_when_it_is_cancelled(
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     assert batches._task is not None
     batches._task.cancel()
-    answers = await asyncio.gather(*waiting, return_exceptions=True)
-    assert answers[0] is None
-    assert str(answers[-1]) == "This process is stopping."
+    answers = await asyncio.wait_for(asyncio.gather(*waiting), 30)
+    assert answers == [None] * 20
+
+
+async def test_who_waits_for_the_next_statement_is_refused_when_it_is_cancelled(
+    batches: Batches[int, int], doubles: Doubles
+) -> None:
+    with doubles.busy():
+        waiting = [asyncio.create_task(batches.run(1))]
+        await begun(doubles)
+        waiting += [asyncio.create_task(batches.run(each)) for each in (2, 3)]
+        await asyncio.sleep(0)
+        assert batches._task is not None
+        batches._task.cancel()
+        answers = await asyncio.wait_for(
+            asyncio.gather(*waiting, return_exceptions=True), 30
+        )
+    assert {str(each) for each in answers} == {"This process is stopping."}
+    # Whoever comes later is served.
+    assert await batches.run(4) == 8
 
 
 async def test_who_waits_for_a_second_try_is_refused_when_it_is_cancelled(
