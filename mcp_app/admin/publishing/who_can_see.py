@@ -187,11 +187,11 @@ def _public(seen: Visibility) -> dict[str, Any]:
     if seen.closed:
         said = f"{said} {seen.closed}"
     else:
-        why = _("The server is public: it lets in anyone without signing in.")
+        why = _("The server is public: anyone may use it without signing in.")
         if not admitted:
             why = _(
-                "The server is public: it lets in anyone without signing in, so"
-                " nobody has the rights that are required."
+                "The server is public: anyone may use it without signing in, so nobody"
+                " has the rights that are required."
             )
         said = f"{said} {why}"
     return {"sentence": said, "steps": [*steps_of(seen, holder)]}

@@ -410,8 +410,8 @@ def test_a_public_server_asks_nobody(admin_client: Client, server: Server) -> No
     server.save()
     seen = look(admin_client, tool())
     assert (
-        "Anyone on the internet can list and call this tool. The server is public: it"
-        " lets in anyone without signing in." in text_of(seen)
+        "Anyone on the internet can list and call this tool. The server is public:"
+        " anyone may use it without signing in." in text_of(seen)
     )
     assert "people" not in seen.context
     closed = look(admin_client, tool_named("b", permission=PERMISSION))

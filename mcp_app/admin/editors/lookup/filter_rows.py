@@ -199,7 +199,9 @@ def _initial(said: JsonObject) -> dict[str, Any]:
     if value is not None and not text:
         raise NotRepresentable(_("a filter has an empty value"))
     if isinstance(value, list) and _lines(text) != [*map(as_text, value)]:
-        raise NotRepresentable(_("a value begins or ends with a space, or has lines"))
+        raise NotRepresentable(
+            _("a value begins or ends with a space, or has line breaks")
+        )
     return {
         "path": path,
         "others": others,
