@@ -45,9 +45,9 @@ def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
 def _statement(connection: BaseDatabaseWrapper) -> str:
     names = ", ".join((*Call.SHARED, *Call.OWN))
     table = connection.ops.quote_name(Call._meta.db_table)
-    shared = ", ".join(["%s"] * _SHARED)
+    shared = ", ".join(["?"] * _SHARED)
     # So SQLite names the columns of VALUES.
     own = ", ".join([f"column{number}" for number in range(1, _OWN + 1)])
-    values = ", ".join([f"({', '.join(['%s'] * _OWN)})"] * TOGETHER)
+    values = ", ".join([f"({', '.join(['?'] * _OWN)})"] * TOGETHER)
     insert = f"INSERT INTO {table} ({names})"
     return f"{insert} SELECT {shared}, {own} FROM (VALUES {values})"  # noqa: S608 - our own names

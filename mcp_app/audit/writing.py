@@ -164,24 +164,24 @@ def _reckoned(
     tallies.merge(batch.tallies)
     for circumstances, fields in batch.records.by_circumstances().items():
         shared = _bounded(circumstances)
-        own = list(_own(fields, clock_ms, digest))
-        rows.setdefault(shared, []).extend(own)
+        own = _own(fields, clock_ms, digest)
+        rows.setdefault(shared, []).extend(zip(*own, strict=True))
         if not is_counted(shared):
             continue
-        for minute_ms, times_us in _minutes(own):
+        for minute_ms, times_us in _minutes(own[0], own[1]):
             tallies.add(minute_ms, subject(shared), times_us)
     return rows, tallies
 
 
 def _own(
-    fields: Sequence[Sequence[Any]], clock_ms: int, digest: Callable[[bytes], str]
-) -> Iterable[Own]:
-    """Return what is the calls' own.
+    fields: Sequence[list[Any]], clock_ms: int, digest: Callable[[bytes], str]
+) -> tuple[list[int], list[int], list[int], list[int], list[str], list[str], list[str]]:
+    """Return what is the calls' own: a list for each column.
 
     It goes field by field: a step for each call takes twice as long.
     """
     began, took, sizes, texts, lengths, digests, failures, errors = fields
-    return zip(
+    return (
         [int(each * 1_000) + clock_ms for each in began],
         [int(each * 1_000_000) for each in took],
         sizes,
@@ -189,15 +189,19 @@ def _own(
         [digest(text) if text else of for text, of in zip(texts, digests, strict=True)],
         failures,
         [error and cut(storable(error)[:LONGEST_ERROR]) for error in errors],
-        strict=True,
     )
 
 
-def _minutes(own: Sequence[Own]) -> Iterable[tuple[int, list[int]]]:
-    """Return the durations, in microseconds, by the minute in which the calls began."""
+def _minutes(
+    times_ms: Sequence[int], took_us: Sequence[int]
+) -> Iterable[tuple[int, list[int]]]:
+    """Return the durations by the minute in which the calls began."""
+    first, last = (begin_ms(end(times_ms), MINUTE_S) for end in (min, max))
+    if first == last:
+        return [(first, [*took_us])]
     minutes: dict[int, list[int]] = {}
-    for row in own:
-        minutes.setdefault(begin_ms(row[0], MINUTE_S), []).append(row[1])
+    for time_ms, each in zip(times_ms, took_us, strict=True):
+        minutes.setdefault(begin_ms(time_ms, MINUTE_S), []).append(each)
     return minutes.items()
 
 
