@@ -6,17 +6,19 @@ import random
 import signal
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Final, Self, TypeVar
+from typing import ClassVar, Final, Self, TypeVar
+from urllib.parse import urlsplit
 
 from tests.drill.running import DrillServer, started
 
 Done = TypeVar("Done")
 
 COUNT: Final = 4
+ERROR: Final = '"level": "ERROR"'
 PAUSE_S: Final = 1.0
 """Between two kills, so that clients have begun something again."""
 
@@ -24,17 +26,30 @@ PAUSE_S: Final = 1.0
 class Flock:
     """Server processes of one site, by its environment; besides those of a cluster.
 
-    Clients say with `busy` what they have running where.
+    Clients say with `busy` what they have running where.  One database server has one
+    flock at a time: two have more connections than PostgreSQL takes by default.
     """
+
+    _TURNS: ClassVar[defaultdict[str, threading.Lock]] = defaultdict(threading.Lock)
 
     def __init__(self, environment: Mapping[str, str], count: int = COUNT) -> None:
         self._environment = {**environment, "WIRE": ""}
         self._lock = threading.Lock()
         self._busy: Counter[str] = Counter()
+        self._logs: list[str] = []
+        """What processes wrote that have ended."""
         self.left = False
         """Whether nobody wants to know any more what calls are answered."""
-        with ThreadPoolExecutor(count) as pool:
-            self._servers = list(pool.map(lambda _: self._start(None), range(count)))
+        self._turn = self._TURNS[urlsplit(environment["DATABASE_URL"]).netloc]
+        self._turn.acquire()
+        try:
+            with ThreadPoolExecutor(count) as pool:
+                self._servers = list(
+                    pool.map(lambda _: self._start(None), range(count))
+                )
+        except BaseException:
+            self._turn.release()
+            raise
         self.urls = [each.url for each in self._servers]
 
     def _start(self, port: int | None) -> DrillServer:
@@ -46,6 +61,7 @@ class Flock:
     def __exit__(self, *_: object) -> None:
         for each in self._servers:
             each.kill()
+        self._turn.release()
 
     def has_time(self, end: float) -> bool:
         """Whether a client that waits until `end`, a monotonic time, goes on."""
@@ -57,12 +73,21 @@ class Flock:
         pool = ThreadPoolExecutor(clients)
         try:
             yield pool
+        except Exception as error:
+            error.add_note(f"The processes logged:\n{self._errors()}")
+            raise
         finally:
             self.left = True
             # A call that hangs ends with its process.
             for each in self._servers:
                 each.kill()
             pool.shutdown(cancel_futures=True)
+
+    def _errors(self) -> str:
+        """Return the errors in the logs of all processes, with their tracebacks."""
+        logs = [*self._logs, *(each.output for each in self._servers)]
+        lines = [line for log in logs for line in log.splitlines()]
+        return "\n".join(each for each in lines if ERROR in each)
 
     @contextmanager
     def busy(self, url: str) -> Iterator[None]:
@@ -103,6 +128,7 @@ class Flock:
         return status
 
     def _again(self, at: int) -> None:
+        self._logs.append(self._servers[at].output)
         self._servers[at] = self._start(self._servers[at].port)
 
     @contextmanager
