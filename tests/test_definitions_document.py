@@ -212,8 +212,8 @@ def test_what_structured_content_is_in_each_revision() -> None:
 def test_why_there_is_what_is_deprecated() -> None:
     section = DOCUMENT.partition("## The context")[2].partition("\n## ")[0]
     said = " ".join(section.split())
-    assert "are for clients of revisions up to 2025-11-25" in said
-    named = re.findall(r"`(\w+)`", said.partition(" are for clients")[0])[-3:]
+    assert "only for clients of revisions up to 2025-11-25" in said
+    named = re.findall(r"`(\w+)`", said.partition(" only for clients")[0])[-3:]
     used = {"log": "logging", "sample": "sampling", "list_roots": "roots"}
     assert {used[each] for each in named} == LATEST.deprecated
     assert not any(each.deprecated for each in STATEFUL.values())

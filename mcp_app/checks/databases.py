@@ -55,7 +55,7 @@ def _of_development(using: str) -> checks.CheckMessage:
         f"The database {name} was made by a development version of django-mcp-app,"
         " which this version cannot upgrade. Use an empty database, or delete this"
         " one if you do not need its data.",
-        id="mcp_app.E011",
+        id="mcp_app.E020",
     )
 
 

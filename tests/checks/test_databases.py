@@ -37,5 +37,5 @@ def test_a_database_of_a_development_version_is_left_alone() -> None:
         SystemCheckError, match="was made by a development version"
     ) as e:
         call_command("migrate", "mcp_app", verbosity=0, skip_checks=False)
-    assert "mcp_app.E011" in str(e.value)
+    assert "mcp_app.E020" in str(e.value)
     assert "Use an empty database" in str(e.value)

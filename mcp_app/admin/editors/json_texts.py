@@ -87,7 +87,7 @@ def _reason(said: str) -> str:
         "Expecting ':'": _("A colon is missing."),
         "Expecting ','": _("A comma or a closing bracket is missing."),
         "Expecting value": _("A value is missing."),
-        "Extra data": _("There is text after the end."),
+        "Extra data": _("Text follows after the JSON."),
         "Illegal trailing comma": _("There is a comma before the closing bracket."),
         "Unterminated string": _("A text has no closing quote."),
         "Invalid control": _(

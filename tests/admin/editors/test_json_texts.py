@@ -16,7 +16,7 @@ from mcp_app.admin.editors.json_texts import check_schema_text, read, same, show
         ('{"a": 1\n"b": 2}', "Line 2: This is not JSON. A comma or a closing bracket"),
         ("{\n\n a: 1}", "Line 3: This is not JSON. A name in double quotes is"),
         ('{"a":\n}', "This is not JSON. A value is missing."),
-        ("{}\n{}", "Line 2: This is not JSON. There is text after the end."),
+        ("{}\n{}", "Line 2: This is not JSON. Text follows after the JSON."),
         ('{"a": "x}', "Line 1: This is not JSON. A text has no closing quote."),
         ('{"a": "x\ty"}', "Line 1: This is not JSON. A text has a line break or a"),
         ('{"a": "\\x"}', "Line 1: This is not JSON. A backslash is followed"),
