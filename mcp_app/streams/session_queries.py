@@ -16,6 +16,7 @@ from mcp_app.models import Session
 from mcp_app.models.clock import NowMilliseconds, StatementMilliseconds
 from mcp_app.models.fields import digest as digest_of
 from mcp_app.models.sessions import SessionQuerySet, Subscription
+from mcp_app.pools.batching import Batches
 from mcp_app.pools.database import writer
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
@@ -35,6 +36,27 @@ async def delete_sessions(rows: SessionQuerySet) -> None:
     """Delete sessions with everything that belongs to them, which may be a lot."""
     await mark_empty(rows)
     await writer.run(rows.delete)
+
+
+async def delete_session(pk: int) -> None:
+    """Delete a session as `delete_sessions` does, together with others that end now."""
+    while not await _deletions.run(pk):
+        continue
+
+
+def _deleted(keys: list[int]) -> dict[int, bool]:
+    """Delete sessions, or a portion of their messages; tell whether the sessions went.
+
+    The writer has other work, too.
+    """
+    rows = Session.objects.filter(pk__in=keys)
+    is_empty = not rows.empty_some()
+    if is_empty:
+        rows.delete()
+    return dict.fromkeys(keys, is_empty)
+
+
+_deletions = Batches(writer, _deleted)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,8 +9,10 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
+
+from django.db import Error as DatabaseError
 
 from mcp_app.conf import Limits
 from mcp_app.interface.principal import Principal
@@ -21,6 +23,7 @@ from mcp_app.models.fields import digest as digest_of
 from mcp_app.models.sessions import Subscription
 from mcp_app.pools.batching import Batches
 from mcp_app.pools.database import NEVER, lookups, reader, writer
+from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams import session_queries as queries
 from mcp_app.streams.event_ids import SeenEvents
 from mcp_app.streams.open_session import (
@@ -39,8 +42,10 @@ STRANGERS_TOUCH_S = 20.0
 """That of anonymous callers: of many sessions those go first that are not used."""
 AT_ONCE = 500
 """Sessions that one statement reloads."""
-DELETED_AT_ONCE = 50
+DELETED_AT_ONCE = 200
 """Sessions that one transaction deletes, while others wait for the writer."""
+FEW = 10
+"""If more sessions are too many, the request that has found them does not wait."""
 HANDSHAKE_S = 5.0
 """Seconds that questions wait for a missing `notifications/initialized`."""
 HANDSHAKE_LOOK_S = 0.1
@@ -70,6 +75,8 @@ class SessionStore:
         self._kept: OrderedDict[str, OpenSession] = OrderedDict()
         self._by_id: dict[str, OpenSession] = {}
         self._by_pk: dict[str, OpenSession] = {}
+        self._closer: asyncio.Task[None] | None = None
+        """Deletes sessions because there are too many."""
         self._overtaking: dict[int, set[str]] = {}
         """For each read or insert in progress, by id: the keys reloaded meanwhile."""
 
@@ -107,10 +114,25 @@ class SessionStore:
     async def _close_all(self, surplus: queries.Rows) -> None:
         for digest in surplus.values():
             self._drop(digest)
-        keys = list(surplus)
-        for start in range(0, len(keys), DELETED_AT_ONCE):
-            some = keys[start : start + DELETED_AT_ONCE]
-            await queries.delete_sessions(Session.objects.filter(pk__in=some))
+        if not surplus:
+            return
+        if len(surplus) <= FEW:
+            await queries.delete_sessions(Session.objects.filter(pk__in=surplus))
+        elif self._closer is None:
+            self._closer = asyncio.create_task(self._delete_many([*surplus]))
+
+    async def _delete_many(self, keys: list[int]) -> None:
+        """Delete sessions, without a request that waits for it.
+
+        If the database is away, the next session that is stored finds them again.
+        """
+        try:
+            with suppress(DatabaseError, Unavailable):
+                for start in range(0, len(keys), DELETED_AT_ONCE):
+                    some = keys[start : start + DELETED_AT_ONCE]
+                    await queries.delete_sessions(Session.objects.filter(pk__in=some))
+        finally:
+            self._closer = None
 
     def cached(
         self, session_id: str, principal: Principal, server: str
@@ -204,7 +226,7 @@ class SessionStore:
 
     async def delete(self, session: OpenSession) -> None:
         """Close a session everywhere: its row, its calls and its streams."""
-        await queries.delete_sessions(Session.objects.filter(pk=session.pk))
+        await queries.delete_session(session.pk)
         self.drop(session)
         await self._settled()
 

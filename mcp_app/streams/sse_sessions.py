@@ -19,7 +19,11 @@ from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.revisions import V2024_11_05
 from mcp_app.streams.claims import of_the_dead
 from mcp_app.streams.open_session import Opening, OpenSession, new_session_id, not_found
-from mcp_app.streams.session_queries import agreed_values, delete_sessions
+from mcp_app.streams.session_queries import (
+    agreed_values,
+    delete_session,
+    delete_sessions,
+)
 
 if TYPE_CHECKING:
     from mcp_app.interface.principal import Principal
@@ -68,7 +72,7 @@ class SseSessions:
         self._open.discard(session.digest)
         self._sessions.drop(session)
         if session.has_row:
-            await delete_sessions(Session.objects.filter(pk=session.pk))
+            await delete_session(session.pk)
 
     async def sweep(self) -> None:
         """Delete rows of this process that have no stream: nobody else will."""

@@ -3,12 +3,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.template import Context, Template
+from django.test.utils import CaptureQueriesContext
 
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Change, Session, Subscription, Worker
 from mcp_app.models.fields import digest
+from mcp_app.models.sessions import SESSION
 
 pytestmark = pytest.mark.django_db
 
@@ -108,3 +110,21 @@ def test_the_newest_stream_of_a_session() -> None:
     told = set(Change.objects.values_list("kind", "ref"))
     assert told == {("session", str(made.pk))}
     assert Session.objects.stream_opened(made.pk + 99, "third", 5) == 0
+
+
+def test_many_sessions_are_deleted_with_few_statements() -> None:
+    """One that stays until strangers' 50 oldest are gone must not wait for long."""
+    made = [session(f"s{number}") for number in range(50)]
+    stays = session("stays")
+    for each in (*made[:3], stays):
+        Subscription.objects.create(session=each, uri="shop://orders/1")
+    Change.objects.all().delete()
+    with CaptureQueriesContext(connection) as queries:
+        rows = Session.objects.filter(pk__in=[each.pk for each in made])
+        assert rows.delete() == (50, {"mcp_app.Session": 50})
+    # MariaDB deletes by key, but sends these statements together.
+    assert len(queries) <= 20
+    assert list(Session.objects.all()) == [stays]
+    assert [each.session_id for each in Subscription.objects.all()] == [stays.pk]
+    changes = Change.objects.filter(kind=SESSION).values_list("ref", flat=True)
+    assert sorted(changes) == sorted(str(each.pk) for each in made)

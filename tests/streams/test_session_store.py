@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 import pytest
+from django.db import OperationalError
 from django.db.models import F
 
 from mcp_app.conf import Limits
@@ -55,6 +56,12 @@ class Store(SessionStore):
 
     async def _announce(self) -> int:
         return self.announced
+
+    async def no_longer_closing(self) -> None:
+        """Return when none is deleted because there are too many."""
+        closer = self._closer
+        if closer is not None:
+            await closer
 
     async def opened_by(self, principal: Principal = ANNA) -> tuple[str, OpenSession]:
         session_id = await self.create(Opening(principal, "default", REVISION, CLIENT))
@@ -406,6 +413,19 @@ async def test_others_write_while_a_session_with_much_is_closed(
     await writer.run(_erase)
 
 
+async def test_sessions_that_end_together_are_deleted_together(store: Store) -> None:
+    ended = [(await store.opened_by())[1] for _ in range(20)]
+    _, stays = await store.opened_by()
+    async with counted([writer]) as statements:
+        await asyncio.gather(*map(store.delete, ended))
+    # The first may go alone, and all others with the next.
+    assert len(statements) <= 50
+    assert await reader.run(list, Session.objects.values_list("pk", flat=True)) == [
+        stays.pk
+    ]
+    assert sorted(each.pk for each in store.closed) == sorted(each.pk for each in ended)
+
+
 # -- age ----------------------------------------------------------------------------
 
 
@@ -574,6 +594,60 @@ async def test_t21_sessions_that_strangers_open_give_way_to_those_in_use() -> No
         (anna_id, ANNA),
     ):
         await store.find(session_id, principal, "default")
+    await writer.run(_erase)
+
+
+async def test_t21_no_request_waits_until_many_sessions_are_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And others that are stored before they are gone do not delete them again."""
+    monkeypatch.setattr(session_store, "FEW", 0)
+    store = Store(anonymous_sessions=4)
+    flood = Opening(Principal.ANONYMOUS, "default", REVISION, CLIENT)
+    for _ in range(4):
+        await store.create(flood)
+    may_delete = asyncio.Event()
+    deleted: list[int] = []
+    delete = session_queries.delete_sessions
+
+    async def slow(rows: Any) -> None:
+        deleted.extend(await reader.run(list, rows.values_list("pk", flat=True)))
+        await may_delete.wait()
+        await delete(rows)
+
+    monkeypatch.setattr(session_queries, "delete_sessions", slow)
+    for _ in range(3):
+        await store.create(flood)
+    assert await reader.run(Session.objects.count) == 7
+    may_delete.set()
+    await store.no_longer_closing()
+    assert len(deleted) == 1
+    await store.create(flood)
+    await store.no_longer_closing()
+    assert await reader.run(Session.objects.count) == 4
+    assert len(deleted) == len(set(deleted))
+    await writer.run(_erase)
+
+
+async def test_sessions_that_are_too_many_wait_for_a_database_that_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session_store, "FEW", 0)
+    store = Store(anonymous_sessions=2)
+    flood = Opening(Principal.ANONYMOUS, "default", REVISION, CLIENT)
+
+    async def fail(_: object) -> None:
+        raise OperationalError("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(session_queries, "delete_sessions", fail)
+        for _ in range(3):
+            await store.create(flood)
+        await store.no_longer_closing()
+    assert await reader.run(Session.objects.count) == 3
+    await store.create(flood)
+    await store.no_longer_closing()
+    assert await reader.run(Session.objects.count) == 2
     await writer.run(_erase)
 
 

@@ -122,7 +122,7 @@ async def test_what_was_left_is_swept(
         raise OperationalError("away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(sse_sessions, "delete_sessions", fail)
+        patched.setattr(sse_sessions, "delete_session", fail)
         with pytest.raises(OperationalError):
             await process.sse_sessions.end(left)
     # Nobody is served any more, whatever the row says.
