@@ -156,8 +156,7 @@ def _raise(using: str, number: int, ids: Mapping[_Name, list[int]]) -> None:
                 folded=folded,
                 changed_ms=now,
             )
-    for each in made:
-        each.save(using=using, force_insert=True)
+    topics.bulk_create(made)
 
 
 def _known(using: str, names: Iterable[_Name]) -> Iterator[Topic]:
