@@ -39,15 +39,18 @@ async def delete_sessions(rows: SessionQuerySet) -> None:
 
 
 async def delete_session(pk: int) -> None:
-    """Delete a session as `delete_sessions` does, together with others that end now."""
+    """Delete a session together with others that end now.
+
+    For those whose clients are gone: one with many messages delays the others.
+    """
     while not await _deletions.run(pk):
         continue
 
 
-def _deleted(keys: list[int]) -> dict[int, bool]:
-    """Delete sessions, or a portion of their messages; tell whether the sessions went.
+def _delete_some(keys: list[int]) -> dict[int, bool]:
+    """Delete sessions, or only a portion of their messages if these are many.
 
-    The writer has other work, too.
+    Returns for each whether it was deleted.
     """
     rows = Session.objects.filter(pk__in=keys)
     is_empty = not rows.empty_some()
@@ -56,7 +59,7 @@ def _deleted(keys: list[int]) -> dict[int, bool]:
     return dict.fromkeys(keys, is_empty)
 
 
-_deletions = Batches(writer, _deleted)
+_deletions = Batches(writer, _delete_some)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

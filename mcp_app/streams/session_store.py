@@ -226,7 +226,7 @@ class SessionStore:
 
     async def delete(self, session: OpenSession) -> None:
         """Close a session everywhere: its row, its calls and its streams."""
-        await queries.delete_session(session.pk)
+        await queries.delete_sessions(Session.objects.filter(pk=session.pk))
         self.drop(session)
         await self._settled()
 
