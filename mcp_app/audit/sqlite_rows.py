@@ -1,26 +1,31 @@
 """Writes calls that have much in common to SQLite: what they share is bound once.
 
 SQLite's driver takes longer to bind the values of a row than SQLite to insert it.  And
-it lets go of the interpreter for each statement, and waits for it again; so one has as
-many rows as it may.
+it lets go of the interpreter for each statement, and waits for it again; so one has
+many rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import chain
+from sqlite3 import SQLITE_LIMIT_VARIABLE_NUMBER
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_app.models import Call
-from mcp_app.models.call_statements import PARAMETERS, Own, SharedValues
+from mcp_app.models.call_statements import Own, SharedValues, in_parts
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
 _SHARED: Final = len(Call.SHARED)
 _OWN: Final = len(Call.OWN)
-TOGETHER: Final = (PARAMETERS["sqlite"] - _SHARED) // _OWN
-"""Rows of a statement."""
+SIZES: Final = (500, 100, 20, 5)
+"""Rows of a statement, each a multiple of the next.
+
+To bind 500 rows keeps the loop waiting for a millisecond.
+"""
 
 Rows = Mapping[SharedValues, Sequence[Own]]
 
@@ -28,26 +33,28 @@ Rows = Mapping[SharedValues, Sequence[Own]]
 def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
     """Insert what fills whole statements; return the rows that are left."""
     left: dict[SharedValues, Sequence[Own]] = {}
+    table = connection.ops.quote_name(Call._meta.db_table)
     with connection.cursor() as cursor:
+        # SQLite took 999 before 3.32.
+        most = connection.connection.getlimit(SQLITE_LIMIT_VARIABLE_NUMBER)
+        sizes = [size for size in SIZES if _SHARED + size * _OWN <= most]
         for shared, own in rows.items():
-            end = len(own) - len(own) % TOGETHER
-            values: list[tuple[Any, ...]] = [
-                (*shared, *chain.from_iterable(own[start : start + TOGETHER]))
-                for start in range(0, end, TOGETHER)
-            ]
-            if values:
-                cursor.executemany(_statement(connection), values)
-            if own[end:]:
-                left[shared] = own[end:]
+            for size, parts in in_parts(own, sizes):
+                values: list[tuple[Any, ...]] = [
+                    (*shared, *chain.from_iterable(part)) for part in parts
+                ]
+                cursor.executemany(_statement(table, size), values)
+            if rest := own[len(own) - len(own) % SIZES[-1] :]:
+                left[shared] = rest
     return left
 
 
-def _statement(connection: BaseDatabaseWrapper) -> str:
+@cache
+def _statement(table: str, size: int) -> str:
     names = ", ".join((*Call.SHARED, *Call.OWN))
-    table = connection.ops.quote_name(Call._meta.db_table)
     shared = ", ".join(["?"] * _SHARED)
     # So SQLite names the columns of VALUES.
     own = ", ".join([f"column{number}" for number in range(1, _OWN + 1)])
-    values = ", ".join([f"({', '.join(['?'] * _OWN)})"] * TOGETHER)
+    values = ", ".join([f"({', '.join(['?'] * _OWN)})"] * size)
     insert = f"INSERT INTO {table} ({names})"
     return f"{insert} SELECT {shared}, {own} FROM (VALUES {values})"  # noqa: S608 - our own names

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -14,11 +14,14 @@ SharedValues: TypeAlias = tuple[str | int, ...]
 Own: TypeAlias = tuple[int, int, int, int, str, str, str]
 """What is a call's own: four numbers, two texts without a blank, and any text."""
 TallyValues: TypeAlias = tuple[str | int, ...]
+Row = TypeVar("Row")
 
 PARAMETERS: Final = {"sqlite": 999}
 """How many parameters a statement has at most: SQLite took no more before 3.32."""
 MOST_PARAMETERS: Final = 4_800
 """The same for all others."""
+FEW: Final = 7
+"""Rows of a statement for what is left by those of as many rows as SQLite takes."""
 
 _ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 """What stands for these characters in the text format of COPY."""
@@ -48,27 +51,28 @@ def insert(
         statement = f"INSERT INTO {quoted} ({names}) VALUES "  # noqa: S608 - our own names
         marks = f"({', '.join(['%s'] * len(columns))})"
         whole = [(*shared, *own) for shared, each in rows.items() for own in each]
-        # MySQL's driver makes one statement of all rows by itself.
-        sqlite = connection.vendor == "sqlite"
-        several = at_once("sqlite", len(columns)) if sqlite else 1
-        for count, values in _together(whole, several):
-            cursor.executemany(statement + ", ".join([marks] * count), values)
+        if connection.vendor != "sqlite":
+            # MySQL's driver makes one statement of all rows by itself.
+            cursor.executemany(statement + marks, whole)
+            return
+        for size, parts in in_parts(whole, (at_once("sqlite", len(columns)), FEW, 1)):
+            values = [tuple(chain.from_iterable(part)) for part in parts]
+            cursor.executemany(statement + ", ".join([marks] * size), values)
 
 
-def _together(
-    rows: Sequence[tuple[Any, ...]], several: int
-) -> Iterator[tuple[int, Sequence[tuple[Any, ...]]]]:
-    """Yield the values of statements for several rows, then those for a single one.
+def in_parts(
+    rows: Sequence[Row], sizes: Iterable[int]
+) -> Iterator[tuple[int, list[Sequence[Row]]]]:
+    """Yield the rows in parts of the first size, then the rest in parts of the next.
 
     SQLite's driver lets go of the interpreter for each statement, and waits for it
-    again: beside a busy loop that costs more than the row.
+    again: beside a busy loop that costs more than some rows.
     """
-    end = len(rows) - len(rows) % several
-    parts = (rows[start : start + several] for start in range(0, end, several))
-    if end:
-        yield several, [tuple(chain.from_iterable(part)) for part in parts]
-    if rows[end:]:
-        yield 1, rows[end:]
+    for size in sizes:
+        end = len(rows) - len(rows) % size
+        if end:
+            yield size, [rows[start : start + size] for start in range(0, end, size)]
+            rows = rows[end:]
 
 
 def _lines(rows: Mapping[SharedValues, Sequence[Own]]) -> Iterator[str]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from mcp_app.audit.sqlite_rows import TOGETHER, insert_many
+from mcp_app.audit.sqlite_rows import SIZES, insert_many
 from mcp_app.audit.writing import write
 from mcp_app.models import Call, CallStatistic, CallWriter
-from mcp_app.models.call_statements import PARAMETERS
 from tests.audit.records import batch, record
 
 pytestmark = [
@@ -29,7 +29,7 @@ def _clean() -> Iterator[None]:
         model._default_manager.all().delete()
 
 
-@pytest.mark.parametrize("count", [TOGETHER - 1, TOGETHER, 2 * TOGETHER + 3])
+@pytest.mark.parametrize("count", [4, 5, 138, 2 * SIZES[0] + 228])
 def test_rows_are_the_same_whichever_statement_writes_them(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -37,29 +37,45 @@ def test_rows_are_the_same_whichever_statement_writes_them(
         record(took=0.001 * number, user=TEXT, error=f"{TEXT}{number}")
         for number in range(count)
     ]
-    other = [record(name="book", user="") for _ in range(TOGETHER)]
+    other = [record(name="book", user="") for _ in range(140)]
     calls = [call for pair in zip(one, other, strict=False) for call in pair]
     calls += one[len(other) :]
     write(batch(*calls))
     columns = [name for name in (*Call.SHARED, *Call.OWN) if name != "time_ms"]
-    found = sorted(Call.objects.values_list(*columns))
+    written = sorted(Call.objects.values_list(*columns))
     Call.objects.all().delete()
     monkeypatch.setattr("mcp_app.audit.writing.insert_many", lambda _, rows: rows)
     write(batch(*calls, number=2))
-    assert sorted(Call.objects.values_list(*columns)) == found
-    assert len(found) == len(calls)
+    assert sorted(Call.objects.values_list(*columns)) == written
+    assert len(written) == len(calls)
 
 
 def test_what_fills_no_statement_is_left() -> None:
     shared = tuple("1" for _ in Call.SHARED)
-    some = [(number, 2, 3, 4, "5", "6", "7") for number in range(TOGETHER + 2)]
+    some = [(number, 2, 3, 4, "5", "6", "7") for number in range(2 * SIZES[0] + 228)]
     with CaptureQueriesContext(connection) as queries:
-        assert insert_many(connection, {shared: some}) == {shared: some[TOGETHER:]}
-    assert len(queries) == 1
-    assert Call.objects.count() == TOGETHER
+        assert insert_many(connection, {shared: some}) == {shared: some[-3:]}
+    # A number for each size that is used: 2, 2, 1 and 1 statements.
+    assert len(queries) == len(SIZES)
+    assert Call.objects.count() == len(some) - 3
+    times = Call.objects.order_by("time_ms").values_list("time_ms", flat=True)
+    assert list(times) == list(range(len(some) - 3))
     assert insert_many(connection, {}) == {}
 
 
-def test_a_statement_has_no_more_parameters_than_sqlite_takes() -> None:
-    parameters = len(Call.SHARED) + TOGETHER * len(Call.OWN)
-    assert parameters <= PARAMETERS["sqlite"] < parameters + len(Call.OWN)
+@pytest.mark.parametrize("before", SIZES)
+def test_the_rest_fits_each_smaller_statement(before: int) -> None:
+    assert before % SIZES[-1] == 0
+
+
+def test_old_sqlite_gets_no_statement_with_more_parameters_than_it_takes() -> None:
+    shared = tuple("1" for _ in Call.SHARED)
+    some = [(number, 2, 3, 4, "5", "6", "7") for number in range(SIZES[0])]
+    connection.ensure_connection()
+    category = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
+    before = connection.connection.setlimit(category, 999)
+    try:
+        assert insert_many(connection, {shared: some}) == {}
+    finally:
+        connection.connection.setlimit(category, before)
+    assert Call.objects.count() == len(some)
