@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
@@ -22,6 +23,10 @@ AT_ONCE: Final = 500
 """Keys that one statement takes."""
 SPACING_S: Final = 0.05
 """Seconds from one statement to the next if most keys of the first had no value."""
+PACE_S: Final = 0.001
+"""Seconds from some answers to callers whose keys have no value to the next ones."""
+PORTIONS: Final = 100
+"""What part of those callers is answered at a time, but one at least."""
 
 
 class Batches(Generic[Key, Value]):
@@ -37,6 +42,7 @@ class Batches(Generic[Key, Value]):
 
     def _begin(self) -> None:
         self._waiting: dict[Key, asyncio.Future[Value | None]] = {}
+        self._without_value: deque[asyncio.Future[Value | None]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._next = NEVER
 
@@ -88,7 +94,7 @@ class Batches(Generic[Key, Value]):
         else:
             if 2 * len(values) < len(some):
                 self._next = began + SPACING_S
-            _answer(some, values)
+            self._answer(some, values)
 
     async def _fail(
         self, some: Mapping[Key, asyncio.Future[Value | None]], error: Exception
@@ -100,33 +106,33 @@ class Batches(Generic[Key, Value]):
         for key, future in some.items():
             await self._take({key: future})
 
+    def _answer(
+        self,
+        some: Mapping[Key, asyncio.Future[Value | None]],
+        values: Mapping[Key, Value],
+    ) -> None:
+        """Answer those who have a value now, and the others little by little.
 
-def _answer(
-    some: Mapping[Key, asyncio.Future[Value | None]], values: Mapping[Key, Value]
-) -> None:
-    """Answer those who have a value, and then the others, one at a time.
+        All at once these would keep the loop from everybody else for milliseconds.  The
+        next statement does not wait for them.
+        """
+        is_idle = not self._without_value
+        for key, future in some.items():
+            if key not in values:
+                self._without_value.append(future)
+            elif not future.done():
+                future.set_result(values[key])
+        if is_idle:
+            self._answer_others()
 
-    All at once these would keep the loop from everybody else for milliseconds.  The
-    next statement does not wait for them.
-    """
-    others = []
-    for key, future in some.items():
-        if key not in values:
-            others.append(future)
-        elif not future.done():
-            future.set_result(values[key])
-    if others:
-        _answer_next(others[0].get_loop(), iter(others))
-
-
-def _answer_next(
-    loop: asyncio.AbstractEventLoop, others: Iterator[asyncio.Future[Value | None]]
-) -> None:
-    for future in others:
-        if not future.done():
-            future.set_result(None)
-            loop.call_soon(_answer_next, loop, others)
-            return
+    def _answer_others(self) -> None:
+        others = self._without_value
+        for _ in range(max(1, len(others) // PORTIONS)):
+            if others and not (future := others.popleft()).done():
+                future.set_result(None)
+        if others:
+            loop = others[0].get_loop()
+            loop.call_later(PACE_S, self._answer_others)
 
 
 def _refuse(some: Mapping[Key, asyncio.Future[Value | None]], error: Exception) -> None:

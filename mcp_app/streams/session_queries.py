@@ -204,7 +204,11 @@ async def mark_empty(rows: SessionQuerySet) -> None:
 
 
 def read(digests: list[str]) -> dict[str, OpenSession]:
-    rows = _aged(Session.objects.current().filter(digest__in=digests))
+    current = Session.objects.current()
+    present = current.present(digests)
+    if not present:
+        return {}
+    rows = _aged(current.filter(digest__in=present))
     return {row.digest: _open(row) for row in rows}
 
 

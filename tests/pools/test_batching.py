@@ -182,6 +182,44 @@ async def test_others_are_served_between_the_answers_of_strangers(
     assert between.count("other") >= 2
 
 
+async def test_t20_many_strangers_are_answered_in_portions(
+    batches: Batches[int, int], doubles: Doubles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "PACE_S", 3_600.0)
+    with doubles.busy():
+        first = asyncio.create_task(batches.run(1))
+        await begun(doubles)
+        honest = asyncio.create_task(batches.run(2))
+        many = range(100, 100 + 3 * batching.PORTIONS)
+        strangers = [asyncio.create_task(batches.run(each)) for each in many]
+        await asyncio.sleep(0)
+    assert await first == 2
+    assert await honest == 4
+    await asyncio.wait(strangers, return_when=asyncio.FIRST_COMPLETED)
+    assert [each.done() for each in strangers].count(True) == 3
+    assert await batches.run(3) == 6
+    for each in strangers:
+        each.cancel()
+
+
+async def test_a_stranger_who_has_left_delays_nobody(
+    batches: Batches[int, int], doubles: Doubles
+) -> None:
+    with doubles.busy():
+        first = asyncio.create_task(batches.run(1))
+        await begun(doubles)
+        asking = [asyncio.create_task(batches.run(200 + each)) for each in range(3)]
+        await asyncio.sleep(0)
+        asking[1].cancel()
+    assert await first == 2
+    answers = await asyncio.wait_for(
+        asyncio.gather(*asking, return_exceptions=True), 30
+    )
+    assert [answers[0], answers[2]] == [None, None]
+    # One who comes later waits for nobody.
+    assert await batches.run(300) is None
+
+
 async def test_the_next_statement_does_not_wait_for_the_answers_of_strangers(
     batches: Batches[int, int],
     doubles: Doubles,
