@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from django.db import IntegrityError, transaction
 from django.db.models import F, Prefetch, Q, QuerySet
@@ -154,6 +154,37 @@ def agreed_values(revision: Revision, client: Client | None) -> dict[str, str]:
     columns["client_info"] = jsonrpc.write(info).decode()
     columns["capabilities"] = jsonrpc.write(client.capabilities).decode()
     return columns
+
+
+class Use(NamedTuple):
+    """Somebody uses a session, which ends if it is idle for that long."""
+
+    pk: int
+    idle_ms: int
+
+
+def note_uses(uses: list[Use]) -> dict[Use, bool]:
+    """Note that sessions are in use now; return those that have not ended.
+
+    One statement does it for many: what others have to write waits for less.
+    """
+    current: dict[Use, bool] = {}
+    for idle_ms in {use.idle_ms for use in uses}:
+        some = {use.pk: use for use in uses if use.idle_ms == idle_ms}
+        oldest = NowMilliseconds() - idle_ms
+        rows = Session.objects.current().filter(pk__in=[*some], seen_ms__gte=oldest)
+        keys: Iterable[int] = some
+        if rows.update(seen_ms=USED_NOW) < len(some):
+            # Those that were too old still are; the others are no longer.
+            keys = rows.values_list("pk", flat=True)
+        current |= {some[pk]: True for pk in keys}
+    return current
+
+
+def mark_initialized(pks: list[int]) -> dict[int, bool]:
+    """Note that the clients of sessions have finished the handshake."""
+    Session.objects.filter(pk__in=pks).update(initialized=True)
+    return dict.fromkeys(pks, True)
 
 
 def subscribe(pk: int, uri: str, most: int) -> bool:

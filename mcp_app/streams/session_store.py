@@ -18,7 +18,6 @@ from mcp_app.conf import Limits
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Session
 from mcp_app.models.changes import ANY
-from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import digest as digest_of
 from mcp_app.models.sessions import Subscription
 from mcp_app.pools.batching import Batches
@@ -72,6 +71,8 @@ class SessionStore:
         self._announced = announced
         self._lookups = Batches(lookups, queries.read)
         self._inserts = Batches(writer, queries.insert)
+        self._uses = Batches(writer, queries.note_uses)
+        self._initialized = Batches(writer, queries.mark_initialized)
         self._kept: OrderedDict[str, OpenSession] = OrderedDict()
         self._by_id: dict[str, OpenSession] = {}
         self._by_pk: dict[str, OpenSession] = {}
@@ -308,7 +309,7 @@ class SessionStore:
         """Note that the client has finished the handshake."""
         if not session.initialized:
             session.initialized = True
-            await self._update(session, initialized=True)
+            await self._initialized.run(session.pk)
 
     async def opened(self, session: OpenSession) -> None:
         """Wait until the client has finished the handshake.
@@ -369,10 +370,6 @@ class SessionStore:
         session.uris.pop(digest_of(uri), None)
         await self._settled()
 
-    async def _update(self, session: OpenSession, **columns: object) -> None:
-        row = Session.objects.filter(pk=session.pk)
-        await writer.run(row.update, **columns)
-
     def _usable(self, session: OpenSession, principal: Principal, server: str) -> bool:
         return (
             session.principal_key == principal.key
@@ -393,9 +390,8 @@ class SessionStore:
         used = not _is_unused(session)
         if used and now - session.seen <= self._touch_after(session):
             return
-        oldest = NowMilliseconds() - int(self._idle(session) * 1000)
-        row = Session.objects.filter(pk=session.pk, seen_ms__gte=oldest)
-        if not await writer.run(row.update, seen_ms=queries.USED_NOW):
+        use = queries.Use(session.pk, int(self._idle(session) * 1000))
+        if not await self._uses.run(use):
             self._drop(session.digest)
             raise not_found()
         session.seen = now

@@ -537,6 +537,54 @@ async def test_a_session_that_was_closed_elsewhere_ends_here_when_it_is_touched(
     assert store.closed == [session]
 
 
+async def test_sessions_that_are_used_together_are_noted_together() -> None:
+    """Whoever opens and uses sessions without pause must not delay the heartbeat."""
+    store = Store(session_idle=3_600, anonymous_idle=1_800)
+    anna = [await store.opened_by(ANNA) for _ in range(20)]
+    strangers = [await store.opened_by(Principal.ANONYMOUS) for _ in range(20)]
+    for _, session in (*anna, *strangers):
+        await older(session, seen=2 * session_store.TOUCH_S)
+    (idle_id, idle), (gone_id, gone) = anna[3], anna[4]
+    await older(idle, seen=3_600)
+    await writer.run(Session.objects.filter(pk=gone.pk).delete)
+    # Half an hour is too long for strangers alone.
+    await older(anna[5][1], seen=1_800)
+    (late_id, late) = strangers[6]
+    await older(late, seen=1_800)
+    before = await seen_ms()
+    uses = [
+        store.find(session_id, principal, "default")
+        for sessions, principal in ((anna, ANNA), (strangers, Principal.ANONYMOUS))
+        for session_id, _ in sessions
+    ]
+    async with counted([writer]) as statements:
+        answers = await asyncio.gather(*uses, return_exceptions=True)
+    after = await seen_ms()
+    refused = [each for each in answers if not isinstance(each, OpenSession)]
+    assert len(refused) == 3
+    assert all(isinstance(each, RequestRefused) for each in refused)
+    for session_id, principal in (
+        (idle_id, ANNA),
+        (gone_id, ANNA),
+        (late_id, Principal.ANONYMOUS),
+    ):
+        await missing(store, session_id, principal)
+    noted = {pk for pk, time_ms in after.items() if time_ms > before[pk]}
+    assert noted == after.keys() - {idle.pk, late.pk}
+    updates = [each for each in statements if each.startswith("UPDATE")]
+    assert 0 < len(updates) <= 4, statements
+    await writer.run(_erase)
+
+
+async def test_handshakes_that_end_together_are_noted_together(store: Store) -> None:
+    sessions = [(await store.opened_by())[1] for _ in range(20)]
+    async with counted([writer]) as statements:
+        await asyncio.gather(*map(store.initialized, sessions))
+    updates = [each for each in statements if each.startswith("UPDATE")]
+    assert 0 < len(updates) <= 2, statements
+    assert await writer.run(Session.objects.filter(initialized=True).count) == 20
+
+
 # -- counts -------------------------------------------------------------------------
 
 
