@@ -32,6 +32,7 @@ SESSIONS: Final = 50_000
 LARGE: Final = 10_000
 UNKNOWN: Final = 20_000
 BEARERS: Final = 10_000
+FIRST_USES: Final = 5_000
 STREAMS: Final = 500
 SILENT: Final = 800
 ANONYMOUS_SESSIONS: Final = 10_000
@@ -54,6 +55,7 @@ def of_strangers(effort: Effort) -> Iterator[Result]:
         database = stack.enter_context(cluster())
         server = stack.enter_context(servers.drill(database=database.url, rates=True))
         yield from _unknown_sessions(server, round(UNKNOWN * part))
+        yield from _first_uses(server, round(FIRST_USES * part))
         yield from _unknown_tools(server, database, round(BATCHES_S * part))
         yield from _sessions(server, database, round(SESSIONS * part))
         yield from _large_sessions(server, database, round(LARGE * part))
@@ -86,6 +88,21 @@ def _unknown_sessions(server: Process, number: int) -> Iterator[Result]:
         bound=AtMost(2),
         raw=f"{flooded:,.0f} : {alone:,.0f} us, {health.requests} times healthy",
     )
+
+
+def _first_uses(server: Process, number: int) -> Iterator[Result]:
+    """Use sessions for the first time, which is noted in their rows."""
+    sessions = [_begun(server.port, initialize({})) for _ in range(number)]
+    requests = (
+        raw(server.port, stateful(each, "tools/list", {}), {}) for each in sessions
+    )
+    flood = Flood(port=server.port, requests=requests, per_second=float(number))
+    with honest(lambda: open_session(server.port), pause_s=0.1) as others:
+        flood.run()
+    _all_right(others)
+    _only(flood, {200})
+    figure = f"the longest wait of others beside {number:,} sessions in their first use"
+    yield _waited(figure, others, 1)
 
 
 def _sessions(server: Process, database: Cluster, number: int) -> Iterator[Result]:
