@@ -23,7 +23,7 @@ from benchmarks.guarded_server import guarded_call
 from benchmarks.listening import raise_open_files
 from benchmarks.load import Sample
 from benchmarks.measuring import AtMost, Effort, Result, Subject
-from benchmarks.messages import Request, call, initialize, is_sum, stateful
+from benchmarks.messages import JsonObject, Request, call, initialize, is_sum, stateful
 from benchmarks.postgres import Cluster, cluster
 from benchmarks.processes import ROOT, Process
 from benchmarks.rows import counted
@@ -180,26 +180,22 @@ def _unknown_tools(
 ) -> Iterator[Result]:
     """Call tools that do not exist, in batches of the revision that has them."""
     session = _begun(server.port, _initialize(protocolVersion="2025-03-26"))
-    batch = [
-        {
-            "jsonrpc": "2.0",
-            "id": n,
-            "method": "tools/call",
-            "params": {"name": f"no{n}"},
-        }
-        for n in range(NAMES)
-    ]
-    body = json.dumps(batch).encode()
     own = stateful(session, "", {})
     headers = {**own.headers, "MCP-Protocol-Version": "2025-03-26"}
     lines = {"Host": f"127.0.0.1:{server.port}", **headers}
     text = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    head = f"POST /mcp HTTP/1.1\r\n{text}Content-Length: {len(body)}\r\n\r\n"
-    sent = head.encode() + body
+    begin = f"POST /mcp HTTP/1.1\r\n{text}Content-Length: "
+
+    def batch(number: int) -> bytes:
+        # An id of a call that is running is refused.
+        calls = [_call_of_nothing(number * NAMES + each) for each in range(NAMES)]
+        body = json.dumps(calls)
+        return f"{begin}{len(body)}\r\n\r\n{body}".encode()
+
     began = time.monotonic()
     flood = Flood(
         port=server.port,
-        requests=iter([sent] * (seconds * BATCHES_A_SECOND)),
+        requests=map(batch, range(seconds * BATCHES_A_SECOND)),
         per_second=BATCHES_A_SECOND,
         connections=8,
     )
@@ -218,6 +214,11 @@ def _unknown_tools(
         unit="/s",
         raw=f"{rows} of {seconds * BATCHES_A_SECOND * NAMES:,} calls in {took:.0f} s",
     )
+
+
+def _call_of_nothing(number: int) -> JsonObject:
+    params = {"name": f"no{number % NAMES}"}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
 _OF_NOTHING: Final = "SELECT count(*) FROM mcp_app_call WHERE outcome = 'unknown'"

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 _SHARED: Final = len(Call.SHARED)
 _OWN: Final = len(Call.OWN)
 SIZES: Final = (500, 100, 20, 5)
-"""Rows of a statement, each a multiple of the next.
+"""Rows of a statement, each number a multiple of the next.
 
-To bind 500 rows keeps the loop waiting for a millisecond.
+They are no more because to bind 500 rows keeps the loop waiting for a millisecond.
 """
 
 Rows = Mapping[SharedValues, Sequence[Own]]
@@ -35,16 +35,17 @@ def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
     left: dict[SharedValues, Sequence[Own]] = {}
     table = connection.ops.quote_name(Call._meta.db_table)
     with connection.cursor() as cursor:
-        # SQLite took 999 before 3.32.
         most = connection.connection.getlimit(SQLITE_LIMIT_VARIABLE_NUMBER)
         sizes = [size for size in SIZES if _SHARED + size * _OWN <= most]
         for shared, own in rows.items():
+            rest = own
             for size, parts in in_parts(own, sizes):
+                rest = rest[size * len(parts) :]
                 values: list[tuple[Any, ...]] = [
                     (*shared, *chain.from_iterable(part)) for part in parts
                 ]
                 cursor.executemany(_statement(table, size), values)
-            if rest := own[len(own) - len(own) % SIZES[-1] :]:
+            if rest:
                 left[shared] = rest
     return left
 

@@ -21,7 +21,7 @@ PARAMETERS: Final = {"sqlite": 999}
 MOST_PARAMETERS: Final = 4_800
 """The same for all others."""
 FEW: Final = 7
-"""Rows of a statement for what is left by those of as many rows as SQLite takes."""
+"""Rows of a smaller statement for SQLite, for what does not fill one of the largest."""
 
 _ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 """What stands for these characters in the text format of COPY."""
@@ -65,8 +65,9 @@ def in_parts(
 ) -> Iterator[tuple[int, list[Sequence[Row]]]]:
     """Yield the rows in parts of the first size, then the rest in parts of the next.
 
-    SQLite's driver lets go of the interpreter for each statement, and waits for it
-    again: beside a busy loop that costs more than some rows.
+    Rows that do not fill a part of the last size are not in any.  SQLite's driver lets
+    go of the interpreter for each statement, and waits for it again: beside a busy loop
+    that costs more than to insert a few rows.
     """
     for size in sizes:
         end = len(rows) - len(rows) % size

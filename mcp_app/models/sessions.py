@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -123,19 +123,26 @@ class SessionQuerySet(RecordedRows["Session"]):
             for row in rows:
                 row.pk = keys[row.digest]
 
-    def present(self, digests: Sequence[str]) -> list[str]:
-        """Return those digests that are a session's, in any order.
+    def update_together(self, **columns: object) -> list[int]:
+        """Update rows that other processes update, too; return their keys.
 
-        Strangers can show many that are nobody's, and everybody else waits while Django
-        puts a statement together: so this one is ready.
+        They are locked in the order of their keys, so that no two of these statements
+        wait for each other.
         """
-        connection = connections[self.db]
-        table = connection.ops.quote_name(self.model._meta.db_table)
-        marks = ", ".join(["%s"] * len(digests))
-        statement = f"SELECT digest FROM {table} WHERE digest IN ({marks})"  # noqa: S608 - our own names
-        with connection.cursor() as cursor:
-            cursor.execute(statement, digests)
-            return [found for (found,) in cursor.fetchall()]
+        using = self._write_alias()
+        return persistently(lambda: self._update_locked(using, columns))
+
+    def _update_locked(self, using: str, columns: dict[str, object]) -> list[int]:
+        features = connections[using].features
+        with own_transaction(using):
+            rows = self.using(using).order_by("pk")
+            # Without the lock of the key, others may insert what refers to a row.
+            locked = rows.select_for_update(
+                no_key=features.has_select_for_no_key_update
+            )
+            keys = list(locked.values_list("pk", flat=True))
+            Session.objects.using(using).filter(pk__in=keys).update(**columns)
+        return keys
 
     def named(self, session_id: str) -> SessionQuerySet:
         """Return the rows (one at most) of a session by its id."""

@@ -24,9 +24,9 @@ AT_ONCE: Final = 500
 SPACING_S: Final = 0.05
 """Seconds from one statement to the next if most keys of the first had no value."""
 PACE_S: Final = 0.001
-"""Seconds from some answers to callers whose keys have no value to the next ones."""
-PORTIONS: Final = 100
-"""What part of those callers is answered at a time, but one at least."""
+"""Seconds between two portions of answers to callers whose keys have no value."""
+SHARE: Final = 50
+"""A fiftieth of those callers is answered at a time, and two at least."""
 
 
 class Batches(Generic[Key, Value]):
@@ -116,23 +116,24 @@ class Batches(Generic[Key, Value]):
         All at once these would keep the loop from everybody else for milliseconds.  The
         next statement does not wait for them.
         """
-        is_idle = not self._without_value
+        others = self._without_value
+        is_idle = not others
         for key, future in some.items():
             if key not in values:
-                self._without_value.append(future)
+                others.append(future)
             elif not future.done():
                 future.set_result(values[key])
         if is_idle:
-            self._answer_others()
+            _answer_portion(others)
 
-    def _answer_others(self) -> None:
-        others = self._without_value
-        for _ in range(max(1, len(others) // PORTIONS)):
-            if others and not (future := others.popleft()).done():
-                future.set_result(None)
-        if others:
-            loop = others[0].get_loop()
-            loop.call_later(PACE_S, self._answer_others)
+
+def _answer_portion(others: deque[asyncio.Future[Value | None]]) -> None:
+    for _ in range(max(2, len(others) // SHARE)):
+        if others and not (future := others.popleft()).done():
+            future.set_result(None)
+    if others:
+        loop = others[0].get_loop()
+        loop.call_later(PACE_S, _answer_portion, others)
 
 
 def _refuse(some: Mapping[Key, asyncio.Future[Value | None]], error: Exception) -> None:

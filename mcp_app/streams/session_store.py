@@ -411,7 +411,7 @@ class SessionStore:
         for start in range(0, len(used), AT_ONCE):
             some = used[start : start + AT_ONCE]
             rows = Session.objects.filter(pk__in=[each.pk for each in some])
-            await writer.run(rows.update, seen_ms=queries.USED_NOW)
+            await writer.run(rows.update_together, seen_ms=queries.USED_NOW)
             for each in some:
                 each.seen = now
 

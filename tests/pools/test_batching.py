@@ -190,7 +190,7 @@ async def test_t20_many_strangers_are_answered_in_portions(
         first = asyncio.create_task(batches.run(1))
         await begun(doubles)
         honest = asyncio.create_task(batches.run(2))
-        many = range(100, 100 + 3 * batching.PORTIONS)
+        many = range(100, 100 + 3 * batching.SHARE)
         strangers = [asyncio.create_task(batches.run(each)) for each in many]
         await asyncio.sleep(0)
     assert await first == 2

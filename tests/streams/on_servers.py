@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import threading
+from typing import Final
 
 import pytest
-from django.db import OperationalError, connections, transaction
+from django.db import OperationalError, connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
 
 from mcp_app.models import Session, Stream
 from mcp_app.models.appends import OPEN
 from mcp_app.streams.log_writer import Batch, write
-from tests.streams.logging_rows import OWNER, events, further, opened
+from mcp_app.streams.session_queries import Use, mark_initialized, note_uses
+from tests.streams.logging_rows import OWNER, events, further, opened, own_session
+
+EVER_MS: Final = 10**13
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
 
@@ -41,6 +46,55 @@ def test_who_gives_way_begins_again(row: Session) -> None:
     assert write(Batch(gains, OWNER)) == [first, second]
     thread.join()
     assert (len(events(first)), len(events(second))) == (1, 1)
+
+
+@pytest.mark.parametrize("noted", ["use", "handshake"])
+def test_who_uses_a_session_gives_way_to_others_and_begins_again(
+    row: Session, noted: str
+) -> None:
+    """Somebody locks the same sessions in the other order."""
+    other_row = own_session()
+    first, second = sorted((row.pk, other_row.pk))
+    holds, done = threading.Event(), threading.Event()
+
+    def other() -> None:
+        rows = Session.objects.select_for_update()
+        try:
+            with transaction.atomic():
+                rows.get(pk=second)
+                holds.set()
+                # By now the batch has the first row, and waits for the second.
+                done.wait(1)
+                rows.get(pk=first)
+        except OperationalError:
+            return
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    holds.wait()
+    if noted == "use":
+        uses = [Use(second, EVER_MS), Use(first, EVER_MS)]
+        assert note_uses(uses) == dict.fromkeys(uses, True)
+    else:
+        assert mark_initialized([second, first]) == {first: True, second: True}
+    thread.join()
+
+
+def test_who_uses_many_sessions_locks_them_in_the_order_of_their_keys(
+    row: Session,
+) -> None:
+    """Two processes that note uses of the same sessions do not wait for each other."""
+    keys = [row.pk, *(own_session().pk for _ in range(3))]
+    with CaptureQueriesContext(connection) as queries:
+        note_uses([Use(key, EVER_MS) for key in reversed(keys)])
+    [locking] = [each["sql"] for each in queries if " FOR " in each["sql"]]
+    # The first column is the key.
+    order, _, lock = locking.partition("ORDER BY")[2].partition(" FOR ")
+    assert order.strip() == "1 ASC"
+    is_postgresql = connection.vendor == "postgresql"
+    assert lock == ("NO KEY UPDATE" if is_postgresql else "UPDATE")
 
 
 @pytest.mark.parametrize("state", [OPEN, "completed"])
