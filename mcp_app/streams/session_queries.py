@@ -178,7 +178,7 @@ def note_uses(uses: list[Use]) -> dict[Use, bool]:
     return current
 
 
-def mark_initialized(pks: list[int]) -> dict[int, bool]:
+def note_handshakes(pks: list[int]) -> dict[int, bool]:
     """Note that the clients of sessions have finished the handshake."""
     rows = Session.objects.filter(pk__in=pks)
     return dict.fromkeys(rows.update_together(initialized=True), True)

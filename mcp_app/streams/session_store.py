@@ -72,7 +72,7 @@ class SessionStore:
         self._lookups = Batches(lookups, queries.read)
         self._inserts = Batches(writer, queries.insert)
         self._uses = Batches(writer, queries.note_uses)
-        self._initialized = Batches(writer, queries.mark_initialized)
+        self._handshakes = Batches(writer, queries.note_handshakes)
         self._kept: OrderedDict[str, OpenSession] = OrderedDict()
         self._by_id: dict[str, OpenSession] = {}
         self._by_pk: dict[str, OpenSession] = {}
@@ -309,7 +309,7 @@ class SessionStore:
         """Note that the client has finished the handshake."""
         if not session.initialized:
             session.initialized = True
-            await self._initialized.run(session.pk)
+            await self._handshakes.run(session.pk)
 
     async def opened(self, session: OpenSession) -> None:
         """Wait until the client has finished the handshake.

@@ -25,6 +25,7 @@ from mcp_app.interface.questions import (
     SamplingMessage,
 )
 from mcp_app.interface.results import Completion
+from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.content import Block, Image, Text, ToolResult, ToolUse
 from mcp_app.protocol.revisions import STATEFUL
@@ -34,6 +35,7 @@ from mcp_app.server.handlers import completion, tools
 from mcp_app.server.questions import PreparedQuestion, prepare, sampled_block
 from mcp_app.server.sampling import conversation
 from mcp_app.streams import session_store
+from mcp_app.streams.session_queries import note_handshakes
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage, new_stage
 from tests.serving import Connect
@@ -166,7 +168,7 @@ async def test_the_handshake_may_end_in_another_process(
     (session,) = process.sessions._kept.values()
     visit = client.begin("tools/call", {"name": "orders"})
     await visit.quiet()
-    await process.sessions._update(session, initialized=True)
+    await writer.run(note_handshakes, [session.pk])
     asked = await question(visit)
     await client.reply(asked["id"], {"action": "cancel"})
     await visit.body()

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from mcp_app.models import Session, Stream
 from mcp_app.models.appends import OPEN
 from mcp_app.streams.log_writer import Batch, write
-from mcp_app.streams.session_queries import Use, mark_initialized, note_uses
+from mcp_app.streams.session_queries import Use, note_handshakes, note_uses
 from tests.streams.logging_rows import OWNER, events, further, opened, own_session
 
 EVER_MS: Final = 10**13
@@ -78,7 +78,7 @@ def test_who_uses_a_session_gives_way_to_others_and_begins_again(
         uses = [Use(second, EVER_MS), Use(first, EVER_MS)]
         assert note_uses(uses) == dict.fromkeys(uses, True)
     else:
-        assert mark_initialized([second, first]) == {first: True, second: True}
+        assert note_handshakes([second, first]) == {first: True, second: True}
     thread.join()
 
 
