@@ -54,8 +54,11 @@ def test_a_server_gets_only_the_environment_that_it_is_given(
 def _runs(pid: int) -> bool:
     """Return whether the process runs; one that nobody has waited for yet does not."""
     for _ in range(50):
-        stat = Path(f"/proc/{pid}/stat")
-        if not stat.exists() or ") Z " in stat.read_text():
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        if ") Z " in stat:
             return False
         time.sleep(0.1)
     os.kill(pid, 9)
