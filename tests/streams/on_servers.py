@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import pytest
@@ -20,14 +22,15 @@ EVER_MS: Final = 10**13
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
 
 
-def test_who_gives_way_begins_again(row: Session) -> None:
-    """Somebody locks the same rows in the other order."""
-    first, second = sorted((opened(row), opened(row)))
-    gains = [further(first, b"1"), further(second, b"1")]
+@contextmanager
+def locked_in_the_other_order(
+    model: type[Session] | type[Stream], first: int, second: int
+) -> Iterator[None]:
+    """Let somebody lock the second row, and the first when the block waits for it."""
     holds, done = threading.Event(), threading.Event()
 
     def other() -> None:
-        rows = Stream.objects.select_for_update()
+        rows = model._default_manager.select_for_update()
         try:
             with transaction.atomic():
                 rows.get(pk=second)
@@ -43,43 +46,31 @@ def test_who_gives_way_begins_again(row: Session) -> None:
     thread = threading.Thread(target=other)
     thread.start()
     holds.wait()
-    assert write(Batch(gains, OWNER)) == [first, second]
+    yield
     thread.join()
+
+
+def test_who_gives_way_begins_again(row: Session) -> None:
+    first, second = sorted((opened(row), opened(row)))
+    gains = [further(first, b"1"), further(second, b"1")]
+    with locked_in_the_other_order(Stream, first, second):
+        assert write(Batch(gains, OWNER)) == [first, second]
     assert (len(events(first)), len(events(second))) == (1, 1)
 
 
-@pytest.mark.parametrize("noted", ["use", "handshake"])
-def test_who_uses_a_session_gives_way_to_others_and_begins_again(
-    row: Session, noted: str
-) -> None:
-    """Somebody locks the same sessions in the other order."""
-    other_row = own_session()
-    first, second = sorted((row.pk, other_row.pk))
-    holds, done = threading.Event(), threading.Event()
-
-    def other() -> None:
-        rows = Session.objects.select_for_update()
-        try:
-            with transaction.atomic():
-                rows.get(pk=second)
-                holds.set()
-                # By now the batch has the first row, and waits for the second.
-                done.wait(1)
-                rows.get(pk=first)
-        except OperationalError:
-            return
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=other)
-    thread.start()
-    holds.wait()
-    if noted == "use":
-        uses = [Use(second, EVER_MS), Use(first, EVER_MS)]
+def test_who_uses_a_session_gives_way_to_others_and_begins_again(row: Session) -> None:
+    first, second = sorted((row.pk, own_session().pk))
+    uses = [Use(second, EVER_MS), Use(first, EVER_MS)]
+    with locked_in_the_other_order(Session, first, second):
         assert note_uses(uses) == dict.fromkeys(uses, True)
-    else:
+
+
+def test_who_ends_a_handshake_gives_way_to_others_and_begins_again(
+    row: Session,
+) -> None:
+    first, second = sorted((row.pk, own_session().pk))
+    with locked_in_the_other_order(Session, first, second):
         assert note_handshakes([second, first]) == {first: True, second: True}
-    thread.join()
 
 
 def test_who_uses_many_sessions_locks_them_in_the_order_of_their_keys(
