@@ -26,6 +26,8 @@ SIZES: Final = (500, 100, 20, 5)
 
 They are no more because to bind 500 rows keeps the loop waiting for a millisecond.
 """
+ALWAYS_POSSIBLE: Final = 999
+"""Parameters of a statement, unless somebody has compiled SQLite to take fewer."""
 
 Rows = Mapping[SharedValues, Sequence[Own]]
 
@@ -35,7 +37,7 @@ def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
     left: dict[SharedValues, Sequence[Own]] = {}
     table = connection.ops.quote_name(Call._meta.db_table)
     with connection.cursor() as cursor:
-        most = connection.connection.getlimit(SQLITE_LIMIT_VARIABLE_NUMBER)
+        most = _most_parameters(connection.connection)
         sizes = [size for size in SIZES if _SHARED + size * _OWN <= most]
         for shared, own in rows.items():
             rest = own
@@ -48,6 +50,13 @@ def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
             if rest:
                 left[shared] = rest
     return left
+
+
+def _most_parameters(connection: Any) -> int:
+    """Return how many values a statement of this driver's connection may bind."""
+    # Drivers like that of SQLCipher resemble Python's own, and not all have this.
+    limit = getattr(connection, "getlimit", None)
+    return limit(SQLITE_LIMIT_VARIABLE_NUMBER) if limit else ALWAYS_POSSIBLE
 
 
 @cache

@@ -7,7 +7,7 @@ has the stream.  It is deleted with the stream; if that process dies, others del
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcp_app.streams.session_store import SessionStore
 
 AT_ONCE: Final = 50
-"""Sessions of dead processes per statement, and dead processes that are considered."""
+"""Sessions per statement, and dead processes that are considered."""
 
 
 class SseSessions:
@@ -79,8 +79,7 @@ class SseSessions:
         own = Session.objects.current().filter(holder=self._holder)
         rows = await reader.run(list, own.values_list("pk", "digest"))
         left = [pk for pk, digest in rows if digest not in self._open]
-        if left:
-            await delete_sessions(Session.objects.filter(pk__in=left))
+        await _delete(Session.objects.all(), left)
 
     async def end_of_dead(self, dead: Mapping[str, int | None]) -> None:
         """Close the sessions of processes that were watched and are dead."""
@@ -88,8 +87,7 @@ class SseSessions:
         keys = await reader.run(list, rows.values_list("pk", flat=True))
         # Other processes do the same, so each takes another order.
         random.shuffle(keys)
-        for start in range(0, len(keys), AT_ONCE):
-            await delete_sessions(rows.filter(pk__in=keys[start : start + AT_ONCE]))
+        await _delete(rows, keys)
 
 
 class Negotiation:
@@ -107,6 +105,12 @@ class Negotiation:
             raise InvalidRequest("This session is initialized already.")
         session.revision, session.client, session.negotiated = revision, client, True
         return session.session_id
+
+
+async def _delete(rows: SessionQuerySet, keys: Sequence[int]) -> None:
+    """Delete a portion after the other: between them the heartbeat can write."""
+    for start in range(0, len(keys), AT_ONCE):
+        await delete_sessions(rows.filter(pk__in=keys[start : start + AT_ONCE]))
 
 
 def _of_dead(dead: Mapping[str, int | None]) -> SessionQuerySet:

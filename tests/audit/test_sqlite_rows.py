@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -78,4 +79,30 @@ def test_old_sqlite_gets_no_statement_with_more_parameters_than_it_takes() -> No
         assert insert_many(connection, {shared: some}) == {}
     finally:
         connection.connection.setlimit(category, before)
+    assert Call.objects.count() == len(some)
+
+
+class OfAnotherDriver:
+    """A connection as another driver has it: without `getlimit`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "getlimit":
+            raise AttributeError(name)
+        return getattr(self._connection, name)
+
+
+def test_a_driver_that_tells_no_limit_gets_what_each_sqlite_takes() -> None:
+    shared = tuple("1" for _ in Call.SHARED)
+    some = [(number, 2, 3, 4, "5", "6", "7") for number in range(SIZES[0])]
+    with CaptureQueriesContext(connection) as queries:
+        own = connection.connection
+        connection.connection = OfAnotherDriver(own)
+        try:
+            assert insert_many(connection, {shared: some}) == {}
+        finally:
+            connection.connection = own
+    assert len(queries) == 1
     assert Call.objects.count() == len(some)

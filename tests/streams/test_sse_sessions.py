@@ -13,12 +13,14 @@ from pytest_django import Settings
 from mcp_app.interface.context import Client
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Session, Worker
+from mcp_app.models.sessions import SessionQuerySet
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InvalidRequest, RequestRefused
 from mcp_app.protocol.revisions import LATEST_STATEFUL, V2025_06_18
 from mcp_app.streams import claims, sse_sessions
 from mcp_app.streams.open_session import Opening, OpenSession
+from mcp_app.streams.session_queries import delete_sessions
 from mcp_app.streams.sse_sessions import Negotiation, SseSessions
 
 pytestmark = pytest.mark.databases
@@ -130,6 +132,26 @@ async def test_what_was_left_is_swept(
         await process.sse_sessions.find(left.session_id, NOBODY, "default")
     await process.sse_sessions.sweep()
     assert await keys() == [kept.pk, other.pk]
+
+
+async def test_what_was_left_is_swept_by_portions(
+    process: Process, elsewhere: SseSessions, store: Store, monkeypatch: Any
+) -> None:
+    """All in one would keep the heartbeat from the writer's thread."""
+    portions: list[int] = []
+
+    async def delete(rows: SessionQuerySet) -> None:
+        portions.append(await reader.run(rows.count))
+        await delete_sessions(rows)
+
+    monkeypatch.setattr(sse_sessions, "AT_ONCE", 2)
+    monkeypatch.setattr(sse_sessions, "delete_sessions", delete)
+    kept = await store(process.sse_sessions)
+    for _ in range(5):
+        await store(elsewhere)
+    await SseSessions(process.sessions, ELSEWHERE).sweep()
+    assert portions == [2, 2, 1]
+    assert await keys() == [kept.pk]
 
 
 async def test_sessions_of_the_dead_end(

@@ -6,7 +6,9 @@ FILE gets a line of JSON for the number of tests, one for each test that ended, 
 for each problem that is no test's: a module that cannot be collected, beside which the
 other tests run on, and a process that ended badly after its last test, which
 pytest-xdist does not tell of a worker.  Processor seconds are those of the process that
-ran the test, and of all programs that it started and waited for.
+ran the test, and of all programs that it started and waited for.  Programs that tests
+of several rooms share end with the last test of their process, whichever that is: what
+they took is no test's.
 """
 
 from __future__ import annotations
@@ -121,8 +123,14 @@ def by_room(records: Iterable[Record]) -> dict[str, Cost]:
 
 def _now() -> Cost:
     times = os.times()
-    processor = sum((times.user, times.system, times.children_user))
-    return Cost(processor + times.children_system, time.monotonic(), started())
+    processor = times.user + times.system + _programs()
+    return Cost(processor, time.monotonic(), started())
+
+
+def _programs() -> float:
+    """Return the processor seconds of the programs that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 class _Meter:
@@ -131,6 +139,8 @@ class _Meter:
     def __init__(self) -> None:
         self._before = _now()
         self._ends_shared = True
+        self._is_last = False
+        self._programs = 0.0
 
     def pytest_collection_finish(self) -> None:
         self._before = _now()
@@ -140,7 +150,9 @@ class _Meter:
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> None:
         # Of the same class or module the next one shares all that is not its own.
+        self._is_last = nextitem is None
         self._ends_shared = nextitem is None or nextitem.parent is not item.parent
+        self._programs = _programs()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -149,7 +161,10 @@ class _Meter:
         report = yield
         if call.when == "teardown":
             now = _now()
-            report.user_properties.append((PROPERTY, asdict(now - self._before)))
+            cost = now - self._before
+            if self._is_last:
+                cost -= Cost(_programs() - self._programs)
+            report.user_properties.append((PROPERTY, asdict(cost)))
             report.user_properties.append((SHARED, self._ends_shared))
             self._before = now
         return report

@@ -83,6 +83,33 @@ def test_outcomes_and_costs(tmp_path: Path, options: tuple[str, ...]) -> None:
     assert {record.room for record in records.values()} == {"room"}
 
 
+SHARED_PROGRAM = """
+import subprocess, sys
+import pytest
+
+@pytest.fixture(scope="session")
+def program():
+    ends = subprocess.PIPE
+    busy = "sum(range(20_000_000)); input()"
+    with subprocess.Popen([sys.executable, "-c", busy], stdin=ends) as program:
+        yield
+        program.communicate(b"over")
+
+def test_first(program): pass
+def test_last(): pass
+"""
+
+
+@pytest.mark.parametrize("options", [(), *long_cases((("-n", "1"),))])
+def test_the_last_is_not_charged_for_what_all_shared(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    costs = records_of(tmp_path, SHARED_PROGRAM, *options)
+    # The program had to add up twenty million numbers.
+    assert costs.keys() == {"test_first", "test_last"}
+    assert sum(record.cost.processor for record in costs.values()) < 0.1
+
+
 def test_a_test_that_ends_its_worker_has_failed(tmp_path: Path) -> None:
     records = records_of(tmp_path, SOURCE + CRASHES, *WORKERS, "-p", SCHEDULING)
     assert records["test_crashes"].outcome == "failed"
