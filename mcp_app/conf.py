@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from ipaddress import ip_network
@@ -274,23 +274,31 @@ def _too_great(limits: Limits) -> list[str]:
     ]
 
 
-def _bad_rates(limits: Limits) -> Iterator[str]:
-    """Yield what is wrong with rates; `_mistyped` tells of other types."""
+def _bad_rates(limits: Limits, given: Container[str]) -> Iterator[str]:
+    """Yield what is wrong with rates; `_mistyped` tells of other types.
+
+    `given` has the names of the limits that are set, and are no defaults.
+    """
     if not limits.rates:
+        return
+    wrong = [
+        (name, number)
+        for name in ("tool_rate", "tool_burst", "request_rate", "request_burst")
+        if type(number := getattr(limits, name)) is not int or number < 1
+    ]
+    for name, number in wrong:
+        yield (
+            f'MCP["LIMITS"][{_key(name)}] is {number!r}: it must be a whole number of'
+            ' at least 1. To switch rates off, set MCP["LIMITS"] to "off".'
+        )
+    if wrong:
         return
     for rate, burst in (("tool_rate", "tool_burst"), ("request_rate", "request_burst")):
         per_minute, at_once = getattr(limits, rate), getattr(limits, burst)
-        for name, number in ((rate, per_minute), (burst, at_once)):
-            if type(number) is not int or number < 1:
-                yield (
-                    f'MCP["LIMITS"][{_key(name)}] is {number!r}: it must be a whole'
-                    ' number of at least 1. To switch rates off, set MCP["LIMITS"] to'
-                    ' "off".'
-                )
-                return
         if at_once > per_minute:
+            usual = "" if burst in given else " by default, so set it, too"
             yield (
-                f'MCP["LIMITS"][{_key(burst)}] is {at_once}: it must be at most'
+                f'MCP["LIMITS"][{_key(burst)}] is {at_once}{usual}: it must be at most'
                 f" {_key(rate)}, which is {per_minute}."
             )
     if type(limits.batch) is int and limits.request_burst < limits.batch:
@@ -349,9 +357,10 @@ def _limits(given: object) -> Limits:
                 f'MCP["LIMITS"] has no limit {name!r}.{_suggestion(name, LIMITS)}'
             )
     limits = Limits(**named)
-    for sentence in (*_too_great(limits), *_bad_rates(limits)):
+    wrong = [*_too_great(limits), *_bad_rates(limits, named)]
+    if wrong:
         # With such a number requests would fail half-way, and leave rows behind.
-        raise ImproperlyConfigured(sentence)
+        raise ImproperlyConfigured(" ".join(wrong))
     return limits
 
 

@@ -128,7 +128,16 @@ def test_limits_have_names_in_any_case(name: str) -> None:
         ({"LIMITS": {"tool_rate": 1.5}}, r'"TOOL_RATE"\] is 1.5: it must be a whole'),
         (
             {"LIMITS": {"tool_rate": 50}},
-            r'"TOOL_BURST"\] is 100: it must be at most "TOOL_RATE", which is 50\.',
+            r'"TOOL_BURST"\] is 100 by default, so set it, too: it must be at most'
+            r' "TOOL_RATE", which is 50\.',
+        ),
+        (
+            {"LIMITS": {"tool_rate": 50, "tool_burst": 51}},
+            r'"TOOL_BURST"\] is 51: it must be at most "TOOL_RATE", which is 50\.',
+        ),
+        (
+            {"LIMITS": {"request_rate": 0, "request_burst": -1, "body": 10**20}},
+            r'"BODY"\] is 1.*"REQUEST_RATE"\] is 0: .*"REQUEST_BURST"\] is -1: ',
         ),
         (
             {"LIMITS": {"batch": 500}},

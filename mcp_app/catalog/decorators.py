@@ -235,7 +235,7 @@ def _problems(definition: Definition) -> Iterator[str]:
     if isinstance(definition, ToolDefinition):
         rate = definition.calls_per_minute
         if rate is not None and rate < 1:
-            yield f"The calls_per_minute are {rate}; there must be at least 1."
+            yield f"calls_per_minute is {rate}: it must be at least 1."
     if isinstance(definition, _READABLE) and definition.ttl_ms < 0:
         # 2026-07-28, CacheableResult: clients refuse a negative one.
         yield f"The ttl_ms is {definition.ttl_ms}; it must be 0 or more."

@@ -210,8 +210,8 @@ class Rates:
         interval, room = self._parts_of(entry)
         return (
             f"You call {entry.definition.name} too often: one person may call it"
-            f" {round(MINUTE_S / interval)} times a minute, and"
-            f" {round(room / interval)} times at once. Wait {_seconds(wait)}. If there"
+            f" {_times(MINUTE_S / interval)} a minute, and at most"
+            f" {_times(room / interval)} in one burst. Wait {_seconds(wait)}. If there"
             " are many items, ask for more of them in one call."
         )
 
@@ -251,6 +251,10 @@ def _parts(rate: float, burst: float) -> tuple[float, float]:
     """Return the interval between two calls and the room of a bucket, in seconds."""
     interval = MINUTE_S / rate
     return interval, interval * burst
+
+
+def _times(number: float) -> str:
+    return "once" if round(number) == 1 else f"{round(number)} times"
 
 
 def _seconds(number: int) -> str:

@@ -17,9 +17,9 @@ NEWEST: Final = "2026-07-28"
 SESSIONS: Final = "2025-03-26"
 VERSIONS: Final = (NEWEST, SESSIONS)
 SAID: Final = (
-    "You call open_to_all too often: one person may call it 600 times a minute, and 10"
-    " times at once. Wait 1 second. If there are many items, ask for more of them in"
-    " one call."
+    "You call open_to_all too often: one person may call it 600 times a minute, and at"
+    " most 10 times in one burst. Wait 1 second. If there are many items, ask for more"
+    " of them in one call."
 )
 TOOLS: Final = {"LIMITS": {"tool_burst": 10, "request_burst": 1_000}}
 DOOR: Final = {

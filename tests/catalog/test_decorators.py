@@ -229,7 +229,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: declared_tool(FOUND, {"calls_per_minute": 0}),
-        f"{HERE}.find: The calls_per_minute are 0; there must be at least 1.",
+        f"{HERE}.find: calls_per_minute is 0: it must be at least 1.",
     ),
     (
         lambda: declared_tool(FOUND, {"input_schema": {"type": "array"}}),

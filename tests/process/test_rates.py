@@ -100,9 +100,13 @@ def test_a_tool_has_a_rate_of_its_own(limited: Rates, clock: Clock) -> None:
     assert calls(limited, 101, name="busy", calls_per_minute=6_000)[-2:] == [0, 1]
     sentence = limited.sentence(entry(calls_per_minute=3), 20)
     assert sentence == (
-        "You call find too often: one person may call it 3 times a minute, and 3 times"
-        " at once. Wait 20 seconds. If there are many items, ask for more of them in"
-        " one call."
+        "You call find too often: one person may call it 3 times a minute, and at most"
+        " 3 times in one burst. Wait 20 seconds. If there are many items, ask for more"
+        " of them in one call."
+    )
+    assert (
+        "call it once a minute, and at most once in one burst. Wait 1 second. If"
+        in (limited.sentence(entry(calls_per_minute=1), 1))
     )
     # Published anew with another rate.
     clock.now += 21

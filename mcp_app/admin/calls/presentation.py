@@ -299,6 +299,19 @@ class Whole:
         return page_url(self.row, "change")
 
     @property
+    def version(self) -> str:
+        """The number of the version that answered, or what answered instead."""
+        if self.call.version:
+            return str(self.call.version)
+        if not self.call.name:
+            return _("None: there is nothing with this name")
+        if self.row is None or self.row.from_code:
+            return _("As the code says")
+        if self.call.principal == CONSOLE:
+            return _("None: a working copy that was tried")
+        return _("None")
+
+    @property
     def version_url(self) -> str:
         if not (self.call.version and self.definition_url and self.row):
             return ""

@@ -151,16 +151,23 @@ _REASONS: Final[Mapping[str, tuple[Label, str, Label, Label]]] = {
     Reason.MESSAGE: (
         gettext_lazy("Wrong message"),
         "400",
-        gettext_lazy("The body is JSON, but not a message that is allowed here."),
+        gettext_lazy(
+            "The body is JSON, but not a message, or not a method, that is allowed"
+            " here."
+        ),
         gettext_lazy("Update the client, or tell those who make it."),
     ),
     Reason.TOO_MANY: (
         gettext_lazy("Too many"),
         "429",
         gettext_lazy(
-            "The client has reached a limit of open streams or running calls."
+            "The client has reached a limit: of messages a minute, of open streams or"
+            " of running calls."
         ),
-        gettext_lazy("Wait. If the client really needs more, raise the limit."),
+        gettext_lazy(
+            "Wait. If the client really needs more, raise the limit: “request_rate” and"
+            " “request_burst” are those of messages."
+        ),
     ),
     Reason.UNAVAILABLE: (
         gettext_lazy("Not available"),

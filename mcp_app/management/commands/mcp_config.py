@@ -19,7 +19,7 @@ from mcp_app.account.client_formats import TOKEN, ClientProgram, JsonClient, Lau
 from mcp_app.account.json_merging import NotMerged
 from mcp_app.account.presentation import lets_sign_in
 from mcp_app.auth.permissions import find_user
-from mcp_app.auth.resources import server_url
+from mcp_app.auth.resources import LOCAL, server_url
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.management.servers import find_server
 from mcp_app.models import Server
@@ -75,7 +75,8 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--url",
-            help="The address of the endpoint; by default that of MCP['PUBLIC_URL'].",
+            help="The address of the endpoint; by default that of MCP['PUBLIC_URL'], or"
+            f" {LOCAL} without it.",
         )
         parser.add_argument(
             "--write", action="store_true", help="Merge it into the client's file here."

@@ -10,6 +10,7 @@ from mcp_app.protocol.errors import (
     HeaderMismatch,
     InvalidParams,
     InvalidRequest,
+    MethodNotFound,
     ParseError,
     ProtocolError,
     RequestRefused,
@@ -40,6 +41,7 @@ _ERRORS: Final[tuple[tuple[type[ProtocolError], Reason], ...]] = (
     (HeaderMismatch, Reason.HEADERS),
     (UnsupportedProtocolVersion, Reason.VERSION),
     (InvalidRequest, Reason.MESSAGE),
+    (MethodNotFound, Reason.MESSAGE),
     (InvalidParams, Reason.MESSAGE),
 )
 

@@ -13,6 +13,7 @@ from django.test import Client
 from mcp_app.admin.calls.presentation import in_words
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.models import AccessToken, Call, Prompt, Resource, ResourceTemplate, Tool
+from mcp_app.models.definitions import Source
 from tests.account.apps import app
 from tests.admin.calls.rows import HOUR, crash, write
 from tests.admin.pages import page
@@ -153,6 +154,22 @@ def test_what_nothing_is_called(admin_client: Client) -> None:
     text = shown(admin_client, call)
     assert "called <strong>an unknown name</strong> through" in text
     assert "(deleted)" not in text
+    assert "<td>None: there is nothing with this name</td>" in text
+    write(*[{"name": "", "outcome": "unknown", "version": 0}] * 2)
+    assert "3 calls of unknown names were made in the 24 hours" in (
+        shown(admin_client, call)
+    )
+
+
+def test_what_answered_without_a_version(admin_client: Client) -> None:
+    from_code = Tool.objects.create(name="add", source=Source.CODE)
+    working_copy = Tool.objects.create(name="greet")
+    tried = {"outcome": "answered", "version": 0, "principal": "console"}
+    one, other = write(
+        *({"name": row.name, **tried} for row in (from_code, working_copy))
+    )
+    assert "<td>As the code says</td>" in shown(admin_client, one)
+    assert "<td>None: a working copy that was tried</td>" in shown(admin_client, other)
 
 
 @pytest.mark.parametrize("outcome", Outcome)

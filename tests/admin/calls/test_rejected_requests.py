@@ -51,11 +51,11 @@ def test_processes_are_added_up(
     with django_assert_max_num_queries(7):
         text = shown(client)
     assert "Counted in memory by 3 processes" in text
-    assert 'data-label="Client">curl/8<' in text
+    assert 'data-label="Client" class="mcp-word">curl/8<' in text
     assert 'class="mcp-number">5<' in text
     assert text.index("Wrong host") < text.index("Not let in")
     assert "Add the host name to ALLOWED_HOSTS" in text
-    assert 'data-label="Client">unknown<' in text
+    assert 'data-label="Client" class="mcp-word">unknown<' in text
     assert "gone" not in text
 
 
@@ -70,7 +70,7 @@ def test_what_others_wrote_is_no_markup(admin_client: Client) -> None:
 
 def test_clients_that_are_not_told_apart(admin_client: Client) -> None:
     worker("a", refused=((hour_ms(), Reason.HOST, OTHERS, 2),))
-    assert 'data-label="Client">others<' in shown(admin_client)
+    assert 'data-label="Client" class="mcp-word">others<' in shown(admin_client)
 
 
 def test_a_process_of_an_older_release_says_nothing(admin_client: Client) -> None:

@@ -56,7 +56,7 @@ FAILURE.http_status = 500
         (ParseError(""), Reason.JSON),
         (InvalidRequest(""), Reason.MESSAGE),
         (IncompleteMeta(""), Reason.MESSAGE),
-        (MethodNotFound(""), Reason.OTHER),
+        (MethodNotFound(""), Reason.MESSAGE),
         (Unavailable(""), Reason.UNAVAILABLE),
         (Unavailable("", http_status=429), Reason.TOO_MANY),
         (FAILURE, Reason.FAILED),
