@@ -33,6 +33,9 @@ LARGE: Final = 10_000
 UNKNOWN: Final = 20_000
 BEARERS: Final = 10_000
 FIRST_USES: Final = 2_000
+UNASKED: Final = 10_000
+DELETIONS: Final = 400
+"""As many requests delete one session at once."""
 STREAMS: Final = 500
 SILENT: Final = 800
 ANONYMOUS_SESSIONS: Final = 10_000
@@ -56,6 +59,8 @@ def of_strangers(effort: Effort) -> Iterator[Result]:
         server = stack.enter_context(servers.drill(database=database.url, rates=True))
         yield from _unknown_sessions(server, round(UNKNOWN * part))
         yield from _first_uses(server, round(FIRST_USES * part))
+        yield from _unasked_answers(server, round(UNASKED * part))
+        yield from _deletions(server, round(DELETIONS * part))
         yield from _unknown_tools(server, database, round(BATCHES_S * part))
         yield from _sessions(server, database, round(SESSIONS * part))
         yield from _large_sessions(server, database, round(LARGE * part))
@@ -102,6 +107,36 @@ def _first_uses(server: Process, number: int) -> Iterator[Result]:
     _all_right(others)
     _only(flood, {200})
     figure = f"the longest wait of others beside {number:,} sessions in their first use"
+    yield _waited(figure, others, 1)
+
+
+def _unasked_answers(server: Process, number: int) -> Iterator[Result]:
+    """Answer questions that nobody asked, in one session."""
+    unasked = replace(
+        stateful(open_session(server.port), "ping", {}), message={"result": {}}
+    )
+    requests = (raw(server.port, unasked, {}, each) for each in range(number))
+    flood = Flood(port=server.port, requests=requests, per_second=PER_SECOND)
+    with honest(lambda: open_session(server.port), pause_s=0.1) as others:
+        flood.run()
+    _all_right(others)
+    _only(flood, {400})
+    figure = f"the longest wait of others beside {number:,} answers to no question"
+    yield _waited(figure, others, 1)
+
+
+def _deletions(server: Process, number: int) -> Iterator[Result]:
+    """Delete each of some sessions with many requests at once."""
+    flood = Flood(port=server.port, requests=iter(()), per_second=PER_SECOND)
+    with honest(lambda: open_session(server.port), pause_s=0.1) as others:
+        for _ in range(6):
+            session = stateful(open_session(server.port), "ping", {})
+            deletion = raw(server.port, session, {}).replace(b"POST", b"DELETE", 1)
+            flood.requests = iter([deletion] * number)
+            flood.run()
+    _all_right(others)
+    _only(flood, {204, 404})
+    figure = f"the longest wait of others beside 6 sessions deleted {number} times"
     yield _waited(figure, others, 1)
 
 

@@ -162,6 +162,19 @@ class SessionQuerySet(RecordedRows["Session"]):
             row._record_change(str(pk))
             return row.get().streams
 
+    def set_level(self, pk: int, level: int) -> bool:
+        """Store the log level of a session; return whether there is one.
+
+        All processes are told.
+        """
+        self._for_write = True
+        row = self.using(self.db).filter(pk=pk)
+        with transaction.atomic(using=self.db):
+            there = bool(models.QuerySet.update(row, log_level=level))
+            if there:
+                row._record_change(str(pk))
+        return there
+
     def expired(
         self,
         *,

@@ -423,7 +423,8 @@ def _next(queue: SimpleQueue[Work | None], idle: float | None) -> Work | None:
 
 def _in_time(function: Callable[[], Value], queued: float) -> Value:
     if time.monotonic() - queued > QUEUE_SECONDS:
-        raise unavailable()
+        said = "Too much waits for the database."
+        raise Unavailable(said, retry_after=RETRY_SECONDS)
     return function()
 
 

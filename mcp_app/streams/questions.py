@@ -7,15 +7,18 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.db import router, transaction
+from django.db.models import Case, When
 
 from mcp_app.interface.errors import ClientRefused
 from mcp_app.models import Event, Question
-from mcp_app.models.questions import FORGOTTEN
-from mcp_app.pools.database import reader, writer
+from mcp_app.models.questions import FORGOTTEN, QuestionQuerySet
+from mcp_app.pools.batching import Batches
+from mcp_app.pools.database import lookups, reader, writer
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.streams.log_writer import Beside
@@ -35,6 +38,30 @@ class StoredQuestion:
     beside: Beside
 
 
+class Taken(IntEnum):
+    """What became of an answer; false if there was no such question."""
+
+    UNKNOWN = 0
+    LATE = 1
+    """The question has an answer, or nobody waits for one any more."""
+    FIRST = 2
+
+
+class Asked(NamedTuple):
+    """A question, by the key of its session and its own id."""
+
+    session: int
+    identifier: str
+
+
+class Answer(NamedTuple):
+    """A reply to a question; `tell` says that another process waits for it."""
+
+    asked: Asked
+    text: str
+    tell: bool
+
+
 class OpenQuestions:
     """Futures by request id; used on the loop only."""
 
@@ -42,6 +69,8 @@ class OpenQuestions:
         self._waiting: dict[str, asyncio.Future[JsonObject]] = {}
         self._coming: Counter[str] = Counter()
         """How many answers arrived here that may or may not be stored, by question."""
+        self._lookups = Batches(lookups, _waits)
+        self._answers = Batches(writer, _store)
 
     @property
     def open(self) -> frozenset[str]:
@@ -74,24 +103,31 @@ class OpenQuestions:
         identifier: str | int,
         result: JsonObject | None,
         error: JsonObject | None,
-    ) -> bool:
-        """Take an answer from a session; return False if there was no such question."""
+    ) -> Taken:
+        """Take an answer from a session."""
         name = str(identifier)
         if len(name) > MOST_ID or not name.isprintable():
             # No question has such an id, and not every database can look for it.
-            return False
-        reply = {"result": result} if error is None else {"error": error}
-        text = jsonrpc.write(reply).decode()
+            return Taken.UNKNOWN
+        asked = Asked(session.pk, name)
         here = name in self._waiting
         if here:
             # No change row tells of this: if the write fails from now on, `look` finds
             # out.
             self._coming[name] += 1
-        known = await writer.run(_answer, session.pk, name, text, not here)
-        if known and here:
-            await self.look([name])
+        # Programs answer what nobody asked, or again and again: only what may be the
+        # first answer takes the writer.
+        elif not (waits := await self._lookups.run(asked)):
+            return Taken.UNKNOWN if waits is None else Taken.LATE
+        reply = {"result": result} if error is None else {"error": error}
+        text = jsonrpc.write(reply).decode()
+        first = await self._answers.run(Answer(asked, text, tell=not here))
+        if first and here:
+            self._resolve_all({name: first})
         self._coming -= Counter({name: here})
-        return known
+        if first is None:
+            return Taken.UNKNOWN
+        return Taken.FIRST if first == text else Taken.LATE
 
     async def look(self, identifiers: Collection[str]) -> None:
         """Resolve those of these questions that wait here with their stored answers.
@@ -101,13 +137,21 @@ class OpenQuestions:
         """
         own = self._waiting.keys() & {*identifiers, *self._coming}
         found = await reader.run(_answers, own) if own else {}
-        for identifier, text in found.items():
-            self._resolve(identifier, jsonrpc.read(text.encode(), OUR_OWN))
+        self._resolve_all(found)
+
+    def _resolve_all(self, answers: Mapping[str, str]) -> None:
+        for identifier, text in answers.items():
+            if self._is_waiting(identifier):
+                self._resolve(identifier, jsonrpc.read(text.encode(), OUR_OWN))
+
+    def _is_waiting(self, identifier: str) -> bool:
+        future = self._waiting.get(identifier)
+        return future is not None and not future.done()
 
     def _resolve(self, identifier: str, reply: Any) -> None:
-        future = self._waiting.get(identifier)
-        if future is None or future.done():
+        if not self._is_waiting(identifier):
             return
+        future = self._waiting[identifier]
         if "error" in reply:
             future.set_exception(ClientRefused(_reason(reply["error"])))
         else:
@@ -126,20 +170,46 @@ def _erase(
         Event.objects.using(using).replace(key, seq, instead.decode())
 
 
-def _answer(session: int, identifier: str, text: str, tell: bool) -> bool:
-    using = router.db_for_write(Question)
-    with transaction.atomic(using=using):
-        questions = Question.objects.using(using)
-        return questions.answer(session, identifier, text, tell=tell)
+def _waits(asked: list[Asked]) -> dict[Asked, bool]:
+    """Return the questions that there are, and whether they have no answer yet."""
+    rows = _current().filter(rpc_id__in={each.identifier for each in asked})
+    waits = Case(When(answer="", then=True), default=False)
+    there = rows.values_list("session_id", "rpc_id", waits)
+    return {Asked(session, name): bool(waits) for session, name, waits in there}
+
+
+def _store(answers: list[Answer]) -> dict[Answer, str]:
+    """Store the first answer to each question; return the one that each has now.
+
+    That is "" once the call is over.
+    """
+    firsts: dict[Asked, Answer] = {}
+    for each in answers:
+        firsts.setdefault(each.asked, each)
+    there = {asked for asked, each in firsts.items() if _answer(each)}
+    texts = _answers({each.identifier for each in there})
+    return {
+        each: texts.get(each.asked.identifier, "")
+        for each in answers
+        if each.asked in there
+    }
+
+
+def _answer(answer: Answer) -> bool:
+    rows = _current()
+    with transaction.atomic(using=rows.db):
+        return rows.answer(*answer.asked, answer.text, tell=answer.tell)
 
 
 def _answers(identifiers: Collection[str]) -> Mapping[str, str]:
-    rows = (
-        Question.objects.using(router.db_for_write(Question))
-        .filter(rpc_id__in=identifiers)
-        .exclude(answer__in=["", FORGOTTEN])
-    )
-    return dict(rows.values_list("rpc_id", "answer"))
+    rows = _current().filter(rpc_id__in=identifiers)
+    answered = rows.exclude(answer__in=["", FORGOTTEN])
+    return dict(answered.values_list("rpc_id", "answer"))
+
+
+def _current() -> QuestionQuerySet:
+    """Return the questions as they are now: a replica may not have them yet."""
+    return Question.objects.using(router.db_for_write(Question))
 
 
 def _reason(error: JsonObject) -> str:

@@ -204,18 +204,14 @@ def subscribe(pk: int, uri: str, most: int) -> bool:
 
 
 def set_level(pk: int, level: int) -> None:
-    row = Session.objects.filter(pk=pk).first()
-    if row is None:
+    if not Session.objects.set_level(pk, level):
         raise not_found()
-    row.log_level = level
-    with transaction.atomic(using=row._state.db):
-        row.save(update_fields=["log_level"])
 
 
-def seen_by(pk: int) -> SeenEvents | None:
-    rows = Session.objects.current().filter(pk=pk)
-    found = rows.values_list("logged", "seen").first()
-    return None if found is None else SeenEvents(*found)
+def seen_by(keys: list[int]) -> dict[int, SeenEvents]:
+    rows = Session.objects.current().filter(pk__in=keys)
+    there = rows.values_list("pk", "logged", "seen")
+    return {pk: SeenEvents(logged, seen) for pk, logged, seen in there}
 
 
 def is_initialized(pk: int) -> bool:

@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from django.db import Error as DatabaseError
@@ -73,6 +74,9 @@ class SessionStore:
         self._inserts = Batches(writer, queries.insert)
         self._uses = Batches(writer, queries.note_uses)
         self._handshakes = Batches(writer, queries.note_handshakes)
+        self._seen = Batches(reader, queries.seen_by)
+        self._deletions: dict[int, asyncio.Task[None]] = {}
+        """Deletions that clients wait for, by the key of the session."""
         self._kept: OrderedDict[str, OpenSession] = OrderedDict()
         self._by_id: dict[str, OpenSession] = {}
         self._by_pk: dict[str, OpenSession] = {}
@@ -226,10 +230,27 @@ class SessionStore:
             raise not_found()
 
     async def delete(self, session: OpenSession) -> None:
-        """Close a session everywhere: its row, its calls and its streams."""
+        """Close a session everywhere: its row, its calls and its streams.
+
+        If several requests want that at once, it is done once.
+        """
+        deletion = self._deletions.get(session.pk)
+        if deletion is None:
+            deletion = asyncio.create_task(self._delete(session))
+            self._deletions[session.pk] = deletion
+            deletion.add_done_callback(partial(self._deleted, session.pk))
+        await asyncio.shield(deletion)
+
+    async def _delete(self, session: OpenSession) -> None:
         await queries.delete_sessions(Session.objects.filter(pk=session.pk))
         self.drop(session)
         await self._settled()
+
+    def _deleted(self, pk: int, deletion: asyncio.Task[None]) -> None:
+        del self._deletions[pk]
+        if not deletion.cancelled():
+            # Whoever waited may have left.
+            deletion.exception()
 
     def drop(self, session: OpenSession) -> None:
         """Close what a session that ends has open here."""
@@ -342,7 +363,7 @@ class SessionStore:
 
         Another process may have updated the row a moment ago.
         """
-        seen = await reader.run(queries.seen_by, session.pk)
+        seen = await self._seen.run(session.pk)
         if seen is None:
             raise not_found()
         return seen

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from mcp_app.protocol.envelope import Notification, Reply
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.server.exchange import End
+from mcp_app.streams.questions import Taken
 
 if TYPE_CHECKING:
     from mcp_app.process.runtime import Process
@@ -38,7 +39,8 @@ async def take_all(
 def is_charged(message: Message) -> bool:
     """Whether a message may be refused because its sender has sent too many.
 
-    An answer and a cancellation are not: there are as many as something is open.
+    An answer and a cancellation are not: what they belong to may be open at another
+    process.  The sender is charged for those that belong to nothing (`take`).
     """
     if type(message) is Notification:
         return message.method != CANCELLED
@@ -53,20 +55,21 @@ async def take(
     Raises 400 if a reply answers no question, 404 if the session is gone.
     """
     if type(message) is Reply:
-        known = await current.questions.take(
+        taken = await current.questions.take(
             session, message.id, message.result, message.error
         )
-        if not known:
+        if taken is not Taken.FIRST:
             current.rates.note_requests(person)
+        if taken is Taken.UNKNOWN:
             # A session that was closed elsewhere took its questions along.
             await current.sessions.seen(session)
             raise InvalidRequest(
                 f"No question with the id {message.id!r} is waiting for an answer."
             )
     elif type(message) is Notification:
-        taken = _NOTIFICATIONS.get(message.method)
-        if taken is not None:
-            await taken(current, session, message.params, person)
+        handler = _NOTIFICATIONS.get(message.method)
+        if handler is not None:
+            await handler(current, session, message.params, person)
 
 
 async def _initialized(

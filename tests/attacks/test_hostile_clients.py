@@ -332,7 +332,7 @@ async def test_work_does_not_wait_for_all_that_waited_before_it(
         late = asyncio.create_task(database.writer.run(done.append, 1))
         await asyncio.sleep(0.05)
         released.set()
-        with pytest.raises(Unavailable) as refused:
+        with pytest.raises(Unavailable, match=r"^Too much waits for the") as refused:
             await late
     assert (refused.value.http_status, refused.value.headers["Retry-After"]) == (
         503,

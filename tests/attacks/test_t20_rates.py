@@ -7,6 +7,8 @@ from typing import Final
 import pytest
 
 from mcp_app.audit.turned_away import Reason
+from mcp_app.models import Question, Session
+from mcp_app.pools.database import reader, writer
 from mcp_app.process.runtime import Process
 from tests.asgi_client import Client, Outcome
 from tests.audit.reading import kept
@@ -92,6 +94,33 @@ async def test_t20_requests_are_refused_with_their_ids(
     assert {each.outcome for each in rows} == {"answered"}
     reasons = {reason: number for _, reason, _, number in process.turned_away.counts()}
     assert reasons[Reason.TOO_MANY] == 2
+
+
+@pytest.mark.parametrize("mcp", [DOOR])
+async def test_t20_answers_that_nobody_waits_for_count_as_requests(
+    connect: Connect, process: Process
+) -> None:
+    """They are not refused for that: the question may be open at another process."""
+    maria = await connect(SESSIONS, path=CLOSED, headers=of("maria"))
+    session = await reader.run(Session.objects.get)
+    await writer.run(_asked_and_over, session)
+    for name, status in (("late", 202), ("made up", 400)):
+        before = requests(process)
+        for _ in range(5):
+            answer = {"jsonrpc": "2.0", "id": name, "result": {}}
+            assert (await maria.sent(answer)).status == status
+        assert requests(process) - before >= 5
+
+
+def _asked_and_over(session: Session) -> None:
+    Question.objects.ask(session.pk, "late")
+    Question.objects.erase(session.pk, "late")
+
+
+def requests(process: Process) -> int:
+    """Return how many messages are charged to all people."""
+    buckets = process.rates._persons._new
+    return sum(each.count for key, each in buckets.items() if isinstance(key, str))
 
 
 @pytest.mark.parametrize("mcp", [DOOR])

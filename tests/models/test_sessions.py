@@ -112,6 +112,17 @@ def test_the_newest_stream_of_a_session() -> None:
     assert Session.objects.stream_opened(made.pk + 99, "third", 5) == 0
 
 
+def test_the_level_of_a_session_is_told_to_all_unless_it_is_gone() -> None:
+    made = session()
+    Change.objects.all().delete()
+    assert Session.objects.set_level(made.pk, 4)
+    made.refresh_from_db()
+    assert made.log_level == 4
+    assert list(Change.objects.values_list("kind", "ref")) == [(SESSION, str(made.pk))]
+    assert not Session.objects.set_level(made.pk + 1, 4)
+    assert Change.objects.count() == 1
+
+
 def test_many_sessions_are_deleted_with_few_statements() -> None:
     """One that stays until strangers' 50 oldest are gone must not wait for long."""
     made = [session(f"s{number}") for number in range(50)]

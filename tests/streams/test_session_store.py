@@ -413,6 +413,63 @@ async def test_others_write_while_a_session_with_much_is_closed(
     await writer.run(_erase)
 
 
+async def test_a_session_that_many_requests_delete_is_deleted_once(
+    store: Store,
+) -> None:
+    """Each request would keep the writer from everybody else."""
+    _, session = await store.opened_by()
+    async with counted([writer]) as alone:
+        await store.delete(session)
+    _, session = await store.opened_by()
+    async with counted([writer]) as statements:
+        await asyncio.gather(*(store.delete(session) for _ in range(100)))
+    assert len(statements) == len(alone), statements
+    assert (store.closed.count(session), store.settled) == (1, 2)
+    assert store._deletions == {}
+
+
+async def test_a_deletion_goes_on_without_the_client_and_after_an_outage(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_id, session = await store.opened_by()
+
+    async def fail(_: object) -> None:
+        raise OperationalError("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(session_queries, "delete_sessions", fail)
+        for each in (store.delete(session), store.delete(session)):
+            with pytest.raises(OperationalError):
+                await each
+    # The client may try again, and leave.
+    assert await store.find(session_id, ANNA, "default") is session
+    leaving = asyncio.create_task(store.delete(session))
+    await asyncio.sleep(0)
+    (deletion,) = store._deletions.values()
+    leaving.cancel()
+    await deletion
+    assert await missing(store, session_id)
+
+
+async def test_the_level_of_a_session_that_is_deleted_meanwhile(store: Store) -> None:
+    _, session = await store.opened_by()
+    await writer.run(Session.objects.filter(pk=session.pk).delete)
+    with pytest.raises(RequestRefused) as refused:
+        await store.set_level(session, 4)
+    assert refused.value.http_status == 404
+
+
+async def test_what_a_client_has_seen_is_read_once_for_many(store: Store) -> None:
+    _, session = await store.opened_by()
+    _, other = await store.opened_by(BERT)
+    async with counted() as statements:
+        many = await asyncio.gather(
+            *(store.seen(each) for each in [session, other] * 100)
+        )
+    assert len(many) == 200
+    assert len(statements) <= 2, statements
+
+
 async def test_sessions_that_end_together_are_deleted_together(store: Store) -> None:
     ended = [(await store.opened_by())[1] for _ in range(20)]
     _, stays = await store.opened_by()
