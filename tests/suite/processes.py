@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -84,19 +85,19 @@ class Programs:
     def end(self) -> float:
         """End all descendants, asked first, then killed; return what they needed."""
         processor = 0.0
-        deadline = time.monotonic() + PATIENCE_S
-        # Another user's may not be killed, and nobody waits for those for ever.
-        last = deadline + PATIENCE_S
+        deadline, last = time.monotonic() + PATIENCE_S, inf
         _signal([*self._started], signal.SIGINT)
-        while alive := {*self._started, *descendants(os.getpid())}:
-            if time.monotonic() > last:
-                break
-            if time.monotonic() > deadline or not self._started:
-                _signal(alive, signal.SIGKILL)
+        while True:
             while (one := self.ended()) is not None:
                 processor += one.processor
+            now, alive = time.monotonic(), {*self._started, *descendants(os.getpid())}
+            if not alive or now > last:
+                return processor
+            if now > deadline or not self._started:
+                _signal(alive, signal.SIGKILL)
+                # Another user's may not be killed: nobody waits for those for ever.
+                last = min(last, now + PATIENCE_S)
             time.sleep(LOOK_S)
-        return processor
 
 
 def children(pid: int) -> list[int]:
