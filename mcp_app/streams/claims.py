@@ -31,8 +31,8 @@ from mcp_app.models.appends import Addition
 from mcp_app.models.streams import StreamQuerySet
 from mcp_app.models.transactions import own_transaction
 from mcp_app.protocol.errors import InternalError
-from mcp_app.streams.final_message import final_message, is_batch
-from mcp_app.streams.request_log import ABORTED, UNSTORED
+from mcp_app.streams.final_message import UNSTORED, final_message, is_batch
+from mcp_app.streams.request_log import ABORTED
 
 AT_ONCE: Final = 20
 """Streams that one claim takes, and dead processes that it considers: other processes

@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+from django.db import IntegrityError
 
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import error_message
-from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.errors import InternalError, ProtocolError
+from mcp_app.streams.log_writer import StreamFenced
+
+EXPECTED: Final = (StreamFenced, IntegrityError)
+"""Failures that are no faults: a stream that was closed, a request that came before."""
+ENDED_ELSEWHERE: Final = InternalError(
+    "This call was ended from outside: its session was closed, or another process"
+    " considered this one dead. Nobody knows whether the call had an effect."
+)
+UNSTORED: Final = InternalError(
+    "The messages of this call could not be stored; the server's log says why. Nobody"
+    " knows whether the call had an effect."
+)
+CROWDED: Final = InternalError(
+    "The calls of this server send more than the database takes, and this call sent"
+    " more than others. Try again, and ask for less at once."
+)
+
+
+def why(failure: Exception) -> InternalError:
+    """Return the error that answers a call whose own answer could not be stored."""
+    return ENDED_ELSEWHERE if isinstance(failure, EXPECTED) else UNSTORED
+
+
+def too_long(events: int, size: int) -> InternalError:
+    """Return the error of a call that sent more than so many messages or bytes."""
+    return InternalError(
+        f"This call sent more than {events} messages or {size} bytes, which is the"
+        " limit of what is stored for one call."
+    )
 
 
 def is_batch(requests: str) -> bool:

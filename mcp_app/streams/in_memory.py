@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mcp_app.models.fields import digest as digest_of
 from mcp_app.streams.log_writer import Beside
 from mcp_app.streams.open_session import OpenSession, new_session_id
-from mcp_app.streams.questions import OpenQuestions, StoredQuestion, Taken
+from mcp_app.streams.questions import AnswerStatus, OpenQuestions, StoredQuestion
 from mcp_app.streams.session_store import HANDSHAKE_S
 
 if TYPE_CHECKING:
@@ -116,11 +116,11 @@ class MemoryQuestions(OpenQuestions):
         identifier: str | int,
         result: JsonObject | None,
         error: JsonObject | None,
-    ) -> Taken:
+    ) -> AnswerStatus:
         """Take an answer from the connection."""
         name = str(identifier)
         self._resolve(name, {"result": result} if error is None else {"error": error})
-        return Taken.FIRST if name in self._waiting else Taken.UNKNOWN
+        return AnswerStatus.FIRST if name in self._waiting else AnswerStatus.UNKNOWN
 
 
 def _no_row(_: str) -> None:

@@ -38,7 +38,7 @@ class StoredQuestion:
     beside: Beside
 
 
-class Taken(IntEnum):
+class AnswerStatus(IntEnum):
     """What became of an answer; false if there was no such question."""
 
     UNKNOWN = 0
@@ -47,7 +47,7 @@ class Taken(IntEnum):
     FIRST = 2
 
 
-class Asked(NamedTuple):
+class QuestionKey(NamedTuple):
     """A question, by the key of its session and its own id."""
 
     session: int
@@ -57,7 +57,7 @@ class Asked(NamedTuple):
 class Answer(NamedTuple):
     """A reply to a question; `tell` says that another process waits for it."""
 
-    asked: Asked
+    question: QuestionKey
     text: str
     tell: bool
 
@@ -103,31 +103,31 @@ class OpenQuestions:
         identifier: str | int,
         result: JsonObject | None,
         error: JsonObject | None,
-    ) -> Taken:
+    ) -> AnswerStatus:
         """Take an answer from a session."""
         name = str(identifier)
         if len(name) > MOST_ID or not name.isprintable():
             # No question has such an id, and not every database can look for it.
-            return Taken.UNKNOWN
-        asked = Asked(session.pk, name)
-        here = name in self._waiting
+            return AnswerStatus.UNKNOWN
+        key = QuestionKey(session.pk, name)
+        here = self._is_waiting(name)
         if here:
             # No change row tells of this: if the write fails from now on, `look` finds
             # out.
             self._coming[name] += 1
         # Programs answer what nobody asked, or again and again: only what may be the
         # first answer takes the writer.
-        elif not (waits := await self._lookups.run(asked)):
-            return Taken.UNKNOWN if waits is None else Taken.LATE
+        elif not (waits := await self._lookups.run(key)):
+            return AnswerStatus.UNKNOWN if waits is None else AnswerStatus.LATE
         reply = {"result": result} if error is None else {"error": error}
         text = jsonrpc.write(reply).decode()
-        first = await self._answers.run(Answer(asked, text, tell=not here))
+        first = await self._answers.run(Answer(key, text, tell=not here))
         if first and here:
             self._resolve_all({name: first})
         self._coming -= Counter({name: here})
         if first is None:
-            return Taken.UNKNOWN
-        return Taken.FIRST if first == text else Taken.LATE
+            return AnswerStatus.UNKNOWN
+        return AnswerStatus.FIRST if first == text else AnswerStatus.LATE
 
     async def look(self, identifiers: Collection[str]) -> None:
         """Resolve those of these questions that wait here with their stored answers.
@@ -170,12 +170,12 @@ def _erase(
         Event.objects.using(using).replace(key, seq, instead.decode())
 
 
-def _waits(asked: list[Asked]) -> dict[Asked, bool]:
+def _waits(keys: list[QuestionKey]) -> dict[QuestionKey, bool]:
     """Return the questions that there are, and whether they have no answer yet."""
-    rows = _current().filter(rpc_id__in={each.identifier for each in asked})
+    rows = _current().filter(rpc_id__in={each.identifier for each in keys})
     waits = Case(When(answer="", then=True), default=False)
     there = rows.values_list("session_id", "rpc_id", waits)
-    return {Asked(session, name): bool(waits) for session, name, waits in there}
+    return {QuestionKey(session, name): bool(waits) for session, name, waits in there}
 
 
 def _store(answers: list[Answer]) -> dict[Answer, str]:
@@ -183,22 +183,22 @@ def _store(answers: list[Answer]) -> dict[Answer, str]:
 
     That is "" once the call is over.
     """
-    firsts: dict[Asked, Answer] = {}
+    firsts: dict[QuestionKey, Answer] = {}
     for each in answers:
-        firsts.setdefault(each.asked, each)
-    there = {asked for asked, each in firsts.items() if _answer(each)}
+        firsts.setdefault(each.question, each)
+    there = {key for key, each in firsts.items() if _answer(each)}
     texts = _answers({each.identifier for each in there})
     return {
-        each: texts.get(each.asked.identifier, "")
+        each: texts.get(each.question.identifier, "")
         for each in answers
-        if each.asked in there
+        if each.question in there
     }
 
 
 def _answer(answer: Answer) -> bool:
     rows = _current()
     with transaction.atomic(using=rows.db):
-        return rows.answer(*answer.asked, answer.text, tell=answer.tell)
+        return rows.answer(*answer.question, answer.text, tell=answer.tell)
 
 
 def _answers(identifiers: Collection[str]) -> Mapping[str, str]:

@@ -11,26 +11,26 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import islice
 from typing import Final, Protocol
 
-from django.db import IntegrityError, router
+from django.db import router
 
 from mcp_app.models.appends import OPEN, NewStream
 from mcp_app.models.streams import Stream
 from mcp_app.models.transactions import persistently
 from mcp_app.pools.database import log_writer
-from mcp_app.protocol.errors import InternalError, Unavailable
+from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams import event_ids
-from mcp_app.streams.final_message import final_message, request_ids
-from mcp_app.streams.log_writer import (
-    Batch,
-    Beside,
-    Erase,
-    Gain,
-    StreamFenced,
-    Write,
-    write,
+from mcp_app.streams.final_message import (
+    CROWDED,
+    EXPECTED,
+    UNSTORED,
+    final_message,
+    request_ids,
+    too_long,
 )
+from mcp_app.streams.log_writer import Batch, Beside, Erase, Gain, Write, write
 
 logger = logging.getLogger("mcp_app.streams")
 
@@ -40,27 +40,16 @@ MOST_BYTES: Final = 1024 * 1024
 KEPT_EVENTS: Final = 100_000
 KEPT_BYTES: Final = 64 * 1024 * 1024
 """Limits of what is kept of a running request."""
+MOST_WAITING: Final = 64 * 1024 * 1024
+"""If more bytes of all calls wait, those with more than their share send no more."""
+FEW_BYTES: Final = 4 * 1024
+MOST_WITH_FEW: Final = 100
+"""If much waits, so many streams with so few bytes come before the others."""
 RETRY_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Seconds between attempts in an outage; the last one repeats."""
 
 COMPLETED: Final = Stream.State.COMPLETED.value
 ABORTED: Final = Stream.State.ABORTED.value
-
-EXPECTED: Final = (StreamFenced, IntegrityError)
-"""Failures that are no faults: a stream that was closed, a request that came before."""
-ENDED_ELSEWHERE: Final = InternalError(
-    "This call was ended from outside: its session was closed, or another process"
-    " considered this one dead. Nobody knows whether the call had an effect."
-)
-UNSTORED: Final = InternalError(
-    "The messages of this call could not be stored; the server's log says why. Nobody"
-    " knows whether the call had an effect."
-)
-
-
-def why(failure: Exception) -> InternalError:
-    """Return the error that answers a call whose own answer could not be stored."""
-    return ENDED_ELSEWHERE if isinstance(failure, EXPECTED) else UNSTORED
 
 
 class Reader(Protocol):
@@ -83,26 +72,9 @@ class OwnedStream:
     """
 
     __slots__ = (
-        "_appended",
-        "_committed",
-        "_erasers",
-        "_ids",
-        "_log",
-        "_new",
-        "_queue",
-        "_queued",
-        "_refused",
-        "_size",
-        "_state",
-        "_waiting",
-        "_withdrawn",
-        "failure",
-        "key",
-        "lost",
-        "public_id",
-        "readers",
-        "requests",
-        "seq",
+        *("_appended", "_committed", "_erasers", "_ids", "_log", "_new", "_queue"),
+        *("_queued", "_refused", "_size", "_state", "_waiting", "_withdrawn"),
+        *("failure", "key", "lost", "public_id", "readers", "requests", "seq"),
         "session_id",
     )
 
@@ -144,6 +116,11 @@ class OwnedStream:
 
     @property
     def full(self) -> bool:
+        """Whether it may send no more: it has sent too much, or too much waits."""
+        return self._is_long or self._log.is_crowded_by(self)
+
+    @property
+    def _is_long(self) -> bool:
         """Whether it has reached a limit of what is kept of a running request."""
         events, size = self.seq + len(self._queue), self._size + self._queued
         return events >= KEPT_EVENTS or size >= KEPT_BYTES
@@ -158,12 +135,17 @@ class OwnedStream:
         """How many messages are not committed yet."""
         return len(self._queue)
 
+    @property
+    def queued_bytes(self) -> int:
+        """How many bytes are not committed yet."""
+        return self._queued
+
     def append(self, payload: bytes, beside: Beside | None = None) -> None:
         """Queue a message; `beside` writes rows that belong to it, in its commit."""
         if self._state != OPEN or self.failure is not None:
             return
         self._queue.append((payload, beside))
-        self._queued += len(payload)
+        self._count(len(payload))
         self._appended += 1
         if beside is not None and beside.erase is not None:
             self._erasers.append((self._appended, beside.erase))
@@ -178,11 +160,8 @@ class OwnedStream:
             self._log.wrote(self)
 
     def overflow(self) -> None:
-        """End the stream with an error: the request exceeded what is kept of one."""
-        error = InternalError(
-            f"This call sent more than {KEPT_EVENTS} messages or {KEPT_BYTES} bytes,"
-            " which is the limit of what is stored for one call."
-        )
+        """End the stream with an error: the call may send no more (`full`)."""
+        error = too_long(KEPT_EVENTS, KEPT_BYTES) if self._is_long else CROWDED
         self.end(final_message(self.requests, error), ABORTED)
 
     async def committed(self) -> None:
@@ -198,6 +177,7 @@ class OwnedStream:
     def withdraw(self) -> None:
         """Remove all traces of a request that did not start."""
         self._withdrawn = True
+        self._clear()
         self._close()
         if self.key is not None:
             self._log.left_over(self)
@@ -211,7 +191,7 @@ class OwnedStream:
         while self._queue and len(payloads) < events and size > 0:
             payload, rows = self._queue.popleft()
             payloads.append(payload)
-            self._queued -= len(payload)
+            self._count(-len(payload))
             size -= len(payload)
             if rows is not None:
                 beside.append(rows.write)
@@ -268,13 +248,20 @@ class OwnedStream:
 
     def _drop(self, error: Exception) -> None:
         """Drop what is queued, and raise the error where somebody waits for it."""
-        self._queue.clear()
-        self._queued = 0
+        self._clear()
         self._erasers = [each for each in self._erasers if each[0] <= self.seq]
         for _, waiting in self._waiting:
             if not waiting.done():
                 waiting.set_exception(error)
         self._waiting.clear()
+
+    def _clear(self) -> None:
+        self._queue.clear()
+        self._count(-self._queued)
+
+    def _count(self, change: int) -> None:
+        self._queued += change
+        self._log.waiting += change
 
     def event_id(self, number: int) -> str:
         """Return the id of a message on the wire."""
@@ -301,6 +288,8 @@ class RequestLog:
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
+        self.waiting = 0
+        """How many bytes of all streams are not committed yet."""
         self._dirty: dict[OwnedStream, None] = {}
         self._open: dict[str, OwnedStream] = {}
         self._left_over: set[str] = set()
@@ -354,6 +343,12 @@ class RequestLog:
     def busy(self) -> bool:
         """Whether anything is still to be committed."""
         return self._task is not None
+
+    def is_crowded_by(self, stream: OwnedStream) -> bool:
+        """Whether too much waits, and more of a stream than of others on average."""
+        if self.waiting < MOST_WAITING:
+            return False
+        return stream.queued_bytes * len(self._dirty) >= self.waiting
 
     def wrote(self, stream: OwnedStream) -> None:
         """Schedule a commit: the stream has something to write."""
@@ -436,9 +431,9 @@ class RequestLog:
         del self._erasers[0]
 
     def _taken(self) -> Iterable[tuple[OwnedStream, Gain]]:
-        """Yield the next batch; the stream that has waited longest comes first."""
+        """Yield the next batch."""
         events, size = MOST_EVENTS, MOST_BYTES
-        for stream in tuple(self._dirty):
+        for stream in self._in_turn():
             del self._dirty[stream]
             gain = stream.gain(events, size)
             if stream.queued:
@@ -448,6 +443,18 @@ class RequestLog:
             yield stream, gain
             if events <= 0 or size <= 0:
                 return
+
+    def _in_turn(self) -> list[OwnedStream]:
+        """Return who writes next: whoever has waited longest.
+
+        If more waits than one commit takes, some with few bytes come first: a question
+        or an answer does not wait for what others send without end.
+        """
+        streams = list(self._dirty)
+        if self.waiting <= MOST_BYTES:
+            return streams
+        few = (each for each in streams if each.queued_bytes <= FEW_BYTES)
+        return list(dict.fromkeys([*islice(few, MOST_WITH_FEW), *streams]))
 
     async def _commit(self, taken: list[tuple[OwnedStream, Gain]]) -> None:
         batch = Batch([gain for _, gain in taken], self._owner)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from mcp_app.protocol.envelope import Notification, Reply
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.server.exchange import End
-from mcp_app.streams.questions import Taken
+from mcp_app.streams.questions import AnswerStatus
 
 if TYPE_CHECKING:
     from mcp_app.process.runtime import Process
@@ -55,12 +55,12 @@ async def take(
     Raises 400 if a reply answers no question, 404 if the session is gone.
     """
     if type(message) is Reply:
-        taken = await current.questions.take(
+        status = await current.questions.take(
             session, message.id, message.result, message.error
         )
-        if taken is not Taken.FIRST:
+        if status is not AnswerStatus.FIRST:
             current.rates.note_requests(person)
-        if taken is Taken.UNKNOWN:
+        if status is AnswerStatus.UNKNOWN:
             # A session that was closed elsewhere took its questions along.
             await current.sessions.seen(session)
             raise InvalidRequest(
@@ -84,13 +84,11 @@ async def _cancelled(
 ) -> None:
     """Cancel the session's running request at any process; ignore others."""
     request_id = cancelled_id(params)
-    if request_id is None:
-        return
-    running = session.running.get(request_id)
+    running = None if request_id is None else session.running.get(request_id)
     if running is not None:
         running.stop(End.CANCELLED)
     # It may run in another process; nobody has reason to ask often.
-    elif current.rates.note_requests(person):
+    elif current.rates.note_requests(person) and request_id is not None:
         await current.cancel_elsewhere(session, request_id)
 
 

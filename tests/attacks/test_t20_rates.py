@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -10,7 +10,9 @@ from mcp_app.audit.turned_away import Reason
 from mcp_app.models import Question, Session
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.runtime import Process
-from tests.asgi_client import Client, Outcome
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.transports.client_messages import CANCELLED
+from tests.asgi_client import Client, Outcome, outcome
 from tests.audit.reading import kept
 from tests.serving import Connect
 
@@ -28,6 +30,8 @@ DOOR: Final = {
     "LIMITS": {"request_rate": 600, "request_burst": 20, "batch": 20},
     "TRUSTED_PROXIES": 1,
 }
+
+FEW: Final = ("request_rate", "request_burst", "batch")
 
 pytestmark = pytest.mark.usefixtures("each_way")
 
@@ -96,31 +100,47 @@ async def test_t20_requests_are_refused_with_their_ids(
     assert reasons[Reason.TOO_MANY] == 2
 
 
-@pytest.mark.parametrize("mcp", [DOOR])
-async def test_t20_answers_that_nobody_waits_for_count_as_requests(
-    connect: Connect, process: Process
+def answer(name: str) -> JsonObject:
+    return {"jsonrpc": "2.0", "id": name, "result": {}}
+
+
+def cancellation(**params: Any) -> JsonObject:
+    return {"jsonrpc": "2.0", "method": CANCELLED, "params": params}
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": dict.fromkeys(FEW, 6)}])
+@pytest.mark.parametrize(
+    ("version", "message", "status"),
+    [
+        (SESSIONS, answer("late"), 202),
+        (SESSIONS, answer("made up"), 400),
+        (SESSIONS, cancellation(), 202),
+        (SESSIONS, cancellation(requestId=None), 202),
+        (SESSIONS, cancellation(requestId=7), 202),
+        (NEWEST, cancellation(requestId=7), 202),
+        (SESSIONS, None, 404),
+    ],
+)
+async def test_t20_what_belongs_to_nothing_counts(
+    connect: Connect, version: str, message: JsonObject | None, status: int
 ) -> None:
-    """They are not refused for that: the question may be open at another process."""
-    maria = await connect(SESSIONS, path=CLOSED, headers=of("maria"))
-    session = await reader.run(Session.objects.get)
-    await writer.run(_asked_and_over, session)
-    for name, status in (("late", 202), ("made up", 400)):
-        before = requests(process)
-        for _ in range(5):
-            answer = {"jsonrpc": "2.0", "id": name, "result": {}}
-            assert (await maria.sent(answer)).status == status
-        assert requests(process) - before >= 5
+    """It is not refused for that: it may belong to something at another process."""
+    maria = await connect(version, path=CLOSED, headers=of("maria"))
+    if version == SESSIONS:
+        session = await reader.run(Session.objects.get)
+        await writer.run(_asked_and_over, session)
+    for _ in range(10):
+        gone = {"mcp-session-id": "made-up"}
+        sent = (
+            maria.visit("DELETE", headers=gone) if not message else maria.post(message)
+        )
+        assert (await outcome(sent)).status == status
+    assert (await maria.request("tools/list")).status == 429
 
 
 def _asked_and_over(session: Session) -> None:
     Question.objects.ask(session.pk, "late")
     Question.objects.erase(session.pk, "late")
-
-
-def requests(process: Process) -> int:
-    """Return how many messages are charged to all people."""
-    buckets = process.rates._persons._new
-    return sum(each.count for key, each in buckets.items() if isinstance(key, str))
 
 
 @pytest.mark.parametrize("mcp", [DOOR])

@@ -20,7 +20,7 @@ from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.streams import questions
 from mcp_app.streams.log_writer import Beside
 from mcp_app.streams.open_session import OpenSession
-from mcp_app.streams.questions import OpenQuestions, StoredQuestion, Taken
+from mcp_app.streams.questions import AnswerStatus, OpenQuestions, StoredQuestion
 from tests.statements import counted
 from tests.streams.logging_rows import erase, events, opened, own_session
 
@@ -127,14 +127,14 @@ async def test_answers_to_nothing_take_no_writer_and_few_statements(
 ) -> None:
     """Of a program in a loop: everybody's sessions wait for the one writer."""
     await asked(here, session, "late")
-    assert await here.take(session, "late", {"n": 0}, None) is Taken.FIRST
+    assert await here.take(session, "late", {"n": 0}, None) is AnswerStatus.FIRST
     here.forget("late")
     names = [f"q{number}" for number in range(300)] + ["late"] * 300
     async with counted() as statements:
         taken = await asyncio.gather(
             *(elsewhere.take(session, each, {"n": 1}, None) for each in names)
         )
-    assert taken == [Taken.UNKNOWN] * 300 + [Taken.LATE] * 300
+    assert taken == [AnswerStatus.UNKNOWN] * 300 + [AnswerStatus.LATE] * 300
     assert 0 < len(statements) <= 4, statements
     async with counted([writer]) as statements:
         await elsewhere.take(session, "late", {"n": 1}, None)
@@ -149,7 +149,7 @@ async def test_many_answers_to_one_question_are_stored_together(
         taken = await asyncio.gather(
             *(here.take(session, "a", {"n": number}, None) for number in range(300))
         )
-    assert taken == [Taken.FIRST] + [Taken.LATE] * 299
+    assert taken == [AnswerStatus.FIRST] + [AnswerStatus.LATE] * 299
     assert await question.answer == {"n": 0}
     # A batch may have begun when the others came.
     assert len(statements) <= 20, statements

@@ -396,6 +396,51 @@ async def test_a_stream_is_full(
     assert not large.ends
 
 
+async def test_where_too_much_waits_those_with_most_may_send_no_more(
+    log: RequestLog, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_log, "MOST_WAITING", 100)
+    large, small, withdrawn = (begun(log, row)[0] for _ in range(3))
+    small.append(b"1")
+    large.append(b"x" * 90)
+    full = [large.full]
+    withdrawn.append(b"x" * 9)
+    full += [large.full, small.full, withdrawn.full]
+    withdrawn.withdraw()
+    assert log.waiting == 91
+    full.append(large.full)
+    small.append(b"x" * 9)
+    full.append(large.full)
+    assert full == [False, True, False, False, False, True]
+    large.overflow()
+    await all_logged(log)
+    assert log.waiting == 0
+    assert (small.full, small.ends, large.ends) == (False, False, True)
+    _, (_, last) = await stored(large)
+    assert "send more than the database takes" in last
+
+
+async def test_who_has_little_does_not_wait_for_those_with_much(
+    log: RequestLog, row: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_log, "FEW_BYTES", 2)
+    monkeypatch.setattr(request_log, "MOST_WITH_FEW", 2)
+    much = [begun(log, row)[0] for _ in range(2)]
+    little = [begun(log, row)[0] for _ in range(3)]
+    for each in much:
+        each.append(b"123")
+    for each in little:
+        each.append(b"1")
+    assert log._in_turn() == [*much, *little]
+    monkeypatch.setattr(request_log, "MOST_BYTES", 8)
+    assert log._in_turn() == [*little[:2], *much, little[2]]
+    await all_logged(log)
+    assert [[each for _, each in await stored(one)] for one in (*much, *little)] == [
+        *[["123"]] * 2,
+        *[["1"]] * 3,
+    ]
+
+
 async def test_what_is_answered_is_read_once(
     log: RequestLog, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

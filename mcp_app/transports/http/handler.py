@@ -98,6 +98,8 @@ class EndpointHandler(CallHandler):
             await self._stateless(message, *found)
         elif type(message) is Notification:
             # The core has none for HTTP; an unknown one is no error (JSON-RPC 2.0).
+            if not client_messages.is_charged(message):
+                self._process.rates.note_requests(self._person)
             negotiation.check_version_header(version)
             await self._send_accepted()
         else:

@@ -11,9 +11,10 @@ from mcp_app.protocol.errors import InvalidRequest, ProtocolError
 from mcp_app.server import dispatch
 from mcp_app.server.exchange import End
 from mcp_app.server.identity import runs_once
+from mcp_app.streams.final_message import why
 from mcp_app.streams.log_writer import StreamFenced
 from mcp_app.streams.replay import after
-from mcp_app.streams.request_log import ABORTED, why
+from mcp_app.streams.request_log import ABORTED
 from mcp_app.transports.batches import AnsweredRequest, Together
 from mcp_app.transports.http import at_most_once
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from mcp_app.protocol import jsonrpc
 from mcp_app.server.exchange import End
 from mcp_app.streams import event_ids
-from mcp_app.streams.final_message import final_message
+from mcp_app.streams.final_message import EXPECTED, final_message, why
 from mcp_app.streams.log_writer import StreamFenced
 from mcp_app.streams.replay import after
-from mcp_app.streams.request_log import ABORTED, COMPLETED, EXPECTED, why
+from mcp_app.streams.request_log import ABORTED, COMPLETED
 from mcp_app.transports.http.bodies import ClientGone
 from mcp_app.transports.http.replies import Reply
 from mcp_app.transports.http.responses import OK, Connection, send_json

@@ -573,6 +573,20 @@ async def test_a_call_that_says_too_much_is_ended(
     assert not process.running
 
 
+async def test_a_call_is_ended_that_sends_most_while_too_much_waits(
+    connect: Connect, process: Process, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await connect(NEWEST)
+    visit = await begun(client)
+    monkeypatch.setattr(request_log, "MOST_WAITING", 0)
+    stage.released.set()
+    (answer,) = await visit.messages()
+    assert "and this call sent more than others" in answer["error"]["message"]
+    await all_logged(process.log)
+    assert (await stream()).state == "aborted"
+    assert (process.log.waiting, len(process.running)) == (0, 0)
+
+
 async def test_a_batch_that_says_too_much_is_ended(
     connect: Connect,
     process: Process,
