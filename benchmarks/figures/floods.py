@@ -98,46 +98,47 @@ def _unknown_sessions(server: Process, number: int) -> Iterator[Result]:
 def _first_uses(server: Process, number: int) -> Iterator[Result]:
     """Use sessions for the first time, which is noted in their rows."""
     sessions = [_begun(server.port, initialize({})) for _ in range(number)]
-    requests = (
+    requests = [
         raw(server.port, stateful(each, "tools/list", {}), {}) for each in sessions
-    )
-    flood = Flood(port=server.port, requests=requests, per_second=float(number))
-    with honest(lambda: open_session(server.port), pause_s=0.1) as others:
-        flood.run()
-    _all_right(others)
-    _only(flood, {200})
-    figure = f"the longest wait of others beside {number:,} sessions in their first use"
-    yield _waited(figure, others, 1)
+    ]
+    what = f"{number:,} sessions in their first use"
+    yield _beside(server, requests, {200}, what, per_second=float(number))
 
 
 def _unasked_answers(server: Process, number: int) -> Iterator[Result]:
     """Answer questions that nobody asked, in one session."""
-    unasked = replace(
-        stateful(open_session(server.port), "ping", {}), message={"result": {}}
-    )
-    requests = (raw(server.port, unasked, {}, each) for each in range(number))
-    flood = Flood(port=server.port, requests=requests, per_second=PER_SECOND)
-    with honest(lambda: open_session(server.port), pause_s=0.1) as others:
-        flood.run()
-    _all_right(others)
-    _only(flood, {400})
-    figure = f"the longest wait of others beside {number:,} answers to no question"
-    yield _waited(figure, others, 1)
+    session = stateful(open_session(server.port), "ping", {})
+    answer = replace(session, message={"result": {}})
+    requests = [raw(server.port, answer, {}, each) for each in range(number)]
+    yield _beside(server, requests, {400}, f"{number:,} answers to no question")
 
 
 def _deletions(server: Process, number: int) -> Iterator[Result]:
     """Delete each of some sessions with many requests at once."""
-    flood = Flood(port=server.port, requests=iter(()), per_second=PER_SECOND)
+    sessions = [stateful(open_session(server.port), "ping", {}) for _ in range(6)]
+    requests = [
+        raw(server.port, session, {}).replace(b"POST", b"DELETE", 1)
+        for session in sessions
+        for _ in range(number)
+    ]
+    what = f"{len(sessions)} sessions deleted {number} times"
+    yield _beside(server, requests, {204, 404}, what)
+
+
+def _beside(
+    server: Process,
+    requests: list[bytes],
+    statuses: set[int],
+    what: str,
+    per_second: float = PER_SECOND,
+) -> Result:
+    """Return how long others who open a session wait at most beside these requests."""
+    flood = Flood(port=server.port, requests=iter(requests), per_second=per_second)
     with honest(lambda: open_session(server.port), pause_s=0.1) as others:
-        for _ in range(6):
-            session = stateful(open_session(server.port), "ping", {})
-            deletion = raw(server.port, session, {}).replace(b"POST", b"DELETE", 1)
-            flood.requests = iter([deletion] * number)
-            flood.run()
+        flood.run()
     _all_right(others)
-    _only(flood, {204, 404})
-    figure = f"the longest wait of others beside 6 sessions deleted {number} times"
-    yield _waited(figure, others, 1)
+    _only(flood, statuses)
+    return _waited(f"the longest wait of others beside {what}", others, 1)
 
 
 def _sessions(server: Process, database: Cluster, number: int) -> Iterator[Result]:

@@ -423,8 +423,7 @@ def _next(queue: SimpleQueue[Work | None], idle: float | None) -> Work | None:
 
 def _in_time(function: Callable[[], Value], queued: float) -> Value:
     if time.monotonic() - queued > QUEUE_SECONDS:
-        said = "Too much waits for the database."
-        raise Unavailable(said, retry_after=RETRY_SECONDS)
+        raise Unavailable("Too much waits for the database.", retry_after=RETRY_SECONDS)
     return function()
 
 

@@ -181,8 +181,8 @@ class HttpRequestHandler:
             )
             error = InternalError("The server failed; its log says why.")
             error.http_status = 500
-        charged = self._is_charged or self._method not in ("POST", "DELETE")
-        if self._identified and not charged:
+        is_free = not self._is_charged and self._method in ("POST", "DELETE")
+        if self._identified and is_free:
             # What cannot be read is not for nothing either.
             self._process.rates.note_requests(self._person)
         await self._refuse(error)
