@@ -109,6 +109,10 @@ async def test_a_ring_that_is_on_its_way_is_enough() -> None:
         assert there.heard == heard + 1
 
 
+# Of a connection to the killed server, which is the client library's.
+@pytest.mark.filterwarnings(
+    "ignore:.*StreamWriter.__del__:pytest.PytestUnraisableExceptionWarning"
+)
 @pytest.mark.usefixtures("layers")
 @pytest.mark.parametrize("backend", BACKENDS)
 async def test_a_server_that_is_killed_and_comes_back(
