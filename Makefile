@@ -20,6 +20,15 @@ RUN_STAMP := .venv/installed-run-$(shell cksum < requirements.txt | cut -d' ' -f
 PROJECT_STAMPS := .projects/wagtail/installed .projects/oscar/installed
 NODE_STAMP := node_modules/installed-$(shell cat package-lock.json .npmrc | cksum | cut -d' ' -f1)
 
+# Processes that run tests beside each other.
+JOBS ?= 2
+POSTGRES_TEST_URL ?= postgres://postgres@127.0.0.1
+MYSQL_TEST_URL ?= mysql://root@127.0.0.1
+ON_POSTGRESQL := DATABASE_URL=$(POSTGRES_TEST_URL)/postgres
+ON_MARIADB := DATABASE_URL=$(MYSQL_TEST_URL)/mysql
+# What locks rows: there, no other database is as SQLite is.
+LOCKING := tests/audit tests/invalidation tests/streams tests/workbench $(wildcard tests/*/on_*.py)
+
 export PATH := $(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start hundreds of processes: each would compile every module anew.
@@ -119,13 +128,6 @@ QUERIES ?= 20000
 queries: $(VENV_STAMP) ## Compare random queries with what they mean in plain Python (QUERIES=20000, JOBS=2, DATABASE_URL).
 	@QUERY_EXAMPLES=$$(( ($(QUERIES) + 1) / 2 )) pytest -q -n $(JOBS) -o faulthandler_timeout=0 tests/kinds/query/test_scoping.py tests/kinds/query/test_hidden_rows.py -k "those_of_the_scope or change_no_answer"
 
-COUNT ?= 30
-JOBS ?= 2
-
-.PHONY: faults
-faults: $(VENV_STAMP) ## Plant faults of one line, and say which no test finds (SEED=1, COUNT=30, ROOMS="auth server", JOBS=2).
-	@python -m tests.suite.faults --seed $(SEED) --count $(COUNT) --jobs $(JOBS) --rooms $(ROOMS)
-
 FUZZ_STAMP := .venv/fuzz-$(shell cksum < requirements-fuzz.txt | cut -d' ' -f1)
 SECONDS ?= 600
 
@@ -144,7 +146,7 @@ migrations: $(VENV_STAMP) ## Write the migrations that changed models need.
 
 .PHONY: messages
 messages: $(VENV_STAMP) ## Write the catalog of messages for translators (needs gettext).
-	@python -m tests.suite.messages --write
+	@cd mcp_app && python -m django makemessages --locale en --add-location file --no-wrap --no-obsolete
 
 DOCS_STAMP := .venv-docs/installed-$(shell cksum < requirements-docs.txt | cut -d' ' -f1)
 
@@ -161,12 +163,13 @@ docs: $(DOCS_STAMP) ## Write the pages of docs/ as a site to site/.
 	@echo "The site is in site/: open site/index.html, or run .venv-docs/bin/mkdocs serve."
 
 .PHONY: audit
-audit: $(VENV_STAMP) ## Look up known holes in all pins (Error 1: there are some; Error 3: no database answered).
-	@python -m tests.suite.audit
+audit: $(VENV_STAMP) ## Look up known holes in all pins; fails if no database answers, too.
+	pip-audit --strict --no-deps --disable-pip $(addprefix -r ,$(wildcard requirements*.txt))
+	npm audit --package-lock-only
 
 .PHONY: matrix
-matrix: $(VENV_STAMP) ## Run the tests without programs on each Python and Django (PYTHONS=3.13, DJANGOS="6.0 6.1").
-	@python -m tests.suite.matrix $(addprefix --python ,$(PYTHONS)) $(addprefix --django ,$(DJANGOS))
+matrix: $(VENV_STAMP) ## Run the tests without programs on each Python and Django (PYTHONS="3.13 3.14").
+	@nox $(addprefix --python ,$(PYTHONS))
 
 .PHONY: format
 format: $(VENV_STAMP) ## Format the code and sort its imports.
@@ -180,9 +183,21 @@ lint: $(VENV_STAMP) ## Check format, imports and types.
 	@lint-imports
 	@mypy
 
+.PHONY: check
+check: lint ## The same, and what Django says of the migrations and of a deployment.
+	@DATABASE_URL=sqlite://:memory: python manage.py makemigrations --check --dry-run
+	@DATABASE_URL=sqlite://:memory: DJANGO_SETTINGS_MODULE=tests.settings python manage.py makemigrations --check --dry-run
+	@DEBUG=off ALLOWED_HOSTS=mcp.example.com CSRF_TRUSTED_ORIGINS=https://mcp.example.com \
+		SECRET_KEY=$$(python -c 'import secrets; print(secrets.token_urlsafe(50))') \
+		SECURE_HSTS_INCLUDE_SUBDOMAINS=on SECURE_HSTS_PRELOAD=on \
+		REDIS_URL=redis://127.0.0.1:6379/0 MCP_PUBLIC_URL=https://mcp.example.com/mcp \
+		python manage.py check --deploy --fail-level WARNING
+
 .PHONY: test
-test: $(VENV_STAMP) node-if-possible ## Run what a change can break (REQUIRE_ALL=1, ALLOW_UNSTEADY=1).
-	@exec python -m tests.suite test
+test: check node-if-possible ## Run what a change can break (REQUIRE_ALL=1, JOBS=2).
+	pytest -n $(JOBS) -m "not long"
+	$(ON_POSTGRESQL) pytest -n $(JOBS) -m "databases and not long" $(LOCKING)
+	$(ON_MARIADB) pytest -n $(JOBS) -m "databases and not long" $(LOCKING)
 
 .PHONY: projects
 projects: $(PROJECT_STAMPS) ## Make environments with Wagtail and django-oscar, to which tests add the app.
@@ -199,17 +214,22 @@ projects-if-possible:
 	@$(MAKE) --no-print-directory projects || echo "The projects that tests add the app to were not made."
 
 .PHONY: test-all
-test-all: $(VENV_STAMP) node-if-possible projects-if-possible ## Run everything: all databases, servers and clients, coverage, secrets.
-	@exec python -m tests.suite all
+test-all: check node-if-possible projects-if-possible coverage ## Run everything: all databases, servers and clients, coverage, secrets.
+	SECRECY=results/secrecy pytest -n $(JOBS) -m programs
+	python -m tests.secrecy
+	$(ON_POSTGRESQL) pytest -n $(JOBS) -m databases
+	$(ON_MARIADB) pytest -n $(JOBS) -m databases
+	python -m tests.conformance.proving --all -j $(JOBS)
+	python -m tests.reliability --rounds 5 --seed 1
 
 .PHONY: coverage
-coverage: $(VENV_STAMP) ## Measure the branches of the in-process rooms, with all cases.
-	@exec python -m tests.suite coverage
-
-.PHONY: test-fast
-test-fast: $(VENV_STAMP) ## Try what a change may have broken, in some 90 s (SINCE=HEAD or FILES="mcp_app/conf.py").
-	@SINCE="$(SINCE)" FILES="$(FILES)" python -m tests.suite.fast
+coverage: $(VENV_STAMP) ## Measure the branches that the tests without programs take, with all cases.
+	rm -rf results/secrecy
+	coverage erase
+	SECRECY=results/secrecy coverage run -m pytest -n $(JOBS) -m "not programs"
+	coverage combine --quiet
+	coverage report
 
 .PHONY: clean
 clean: ## Remove everything that was made here, but not the database.
-	rm -rf .venv .venv-docs .projects .clients .matrix node_modules results site staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .coverage.*
+	rm -rf .venv .venv-docs .projects .clients .nox node_modules results site staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .coverage.*

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
-from tests.suite.commands import inherited
-
 ROOT: Final = Path(__file__).resolve().parent.parent
 PATIENCE_S: Final = 120
+NOT_INHERITED: Final = (
+    *("COVERAGE_", "DATABASE_URL", "DJANGO_", "PYTEST_", "REDIS_URL"),
+    *("REQUIRE_ALL", "SECRECY"),
+)
+"""What begins so is for the pytest around us, not for the one that we start."""
+
+
+def inherited() -> dict[str, str]:
+    """Return the environment without what is for us alone."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(NOT_INHERITED)}
 
 
 def pytest_apart(

@@ -7,26 +7,50 @@ from __future__ import annotations
 
 import gc
 import os
+import re
+from collections import defaultdict
 from collections.abc import Generator, Mapping
+from itertools import chain
+from typing import Any, Final, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
-from tests.secrecy import look_at_rows_of_test, watching
-from tests.suite.rooms import room
+from tests.secrecy import look_at_rows_of_test
+
+ROOMS_OF_PROGRAMS: Final = {
+    *("benchmarks", "browser", "clients", "conformance", "differential", "drill"),
+    *("migrations", "newcomer", "wire"),
+}
+"""Rooms whose tests all drive other programs."""
+
+SHARED_PROGRAMS: Final = re.compile(
+    r"tests/process/.*\[(postgresql-redis|postgresql|mariadb|sqlite)|tests/(browser)/"
+)
+"""Tests that share a cluster of this kind, or Chromium and the demo."""
+
+
+class Units(LoadScopeScheduling):  # type: ignore[misc]
+    """A module runs on one worker, and so do all tests that share programs."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        shared = SHARED_PROGRAMS.match(nodeid)
+        return shared[shared.lastindex or 0] if shared else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Units:
+    return Units(config, log)
+
 
 pytest_plugins = (
     "tests.drill.databases",
     "tests.scripting",
     "tests.serving",
-    "tests.suite.compiling",
-    "tests.suite.ordering",
-    "tests.suite.records",
-    "tests.suite.require_all",
-    "tests.suite.scheduling",
-    "tests.suite.selecting",
     "tests.waiting",
 )
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 settings.register_profile(
     "no clock",
@@ -59,11 +83,52 @@ def _rows_are_not_folded_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_app.models.changes.RARELY", 1_000_000_000)
 
 
+def room(nodeid: str) -> str:
+    """Return the folder below tests/ in which a test stands; "tests" for the top."""
+    parts = nodeid.partition("::")[0].split("/")
+    return parts[1] if len(parts) > 2 else "tests"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if room(item.nodeid) in ROOMS_OF_PROGRAMS:
+        item.add_marker("programs")
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Look for secrets where that was asked for."""
-    with watching(room(item.nodeid.partition("::")[0])):
-        return (yield)
+def pytest_runtest_makereport() -> Generator[
+    None, pytest.TestReport, pytest.TestReport
+]:
+    return refuse_skip((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[
+    None, pytest.CollectReport, pytest.CollectReport
+]:
+    return refuse_skip((yield))
+
+
+def refuse_skip(report: Report) -> Report:
+    """Return the report of a failure where REQUIRE_ALL=1 says that all is there.
+
+    Tests skip what this machine lacks (PostgreSQL, Redis, Chromium).
+    """
+    if report.skipped and os.environ.get("REQUIRE_ALL") == "1":
+        report.outcome = "failed"
+        report.longrepr = f"REQUIRE_ALL=1 allows no skip: {report.longrepr}"
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many seconds each room took; no run is red for it."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for report in chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            seconds[room(report.nodeid)] += report.duration
+    if len(seconds) > 1:
+        terminalreporter.section("seconds by room")
+        for name in sorted(seconds, key=seconds.__getitem__, reverse=True):
+            terminalreporter.write_line(f"{seconds[name]:8.1f} {name}")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -109,13 +109,6 @@ def _nobody_asks(method: str, params: dict[str, Any]) -> dict[str, Any]:
     raise AssertionError(f"The server asked {method} {params}.")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers",
-        "databases: run again on PostgreSQL and MariaDB, where they are reachable.",
-    )
-
-
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the scripted tools be served, instead of the behaviours."""

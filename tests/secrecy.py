@@ -1,10 +1,9 @@
 """Whether a run of the suite has written anything that nobody may read again.
 
     SECRECY=results/secrecy pytest ...    each process notes what it makes and writes
-    python -m tests.secrecy               says what was secret; `make test` does both
+    python -m tests.secrecy               says what was secret
 
-With `SECRECY_ROOMS=auth,account` only tests of these rooms are looked at, and the
-programs that they start.
+`make test-all` does both.
 
 Each process of the suite notes the secrets that it makes: access tokens, ids of
 sessions, codes and keys of apps, what is sealed, the site's key and what is derived
@@ -33,7 +32,6 @@ from pathlib import Path
 from typing import Any, Final
 
 VARIABLE: Final = "SECRECY"
-ROOMS: Final = "SECRECY_ROOMS"
 ROOT: Final = Path(__file__).resolve().parents[1]
 LENGTH: Final = 43
 """Characters of 32 random bytes in base64."""
@@ -65,7 +63,6 @@ class Watch:
         self._fixed: set[str] = set()
         self._seen: set[str] = set()
         self._counts: Counter[str] = Counter()
-        self.is_looking = True
         atexit.register(self._count)
 
     def knows(self, secret: str) -> None:
@@ -84,8 +81,6 @@ class Watch:
 
     def looks_at(self, kind: str, where: str, text: str) -> None:
         """Note what might be a secret in a text that was written."""
-        if not self.is_looking:
-            return
         self._counts[kind] += 1
         for each in (*self._fixed_in(text), *LIKE_A_SECRET.findall(text)):
             # The same stands in many places, such as the digest of a row.
@@ -158,11 +153,11 @@ def _noting(own: Watch) -> Callable[[Callable[..., str]], Callable[..., str]]:
 
 def _look_at_logs(own: Watch) -> None:
     """See each record, of each level, and show those that would be shown anyway."""
-    handle, is_enabled = logging.Logger.handle, logging.Logger.isEnabledFor
+    handle = logging.Logger.handle
     makes_traceback = logging.Formatter()
 
     def handled(logger: logging.Logger, record: logging.LogRecord) -> None:
-        if own.is_looking and not _may_know(record.name):
+        if not _may_know(record.name):
             with _uncounted():
                 # A copy: how it is formatted is kept within.
                 text = makes_traceback.format(copy(record))
@@ -171,8 +166,6 @@ def _look_at_logs(own: Watch) -> None:
             handle(logger, record)
 
     def is_heard(logger: logging.Logger, level: int) -> bool:
-        if not own.is_looking:
-            return is_enabled(logger, level)
         return not logger.disabled and logger.manager.disable < level
 
     logging.Logger.handle = handled  # type: ignore[assignment, method-assign]
@@ -205,29 +198,6 @@ def _may_know(name: str) -> bool:
     return name.partition(".")[0] in CLIENTS or name in ADDRESSES
 
 
-def is_watching() -> bool:
-    """Whether anything is looked at."""
-    return _watch is not None and _watch.is_looking
-
-
-@contextmanager
-def watching(room: str) -> Iterator[None]:
-    """Look at what the tests of a room write only if that is one of `SECRECY_ROOMS`."""
-    rooms = os.environ.get(ROOMS)
-    if _watch is None or rooms is None or room in rooms.split(","):
-        yield
-        return
-    # So that no program which a test starts looks, either.
-    folder = os.environ.pop(VARIABLE, None)
-    _watch.is_looking = False
-    try:
-        yield
-    finally:
-        _watch.is_looking = True
-        if folder is not None:
-            os.environ[VARIABLE] = folder
-
-
 # -- answers and rows ------------------------------------------------------------------
 
 
@@ -248,7 +218,7 @@ def look_at_answer(status: int, headers: Mapping[str, str], body: bytes) -> None
 
 def look_at_rows(table: str, rows: Iterable[tuple[Any, ...]]) -> None:
     """Look at all that stands in a table."""
-    if _watch is not None and _watch.is_looking:
+    if _watch is not None:
         for row in rows:
             _watch.looks_at("row", table, " ".join(map(_text, row)))
 
@@ -262,7 +232,7 @@ def _text(value: object) -> str:
 
 def look_at_file(database: Path) -> None:
     """Look at the rows of a file of SQLite, if it is there."""
-    if not is_watching() or not database.exists():
+    if _watch is None or not database.exists():
         return
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         for (table,) in connection.execute(TABLES).fetchall():
@@ -271,7 +241,7 @@ def look_at_file(database: Path) -> None:
 
 def look_at_rows_of_test() -> None:
     """Look at what a test has stored, before that is taken back."""
-    if not is_watching():
+    if _watch is None:
         return
     from django.db import DatabaseError, connection  # noqa: PLC0415
 

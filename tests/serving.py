@@ -118,19 +118,23 @@ def served_rows(
     served_database: None, _patient: None, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:
     """The fixture rows and a few servers more, for all tests of a module."""
+    from django.db import connection  # noqa: PLC0415
     from django.db.backends.signals import connection_created  # noqa: PLC0415
 
     from mcp_app.pools.database import call_writer, log_writer, reader, writer  # noqa: PLC0415
+    from tests.drill.databases import empty  # noqa: PLC0415
 
     connection_created.connect(_without_waiting_for_the_disk)
     with django_db_blocker.unblock():
-        before = _write_rows()
+        _write_rows()
         _warmth.clear()
         yield
-        _erase_rows(before)
         for each in (reader, writer, log_writer, call_writer):
             each.close()
-    connection_created.disconnect(_without_waiting_for_the_disk)
+        connection_created.disconnect(_without_waiting_for_the_disk)
+        # It does not wait for the disk, which a test may look at.
+        connection.close()
+        empty()
 
 
 def _without_waiting_for_the_disk(connection: Any, **_: object) -> None:
@@ -143,8 +147,8 @@ def _without_waiting_for_the_disk(connection: Any, **_: object) -> None:
 _copies: list[RowCopy] = []
 
 
-def _write_rows() -> RowCopy:
-    """Write the rows, and return those that there were.
+def _write_rows() -> None:
+    """Write the rows.
 
     The first time they are made as anybody makes them, which takes most of a second;
     then they are copied.
@@ -154,7 +158,6 @@ def _write_rows() -> RowCopy:
     from tests.published import published, stopped  # noqa: PLC0415
     from tests.row_copies import RowCopy  # noqa: PLC0415
 
-    before = RowCopy(_written())
     if _copies:
         _copies[0].write()
     else:
@@ -164,12 +167,6 @@ def _write_rows() -> RowCopy:
         stopped(Server.objects.get(slug="off"))
         _copies.append(RowCopy(_written()))
         _erase(_news())
-    return before
-
-
-def _erase_rows(before: RowCopy) -> None:
-    _erase([*_traces(), *_audit(), *_news()])
-    before.write()
 
 
 def _written() -> list[type[Model]]:

@@ -13,7 +13,7 @@ from mcp_app import authentication, conf, kind_forms, logs
 from mcp_app.auth.sessions import django_session
 from mcp_app.auth.token_cache import access_token
 from mcp_app.checks.settings import MOVED
-from tests.suite.rooms import ROOT
+from tests.apart import ROOT
 
 PUBLIC = {
     "account_urls",

@@ -19,7 +19,7 @@ from django.contrib.auth.models import User
 from tests import secrecy
 from tests.drill.databases import prepared_file
 from tests.drill.running import ROOT
-from tests.secrecy import ROOMS, VARIABLE, Watch, counted, found, main
+from tests.secrecy import VARIABLE, Watch, counted, found, main
 
 SECRET: Final = "A" * 42 + "b"
 LIKE_ONE: Final = "C" * 43
@@ -109,37 +109,6 @@ def test_rows_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     secrecy.look_at_file(tmp_path / "none.sqlite3")
     secrecy.look_at_answer(200, {}, SECRET.encode())
     assert found(tmp_path) == [f"row kept: {SECRET}"]
-
-
-@pytest.mark.parametrize(
-    ("rooms", "room", "there"),
-    [
-        (None, "server", [f"error 404: {SECRET}"]),
-        ("account,auth", "auth", [f"error 404: {SECRET}"]),
-        ("account,auth", "server", []),
-    ],
-)
-def test_rooms_that_are_looked_at(
-    rooms: str | None,
-    room: str,
-    there: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Programs that a test starts look if their environment says so."""
-    own = Watch(tmp_path)
-    own.knows(SECRET)
-    monkeypatch.setattr(secrecy, "_watch", own)
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
-    monkeypatch.delenv(ROOMS, raising=False)
-    if rooms is not None:
-        monkeypatch.setenv(ROOMS, rooms)
-    with secrecy.watching(room):
-        secrecy.look_at_answer(404, {}, SECRET.encode())
-        assert (VARIABLE in os.environ) is bool(there)
-    assert found(tmp_path) == there
-    assert os.environ[VARIABLE] == str(tmp_path)
-    assert secrecy.is_watching()
 
 
 def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,9 +19,9 @@ from tests.attacks.callers import SLUG, Callers, callers, of_era, victim, whole
 from tests.attacks.matrix import HTTP, ROWS
 from tests.attacks.test_matrix import goes_on
 from tests.behaviours import Stage
+from tests.marks import NEWEST_FIRST
 from tests.oauth.program import ORIGIN, WAYS
 from tests.serving import _nothing_untold
-from tests.suite.marks import NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 PEOPLE: Final = ["ana", "ben", ""]

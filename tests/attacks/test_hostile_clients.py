@@ -27,8 +27,8 @@ from tests.asgi_client import (
     routing_headers,
 )
 from tests.behaviours import Stage
+from tests.marks import NEWEST_FIRST
 from tests.serving import Connect
-from tests.suite.marks import NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"

@@ -65,10 +65,10 @@ from tests.attacks.matrix import (
 )
 from tests.auth.issuers.loopback_issuer import LoopbackIssuer, loopback_issuer
 from tests.behaviours import Stage
+from tests.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST, long_cases
 from tests.oauth.program import ORIGIN, WAYS
 from tests.old_client import OldClient
 from tests.serving import _nothing_untold
-from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST, long_cases
 from tests.transports.stdio.test_connection import META, Channel, called
 from tests.wire.middleware import WireCheck
 

@@ -15,8 +15,8 @@ from mcp_app.transports.http import token_in_address
 from tests.asgi_client import Client, outcome
 from tests.attacks.callers import Callers, callers
 from tests.attacks.matrix import OWN
+from tests.marks import NEWEST_FIRST
 from tests.serving import counted
-from tests.suite.marks import NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 

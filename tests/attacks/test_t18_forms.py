@@ -10,8 +10,8 @@ import pytest
 
 from tests.asgi_client import PREFIX, outcome
 from tests.behaviours import Stage
+from tests.marks import NEWEST_FIRST
 from tests.serving import Connect, counted
-from tests.suite.marks import NEWEST_FIRST
 
 SIMPLE: Final = (
     "text/plain",

@@ -12,8 +12,8 @@ from mcp_app.audit.storable import LONGEST
 from mcp_app.process.runtime import Process
 from tests.asgi_client import Client, JsonObject
 from tests.audit.reading import counted, kept
+from tests.marks import long_cases
 from tests.serving import Connect
-from tests.suite.marks import long_cases
 
 BATCHING: Final = "2025-03-26"
 BATCH: Final = 100

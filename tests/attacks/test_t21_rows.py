@@ -16,8 +16,8 @@ from mcp_app.process.runtime import Process
 from tests.asgi_client import Client, outcome
 from tests.attacks.callers import Callers, callers
 from tests.attacks.matrix import ANONYMOUS, OTHER_USER, OWN, REVOKED
+from tests.marks import STATEFUL_NEWEST_FIRST
 from tests.serving import counted
-from tests.suite.marks import STATEFUL_NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 BODIES: Final = (

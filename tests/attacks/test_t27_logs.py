@@ -14,7 +14,7 @@ import pytest
 from mcp_app.interface.json_logs import LARGEST, JsonFormatter
 from mcp_app.transports.http import token_in_address
 from tests.asgi_client import PREFIX, Client, outcome
-from tests.suite.marks import NEWEST_FIRST
+from tests.marks import NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 NASTY: Final = "x\n2026-01-01 ERROR root login \x1b[2J \u2028 \u202e" + "y" * 4_000

@@ -15,8 +15,8 @@ from mcp_app.process.runtime import Process
 from tests.asgi_client import Client, outcome
 from tests.attacks.callers import Callers, callers
 from tests.attacks.matrix import OTHER_USER, OWN, REVOKED
+from tests.marks import NEWEST_FIRST
 from tests.serving import counted
-from tests.suite.marks import NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 

@@ -21,10 +21,12 @@ from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
 from tests.audit.relays import relay
 from tests.drill.databases import PREPARED
 from tests.drill.running import ROOT, THERE, DrillServer, started
+from tests.marks import long_cases
 from tests.process.clusters import python_environment
 from tests.process.rows import one_number, rows
 from tests.process.streaming import Answer, stateless
-from tests.suite.marks import long_cases
+
+pytestmark = pytest.mark.programs
 
 WRITERS: Final = 3
 PATIENCE_S: Final = 120

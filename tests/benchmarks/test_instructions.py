@@ -13,7 +13,7 @@ import pytest
 from benchmarks import instructions, server_instructions
 from benchmarks.figures.instructions import GROWTH, RECORDED, compared, read
 from benchmarks.load import LoadGeneratorMissingError
-from tests.suite.rooms import ROOT
+from tests.apart import ROOT
 
 TABLE = """python,call log,call,thousands
 3.11,off,floor,30

@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.inspector import ERAS, Inspector
 from tests.clients.facts import PNG
+from tests.marks import long_cases
 from tests.newcomer.programs import Serving
-from tests.suite.marks import long_cases
 
 # They share one demo.
 pytestmark = pytest.mark.xdist_group("browser")

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import strictly
 from tests.clients.facts import PNG
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
 
 # They share one demo.
 pytestmark = pytest.mark.xdist_group("browser")

@@ -21,8 +21,8 @@ from tests.browser.conftest import AXE, open_page
 from tests.browser.test_publishing import PICTURES, STILL
 from tests.drill.databases import prepared_file
 from tests.drill.ports import free_port
+from tests.marks import long_cases
 from tests.newcomer.programs import CHECKOUT, Serving, run, serving, shell_environment
-from tests.suite.marks import long_cases
 
 # They share Chromium with the others, and a server of their own.
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]

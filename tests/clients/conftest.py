@@ -20,10 +20,10 @@ from tests.clients.people import Person as Owner
 from tests.clients.person import Person
 from tests.clients.signing import Site
 from tests.clients.signing import site as signing
-from tests.drill.databases import PREPARE
+from tests.drill.databases import PROGRAMS, ROWS
 from tests.drill.piped import database, environment
 from tests.drill.running import ROOT, running
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
 
 ENVIRONMENT: Final = {"NTOOLS": str(PLAIN_TOOLS)}
 
@@ -101,7 +101,7 @@ def stdio_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
     """Return the environment in which `mcp_stdio` serves the same fixture set."""
     file = database(tmp_path_factory.mktemp("stdio"))
     found = environment(file)
-    program = f"{PREPARE.strip()[:-1]}{PLAIN_TOOLS})"
+    program = f"{PROGRAMS[ROWS][:-1]}{PLAIN_TOOLS})"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=found, check=True)
     return found
 

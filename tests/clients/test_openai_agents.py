@@ -10,7 +10,7 @@ from agents.mcp import MCPServerSse, MCPServerStreamableHttp
 from tests.clients.facts import PLAIN_TOOLS
 from tests.clients.guarded import SAID, Guarded, bearer
 from tests.clients.test_tokens import raised
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
 
 pytestmark = pytest.mark.xdist_group("access tokens")
 

@@ -16,7 +16,7 @@ from tests.clients.facts import STATEFUL
 from tests.clients.test_python_sdk import connect
 from tests.drill.databases import PREPARED
 from tests.drill.spreading import spread
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
 
 __all__ = ["connect"]
 

@@ -21,7 +21,7 @@ from tests.clients.guarded import (
 )
 from tests.clients.node import HERE, MODULES, NODE, PATIENCE_S, ROOT, node
 from tests.clients.test_inspector import ERAS, INSPECTOR
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
 
 pytestmark = pytest.mark.xdist_group("access tokens")
 

@@ -9,7 +9,7 @@ import pytest
 from tests.clients import test_typescript
 from tests.clients.node import report_of
 from tests.clients.test_typescript import PROGRAMS, check_progress_in_order, era, steps
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
 
 # All steps are of one report.
 pytestmark = pytest.mark.xdist_group("TypeScript on SSE")

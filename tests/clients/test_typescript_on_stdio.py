@@ -12,7 +12,7 @@ from tests.clients.facts import STATEFUL, STATELESS
 from tests.clients.node import report_of
 from tests.clients.test_typescript import PROGRAMS, check_progress_in_order, era, steps
 from tests.drill.piped import COMMAND
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
 
 # All steps are of one report.
 pytestmark = pytest.mark.xdist_group("TypeScript on stdio")

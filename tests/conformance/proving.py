@@ -21,10 +21,9 @@ from typing import Final
 
 import django
 
-from tests.apart import ROOT
+from tests.apart import ROOT, inherited
 from tests.conformance.demands import read_rows
 from tests.conformance.disabling import VARIABLE, AnyGuard, all_guards
-from tests.suite.commands import inherited
 
 QUIETLY: Final = ("-p", "no:cacheprovider", "-p", "no:randomly", "--no-header")
 PATIENCE_S: Final = 600

@@ -17,7 +17,7 @@ from tests.conformance.scenarios import (
 )
 from tests.drill.running import running
 from tests.drill.servers import BY_ASGI
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
 
 pytestmark = pytest.mark.skipif(bool(suite.missing()), reason=suite.missing())
 

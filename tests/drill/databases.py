@@ -1,84 +1,248 @@
 """A pytest plugin: databases of a test's own, on the servers that can be reached.
 
-Those of `PREPARED` have the tables and the fixture rows from the start, and the test
-database of the process has the tables: they are copies of templates
-(`tests.suite.template_databases`). To migrate a new one takes seconds.
+Each is a copy of a template: one with the tables, or one with the fixture rows, too.
+A template's name has the digest of the sources that make it, and it is kept: to migrate
+takes seconds.  `python -m tests.drill.databases` drops all that was made.
 
-POSTGRES_TEST_URL and MYSQL_TEST_URL name servers elsewhere, with a user who may
-create databases.
+POSTGRES_TEST_URL and MYSQL_TEST_URL name other servers, with a user who may create
+databases.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import shutil
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-import pytest
-from django.db import connection
-
-from tests.suite.stores import MYSQL, POSTGRES, STORES, Files, Unreachable, store_of
-from tests.suite.template_databases import (
-    PREPARE,
-    ROWS,
-    TABLES,
-    run,
-    template,
-    temporary,
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    closing,
+    contextmanager,
+    suppress,
 )
+from functools import cache, partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test import TransactionTestCase
+
+from tests.row_copies import RowCopy
+from tests.secrecy import look_at_file
 
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker
 
-__all__ = [
-    "DATABASES",
-    "MYSQL",
-    "POSTGRES",
-    "PREPARE",
-    "PREPARED",
-    "postgresql_database",
-    "prepare_database",
-    "prepared_file",
-]
-
-
-@contextmanager
-def _database(vendor: str, kind: str = "") -> Iterator[str]:
-    """Give the URL of a new database; skip the test where there is no server."""
-    store = STORES[vendor]()
-    with ExitStack() as stack:
-        try:
-            name = stack.enter_context(temporary(store, kind))
-        except Unreachable as error:
-            pytest.skip(str(error))
-        yield store.url(name)
-
-
-def postgresql_database() -> AbstractContextManager[str]:
-    """Give the URL of a new database; skip the test where there is no server."""
-    return _database("postgresql")
-
-
-DATABASES: Final[Mapping[str, Callable[[], AbstractContextManager[str]]]] = {
-    vendor: partial(_database, vendor) for vendor in ("postgresql", "mysql")
+ROOT: Final = Path(__file__).resolve().parents[2]
+POSTGRES: Final = os.environ.get("POSTGRES_TEST_URL", "postgres://postgres@127.0.0.1")
+MYSQL: Final = os.environ.get("MYSQL_TEST_URL", "mysql://root@127.0.0.1")
+FILES: Final = Path(tempfile.gettempdir()) / f"mcp-databases-{os.getuid()}"
+OURS: Final = "mcp_test_"
+TABLES: Final = "tables"
+ROWS: Final = "rows"
+START: Final = "import django; django.setup();"
+PROGRAMS: Final = {
+    TABLES: f"{START} from django.core.management import call_command;"
+    " call_command('migrate', verbosity=0, interactive=False)",
+    ROWS: f"{START} from tests.drill.preparing import prepare; prepare()",
 }
-PREPARED: Final[Mapping[str, Callable[[], AbstractContextManager[str]]]] = {
-    vendor: partial(_database, vendor, ROWS) for vendor in DATABASES
+SOURCES: Final = {
+    TABLES: (
+        *("mcp_app/migrations", "mcp_app/models", "mcp_app/protocol/jsonrpc.py"),
+        *("mcp_project/settings.py", "tests/drill/migrations", "tests/drill/models.py"),
+    ),
+    ROWS: ("mcp_app", "mcp_project", "tests/drill", "tests/published.py"),
 }
-"""As `DATABASES`, with the tables and the fixture rows."""
-
+KEPT_S: Final = 3 * 24 * 60 * 60
+"""So long templates are kept that nothing makes any more."""
+INHERITED: Final = ("HOME", "LANG", "LC_", "LD_", "PATH", "PG", "PYTHON", "TMPDIR")
 NEEDED: Final[Mapping[str, Collection[str]]] = {
-    "on_servers.py": [*DATABASES],
+    "on_servers.py": ["postgresql", "mysql"],
     "on_postgresql.py": ["postgresql"],
     "on_mysql.py": ["mysql"],
 }
-"""Modules for some databases only; `tests.test_databases` names them."""
+"""Modules for some databases only."""
 
+
+# -- servers -----------------------------------------------------------------------
+
+
+@contextmanager
+def _postgresql(name: str = "postgres") -> Iterator[Callable[..., list[Any]]]:
+    """Give what executes a statement, and returns its rows; or skip the test."""
+    try:
+        opened = psycopg.connect(f"{POSTGRES}/{name}", autocommit=True)
+    except psycopg.OperationalError as error:
+        pytest.skip(f"PostgreSQL cannot be reached at {POSTGRES}: {error}")
+
+    def execute(statement: str, *values: str) -> list[Any]:
+        cursor = opened.execute(statement.encode(), values or None)
+        return cursor.fetchall() if cursor.description else []
+
+    with closing(opened):
+        yield execute
+
+
+@contextmanager
+def _mysql(name: str = "") -> Iterator[Callable[..., list[Any]]]:
+    driver: Any = pytest.importorskip("MySQLdb", exc_type=ImportError)
+    at = urlsplit(MYSQL)
+    try:
+        opened = driver.connect(
+            host=at.hostname or "127.0.0.1", port=at.port or 3306,
+            user=at.username or "root", password=at.password or "",
+            database=name, autocommit=True,
+        )  # fmt: skip
+    except driver.OperationalError as error:
+        pytest.skip(f"MariaDB cannot be reached at {MYSQL}: {error}")
+    with closing(opened), closing(opened.cursor()) as cursor:
+        # Tables and rows refer to others that come later.
+        cursor.execute("SET foreign_key_checks = 0")
+
+        def execute(statement: str, *values: str) -> list[Any]:
+            cursor.execute(statement, values or None)
+            return list(cursor.fetchall())
+
+        yield execute
+
+
+CONNECTED: Final = {"postgresql": _postgresql, "mysql": _mysql}
+NAMES: Final = {
+    "postgresql": "SELECT datname FROM pg_database",
+    "mysql": "SHOW DATABASES",
+}
+BASE: Final = {"postgresql": POSTGRES, "mysql": MYSQL}
+
+
+def _url(vendor: str, name: str) -> str:
+    return (
+        f"sqlite:///{FILES / name}" if vendor == "sqlite" else f"{BASE[vendor]}/{name}"
+    )
+
+
+def _holds(vendor: str, name: str) -> bool:
+    if vendor == "sqlite":
+        return (FILES / name).exists()
+    with CONNECTED[vendor]() as execute:
+        return any(each == name for (each,) in execute(NAMES[vendor]))
+
+
+def _copy(vendor: str, original: str, name: str) -> None:
+    """Make a database: an empty one, or with all that another one has."""
+    if vendor == "sqlite":
+        if original:
+            shutil.copyfile(FILES / original, FILES / name)
+        return
+    with CONNECTED[vendor]() as execute:
+        like = f" TEMPLATE {original}" if vendor == "postgresql" and original else ""
+        execute(f"CREATE DATABASE {name}{like}")
+    if vendor == "mysql" and original:
+        with _mysql(name) as execute:
+            for (table,) in execute(f"SHOW TABLES FROM {original}"):
+                execute(execute(f"SHOW CREATE TABLE {original}.{table}")[0][1])
+                execute(f"INSERT INTO {table} SELECT * FROM {original}.{table}")  # noqa: S608 - our own names
+
+
+def _drop(vendor: str, name: str) -> None:
+    if vendor == "sqlite":
+        for path in FILES.glob(f"{name}*"):
+            path.unlink(missing_ok=True)
+        return
+    force = " WITH (FORCE)" if vendor == "postgresql" else ""
+    with CONNECTED[vendor]() as execute:
+        execute(f"DROP DATABASE IF EXISTS {name}{force}")
+
+
+# -- templates ---------------------------------------------------------------------
+
+
+def _digest(kind: str) -> str:
+    paths = [each for place in SOURCES[kind] for each in _modules(ROOT / place)]
+    return blake2b(b"\0".join(map(Path.read_bytes, paths)), digest_size=8).hexdigest()
+
+
+def _modules(place: Path) -> list[Path]:
+    return sorted(place.rglob("*.py")) if place.is_dir() else [place]
+
+
+@cache
+def template(vendor: str, kind: str) -> str:
+    """Return the name of a database to copy, which is made if it is not there."""
+    name = f"{OURS}{kind}_{_digest(kind)}"
+    FILES.mkdir(mode=0o700, exist_ok=True)
+    with open(FILES / f"{vendor}.lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made = FILES / f"{vendor}-{name}.made"
+        if not (made.exists() and _holds(vendor, name)):
+            _drop(vendor, name)
+            _copy(vendor, "", name)
+            run(PROGRAMS[kind], _url(vendor, name))
+            made.touch()
+            for old in FILES.glob(f"{vendor}-*.made"):
+                if time.time() - old.stat().st_mtime > KEPT_S:
+                    _drop(vendor, old.stem.partition("-")[2])
+                    old.unlink()
+    return name
+
+
+def run(program: str, url: str) -> None:
+    """Run one of `PROGRAMS` on a database."""
+    given = {k: v for k, v in os.environ.items() if k.startswith(INHERITED)}
+    given |= {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.drill.settings"}
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=given, check=True)
+
+
+@contextmanager
+def database(vendor: str, kind: str = "") -> Iterator[str]:
+    """Give the name of a new database; skip the test where there is no server."""
+    name = f"{OURS}{os.getpid()}_{uuid4().hex[:8]}"
+    FILES.mkdir(mode=0o700, exist_ok=True)
+    original = template(vendor, kind) if kind else ""
+    _copy(vendor, original, name)
+    try:
+        yield name
+    finally:
+        if vendor == "sqlite":
+            look_at_file(FILES / name)
+        _drop(vendor, name)
+
+
+@contextmanager
+def _at(vendor: str, kind: str = "") -> Iterator[str]:
+    with database(vendor, kind) as name:
+        yield _url(vendor, name)
+
+
+Make = Callable[[], AbstractContextManager[str]]
+DATABASES: Final[Mapping[str, Make]] = {v: partial(_at, v) for v in CONNECTED}
+PREPARED: Final[Mapping[str, Make]] = {v: partial(_at, v, ROWS) for v in CONNECTED}
+"""As `DATABASES`, with the tables and the fixture rows."""
+postgresql_database: Final = DATABASES["postgresql"]
+
+
+def prepared_file() -> Path:
+    """Return a database file of SQLite with the fixture rows, to be copied."""
+    return FILES / template("sqlite", ROWS)
+
+
+def prepare_database(url: str) -> None:
+    """Give an empty database the tables and the fixture rows."""
+    run(PROGRAMS[ROWS], url)
+
+
+# -- pytest ------------------------------------------------------------------------
 
 until_the_end: Final = ExitStack()
 """What a process of the tests keeps for all of them."""
@@ -87,29 +251,13 @@ atexit.register(until_the_end.close)
 
 
 def pytest_unconfigure() -> None:
-    """End what all tests share."""
     until_the_end.close()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs another database, where somebody names such a module."""
-    for item in items:
-        needed = NEEDED.get(item.path.name)
-        if needed is not None and connection.vendor not in needed:
-            vendors = " or ".join(needed)
-            reason = f"It needs a DATABASE_URL of {vendors}, not {connection.vendor}."
-            item.add_marker(pytest.mark.skip(reason))
-
-
-def prepared_file() -> Path:
-    """Return a database file of SQLite with the fixture rows, to be copied."""
-    files = Files()
-    return files.setting(template(files, ROWS))
-
-
-def prepare_database(url: str) -> None:
-    """Give an empty database the tables and the fixture rows."""
-    run(PREPARE, url)
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out what needs another database."""
+    needed = NEEDED.get(collection_path.name)
+    return True if needed is not None and connection.vendor not in needed else None
 
 
 @pytest.fixture(params=["sqlite", *DATABASES])
@@ -126,8 +274,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 def prepared_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The same, with the tables and the fixture rows."""
     if request.param == "sqlite":
-        path = shutil.copy(prepared_file(), tmp_path / "new.sqlite3")
-        yield f"sqlite:///{path}"
+        yield f"sqlite:///{shutil.copy(prepared_file(), tmp_path / 'new.sqlite3')}"
         return
     with PREPARED[request.param]() as url:
         yield url
@@ -138,12 +285,32 @@ def django_db_setup(
     django_test_environment: None, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:
     """The test database of this process, in the place of pytest-django's."""
-    store = store_of(connection.vendor, os.environ.get("DATABASE_URL", ""))
     before = connection.settings_dict["NAME"]
-    with django_db_blocker.unblock(), temporary(store, TABLES) as name:
-        _connect(store.setting(name))
+    vendor = connection.vendor
+    with database(vendor, TABLES) as name, pytest.MonkeyPatch.context() as patched:
+        # Not while tests run: what has no mark is to fail, and leave nothing.
+        with django_db_blocker.unblock():
+            _connect(FILES / name if vendor == "sqlite" else name)
+            migrated.append(_rows_of_migrations())
+        patched.setattr(TransactionTestCase, "_fixture_teardown", lambda _: empty())
         yield
-        _connect(before)
+        with django_db_blocker.unblock():
+            _connect(before)
+
+
+migrated: Final[list[RowCopy]] = []
+
+
+def _rows_of_migrations() -> RowCopy:
+    from mcp_app.models import DefinitionVersion, Server  # noqa: PLC0415 - apps are ready
+
+    return RowCopy([Server, DefinitionVersion])
+
+
+def empty() -> None:
+    """Leave in the test database what migrations wrote, and nothing else."""
+    call_command("flush", verbosity=0, interactive=False, reset_sequences=False)
+    migrated[0].write()
 
 
 def _connect(name: str | Path) -> None:
@@ -153,3 +320,17 @@ def _connect(name: str | Path) -> None:
     connection.close()
     settings.DATABASES[connection.alias]["NAME"] = name
     connection.settings_dict["NAME"] = name
+
+
+def drop_all() -> None:
+    """Drop all that tests have made; nobody may run any now."""
+    shutil.rmtree(FILES, ignore_errors=True)
+    for vendor, connected in CONNECTED.items():
+        with suppress(pytest.skip.Exception), connected() as execute:
+            for (each,) in execute(NAMES[vendor]):
+                if each.startswith(OURS):
+                    _drop(vendor, each)
+
+
+if __name__ == "__main__":
+    drop_all()

@@ -11,14 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tests.suite.owners import shared_folder
-
 HOST: Final = "127.0.0.1"
 LOWEST: Final = 20_000
 EPHEMERAL_RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 FIRST_EPHEMERAL: Final = 32_768
 BACKLOG: Final = 1024
-RESERVATIONS: Final = shared_folder() / f"mcp-ports-{os.getuid()}"
+RESERVATIONS: Final = Path(tempfile.gettempdir()) / f"mcp-ports-{os.getuid()}"
 
 
 class PortTaken(Exception):

@@ -42,7 +42,6 @@ from tests import secrecy
 from tests.conformance import disabling
 from tests.drill import serve
 from tests.drill.apps import say_that_fixtures_are_there
-from tests.suite.programs import starting_for_all
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROGRAM: Final = (sys.executable, "-m", "tests.drill.serve")
@@ -130,8 +129,6 @@ class Prefork:
 
     def launched(self, environment: Mapping[str, str], output: Path) -> Forked:
         """Return a server that is about to begin."""
-        # Who counts programs counts it as one of this process.
-        sys.audit("os.fork")
         asked = {"environment": dict(environment), "output": str(output)}
         return Forked(self._answer(asked), self)
 
@@ -159,15 +156,14 @@ class Prefork:
         raise PreforkEnded(f"It has ended with {process.wait()}.")
 
     def _started(self) -> subprocess.Popen[str]:
-        with starting_for_all():
-            return subprocess.Popen(
-                [sys.executable, "-m", "tests.drill.prefork"],
-                cwd=ROOT,
-                env=self._environment(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.drill.prefork"],
+            cwd=ROOT,
+            env=self._environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
 
 def main() -> None:

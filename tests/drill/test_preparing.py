@@ -10,7 +10,7 @@ import pytest
 from tests.drill.calling import Stateless
 from tests.drill.databases import DATABASES
 from tests.drill.running import DrillServer, started
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
 
 
 @pytest.fixture

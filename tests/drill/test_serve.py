@@ -16,7 +16,7 @@ from tests.drill.ports import claimed, directory_of, free_port
 from tests.drill.running import ROOT, started
 from tests.drill.serve import PORT_TAKEN, USAGE, WIRE_VIOLATED, Options, UsageError
 from tests.drill.servers import SERVERS
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
 
 OTHERS = [each for each in SERVERS if each not in ("uvicorn", "gunicorn")]
 DEFAULTS = Options(port=8765, server="daphne", plain_tools=0, wire=False, report="")

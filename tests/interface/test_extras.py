@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from mcp_app.interface.extras import EXTRAS, with_remedy
-from tests.suite.rooms import ROOT
+from tests.apart import ROOT
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from mcp_app.kinds.registry import (
     unusable_kinds,
 )
 from mcp_app.kinds.text import TextKind
+from tests.apart import ROOT
 from tests.kinds.stations import Station
-from tests.suite.rooms import ROOT
 
 PATH = "tests.kinds.stations"
 STATION = f"{PATH}.Station"

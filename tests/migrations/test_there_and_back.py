@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.drill.running import ROOT
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
 
 PROGRAM: Final = """
 import django

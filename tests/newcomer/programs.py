@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 from tests.drill.ports import HOST
-from tests.suite.processes import RUN
 from tests.wire.programs import wire_checked
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
@@ -24,7 +23,7 @@ STOP_S: Final = 60
 LOOK_S: Final = 0.05
 PATIENCE_S: Final = 300
 
-KEPT: Final = ("LANG", "TMPDIR", RUN)
+KEPT: Final = ("LANG", "TMPDIR")
 
 
 class ProgramFailed(Exception):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mcp_app.oauth import consent_views
 from mcp_app.oauth.minute_limit import MinuteLimit
+from tests.marks import long_cases
 from tests.oauth.program import (
     AUTHORIZE,
     CONSENT,
@@ -24,7 +25,6 @@ from tests.oauth.program import (
     Program,
     challenge_of,
 )
-from tests.suite.marks import long_cases
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("support")]
 

@@ -14,6 +14,8 @@ from tests.process.judging import kept
 from tests.reliability.revocations import ends
 from tests.reliability.site import Site
 
+pytestmark = pytest.mark.programs
+
 EACH: Final = 5
 """Requests at each process."""
 

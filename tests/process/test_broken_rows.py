@@ -10,8 +10,12 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from tests.drill.databases import prepared_file
 from tests.drill.running import started
+
+pytestmark = pytest.mark.programs
 
 PATIENCE_S: Final = 60
 LACKING: Final = "ledger://{key} is not in its code."

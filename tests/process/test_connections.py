@@ -15,8 +15,10 @@ from mcp_app.conf import McpSettings
 from mcp_app.pools.counting import of_process
 from tests.drill.databases import MYSQL, POSTGRES, PREPARED
 from tests.drill.running import THERE, started
+from tests.marks import long_cases
 from tests.process.streaming import PATIENCE_S, Session, listening, stateless
-from tests.suite.marks import long_cases
+
+pytestmark = pytest.mark.programs
 
 STREAMS: Final = 50
 CALLS: Final = 50

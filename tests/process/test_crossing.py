@@ -16,6 +16,8 @@ from tests.process.streaming import Answer
 from tests.reliability.crossing import CALLS, SESSIONS, Judged, _judged, crossing
 from tests.reliability.site import Site
 
+pytestmark = pytest.mark.programs
+
 OWN, OTHER = f"payload-{'a' * 32}", f"payload-{'b' * 32}"
 
 

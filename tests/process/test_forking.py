@@ -9,7 +9,9 @@ import sys
 import pytest
 
 from tests.drill.running import ROOT, inherited
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
+
+pytestmark = pytest.mark.programs
 
 
 @pytest.mark.parametrize(

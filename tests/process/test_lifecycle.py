@@ -12,10 +12,12 @@ from typing import Any, Final
 import pytest
 
 from tests.drill.running import ROOT, started
+from tests.marks import long_cases
 from tests.process.programs import program
 from tests.process.stopping import CASES
 from tests.process.streaming import Answer, Session, called, listening, stateless
-from tests.suite.marks import long_cases
+
+pytestmark = pytest.mark.programs
 
 DRAIN_S: Final = 4
 SHORT_S: Final = 1.2

@@ -11,6 +11,8 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
+import pytest
+
 from mcp_app.invalidation.workers import FRESHNESS
 from mcp_app.server.dispatch import STOPPED
 from tests.process.clusters import (
@@ -24,6 +26,8 @@ from tests.process.clusters import (
 from tests.process.operating import Operator
 from tests.process.staff import Staff
 from tests.process.streaming import Answer, Session, listening, stateless
+
+pytestmark = pytest.mark.programs
 
 URI: Final = "test://static-text"
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"

@@ -13,6 +13,8 @@ from tests.process.judging import kept
 from tests.reliability.model import model, model_alone
 from tests.reliability.site import Site
 
+pytestmark = pytest.mark.programs
+
 KILLS: Final = 31
 """The first seed of some that kill, of which one ends a call that runs."""
 ENOUGH: Final = 200

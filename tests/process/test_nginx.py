@@ -14,10 +14,12 @@ import pytest
 from tests.drill.calling import Stateless
 from tests.drill.ports import HOST
 from tests.drill.running import DrillServer, started
+from tests.marks import long_cases
 from tests.process.nginx import Nginx
 from tests.process.slow_clients import PATIENCE_S, SlowClient, unread_call
 from tests.process.streaming import listening, stateless_request
-from tests.suite.marks import long_cases
+
+pytestmark = pytest.mark.programs
 
 MANY: Final = 20
 LIMITS: Final = {"request_rate": 60, "request_burst": 20, "batch": 20}

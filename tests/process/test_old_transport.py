@@ -7,11 +7,15 @@ from itertools import islice
 from typing import Final
 from uuid import uuid4
 
+import pytest
+
 from tests.drill.running import DrillServer
 from tests.process.clusters import PROCESSES, Cluster, on_clusters
 from tests.process.old_streaming import OldSession
 from tests.process.rows import one_number, until_number
 from tests.process.streaming import Session
+
+pytestmark = pytest.mark.programs
 
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 UPDATED: Final = "notifications/resources/updated"

@@ -18,6 +18,7 @@ from tests.drill.databases import POSTGRES, PREPARED
 from tests.drill.ports import HOST
 from tests.drill.running import THERE, DrillServer, started
 from tests.invalidation.redis_servers import RedisServer
+from tests.marks import long_cases
 from tests.process.passages import Passage, through
 from tests.process.streaming import (
     PATIENCE_S,
@@ -27,7 +28,8 @@ from tests.process.streaming import (
     listening,
     stateless,
 )
-from tests.suite.marks import long_cases
+
+pytestmark = pytest.mark.programs
 
 AWAY_S: Final = 7
 """Longer than from one heartbeat of a process to the next."""

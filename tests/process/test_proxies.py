@@ -16,13 +16,13 @@ from pytest_django import Settings
 
 from mcp_app.protocol.revisions import REVISIONS
 from tests.drill.running import DrillServer, started
+from tests.marks import long_cases
 from tests.process.certificates import write_certificate
 from tests.process.nginx import Nginx, replaced
 from tests.process.programs import program
 from tests.process.proxies import Apache, HaProxy, Proxy
-from tests.suite.marks import long_cases
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.programs]
 
 LIMITS: Final = {"heartbeat": 1}
 KEY: Final = "a key of the site behind the proxy, for tests: 0123456789"

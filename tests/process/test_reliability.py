@@ -21,6 +21,8 @@ from tests.reliability.stale_reads import stale_reads
 from tests.reliability.stops import stops, unheard
 from tests.reliability.watchers import bursts, late_watchers
 
+pytestmark = pytest.mark.programs
+
 IMPATIENT_S: Final = 3.0
 """For faults: so long it takes until what is never told counts as untold."""
 ENOUGH: Final = 400

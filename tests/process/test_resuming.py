@@ -13,6 +13,8 @@ from tests.drill.running import DrillServer
 from tests.process.clusters import Cluster, on_clusters
 from tests.process.streaming import Answer, Session
 
+pytestmark = pytest.mark.programs
+
 COUNT: Final = 40
 
 

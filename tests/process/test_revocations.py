@@ -19,6 +19,8 @@ from tests.reliability.revocations import revocations
 from tests.reliability.rounds import Round
 from tests.reliability.site import Site
 
+pytestmark = pytest.mark.programs
+
 ENOUGH: Final = 200
 """Rounds in which the fault must be found; the first in which it is ends its test."""
 IMPATIENT_S: Final = 3.0

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.marks import long_cases
 from tests.process.programs import Program, program
 from tests.process.raw_requests import ODD, UPGRADE, status, statuses
 from tests.process.streaming import (
@@ -23,7 +24,8 @@ from tests.process.streaming import (
     stateless,
     stateless_request,
 )
-from tests.suite.marks import long_cases
+
+pytestmark = pytest.mark.programs
 
 LIMITS: Final = {"MCP_LIMITS": json.dumps({"drain": 5})}
 WORKERS: Final = 2

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from typing import Final
 
+import pytest
+
 from tests.drill.running import DrillServer, started
 from tests.process.clusters import Cluster, on_clusters, run_python
 from tests.process.streaming import stateless
 from tests.process.test_outages import eventually
+
+pytestmark = pytest.mark.programs
 
 LIMITS: Final = {"request_rate": 120, "request_burst": 20, "batch": 20}
 DEMAND: Final = """

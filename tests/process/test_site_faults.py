@@ -43,7 +43,7 @@ from tests.process.test_proxies import (
     worst,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.long]
+pytestmark = [pytest.mark.django_db, pytest.mark.long, pytest.mark.programs]
 
 __all__ = ["certificate"]
 

@@ -22,6 +22,8 @@ from tests.process.slow_clients import (
     unread_call,
 )
 
+pytestmark = pytest.mark.programs
+
 MIB: Final = 1024 * 1024
 MANY: Final = 20
 LIMITS: Final = {"bodies": 4 * MIB, "queues": 4 * MIB}

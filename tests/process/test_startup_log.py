@@ -15,7 +15,7 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.checks.deployment import check_deployment
 from mcp_app.process import startup_log
 from mcp_app.process.startup_log import log_closed_hosts, log_problems
-from tests.suite.rooms import ROOT
+from tests.apart import ROOT
 
 BROKEN = """from django.contrib.auth.models import User
 from mcp_app import mcp

@@ -20,6 +20,8 @@ from tests.reliability.resuming import cuts, resumes
 from tests.reliability.rounds import Round
 from tests.reliability.site import Site
 
+pytestmark = pytest.mark.programs
+
 Test = Callable[..., Generator[Round]]
 ENOUGH: Final = 1_000
 """Rounds in which a fault must be found; the first in which it is ends its test."""

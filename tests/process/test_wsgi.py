@@ -28,7 +28,7 @@ PATIENCE_S: Final = 60
 CALL: Final = {"name": "drill_add", "arguments": {"a": 1, "b": 2}}
 
 
-pytestmark = pytest.mark.xdist_group("wsgi")
+pytestmark = pytest.mark.programs
 
 
 def prepared(directory: Path) -> Path:

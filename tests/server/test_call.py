@@ -10,8 +10,8 @@ import pytest
 from mcp_app.interface.context import LEVELS
 from mcp_app.protocol.revisions import REVISIONS
 from tests.asgi_client import PREFIX, Client, JsonObject, Outcome
+from tests.marks import NEWEST_FIRST
 from tests.serving import Connect
-from tests.suite.marks import NEWEST_FIRST
 
 NEWEST: Final = "2026-07-28"
 STEPS: Final = [1, 2.5, 4]

@@ -23,9 +23,9 @@ from mcp_app.server import dispatch
 from mcp_app.server.handlers import HANDLERS
 from mcp_app.server.handlers.lists import LISTINGS
 from tests.asgi_client import Client
+from tests.marks import NEWEST_FIRST
 from tests.published import published
 from tests.serving import Connect
-from tests.suite.marks import NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 from tests.wire.validation import wire_validator
 

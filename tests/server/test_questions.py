@@ -28,8 +28,8 @@ from mcp_app.server.questions import PreparedQuestion, prepare, require, sampled
 from mcp_app.server.sampling import MOST_TOOL_ROUNDS
 from tests.asgi_client import EVERYTHING, Client, JsonObject, Outcome
 from tests.behaviours import BYTES, Order
+from tests.marks import NEWEST_FIRST
 from tests.serving import Connect
-from tests.suite.marks import NEWEST_FIRST
 
 NEWEST: Final = "2026-07-28"
 FORMS: Final = ("2025-06-18", "2025-11-25", NEWEST)

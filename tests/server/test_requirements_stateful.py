@@ -38,8 +38,8 @@ from mcp_app.streams import session_store
 from mcp_app.streams.session_queries import note_handshakes
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage, new_stage
+from tests.marks import STATEFUL_NEWEST_FIRST
 from tests.serving import Connect
-from tests.suite.marks import STATEFUL_NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2025-11-25"

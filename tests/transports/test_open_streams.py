@@ -18,9 +18,9 @@ from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.streams import log_messages as logged_streams
 from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
+from tests.marks import STATEFUL_NEWEST_FIRST
 from tests.published import published
 from tests.serving import Connect, counted
-from tests.suite.marks import STATEFUL_NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"

@@ -15,8 +15,8 @@ from mcp_app.transports.http.event_stream import MOST_QUEUED, EventStream
 from mcp_app.transports.http.replies import Reply
 from tests.asgi_client import Client, JsonObject
 from tests.behaviours import Stage, new_stage
+from tests.marks import STATEFUL_NEWEST_FIRST
 from tests.serving import Connect
-from tests.suite.marks import STATEFUL_NEWEST_FIRST
 
 NEWEST: Final = "2025-11-25"
 CANCELLED: Final = "notifications/cancelled"

@@ -9,8 +9,8 @@ import pytest
 from mcp_app.protocol.revisions import LATEST, STATEFUL
 from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
 from tests.behaviours import Stage
+from tests.marks import NEWEST_FIRST
 from tests.serving import Connect
-from tests.suite.marks import NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = LATEST.version

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcp_app.process.runtime import Process
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
 from tests.wire.exchanges import (
     EXCHANGES,
     STATEFUL,

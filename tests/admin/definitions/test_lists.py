@@ -183,6 +183,7 @@ def test_an_empty_list_says_what_it_is_for(admin_client: Client, model: str) -> 
     assert "There is no" not in asked
 
 
+@pytest.mark.django_db
 def test_an_empty_list_offers_nothing_to_who_may_only_look(
     staff: Callable[..., Client],
 ) -> None:

@@ -18,8 +18,8 @@ from mcp_app.interface.rights import AccessRequest, Rule
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Stop, Tool
 from mcp_app.models.stops import By, Scope
 from tests.admin.pages import page
+from tests.marks import long_cases
 from tests.published import published
-from tests.suite.marks import long_cases
 
 pytestmark = pytest.mark.django_db
 

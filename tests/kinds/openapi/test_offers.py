@@ -21,9 +21,9 @@ from mcp_app.kinds.openapi.offer import Offer
 from mcp_app.kinds.openapi.offers import offers_of
 from mcp_app.kinds.openapi.reading import DocumentError, read_document
 from mcp_app.protocol import schemas
+from tests.apart import ROOT
 from tests.clients.node import MODULES
 from tests.kinds.openapi.large import OPERATIONS, as_yaml, large_document
-from tests.suite.rooms import ROOT
 
 SITE_KEY: Final = "helpdesk"
 

@@ -22,7 +22,7 @@ from mcp_app.protocol.json_types import JsonObject
 from tests.drill.models import Country, Customer, Invoice, Item, Order, Stock
 from tests.kinds.query import shop
 from tests.kinds.query.interpreter import Interpreter
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 

@@ -17,6 +17,8 @@ from tests.drill.running import ROOT
 from tests.transports.stdio.test_connection import called
 from tests.transports.stdio.test_server import HELLO, READY
 
+pytestmark = pytest.mark.programs
+
 NOT_SERVED = 2
 USER = (
     "INSERT INTO auth_user (username, is_active, is_superuser, is_staff, password,"

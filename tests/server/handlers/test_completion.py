@@ -13,9 +13,9 @@ from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from tests.asgi_client import Client, JsonObject, Outcome
 from tests.behaviours import SECRET
+from tests.marks import NEWEST_FIRST
 from tests.published import published
 from tests.serving import Connect
-from tests.suite.marks import NEWEST_FIRST
 
 PROMPT: Final = {"type": "ref/prompt", "name": "greets"}
 TEMPLATE: Final = {"type": "ref/resource", "uri": "memo://value/{which}"}

@@ -12,8 +12,8 @@ from mcp_app.models import Session
 from mcp_app.pools.database import reader
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL, SUPPORTED_VERSIONS
 from tests.asgi_client import CLIENT, PREFIX, Client, JsonObject, outcome
+from tests.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.serving import Connect, counted
-from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"

@@ -17,10 +17,10 @@ from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.protocol.schemas import check_schema
 from tests.asgi_client import Client, JsonObject
 from tests.behaviours import DRAFT_07, SECRET
+from tests.marks import NEWEST_FIRST
 from tests.published import published
 from tests.server.handlers.test_tools import violations
 from tests.serving import Connect
-from tests.suite.marks import NEWEST_FIRST
 
 NEWEST: Final = "2026-07-28"
 LISTS: Final = {

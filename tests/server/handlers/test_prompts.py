@@ -9,8 +9,8 @@ import pytest
 from mcp_app.protocol.revisions import REVISIONS
 from tests.asgi_client import PREFIX, Client, Outcome
 from tests.behaviours import BLOCKS, SECRET
+from tests.marks import NEWEST_FIRST
 from tests.serving import Connect
-from tests.suite.marks import NEWEST_FIRST
 
 NEWEST: Final = "2026-07-28"
 

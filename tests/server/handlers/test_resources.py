@@ -11,8 +11,8 @@ import pytest
 from mcp_app.protocol.revisions import REVISIONS
 from tests.asgi_client import Client, Outcome
 from tests.behaviours import BYTES, SECRET
+from tests.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.serving import Connect, counted
-from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 
 NEWEST: Final = "2026-07-28"
 

@@ -15,8 +15,8 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS
 from tests.asgi_client import PREFIX, Client, JsonObject, Outcome
 from tests.behaviours import BLOCKS, BYTES, SECRET, VALUES, Stage
+from tests.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.serving import Connect, counted
-from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 
 NEWEST: Final = "2026-07-28"
 ERAS: Final = ("2025-11-25", NEWEST)

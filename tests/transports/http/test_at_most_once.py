@@ -23,9 +23,9 @@ from mcp_app.transports.http import at_most_once
 from mcp_app.transports.http.handler import EndpointHandler
 from tests.asgi_client import Client, HeaderChanges, Visit
 from tests.behaviours import Stage
+from tests.marks import STATEFUL_NEWEST_FIRST
 from tests.serving import Connect, all_logged, counted
 from tests.streams.writes import Writes
-from tests.suite.marks import STATEFUL_NEWEST_FIRST
 
 pytestmark = pytest.mark.databases
 

@@ -20,8 +20,8 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL, SUPPORTED_VERSIONS
 from tests.asgi_client import CLIENT, PREFIX, Client, JsonObject, Outcome, outcome
 from tests.behaviours import Stage
+from tests.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.serving import Connect, counted
-from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 TRACES: Final = (

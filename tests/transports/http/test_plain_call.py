@@ -30,8 +30,8 @@ from mcp_app.transports.http.plain_call import PlainCall
 from mcp_app.transports.http.plain_headers import KnownHeaders, PlainHeaders
 from mcp_app.transports.http.stateless_call import StatelessCall
 from tests.asgi_client import Client
+from tests.marks import long_cases
 from tests.published import published, start, stopped
-from tests.suite.marks import long_cases
 from tests.transports.http.differing import (
     ADD,
     HEADERS,

@@ -15,8 +15,8 @@ from mcp_app.process.runtime import Process
 from mcp_app.transports.http import replies
 from tests.asgi_client import Client, JsonObject, Visit, outcome
 from tests.behaviours import Stage
+from tests.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.serving import Connect
-from tests.suite.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"

@@ -20,8 +20,8 @@ from mcp_app.streams import claims, replay
 from mcp_app.transports.http import resumption
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage
+from tests.marks import STATEFUL_NEWEST_FIRST
 from tests.serving import Connect
-from tests.suite.marks import STATEFUL_NEWEST_FIRST
 
 pytestmark = pytest.mark.databases
 

@@ -19,10 +19,10 @@ from pytest_django import Settings
 from mcp_app.process.background import background
 from mcp_app.process.runtime import Process
 from mcp_app.transports.http_sse.sse_handler import MessagesHandler
+from tests.marks import NEWEST_FIRST
 from tests.old_client import OldClient
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
-from tests.suite.marks import NEWEST_FIRST
 from tests.wire.middleware import Application, WireCheck
 
 Site = dict[str, Any]

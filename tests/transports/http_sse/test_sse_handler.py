@@ -30,11 +30,11 @@ from mcp_app.transports.http.request_handler import MAY_NOT
 from mcp_app.transports.http_sse.sse_handler import MessagesHandler
 from tests.asgi_client import Client, JsonObject, Outcome, Visit, outcome
 from tests.behaviours import Stage
+from tests.marks import STATEFUL_NEWEST_FIRST
 from tests.old_client import OldClient
 from tests.serving import Connect, counted
 from tests.streams.logging_rows import further, opening
 from tests.streams.writes import Writes
-from tests.suite.marks import STATEFUL_NEWEST_FIRST
 from tests.wire.middleware import WireCheck
 
 pytestmark = pytest.mark.databases

@@ -13,7 +13,7 @@ import pytest
 
 from tests.drill.piped import COMMAND, PATIENCE_S, Piped, database, environment, piped
 from tests.drill.running import ROOT
-from tests.suite.marks import long_cases
+from tests.marks import long_cases
 from tests.transports.stdio.test_connection import (
     called,
     code,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
@@ -13,18 +12,17 @@ from django.db import connection, connections
 
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
+from tests.drill.databases import FILES, TABLES, database
 from tests.scripting import Play
-from tests.suite.stores import store_of
-from tests.suite.template_databases import TABLES, temporary
 from tests.workbench.trying.dry_runs import DryRuns, close_all, rows_of_code
 
 
 @pytest.fixture(scope="module")
 def archive(served_rows: None) -> Iterator[None]:
     """A database `archive`; on SQLite it is as Django makes it, without our options."""
-    store = store_of(connection.vendor, os.environ.get("DATABASE_URL", ""))
-    with temporary(store, TABLES) as name:
-        place: dict[str, Any] = {"NAME": store.setting(name)}
+    with database(connection.vendor, TABLES) as name:
+        is_file = connection.vendor == "sqlite"
+        place: dict[str, Any] = {"NAME": FILES / name if is_file else name}
         if connection.vendor == "sqlite":
             place["OPTIONS"] = {}
             with closing(sqlite3.connect(place["NAME"])) as made:
