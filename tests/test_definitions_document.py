@@ -182,7 +182,6 @@ WORDS = {
 }
 
 
-@pytest.mark.covers("L-BASE-033", "S-BASE-050")
 def test_the_dialects_that_schemas_may_have() -> None:
     section = DOCUMENT.partition("## Schemas\n")[2].partition("\n## ")[0]
     told = re.findall(r"20\d\d-\d\d|draft-0\d", section)
@@ -192,14 +191,12 @@ def test_the_dialects_that_schemas_may_have() -> None:
         check_schema({"$schema": dialect})
 
 
-@pytest.mark.covers("L-HEAD-055", "L-HEAD-056", "L-HEAD-057", "L-TOOLS-032")
 def test_what_headers_are_for_and_what_not() -> None:
     section = DOCUMENT.partition("## Parameters in headers\n")[2].partition("\n## ")[0]
     for words in ("routes by", "x-mcp-header", "can decode", "password", "token"):
         assert words in section
 
 
-@pytest.mark.covers("L-BASE-068")
 def test_what_structured_content_is_in_each_revision() -> None:
     """A declared type is all that an author writes; the form is the same for all."""
     said = " ".join(DOCUMENT.split())
@@ -208,7 +205,6 @@ def test_what_structured_content_is_in_each_revision() -> None:
     assert numbers.convert([1, 2]).structured == {"result": [1, 2]}
 
 
-@pytest.mark.covers("L-BASE-067")
 def test_why_there_is_what_is_deprecated() -> None:
     section = DOCUMENT.partition("## The context")[2].partition("\n## ")[0]
     said = " ".join(section.split())
@@ -219,6 +215,5 @@ def test_why_there_is_what_is_deprecated() -> None:
     assert not any(each.deprecated for each in STATEFUL.values())
 
 
-@pytest.mark.covers("S-PROG-016")
 def test_progress_is_advised() -> None:
     assert "Report progress if a call takes more than two or three seconds" in DOCUMENT

@@ -35,7 +35,6 @@ def test_each_threat_stands_once() -> None:
 
 
 @pytest.mark.parametrize("number", threats())
-@pytest.mark.covers("L-SEC-002", "S-SEC-002")
 def test_a_threat_names_tests_that_there_are(number: int) -> None:
     named = threats()[number]
     assert named

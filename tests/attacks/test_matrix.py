@@ -213,7 +213,6 @@ class Attack:
 
 @pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize(("transport", "version"), OTHERS_ON_HTTP)
-@pytest.mark.covers("L-SEC-031", "L-SEC-032", "L-SEC-034", "L-SEC-049")
 async def test_nobody_else_reaches_a_session_a_stream_or_a_call(
     served: Callable[[str], WireCheck],
     outside: WireCheck,
@@ -341,14 +340,6 @@ def _spend(process: Process) -> None:
 
 @pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize(("transport", "version"), RATED)
-@pytest.mark.covers(
-    "L-COMPL-013",
-    "L-COMPL-016",
-    "L-TOOLS-050",
-    "S-COMPL-014",
-    "S-COMPL-017",
-    "S-TOOLS-048",
-)
 async def test_t20_who_is_over_the_limit_is_refused_whatever_it_is(
     served: Callable[[str], WireCheck],
     who: Callers,
@@ -545,7 +536,6 @@ def nobody_has(name: str) -> str:
 
 @pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers("L-SEC-003", "L-SEC-040", "S-SEC-003", "S-SEC-009")
 async def test_what_is_hidden_is_unknown(
     application: WireCheck, who: Callers, version: str
 ) -> None:
@@ -623,7 +613,6 @@ async def _all(client: Client, method: str, member: str) -> list[Any]:
 
 
 @pytest.mark.usefixtures("each_way")
-@pytest.mark.covers("L-SEC-032", "L-SEC-034")
 async def test_t10_my_request_state_is_nobody_elses(
     application: WireCheck, who: Callers
 ) -> None:
@@ -715,7 +704,6 @@ async def _asks(channel: Channel, reply: Any, stateless: bool) -> bool:
     return "result" in await channel.answer("asks")
 
 
-@pytest.mark.covers("L-SEC-035")
 async def test_pipes_are_nobody_elses(process: Process, who: Callers) -> None:
     """What `NO_SUCH_CALLER` says of stdio."""
     for caller in set(CALLERS) - {OWN}:

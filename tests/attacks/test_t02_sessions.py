@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from mcp_app.models import Session
 from mcp_app.models.fields import digest
 from mcp_app.pools.database import reader
@@ -11,7 +9,6 @@ from mcp_app.streams.open_session import new_session_id
 from tests.serving import Connect
 
 
-@pytest.mark.covers("L-SEC-033")
 def test_ten_thousand_ids() -> None:
     ids = {new_session_id() for _ in range(10_000)}
     assert len(ids) == 10_000

@@ -42,7 +42,6 @@ ELSEWHERE: Final = (
 
 @pytest.mark.parametrize("where", ELSEWHERE)
 @pytest.mark.parametrize("part", ["", "/sse", "/messages"])
-@pytest.mark.covers("L-AUTH-023", "S-AUTH-038")
 async def test_a_token_in_the_address_lets_nobody_in(
     application: WireCheck,
     who: Callers,
@@ -71,7 +70,6 @@ async def test_a_token_in_the_address_lets_nobody_in(
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers("L-AUTH-021", "S-AUTH-036")
 async def test_a_token_elsewhere_than_in_its_header(
     application: WireCheck, who: Callers, version: str
 ) -> None:
@@ -88,7 +86,6 @@ async def test_a_token_elsewhere_than_in_its_header(
         assert (await client.sent(message)).status == 401
 
 
-@pytest.mark.covers("L-AUTH-029", "L-AUTH-088", "S-AUTH-083", "S-AUTH-086")
 async def test_user_code_is_not_given_the_token(
     application: WireCheck, who: Callers
 ) -> None:

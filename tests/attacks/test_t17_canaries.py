@@ -85,7 +85,6 @@ def environment(database: Path, **more: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("site", SITES)
-@pytest.mark.covers("L-SEC-005", "L-SEC-046", "S-SEC-005")
 def test_no_secret_is_written_anywhere(tmp_path: Path, site: str) -> None:
     database = tmp_path / "db.sqlite3"
     shutil.copy(prepared_file(), database)
@@ -148,7 +147,6 @@ def application(process: Process, within: bool) -> Iterator[WireCheck]:
 
 @pytest.mark.parametrize("debug", [True, False])
 @pytest.mark.parametrize("within", [True, False])
-@pytest.mark.covers("L-SEC-047")
 async def test_a_crash_of_ours_tells_no_secret(
     application: WireCheck,
     settings: Settings,

@@ -85,7 +85,6 @@ async def everything(process: Process) -> str:
 
 @pytest.mark.parametrize("tool", ["async", "sync"])
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.covers("L-LOG-015", "L-LOG-016", "S-LOG-012", "S-LOG-013")
 async def test_t17_log_messages_to_clients_have_no_secrets(
     play: Play,
     connect: Connect,
@@ -116,7 +115,6 @@ async def test_t17_log_messages_to_clients_have_no_secrets(
     assert not any(each in rows for each in SECRETS)
 
 
-@pytest.mark.covers("L-LOG-017", "S-LOG-018")
 async def test_t17_staff_are_told_how_many_secrets_there_were(
     play: Play, process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -137,7 +135,6 @@ async def test_t17_staff_are_told_how_many_secrets_there_were(
 
 
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.covers("S-LOG-014")
 async def test_t17_what_we_say_ourselves_names_nobody(
     play: Play, connect: Connect, forwarding: None, version: str
 ) -> None:
@@ -190,7 +187,6 @@ def misunderstood(method: str, params: JsonObject) -> JsonObject:
 
 @pytest.mark.parametrize("tool", ["async", "sync"])
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.covers("L-SAMPLE-014", "L-SEC-005", "S-SAMPLING-010", "S-SEC-005")
 async def test_t17_what_a_model_is_asked_and_says_is_neither_logged_nor_kept(
     play: Play,
     connect: Connect,

@@ -84,9 +84,6 @@ async def _reset(request: Received, writer: asyncio.StreamWriter) -> None:
 
 
 @pytest.mark.parametrize("site", ["peer", "own"])
-@pytest.mark.covers(
-    "L-AUTH-029", "L-AUTH-088", "L-SEC-004", "S-AUTH-083", "S-AUTH-086", "S-SEC-004"
-)
 async def test_keys_of_other_sites_stay_with_them(
     show: Any,
     served: Peer,

@@ -66,7 +66,6 @@ async def recorded(process: Process, outcome: str) -> str:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers("L-TOOLS-051", "S-TOOLS-049")
 async def test_t28_texts_steer_no_terminal_and_hide_nothing(
     play: Play, connect: Connect, version: str
 ) -> None:
@@ -184,7 +183,6 @@ def with_an_exit(ctx: SyncContext) -> None:
 
 
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.covers("L-SEC-047")
 async def test_t17_clients_get_no_more_of_an_exception_than_a_sentence_of_ours(
     play: Play, connect: Connect, process: Process, version: str
 ) -> None:

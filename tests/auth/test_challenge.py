@@ -61,7 +61,6 @@ async def test_there_is_no_metadata_yet(application: WireCheck, path: str) -> No
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2026-07-28"])
-@pytest.mark.covers("L-AUTH-085", "L-AUTH-108", "L-SEC-031", "L-SEC-035", "S-AUTH-084")
 async def test_no_method_is_answered_before_the_caller_is_known(
     application: WireCheck, version: str
 ) -> None:

@@ -65,25 +65,6 @@ def refusal(error: pytest.ExceptionInfo[OAuthError]) -> str:
     return error.value.error
 
 
-@pytest.mark.covers(
-    "L-AUTH-025",
-    "L-AUTH-026",
-    "L-AUTH-028",
-    "L-AUTH-029",
-    "L-AUTH-045",
-    "L-AUTH-065",
-    "L-AUTH-087",
-    "L-AUTH-116",
-    "L-SEC-029",
-    "S-AUTH-039",
-    "S-AUTH-057",
-    "S-AUTH-058",
-    "S-AUTH-075",
-    "S-AUTH-080",
-    "S-AUTH-082",
-    "S-AUTH-083",
-    "S-AUTH-085",
-)
 async def test_a_key_opens_its_server_alone(
     application: WireCheck, program: Program
 ) -> None:
@@ -105,33 +86,6 @@ async def test_a_key_opens_its_server_alone(
     await writer.run(other.delete)
 
 
-@pytest.mark.covers(
-    "L-AUTH-011",
-    "L-AUTH-012",
-    "L-AUTH-013",
-    "L-AUTH-030",
-    "L-AUTH-032",
-    "L-AUTH-043",
-    "L-AUTH-045",
-    "L-AUTH-046",
-    "L-AUTH-047",
-    "L-AUTH-048",
-    "L-AUTH-049",
-    "L-AUTH-090",
-    "L-AUTH-091",
-    "L-AUTH-109",
-    "L-AUTH-115",
-    "L-SEC-041",
-    "S-AUTH-010",
-    "S-AUTH-042",
-    "S-AUTH-057",
-    "S-AUTH-058",
-    "S-AUTH-059",
-    "S-AUTH-060",
-    "S-AUTH-061",
-    "S-AUTH-062",
-    "S-AUTH-064",
-)
 async def test_who_brings_nothing_is_told_where_to_sign_in(
     application: WireCheck, program: Program
 ) -> None:
@@ -154,7 +108,6 @@ async def test_who_brings_nothing_is_told_where_to_sign_in(
     assert " ".join(said["scopes_supported"]) == "mcp:read mcp:change"
 
 
-@pytest.mark.covers("L-AUTH-024", "L-AUTH-086", "S-AUTH-017", "S-AUTH-079")
 async def test_nothing_else_of_an_app_opens_anything(
     application: WireCheck, program: Program
 ) -> None:
@@ -166,15 +119,6 @@ async def test_nothing_else_of_an_app_opens_anything(
         assert found.status == 401, text
 
 
-@pytest.mark.covers(
-    "L-AUTH-022",
-    "L-AUTH-027",
-    "L-AUTH-067",
-    "S-AUTH-018",
-    "S-AUTH-025",
-    "S-AUTH-040",
-    "S-AUTH-095",
-)
 async def test_the_end_of_a_key_and_of_its_app(
     application: WireCheck, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,7 +190,6 @@ async def test_an_app_that_ends_takes_what_is_open_along(
     assert found.error["message"] == "This connection has ended. Sign in again."
 
 
-@pytest.mark.covers("L-SEC-037")
 async def test_what_a_person_did_not_allow_is_not_there(
     application: WireCheck, program: Program, commit: Commit
 ) -> None:
@@ -292,7 +235,6 @@ async def test_a_code_is_old_after_a_minute(
     assert refusal(error) == "invalid_grant"
 
 
-@pytest.mark.covers("L-AUTH-064", "S-AUTH-022", "S-AUTH-093")
 async def test_whoever_is_another_client_gets_and_changes_nothing(
     program: Program,
 ) -> None:
@@ -313,15 +255,6 @@ async def test_whoever_is_another_client_gets_and_changes_nothing(
     assert refusal(error) == "invalid_client"
 
 
-@pytest.mark.covers(
-    "L-AUTH-064",
-    "L-AUTH-068",
-    "S-AUTH-018",
-    "S-AUTH-022",
-    "S-AUTH-024",
-    "S-AUTH-093",
-    "S-AUTH-096",
-)
 async def test_an_answer_that_was_lost_can_be_asked_for_again(
     application: WireCheck, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -341,7 +274,6 @@ async def test_an_answer_that_was_lost_can_be_asked_for_again(
     assert (row.ended, row.token.revoked is None) == ("refresh", False)
 
 
-@pytest.mark.covers("L-AUTH-064", "S-AUTH-022", "S-AUTH-093")
 async def test_a_token_that_nobody_was_given_ends_the_app(program: Program) -> None:
     """Who knows its name has seen it: somebody else may have it, too."""
     await writer.run(program.sign_in)

@@ -327,9 +327,6 @@ async def names(client: Client) -> set[str]:
 
 @pytest.mark.parametrize("mcp", [BY_NAME])
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
-@pytest.mark.covers(
-    "L-SEC-003", "L-TOOLS-006", "L-TOOLS-049", "S-SEC-003", "S-TOOLS-047"
-)
 async def test_each_user_sees_and_calls_what_is_theirs(
     users: dict[str, Any], connect: Connect, version: str
 ) -> None:
@@ -362,7 +359,6 @@ async def test_a_change_of_rights_counts_after_any_change_that_is_told(
 
 
 @pytest.mark.parametrize("mcp", [BY_NAME])
-@pytest.mark.covers("S-ELICIT-036", "S-HTTP-079")
 async def test_sessions_belong_to_their_principal(
     users: dict[str, Any], connect: Connect
 ) -> None:

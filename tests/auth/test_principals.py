@@ -53,7 +53,6 @@ async def asking(access: tuple[str, ...], **headers: str) -> Principal:
     return await principals.find_principal(server, request(**headers))
 
 
-@pytest.mark.covers("L-AUTH-004", "S-AUTH-002")
 async def test_a_public_server_asks_nobody() -> None:
     found = await asking(("public",), x_badge="7")
     assert found is Principal.ANONYMOUS
@@ -62,7 +61,6 @@ async def test_a_public_server_asks_nobody() -> None:
 
 
 @pytest.mark.parametrize("method", ["by_badge", "by_lost_badge", "by_object"])
-@pytest.mark.covers("L-AUTH-003", "S-AUTH-001")
 async def test_async_callables_of_every_kind(method: str) -> None:
     found = await asking((method,), x_badge="7")
     assert (found.kind, found.user_name, found.anonymous) == ("badge", "7", False)

@@ -75,7 +75,6 @@ urlpatterns: list[object] = []
         ("mcp/office", None),
     ],
 )
-@pytest.mark.covers("L-AUTH-018", "S-AUTH-076")
 def test_the_server_of_a_resource(
     settings: Settings, resource: str, slug: str | None
 ) -> None:
@@ -93,7 +92,6 @@ def test_the_server_of_a_resource(
         (None, False, "127.0.0.1:8000", None),
     ],
 )
-@pytest.mark.covers("L-AUTH-113")
 def test_the_origin_is_never_that_of_the_host_header(
     settings: Settings, public: str | None, debug: bool, host: str, origin: str | None
 ) -> None:
@@ -113,7 +111,6 @@ def test_the_metadata_is_that_of_the_address_that_was_asked(
     assert metadata_url(ORIGIN, "/mcp/office/sse") == f"{where}/tools/office/sse"
 
 
-@pytest.mark.covers("L-AUTH-019", "S-AUTH-077")
 def test_the_address_of_a_server(settings: Settings) -> None:
     for public, slug, audience, metadata in (
         (None, "default", "", ""),

@@ -116,7 +116,6 @@ async def test_who_was_not_let_in_is_asked_about_each_time(
     assert len(authentication_cache) == 0
 
 
-@pytest.mark.covers("L-SEC-048")
 async def test_no_secret_is_kept(application: WireCheck) -> None:
     await status(application, "/mcp/kept", "a secret of the site")
     (key,) = authentication_cache._entries._entries
@@ -138,7 +137,6 @@ async def test_a_change_of_rights_forgets(
     await writer.run(user.delete)
 
 
-@pytest.mark.covers("L-SEC-048")
 async def test_it_grows_old(
     application: WireCheck, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,7 +132,6 @@ async def test_a_rule_that_looks_at_arguments(
     assert (await client.request("prompts/get", named)).result["messages"]
 
 
-@pytest.mark.covers("L-HEAD-059", "L-HEAD-060")
 async def test_a_header_gives_no_right(
     people: dict[str, Any], connect: Connect
 ) -> None:
@@ -149,7 +148,6 @@ async def test_a_header_gives_no_right(
 
 @pytest.mark.databases
 @VERSIONS
-@pytest.mark.covers("S-SEC-009")
 async def test_permissions_for_one_object(
     people: dict[str, Any], connect: Connect, settings: LazySettings, version: str
 ) -> None:

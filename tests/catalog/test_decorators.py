@@ -309,22 +309,6 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("declare", "sentence"), REFUSED)
-@pytest.mark.covers(
-    "L-BASE-037",
-    "L-CACHE-004",
-    "L-RES-025",
-    "L-TOOLS-018",
-    "L-TOOLS-025",
-    "L-TOOLS-027",
-    "L-TOOLS-028",
-    "S-BASE-054",
-    "S-RES-003",
-    "S-RES-030",
-    "S-TOOLS-005",
-    "S-TOOLS-015",
-    "S-TOOLS-017",
-    "S-TOOLS-018",
-)
 def test_refused(declare: Callable[[], Any], sentence: str) -> None:
     with pytest.raises(RegistrationError) as refusal:
         declare()

@@ -39,14 +39,6 @@ FITTING: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("schema", FITTING)
-@pytest.mark.covers(
-    "L-ELICIT-011",
-    "L-ELICIT-012",
-    "L-ELICIT-013",
-    "L-ELICIT-014",
-    "S-ELICIT-014",
-    "S-ELICIT-016",
-)
 def test_what_the_protocol_knows_stays_as_it_is(schema: dict[str, Any]) -> None:
     assert field_schema("field", schema, exact=True) == schema
 
@@ -68,7 +60,6 @@ SHORTENED: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("schema", "kept"), SHORTENED)
-@pytest.mark.covers("L-ELICIT-012", "S-ELICIT-016")
 def test_members_that_the_form_itself_will_check(
     schema: dict[str, Any], kept: dict[str, Any]
 ) -> None:
@@ -147,7 +138,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("schema", "sentence"), REFUSED)
-@pytest.mark.covers("L-ELICIT-010", "L-ELICIT-011", "L-ELICIT-042", "S-ELICIT-012")
 def test_refused(schema: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UnfitForm) as refusal:
         field_schema("field", schema, exact=False)
@@ -169,7 +159,6 @@ def test_refused(schema: dict[str, Any], sentence: str) -> None:
         "card_number",
     ],
 )
-@pytest.mark.covers("L-ELICIT-002", "S-ELICIT-001", "S-ELICIT-002")
 def test_forms_do_not_ask_for_secrets(name: str) -> None:
     with pytest.raises(UnfitForm, match=f"The field {name} asks for a secret"):
         field_schema(name, {"type": "string"}, exact=True)

@@ -175,7 +175,6 @@ def test_a_function_whose_source_nobody_has() -> None:
     assert found(names["made"]) == []
 
 
-@pytest.mark.covers("L-ELICIT-034", "S-ELICIT-048")
 def test_it_is_a_finding_of_the_definition() -> None:
     for function, rules in FOUND_OF_FUNCTIONS:
         assert [each.rule for each in findings_of(function)] == rules

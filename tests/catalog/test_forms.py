@@ -151,18 +151,6 @@ SOURCES: list[tuple[Any, dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("source", "properties", "required"), SOURCES)
-@pytest.mark.covers(
-    "L-BASE-034",
-    "L-BASE-069",
-    "L-ELICIT-010",
-    "L-ELICIT-011",
-    "L-ELICIT-012",
-    "L-ELICIT-013",
-    "S-BASE-051",
-    "S-ELICIT-012",
-    "S-ELICIT-014",
-    "S-ELICIT-016",
-)
 def test_schemas(source: Any, properties: dict[str, Any], required: list[str]) -> None:
     schema = form_schema(source).schema
     assert schema == {"type": "object", "properties": properties, "required": required}
@@ -238,7 +226,6 @@ BAD_ANSWERS: list[tuple[Any, dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("source", "answer", "places"), BAD_ANSWERS)
-@pytest.mark.covers("L-ELICIT-038", "S-ELICIT-019")
 def test_answers_that_do_not_fit(
     source: Any, answer: dict[str, Any], places: list[str]
 ) -> None:
@@ -288,7 +275,6 @@ UNFIT: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("source", "sentence"), UNFIT)
-@pytest.mark.covers("L-ELICIT-010", "S-ELICIT-012")
 def test_forms_that_no_client_could_show(source: Any, sentence: str) -> None:
     with pytest.raises(UnfitForm) as refusal:
         form_schema(source)
@@ -323,7 +309,6 @@ def test_a_type_offers_its_default() -> None:
 
 
 @pytest.mark.parametrize("source", [PLATE, Plate])
-@pytest.mark.covers("S-ELICIT-013", "S-ELICIT-014")
 def test_clients_see_no_pattern(source: Any) -> None:
     """The protocol's StringSchema has none: the answer is checked all the same."""
     read = form_schema(source)
@@ -357,13 +342,11 @@ CHOICES: dict[str, Any] = {
 }
 
 
-@pytest.mark.covers("L-ELICIT-011", "L-ELICIT-013", "S-ELICIT-014")
 def test_newer_revisions_have_it_all() -> None:
     for revision in (V2025_11_25, V2026_07_28):
         assert for_revision(CHOICES, revision) == CHOICES
 
 
-@pytest.mark.covers("S-ELICIT-013")
 def test_the_older_revision_has_few_defaults_and_no_titled_choices() -> None:
     assert for_revision(CHOICES, V2025_06_18) == {
         "type": "object",
@@ -384,7 +367,6 @@ def test_the_older_revision_has_few_defaults_and_no_titled_choices() -> None:
     }
 
 
-@pytest.mark.covers("S-ELICIT-013")
 def test_several_choices_at_once_need_a_newer_client() -> None:
     schema: Mapping[str, Any] = form_schema(Order).schema
     with pytest.raises(ClientCannot, match="The field extras allows several choices"):

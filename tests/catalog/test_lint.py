@@ -28,20 +28,6 @@ def test_what_is_well_made_is_left_alone(definition: Definition) -> None:
     assert findings(definition) == []
 
 
-@pytest.mark.covers(
-    "L-RES-022",
-    "L-RES-023",
-    "L-TOOLS-025",
-    "L-TOOLS-027",
-    "L-TOOLS-028",
-    "S-RES-003",
-    "S-RES-026",
-    "S-RES-027",
-    "S-TOOLS-015",
-    "S-TOOLS-017",
-    "S-TOOLS-018",
-    "S-TOOLS-054",
-)
 def test_rules() -> None:
     told = [
         (definition, rules, found)

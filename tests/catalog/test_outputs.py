@@ -143,14 +143,6 @@ WRAPPED: list[tuple[Any, dict[str, Any], object, object, str]] = [
 
 
 @pytest.mark.parametrize(("annotation", "inner", "value", "result", "text"), WRAPPED)
-@pytest.mark.covers(
-    "L-BASE-009",
-    "L-BASE-034",
-    "L-BASE-069",
-    "S-BASE-051",
-    "S-TOOLS-009",
-    "S-TOOLS-036",
-)
 def test_what_is_no_object_is_wrapped(
     annotation: Any, inner: dict[str, Any], value: object, result: object, text: str
 ) -> None:
@@ -194,7 +186,6 @@ OBJECTS: list[tuple[Any, object, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("annotation", "value", "structured"), OBJECTS)
-@pytest.mark.covers("L-BASE-034", "L-BASE-069", "S-BASE-051")
 def test_objects_are_sent_as_they_are(
     annotation: Any, value: object, structured: dict[str, Any]
 ) -> None:

@@ -153,7 +153,6 @@ def second(a: str = "") -> str:
         (lambda registry: registry.function("a"), "function 'a'"),
     ],
 )
-@pytest.mark.covers("L-TOOLS-029", "S-RES-003", "S-TOOLS-004", "S-TOOLS-019")
 def test_nothing_is_declared_by_two(registry: Registry, declare, what: str) -> None:  # type: ignore[no-untyped-def]
     declare(registry)(first)
     declare(registry)(first)

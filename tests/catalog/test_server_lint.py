@@ -12,7 +12,6 @@ from tests.catalog.lint_cases import FOUND_OF_SERVERS, SERVER, TOOL, many, tool
 
 
 @pytest.mark.parametrize(("server", "definitions", "rules"), FOUND_OF_SERVERS)
-@pytest.mark.covers("L-TOOLS-029", "S-TOOLS-019")
 def test_rules_of_servers(
     server: ServerDefinition, definitions: list[Definition], rules: list[str]
 ) -> None:

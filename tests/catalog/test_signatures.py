@@ -75,7 +75,6 @@ def test_two_numbers() -> None:
     }
 
 
-@pytest.mark.covers("L-TOOLS-020", "S-TOOLS-012")
 def test_no_parameters() -> None:
     def nothing(ctx: SyncContext) -> None: ...
 
@@ -305,7 +304,6 @@ def test_descriptions_come_from_the_docstring_unless_the_hint_has_one() -> None:
     assert described == {"a": "First.", "b": "hint", "c": "Third."}
 
 
-@pytest.mark.covers("L-HEAD-010", "L-TOOLS-023")
 def test_headers() -> None:
     def query(
         region: Annotated[str, Header("Region")],

@@ -21,7 +21,6 @@ COLOURS = ("Red", "dark red", "green", "Infrared", "REDDISH")
         ("blue", []),
     ],
 )
-@pytest.mark.covers("L-COMPL-005", "L-COMPL-011", "S-COMPL-012")
 def test_what_begins_so_comes_before_what_holds_it(
     typed: str, found: list[str]
 ) -> None:

@@ -45,16 +45,6 @@ def test_who_lets_nobody_sign_in_reads_nothing() -> None:
         ({"OAUTH": {"registration": "yes"}}, "mcp_app.E015"),
     ],
 )
-@pytest.mark.covers(
-    "L-AUTH-042",
-    "L-AUTH-069",
-    "L-AUTH-070",
-    "L-AUTH-113",
-    "L-SEC-045",
-    "S-AUTH-019",
-    "S-AUTH-097",
-    "S-AUTH-098",
-)
 def test_what_is_unsafe(options: dict[str, Any], number: str) -> None:
     assert numbers(**options) == [number]
 

@@ -143,7 +143,6 @@ async def names(client: Client) -> set[str]:
     return {each.name for each in (await client.list_tools()).tools}
 
 
-@pytest.mark.covers("L-AUTH-001", "S-AUTH-003")
 async def test_the_sdk_signs_in_and_refreshes(
     signed: Site, window: Window, document: str | None
 ) -> None:

@@ -122,7 +122,6 @@ async def test_without_the_extra(
         await Connections().call(sites()["peer"], request, asked)
 
 
-@pytest.mark.covers("L-SEC-004", "S-SEC-004")
 def test_certificates_are_checked(settings: Settings) -> None:
     settings.MCP = {"HTTP": {"peer": {"url": "https://peer.example"}}}
     context: Any = pool_for(sites()["peer"], Resolver())._ssl_context

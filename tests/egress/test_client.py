@@ -88,7 +88,6 @@ async def test_a_connection_is_kept(peer: Peer, own: Connections) -> None:
     assert (len(peer.received), peer.connections) == (2, 1)
 
 
-@pytest.mark.covers("L-SEC-004", "S-SEC-004")
 async def test_redirects_are_answers(peer: Peer, own: Connections) -> None:
     peer.send = answer(status=302, Location=f"http://127.0.0.1:{peer.port}/elsewhere")
     assert (await call(own)).status == 302
@@ -263,7 +262,6 @@ async def test_an_answer_that_is_too_large(
     assert type(await failure(own)) is TooLarge
 
 
-@pytest.mark.covers("L-SEC-004", "S-SEC-004")
 async def test_a_name_that_leads_to_a_private_address(
     peer: Peer, settings: Settings
 ) -> None:

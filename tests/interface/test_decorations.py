@@ -44,7 +44,6 @@ def test_icons() -> None:
         ([{"src": "https://x", "mimeType": 1}], "mimeType"),
     ],
 )
-@pytest.mark.covers("L-BASE-044", "S-BASE-055", "S-BASE-057")
 def test_what_is_no_icon(value: object, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         icons_from_json(value)
@@ -74,7 +73,6 @@ def test_annotations() -> None:
         ({"importance": 1}, "importance"),
     ],
 )
-@pytest.mark.covers("L-RES-021", "S-RES-024", "S-RES-025")
 def test_what_is_no_annotation(value: object, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         annotations_from_json(value)

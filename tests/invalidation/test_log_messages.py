@@ -50,7 +50,6 @@ def test_a_users_sessions() -> None:
     assert log("info", "nobody", user=0) == 0
 
 
-@pytest.mark.covers("S-LOG-012", "S-LOG-013")
 def test_t17_secrets_are_not_stored() -> None:
     of(1)
     data = {"headers": [{"Cookie": "a=b"}], "text": "Basic dXNlcjpwYXNz"}

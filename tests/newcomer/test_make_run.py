@@ -85,7 +85,6 @@ def first_start(database: Path) -> Iterator[Serving]:
         yield served
 
 
-@pytest.mark.covers("L-HTTP-007", "S-HTTP-006")
 def test_what_it_prints_is_true(first_start: Serving) -> None:
     served = first_start
     assert f"MCP endpoint   {served.url}/mcp   (public)\n" in served.output

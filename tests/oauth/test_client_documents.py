@@ -14,18 +14,6 @@ from tests.oauth.web import HOST, Web
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("support")]
 
 
-@pytest.mark.covers(
-    "L-AUTH-007",
-    "L-AUTH-052",
-    "L-AUTH-053",
-    "L-AUTH-054",
-    "L-AUTH-082",
-    "L-SEC-010",
-    "S-AUTH-050",
-    "S-AUTH-065",
-    "S-AUTH-067",
-    "S-AUTH-112",
-)
 def test_it_signs_in(web: Web, hers: Client) -> None:
     program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
     assert web.requests == 0
@@ -40,14 +28,12 @@ def test_it_signs_in(web: Web, hers: Client) -> None:
     assert web.requests == 1
 
 
-@pytest.mark.covers("L-AUTH-078", "S-AUTH-108")
 def test_nothing_is_fetched_for_who_is_not_signed_in(web: Web, client: Client) -> None:
     program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
     assert client.get(program.request()).status_code == 302
     assert web.requests == 0
 
 
-@pytest.mark.covers("L-AUTH-080", "S-AUTH-110")
 def test_on_this_computer_its_host_proves_nothing(web: Web, hers: Client) -> None:
     redirect = "http://127.0.0.1:51123/callback"
     program = Program(Client(), client_id=web.url, redirect=redirect)
@@ -67,15 +53,6 @@ def test_on_this_computer_its_host_proves_nothing(web: Web, hers: Client) -> Non
         {"padding": "x" * 17_000},
     ],
 )
-@pytest.mark.covers(
-    "L-AUTH-053",
-    "L-AUTH-055",
-    "L-AUTH-058",
-    "S-AUTH-065",
-    "S-AUTH-066",
-    "S-AUTH-068",
-    "S-AUTH-071",
-)
 def test_a_document_that_cannot_be_used(
     web: Web, hers: Client, changed: dict[str, Any]
 ) -> None:
@@ -92,7 +69,6 @@ def test_another_type(web: Web, hers: Client) -> None:
     assert hers.get(program.request()).status_code == 400
 
 
-@pytest.mark.covers("L-AUTH-053", "L-AUTH-057", "S-AUTH-065", "S-AUTH-070")
 def test_its_answer_goes_nowhere_else(web: Web, hers: Client) -> None:
     for redirect in (f"https://{web.host}/back/x", "https://claude.ai/back"):
         program = Program(Client(), client_id=web.url, redirect=redirect)
@@ -101,15 +77,6 @@ def test_its_answer_goes_nowhere_else(web: Web, hers: Client) -> None:
         assert "none of the addresses that it may name" in response.content.decode()
 
 
-@pytest.mark.covers(
-    "L-AUTH-059",
-    "L-AUTH-078",
-    "L-AUTH-079",
-    "L-SEC-030",
-    "S-AUTH-072",
-    "S-AUTH-108",
-    "S-AUTH-109",
-)
 def test_a_document_in_a_private_network_is_not_had(
     web: Web, hers: Client, settings: Any
 ) -> None:
@@ -125,7 +92,6 @@ def test_a_document_in_a_private_network_is_not_had(
     assert web.requests == 0
 
 
-@pytest.mark.covers("S-AUTH-016", "S-AUTH-049")
 def test_it_needs_no_registration(web: Web, hers: Client, settings: Any) -> None:
     options = {**settings.MCP["OAUTH"], "registration": False}
     settings.MCP = {**settings.MCP, "OAUTH": options}
@@ -133,7 +99,6 @@ def test_it_needs_no_registration(web: Web, hers: Client, settings: Any) -> None
     assert sign_in(program, hers)["token_type"] == "Bearer"
 
 
-@pytest.mark.covers("L-AUTH-083", "S-AUTH-113")
 def test_the_host_of_a_document_may_be_kept_out(
     web: Web, hers: Client, settings: Any
 ) -> None:

@@ -49,15 +49,6 @@ def test_whoever_is_not_signed_in_logs_in_first(
     assert response["Location"].startswith("/account/login/?next=/mcp-oauth/authorize")
 
 
-@pytest.mark.covers(
-    "L-AUTH-042",
-    "L-AUTH-082",
-    "L-SEC-001",
-    "L-SEC-010",
-    "L-SEC-014",
-    "S-AUTH-112",
-    "S-SEC-001",
-)
 def test_the_page_says_what_is_proved_and_what_is_not(
     hers: Client, program: Program
 ) -> None:
@@ -115,7 +106,6 @@ def test_the_policy_of_django_holds_too_if_its_middleware_sends_it(
     assert hers.get(program.request())["Content-Security-Policy"] == sent
 
 
-@pytest.mark.covers("L-AUTH-080", "S-AUTH-110")
 def test_a_program_on_this_computer_is_warned_about(
     hers: Client, program: Program
 ) -> None:
@@ -128,7 +118,6 @@ def test_a_program_on_this_computer_is_warned_about(
     assert "127.0.0.1:51123" in text
 
 
-@pytest.mark.covers("L-SEC-009", "L-SEC-037")
 def test_less_than_was_asked_for(hers: Client, program: Program) -> None:
     answer = sign_in(program, hers, may="read", ends="30")
     assert answer["scope"] == "mcp:read"
@@ -136,7 +125,6 @@ def test_less_than_was_asked_for(hers: Client, program: Program) -> None:
     assert (row.may, row.connection.may_ask) == ("read", "change")
 
 
-@pytest.mark.covers("L-SEC-001", "S-SEC-001")
 def test_never_more_than_was_asked_for(hers: Client, program: Program) -> None:
     program.register()
     address = program.request(scope="mcp:read")
@@ -161,7 +149,6 @@ def test_groups(hers: Client, program: Program) -> None:
     assert AccessToken.objects.get().tag_names == {"orders", "refunds"}
 
 
-@pytest.mark.covers("L-AUTH-015", "L-AUTH-017", "S-AUTH-107")
 def test_cancel(hers: Client, program: Program) -> None:
     program.register()
     answer = answer_in(allow(hers, program.request(), cancel="1"))
@@ -228,7 +215,6 @@ def test_an_outage_is_a_page_that_says_so(
     assert not Connection.objects.exists()
 
 
-@pytest.mark.covers("L-SEC-006", "L-SEC-013")
 def test_a_page_of_somebody_else_or_that_is_too_old(
     hers: Client, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,7 +232,6 @@ def test_a_page_of_somebody_else_or_that_is_too_old(
     assert not Connection.objects.exists()
 
 
-@pytest.mark.covers("L-SEC-028")
 def test_neither_a_cookie_nor_the_session_has_anything_of_it(
     hers: Client, program: Program
 ) -> None:
@@ -262,7 +247,6 @@ def test_neither_a_cookie_nor_the_session_has_anything_of_it(
     assert dict(hers.session.items()) == before
 
 
-@pytest.mark.covers("L-SEC-006")
 def test_other_connections_are_told_and_ended(hers: Client, program: Program) -> None:
     sign_in(program, hers)
     assert "It has 1 connection already." in words(hers.get(program.request()))
@@ -367,23 +351,6 @@ KNOWN: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", NOT_KNOWN)
-@pytest.mark.covers(
-    "L-AUTH-034",
-    "L-AUTH-042",
-    "L-AUTH-064",
-    "L-AUTH-075",
-    "L-SEC-006",
-    "L-SEC-019",
-    "L-SEC-020",
-    "L-SEC-021",
-    "S-AUTH-020",
-    "S-AUTH-022",
-    "S-AUTH-041",
-    "S-AUTH-044",
-    "S-AUTH-093",
-    "S-AUTH-104",
-    "S-AUTH-107",
-)
 def test_a_request_of_an_unknown_program(
     hers: Client, program: Program, case: str
 ) -> None:
@@ -397,25 +364,6 @@ def test_a_request_of_an_unknown_program(
 
 
 @pytest.mark.parametrize("case", KNOWN)
-@pytest.mark.covers(
-    "L-AUTH-015",
-    "L-AUTH-034",
-    "L-AUTH-064",
-    "L-AUTH-072",
-    "L-AUTH-076",
-    "L-AUTH-077",
-    "L-AUTH-116",
-    "S-AUTH-022",
-    "S-AUTH-023",
-    "S-AUTH-041",
-    "S-AUTH-044",
-    "S-AUTH-075",
-    "S-AUTH-093",
-    "S-AUTH-100",
-    "S-AUTH-105",
-    "S-AUTH-106",
-    "S-AUTH-107",
-)
 def test_a_request_that_is_wrong(hers: Client, program: Program, case: str) -> None:
     program.register()
     changed, error = KNOWN[case]
@@ -443,7 +391,6 @@ def test_a_frame_is_refused(hers: Client, program: Program) -> None:
     assert hers.get(program.request(), headers=headers).status_code == 400
 
 
-@pytest.mark.covers("L-AUTH-083", "S-AUTH-113")
 def test_hosts_that_are_not_let_in(
     hers: Client, program: Program, settings: Any
 ) -> None:

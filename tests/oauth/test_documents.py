@@ -52,7 +52,6 @@ def documents(web: Web) -> Documents:
     return Documents(web.fetch, web.clock)
 
 
-@pytest.mark.covers("L-AUTH-056", "S-AUTH-069")
 def test_one_serves_as_long_as_it_says(documents: Documents, web: Web) -> None:
     for at, fetches in ((0, 1), (59, 1), (61, 2)):
         web.now = at
@@ -71,7 +70,6 @@ def test_what_cannot_be_had_is_not_asked_for_again(
         assert len(web.fetches) == fetches
 
 
-@pytest.mark.covers("L-AUTH-110")
 def test_one_that_was_read_serves_for_a_day(documents: Documents, web: Web) -> None:
     documents.find(URL, ANA)
     web.away, web.now = True, 80_000
@@ -101,9 +99,6 @@ def test_ten_a_minute_for_each_person(documents: Documents, web: Web) -> None:
         "https://program.example.com/client.json#x",
         "https://127.1/client.json",
     ],
-)
-@pytest.mark.covers(
-    "L-AUTH-053", "L-AUTH-059", "L-AUTH-061", "S-AUTH-065", "S-AUTH-066", "S-AUTH-072"
 )
 def test_what_is_no_address_of_a_document_is_not_fetched(
     documents: Documents, web: Web, url: str

@@ -162,7 +162,6 @@ def postgresql() -> Iterator[tuple[str, str]]:
             drill.kill()
 
 
-@pytest.mark.covers("S-LOG-008")
 def test_a_database_that_is_read_only_for_a_while(postgresql: tuple[str, str]) -> None:
     """As in a fail-over to a standby: it answers, and takes nothing."""
     url, database = postgresql

@@ -76,7 +76,6 @@ def test_who_stays_below_the_rate_is_never_refused(
     assert set(waits) == {0}
 
 
-@pytest.mark.covers("L-TOOLS-050", "S-TOOLS-048")
 def test_t20_who_calls_too_often_gets_the_rate_and_the_burst(
     limited: Rates, clock: Clock
 ) -> None:

@@ -130,7 +130,6 @@ async def test_what_was_missed_is_told_at_another_process_once(site: Site) -> No
     await left(second, third)
 
 
-@pytest.mark.covers("S-HTTP-048", "S-HTTP-053")
 async def test_ids(site: Site) -> None:
     """S-HTTP-048: none comes twice; S-HTTP-053: they are in the stream's order."""
     stream = await site.standing(site.a)
@@ -224,7 +223,6 @@ async def test_a_revision_without_ids(site: Site, connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("version", [each for each in STATEFUL if each > "2025"])
-@pytest.mark.covers("S-HTTP-028", "S-HTTP-029")
 async def test_who_is_primed(site: Site, connect: Connect, version: str) -> None:
     site.client = await connect(version)
     stream = await site.standing(site.a)
@@ -432,7 +430,6 @@ async def test_a_process_begins(site: Site, process: Process) -> None:
 # -- several streams ------------------------------------------------------------------
 
 
-@pytest.mark.covers("S-HTTP-044", "S-HTTP-045")
 async def test_only_the_newest_stream_of_all_processes_is_told(site: Site) -> None:
     older = await site.standing(site.a)
     newer = await site.standing(site.b, older.ids[-1])
@@ -607,7 +604,6 @@ async def test_a_listen_stream_says_what_it_watches(
     await watched_until([])
 
 
-@pytest.mark.covers("L-SUBS-005", "L-SUBS-006")
 async def test_a_listen_stream_is_told_after_its_acknowledgement(
     process: Process, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

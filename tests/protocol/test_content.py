@@ -75,20 +75,6 @@ def judged(revision: Revision, content: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: type(block).__name__)
-@pytest.mark.covers(
-    "L-PROMPT-014",
-    "L-PROMPT-015",
-    "L-TOOLS-033",
-    "L-TOOLS-034",
-    "S-BASE-044",
-    "S-PROMPT-014",
-    "S-PROMPT-015",
-    "S-TOOLS-025",
-    "S-TOOLS-026",
-    "S-TOOLS-027",
-    "S-TOOLS-032",
-    "S-TOOLS-055",
-)
 def test_blocks_fit_the_schema(revision: Revision, block: Block) -> None:
     wire = block_to_wire(block, revision)
     assert judged(revision, [wire]) == []
@@ -101,7 +87,6 @@ def test_blocks_fit_the_schema(revision: Revision, block: Block) -> None:
     assert wire.get("_meta") == (META if said else None)
 
 
-@pytest.mark.covers("L-RES-021", "S-RES-024", "S-RES-025", "S-TOOLS-028", "S-TOOLS-029")
 def test_annotations_of_each_revision(revision: Revision) -> None:
     wire = block_to_wire(Text("a", annotations=NOTED), revision)
     expected = {"audience": ["user", "assistant"], "priority": 0}
@@ -128,7 +113,6 @@ def test_what_a_link_becomes_where_it_is_unknown(link: ResourceLink, text: str) 
     assert wire == {"type": "text", "text": text}
 
 
-@pytest.mark.covers("S-BASE-055")
 def test_icons_of_a_link(revision: Revision) -> None:
     wire = block_to_wire(ResourceLink("a:b", "c", icons=[ICON]), revision)
     if revision.version >= "2025-11-25":
@@ -137,7 +121,6 @@ def test_icons_of_a_link(revision: Revision) -> None:
         assert "icons" not in wire
 
 
-@pytest.mark.covers("L-RES-019", "S-BASE-044")
 def test_contents(revision: Revision) -> None:
     text = ResourceContents(uri="a:b", text="", meta=META).to_wire(revision)
     blob = ResourceContents(uri="a:b", blob=b"", mime_type="a/b").to_wire(revision)
@@ -147,7 +130,6 @@ def test_contents(revision: Revision) -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"text": "a", "blob": b"b"}])
-@pytest.mark.covers("L-PROMPT-017", "S-PROMPT-018")
 def test_contents_are_one_of_two(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="either text or blob"):
         ResourceContents(uri="a:b", **given)
@@ -183,12 +165,6 @@ SAMPLED: Final[list[tuple[Block, dict[str, Any]]]] = [
 
 
 @pytest.mark.parametrize(("block", "wire"), SAMPLED)
-@pytest.mark.covers(
-    "S-SAMPLING-003",
-    "S-SAMPLING-004",
-    "S-SAMPLING-005",
-    "S-SAMPLING-021",
-)
 def test_blocks_of_sampling(
     revision: Revision, block: Block, wire: dict[str, Any]
 ) -> None:
@@ -223,7 +199,6 @@ def test_a_block_has_a_type() -> None:
 # -- icons and annotations ------------------------------------------------------
 
 
-@pytest.mark.covers("L-BASE-044", "S-BASE-055")
 def test_only_what_is_there_is_shown() -> None:
     assert Icon(src="data:image/png;base64,AAE=").to_wire() == {
         "src": "data:image/png;base64,AAE="
@@ -243,7 +218,6 @@ def test_only_what_is_there_is_shown() -> None:
 @pytest.mark.parametrize(
     "src", ["", "http://example.org", "javascript:1", "data:text/"]
 )
-@pytest.mark.covers("L-BASE-044", "L-BASE-046", "S-BASE-055", "S-BASE-057")
 def test_icons_that_clients_refuse(src: str) -> None:
     with pytest.raises(ValueError, match="icon"):
         Icon(src=src)

@@ -118,7 +118,6 @@ REFUSED_UNLESS_LENIENT: list[tuple[JsonObject, str, Message]] = [
 
 @pytest.mark.parametrize("lenient", [False, True])
 @pytest.mark.parametrize(("members", "message"), ACCEPTED)
-@pytest.mark.covers("S-BASE-004", "S-BASE-061")
 def test_messages_are_told_by_their_members(
     members: JsonObject, message: Message, lenient: bool
 ) -> None:
@@ -126,18 +125,6 @@ def test_messages_are_told_by_their_members(
 
 
 @pytest.mark.parametrize("lenient", [False, True])
-@pytest.mark.covers(
-    "L-BASE-003",
-    "L-BASE-004",
-    "L-BASE-005",
-    "L-BASE-019",
-    "L-ERR-003",
-    "S-BASE-005",
-    "S-BASE-021",
-    "S-BASE-030",
-    "S-BASE-061",
-    "S-BASE-063",
-)
 def test_what_is_no_message_is_refused(lenient: bool) -> None:
     envelopes = [
         ({"jsonrpc": "2.0", **members}, sentence, request_id)
@@ -170,7 +157,6 @@ def test_lenient_ignores_unknown_members_and_null_params(
         parse(value)
 
 
-@pytest.mark.covers("S-BASE-028", "S-BASE-030")
 def test_a_batch_is_its_messages_in_order() -> None:
     batch: list[object] = [
         {"jsonrpc": "2.0", "id": 1, "method": "a"},
@@ -203,7 +189,6 @@ BATCHES: list[tuple[list[object], str]] = [
 
 
 @pytest.mark.parametrize(("batch", "sentence"), BATCHES)
-@pytest.mark.covers("S-BASE-030", "S-BASE-031")
 def test_a_batch_is_refused_as_a_whole(batch: list[object], sentence: str) -> None:
     with pytest.raises(InvalidRequest, match=sentence) as caught:
         parse_batch(batch, MOST)
@@ -215,7 +200,6 @@ def test_a_lenient_batch_has_lenient_messages() -> None:
     assert parse_batch(batch, MOST, lenient=True) == [Request(1, "x", {})]
 
 
-@pytest.mark.covers("L-BASE-018", "S-BASE-027")
 def test_errors_carry_their_code_their_data_and_an_id_where_there_is_one() -> None:
     error = ResourceNotFound("x://y")
     body = {"message": "Resource not found", "data": {"uri": "x://y"}}

@@ -165,7 +165,6 @@ REFUSED = [
 ]
 
 
-@pytest.mark.covers("L-BASE-047", "S-BASE-034")
 def test_strict_json_is_read_exactly() -> None:
     for body, value in ACCEPTED:
         found = read(body)
@@ -174,7 +173,6 @@ def test_strict_json_is_read_exactly() -> None:
         assert type(found) is type(expected), body
 
 
-@pytest.mark.covers("L-BASE-019", "L-BASE-047", "L-ERR-002", "S-BASE-026", "S-BASE-034")
 def test_anything_else_is_refused_with_a_sentence() -> None:
     for body, reason in REFUSED:
         error = error_of(body)
@@ -364,7 +362,6 @@ WRITTEN: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.covers("L-BASE-047", "S-BASE-034")
 def test_values_have_one_written_form() -> None:
     for value, text in WRITTEN:
         assert write(value).decode() == text

@@ -27,7 +27,6 @@ LONG = Broken.TOO_LONG
         ([b"1" * 11, b"\n", b"2" * 11, b"\n"], [LONG, LONG]),
     ],
 )
-@pytest.mark.covers("S-STDIO-005", "S-STDIO-015")
 def test_lines(parts: list[bytes], found: list[bytes | Broken]) -> None:
     lines = Lines(10)
     assert [each for part in parts for each in lines.feed(part)] == found
@@ -53,7 +52,6 @@ def test_messages_come_as_they_were_sent(messages: list[bytes], size: int) -> No
 
 
 @given(st.recursive(st.text() | st.integers(), st.lists))
-@pytest.mark.covers("L-STDIO-002", "S-STDIO-006")
 def test_a_message_is_one_line(value: object) -> None:
     """Also one that somebody stored with line breaks between its tokens."""
     for text in (json.dumps(value, indent=1), jsonrpc.write(value).decode()):

@@ -78,20 +78,6 @@ def added(revision: Revision) -> set[str]:
     return newer | ({"icons"} if revision.version >= "2025-11-25" else set())
 
 
-@pytest.mark.covers(
-    "L-BASE-045",
-    "L-TOOLS-017",
-    "S-BASE-044",
-    "S-BASE-045",
-    "S-BASE-046",
-    "S-BASE-055",
-    "S-TOOLS-004",
-    "S-TOOLS-006",
-    "S-TOOLS-007",
-    "S-TOOLS-008",
-    "S-TOOLS-009",
-    "S-TOOLS-010",
-)
 def test_tools(revision: Revision) -> None:
     shown = listing.tool(TOOL, revision)
     assert judged(revision, "tools/list", "tools", shown) == []
@@ -108,21 +94,6 @@ def test_tools(revision: Revision) -> None:
     assert shown.keys() == expected
 
 
-@pytest.mark.covers(
-    "L-RES-016",
-    "L-RES-018",
-    "L-TOOLS-017",
-    "L-TOOLS-020",
-    "S-PROMPT-004",
-    "S-RES-005",
-    "S-RES-006",
-    "S-RES-007",
-    "S-RES-016",
-    "S-TOOLS-004",
-    "S-TOOLS-005",
-    "S-TOOLS-007",
-    "S-TOOLS-012",
-)
 def test_bare_definitions(revision: Revision) -> None:
     tool = listing.tool(ToolDefinition(name="t"), revision)
     assert tool.keys() == {"name", "inputSchema"}
@@ -164,26 +135,12 @@ def test_boolean_subschemas(revision: Revision) -> None:
         ),
     ],
 )
-@pytest.mark.covers("L-TOOLS-019", "S-TOOLS-005")
 def test_odd_schemas(
     revision: Revision, schema: dict[str, Any], shown: dict[str, Any]
 ) -> None:
     assert listing.input_schema(schema, revision) == shown
 
 
-@pytest.mark.covers(
-    "L-BASE-045",
-    "L-RES-016",
-    "L-RES-018",
-    "S-BASE-044",
-    "S-BASE-045",
-    "S-BASE-046",
-    "S-BASE-055",
-    "S-RES-005",
-    "S-RES-006",
-    "S-RES-007",
-    "S-RES-015",
-)
 def test_resources(revision: Revision) -> None:
     shown = listing.resource(RESOURCE, revision)
     assert judged(revision, "resources/list", "resources", shown) == []
@@ -200,17 +157,6 @@ def test_resources(revision: Revision) -> None:
         )
 
 
-@pytest.mark.covers(
-    "L-BASE-045",
-    "L-PROMPT-012",
-    "S-BASE-044",
-    "S-BASE-045",
-    "S-BASE-046",
-    "S-BASE-055",
-    "S-PROMPT-004",
-    "S-PROMPT-005",
-    "S-PROMPT-006",
-)
 def test_prompts(revision: Revision) -> None:
     shown = listing.prompt(PROMPT, revision)
     assert judged(revision, "prompts/list", "prompts", shown) == []

@@ -37,18 +37,6 @@ FINE = [
 
 
 @pytest.mark.parametrize("key", FINE)
-@pytest.mark.covers(
-    "L-META-002",
-    "L-META-003",
-    "L-META-005",
-    "L-META-006",
-    "L-META-007",
-    "S-BASE-037",
-    "S-BASE-038",
-    "S-BASE-039",
-    "S-BASE-040",
-    "S-BASE-042",
-)
 def test_keys_of_ours(key: str) -> None:
     assert meta_key_problem(key) is None
 
@@ -74,14 +62,6 @@ WRONG = [
 
 
 @pytest.mark.parametrize("key", WRONG)
-@pytest.mark.covers(
-    "L-META-002",
-    "L-META-003",
-    "L-META-006",
-    "S-BASE-037",
-    "S-BASE-038",
-    "S-BASE-039",
-)
 def test_keys_that_break_the_grammar(key: str) -> None:
     problem = meta_key_problem(key)
     assert problem is not None
@@ -100,7 +80,6 @@ RESERVED = [
 
 
 @pytest.mark.parametrize("key", RESERVED)
-@pytest.mark.covers("L-META-005", "L-META-008", "S-BASE-042")
 def test_keys_of_the_protocol(key: str) -> None:
     problem = meta_key_problem(key)
     assert problem is not None
@@ -128,16 +107,6 @@ MAKERS: list[Maker] = [
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.covers(
-    "L-META-002",
-    "L-META-003",
-    "L-META-005",
-    "L-META-006",
-    "S-BASE-037",
-    "S-BASE-038",
-    "S-BASE-039",
-    "S-BASE-042",
-)
 def test_what_carries_meta_demands_keys_of_ours(make: Maker) -> None:
     make({"com.example/a": 1})
     with pytest.raises(ValueError, match="is reserved for the protocol"):
@@ -145,6 +114,5 @@ def test_what_carries_meta_demands_keys_of_ours(make: Maker) -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.covers("S-SAMPLING-022")
 def test_what_came_from_a_client_goes_back_with_any_key(make: Maker) -> None:
     assert make(ReceivedMeta({"dev.mcp/a": 1, "a b": 2}))

@@ -78,7 +78,6 @@ def checked(
     return check_stateless(Request(1, method, given), found, header)
 
 
-@pytest.mark.covers("L-META-011")
 def test_a_whole_request() -> None:
     assert checked() == (REVISIONS[NEWEST], META)
     meta = {**META, INFO: {"name": "a", "version": "1"}, LEVEL: "error", "x": 1}
@@ -129,19 +128,6 @@ WRONG: Final[list[tuple[dict[str, Any], type[ProtocolError]]]] = [
 
 
 @pytest.mark.parametrize(("given", "error"), WRONG)
-@pytest.mark.covers(
-    "L-BASE-059",
-    "L-BASE-060",
-    "L-DISC-001",
-    "L-DISC-002",
-    "L-DISC-019",
-    "L-HEAD-001",
-    "L-HEAD-002",
-    "L-HEAD-003",
-    "L-META-009",
-    "L-META-010",
-    "L-META-012",
-)
 def test_what_is_wrong(given: dict[str, Any], error: type[ProtocolError]) -> None:
     with pytest.raises(error) as caught:
         checked(**given)
@@ -161,7 +147,6 @@ def test_version_headers(header: str | None) -> None:
 
 
 @pytest.mark.parametrize("header", ["", "1.0", "2026-07-29"])
-@pytest.mark.covers("S-HTTP-068")
 def test_version_headers_that_nobody_speaks(header: str) -> None:
     with pytest.raises(UnsupportedProtocolVersion):
         check_version_header(header)
@@ -169,7 +154,6 @@ def test_version_headers_that_nobody_speaks(header: str) -> None:
 
 @pytest.mark.parametrize("header", [None, *STATEFUL, NEWEST, "1.0", ""])
 @pytest.mark.parametrize("version", STATEFUL)
-@pytest.mark.covers("S-HTTP-066", "S-HTTP-069", "S-LIFE-044")
 def test_the_version_of_a_session(version: str, header: str | None) -> None:
     revision = REVISIONS[version]
     fine = header in (None, version) or (
@@ -192,7 +176,6 @@ def test_the_version_of_a_session(version: str, header: str | None) -> None:
         ("", "2025-11-25"),
     ],
 )
-@pytest.mark.covers("S-LIFE-011", "S-LIFE-012", "S-LIFE-013", "S-LIFE-046")
 def test_negotiated(requested: str, agreed: str) -> None:
     assert negotiate(requested).version == agreed
 
@@ -207,7 +190,6 @@ def test_negotiated(requested: str, agreed: str) -> None:
         ({"_meta": {"a/b": None}}, {"a/b": None}),
     ],
 )
-@pytest.mark.covers("S-BASE-035", "S-PROG-001")
 def test_meta(params: dict[str, Any], meta: dict[str, Any] | None) -> None:
     assert meta_of(params) == meta
 
@@ -215,7 +197,6 @@ def test_meta(params: dict[str, Any], meta: dict[str, Any] | None) -> None:
 @pytest.mark.parametrize(
     "meta", [[], "x", 7, True, {"progressToken": 1.5}, {"progressToken": []}]
 )
-@pytest.mark.covers("S-PROG-002")
 def test_wrong_meta(meta: Any) -> None:
     with pytest.raises(InvalidParams):
         meta_of({"_meta": meta})

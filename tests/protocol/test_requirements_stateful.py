@@ -22,7 +22,6 @@ from mcp_app.protocol.revisions import REVISIONS
 @pytest.mark.parametrize(
     "mime_type", ["", "png", "image/", "/png", "image/p ng", "ä/b"]
 )
-@pytest.mark.covers("L-PROMPT-014", "L-PROMPT-015", "S-PROMPT-014", "S-PROMPT-015")
 def test_a_media_type_is_valid(
     kind: Callable[[bytes, str], Block], mime_type: str
 ) -> None:
@@ -37,7 +36,6 @@ def test_media_types(mime_type: str) -> None:
 
 
 @pytest.mark.parametrize("uri", ["", "notes", "/notes", "memo:", "memo://ä", "a b:c"])
-@pytest.mark.covers("L-PROMPT-017", "L-RES-025", "S-PROMPT-016", "S-RES-030")
 def test_a_uri_is_valid(uri: str) -> None:
     """S-PROMPT-016."""
     with pytest.raises(ValueError, match="is not an absolute URI"):
@@ -55,7 +53,6 @@ def test_a_uri_is_valid(uri: str) -> None:
         (ResourceContents(uri="memo://a", text="t", mime_type="a/b"), "a/b"),
     ],
 )
-@pytest.mark.covers("L-PROMPT-017", "S-PROMPT-017")
 def test_an_embedded_resource_has_a_media_type(
     version: str, contents: ResourceContents, shown: str
 ) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pytest
-
 from mcp_app.protocol.errors import ProtocolError, UrlElicitationRequired
 from mcp_app.protocol.revisions import LATEST
 
@@ -20,14 +18,6 @@ def errors(root: type[ProtocolError] = ProtocolError) -> Iterator[type[ProtocolE
         yield from errors(each)
 
 
-@pytest.mark.covers(
-    "L-ERR-007",
-    "L-ERR-008",
-    "L-ERR-010",
-    "L-ERR-011",
-    "L-ERR-013",
-    "L-ERR-014",
-)
 def test_codes_have_their_own_meaning_and_no_others_are_made_up() -> None:
     own = {each.__name__: each.code for each in errors() if each.code > -32100}
     # That of a visit belongs to an older revision.

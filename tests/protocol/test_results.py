@@ -28,15 +28,6 @@ def revision(request: pytest.FixtureRequest) -> Revision:
     return found
 
 
-@pytest.mark.covers(
-    "L-BASE-010",
-    "L-BASE-011",
-    "L-BASE-013",
-    "L-CACHE-001",
-    "L-META-004",
-    "L-META-017",
-    "S-BASE-043",
-)
 def test_complete(revision: Revision) -> None:
     result: dict[str, Any] = {"tools": [], "_meta": {"x": 1}}
     found = complete(result, revision, INFO, CacheHint(5, public=True))
@@ -55,7 +46,6 @@ def test_complete(revision: Revision) -> None:
     assert wire_validator(revision.version).check(message, method="tools/list") == []
 
 
-@pytest.mark.covers("L-BASE-011", "L-BASE-013", "L-CACHE-002")
 def test_a_result_keeps_its_type(revision: Revision) -> None:
     found = complete(input_required({}, "state"), revision, INFO)
     assert found["resultType"] == "input_required"
@@ -75,19 +65,16 @@ def test_encoded_info_is_copied() -> None:
         (CacheHint(1, public=True), {"ttlMs": 1, "cacheScope": "public"}),
     ],
 )
-@pytest.mark.covers("L-CACHE-003", "L-CACHE-005")
 def test_hints(hint: CacheHint, wire: dict[str, Any]) -> None:
     assert hint.to_wire() == wire
 
 
-@pytest.mark.covers("S-COMPL-002")
 def test_capabilities(revision: Revision) -> None:
     found = capabilities(revision)
     assert {"tools", "resources", "prompts", "logging"} <= found.keys()
     assert ("completions" in found) == (revision.version > "2024-11-05")
 
 
-@pytest.mark.covers("L-META-004")
 def test_subscription_meta() -> None:
     found = subscription_meta("s", {"uri": "a:b"})
     assert found == {"uri": "a:b", "_meta": {f"{PREFIX}subscriptionId": "s"}}

@@ -85,7 +85,6 @@ def revision(request: pytest.FixtureRequest) -> Revision:
     return found
 
 
-@pytest.mark.covers("S-LIFE-037", "S-LIFE-039", "S-LIFE-040", "S-LIFE-041")
 def test_methods_are_those_of_the_schema(revision: Revision) -> None:
     known = definitions(revision.version)
     assert revision.methods == methods(known, "ClientRequest")
@@ -96,7 +95,6 @@ def test_methods_are_those_of_the_schema(revision: Revision) -> None:
     assert revision.questions == (embedded if revision.stateless else asked)
 
 
-@pytest.mark.covers("L-META-018", "S-LIFE-016", "S-LIFE-017", "S-LIFE-018")
 def test_members_are_those_of_the_schema(revision: Revision) -> None:
     known = definitions(revision.version)
     for kind in OBJECTS:
@@ -107,14 +105,6 @@ def test_members_are_those_of_the_schema(revision: Revision) -> None:
         assert revision.fields[kind] == names - UNUSED.get(kind, set()), kind
 
 
-@pytest.mark.covers(
-    "S-PROMPT-011",
-    "S-PROMPT-012",
-    "S-PROMPT-013",
-    "S-SAMPLING-003",
-    "S-SAMPLING-004",
-    "S-SAMPLING-005",
-)
 def test_content_is_that_of_the_schema(revision: Revision) -> None:
     known = definitions(revision.version)
     defined = {kind for name, kind in BLOCK_TYPES.items() if name in known}
@@ -123,7 +113,6 @@ def test_content_is_that_of_the_schema(revision: Revision) -> None:
     assert revision.sampling_content == defined - {"resource", "resource_link"}
 
 
-@pytest.mark.covers("L-ERR-012", "L-HTTP-047", "S-RES-031")
 def test_codes_are_those_of_the_specification(revision: Revision) -> None:
     assert revision.resource_not_found == (-32602 if revision.stateless else -32002)
     assert revision.unknown_method_status == (404 if revision.stateless else 200)
@@ -157,7 +146,6 @@ def test_flags(flag: str, values: list[bool]) -> None:
     assert [getattr(each, flag) for each in REVISIONS.values()] == values
 
 
-@pytest.mark.covers("S-LIFE-042", "S-LIFE-043")
 def test_eras() -> None:
     assert list(REVISIONS) == sorted(REVISIONS)
     assert tuple(reversed(list(REVISIONS))) == SUPPORTED_VERSIONS

@@ -63,12 +63,10 @@ STREAMS = [
 
 
 @pytest.mark.parametrize(("stream", "text"), STREAMS)
-@pytest.mark.covers("S-HTTP-028", "S-HTTP-054")
 def test_every_kind_of_event_has_one_form(stream: bytes, text: bytes) -> None:
     assert stream == text
 
 
-@pytest.mark.covers("S-HTTP-054")
 def test_a_stream_is_read_by_the_standards_algorithm() -> None:
     stream = b"".join(stream for stream, _ in STREAMS)
     assert events(stream) == (

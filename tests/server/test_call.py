@@ -38,18 +38,6 @@ def told(found: Outcome) -> list[JsonObject]:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers(
-    "L-PROG-001",
-    "L-PROG-003",
-    "L-PROG-004",
-    "L-PROG-006",
-    "L-PROG-007",
-    "S-PROG-001",
-    "S-PROG-004",
-    "S-PROG-005",
-    "S-PROG-007",
-    "S-PROG-008",
-)
 async def test_progress(connect: Connect, version: str) -> None:
     client = await connect(version)
     for token in ("t", "", 0, 7, -1):
@@ -67,7 +55,6 @@ async def test_progress(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers("L-PROG-008", "L-PROG-009", "S-PROG-009", "S-PROG-010")
 async def test_nobody_is_told_who_did_not_ask(connect: Connect, version: str) -> None:
     client = await connect(version)
     found = await reported(client, None)
@@ -77,7 +64,6 @@ async def test_nobody_is_told_who_did_not_ask(connect: Connect, version: str) ->
 
 @pytest.mark.parametrize("token", [1.5, True, [], {}])
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
-@pytest.mark.covers("L-PROG-002", "S-PROG-002")
 async def test_wrong_tokens(connect: Connect, version: str, token: Any) -> None:
     client = await connect(version)
     found = await reported(client, token)
@@ -85,7 +71,6 @@ async def test_wrong_tokens(connect: Connect, version: str, token: Any) -> None:
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
-@pytest.mark.covers("L-PROG-005", "S-PROG-006")
 async def test_progress_increases(connect: Connect, version: str) -> None:
     client = await connect(version)
     found = await reported(client, steps=[1, 1, 0.5, 3, 2, 3.5])
@@ -95,7 +80,6 @@ async def test_progress_increases(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize("mcp", [SLOW])
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
-@pytest.mark.covers("L-PROG-011", "S-PROG-012")
 async def test_the_last_is_always_told(connect: Connect, version: str) -> None:
     client = await connect(version)
     for end in ("done", "fail"):
@@ -126,7 +110,6 @@ async def heard(client: Client, tool: str = "logs", level: Any = None) -> list[s
 
 @pytest.mark.parametrize("tool", ["logs", "logs_sync"])
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers("L-LOG-004", "L-LOG-005", "L-LOG-006", "S-LOG-004")
 async def test_levels(connect: Connect, version: str, tool: str) -> None:
     client = await connect(version)
     if client.revision.stateless:
@@ -142,7 +125,6 @@ async def test_levels(connect: Connect, version: str, tool: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers("L-LOG-008", "L-LOG-013", "L-META-022", "S-LOG-006", "S-LOG-010")
 async def test_what_a_message_says(connect: Connect, version: str) -> None:
     client = await connect(version)
     params = {
@@ -160,7 +142,6 @@ async def test_what_a_message_says(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("level", ["loud", "INFO", "", 7, None])
-@pytest.mark.covers("L-LOG-010")
 async def test_levels_that_do_not_exist(connect: Connect, level: Any) -> None:
     client = await connect(NEWEST)
     params = {
@@ -173,7 +154,6 @@ async def test_levels_that_do_not_exist(connect: Connect, level: Any) -> None:
 
 
 @pytest.mark.parametrize("mcp", [SLOW])
-@pytest.mark.covers("L-LOG-012", "S-LOG-009")
 async def test_too_many_messages_are_dropped(connect: Connect) -> None:
     client = await connect(NEWEST)
     assert await heard(client, level="debug") == ["debug", "info", "notice"]

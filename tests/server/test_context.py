@@ -326,7 +326,6 @@ MEMBERS: Final[dict[str, Callable[[SyncContext], object]]] = {
 
 
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
-@pytest.mark.covers("L-CANCEL-010", "S-CANCEL-005")
 async def test_a_cancelled_call_in_a_thread_ends_at_its_next_member(
     play: Play, connect: Connect, meeting: Meeting, version: str
 ) -> None:
@@ -348,7 +347,6 @@ async def test_a_cancelled_call_in_a_thread_ends_at_its_next_member(
 
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
 @pytest.mark.parametrize("tool", ["async", "database"])
-@pytest.mark.covers("L-CANCEL-010", "L-HTTP-026", "S-CANCEL-005")
 async def test_a_cancelled_call_on_a_loop_is_cancelled_where_it_waits(
     play: Play, connect: Connect, meeting: Meeting, version: str, tool: str
 ) -> None:
@@ -423,7 +421,6 @@ async def test_a_question_ends_with_its_call(
 
 
 @pytest.mark.parametrize("tool", ["short", "short_database"])
-@pytest.mark.covers("L-CANCEL-007")
 async def test_the_time_of_an_async_call_is_used_up(
     play: Play, meeting: Meeting, tool: str
 ) -> None:
@@ -439,7 +436,6 @@ async def test_the_time_of_an_async_call_is_used_up(
     assert await meeting.outcome() == ["left 0.0"]
 
 
-@pytest.mark.covers("L-CANCEL-009")
 async def test_progress_buys_no_time(play: Play) -> None:
     async def script(ctx: Context) -> None:
         for step in count():
@@ -490,9 +486,6 @@ async def test_the_time_stands_while_a_question_is_open(
 
 
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
-@pytest.mark.covers(
-    "S-PROG-009", "S-PROG-011", "S-PROG-013", "L-PROG-008", "L-PROG-010", "L-PROG-012"
-)
 async def test_a_thread_of_a_call_that_is_over_is_not_heard(
     play: Play, connect: Connect, meeting: Meeting, version: str
 ) -> None:
@@ -535,7 +528,6 @@ async def test_a_level_that_does_not_exist(play: Play, tool: str) -> None:
     assert outcome.text == "refused"
 
 
-@pytest.mark.covers("S-LOG-016")
 async def test_data_that_json_cannot_say(play: Play) -> None:
     async def script(ctx: Context) -> str:
         for data in (object(), {"a": [float("nan")]}, "\ud800"):
@@ -649,7 +641,6 @@ async def test_the_level_of_a_session_counts_from_the_moment_it_is_set(
     assert data == ["unasked, from info on", "heard"]
 
 
-@pytest.mark.covers("L-LOG-005")
 async def test_no_level_means_no_message_in_the_stateless_era(play: Play) -> None:
     async def script(ctx: Context) -> None:
         ctx.log("emergency", "unheard")
@@ -657,7 +648,6 @@ async def test_no_level_means_no_message_in_the_stateless_era(play: Play) -> Non
     assert len((await play("async", script)).messages) == 1
 
 
-@pytest.mark.covers("L-PROG-008")
 async def test_progress_without_a_token_is_for_nobody(play: Play) -> None:
     async def script(ctx: Context) -> None:
         ctx.progress(1)
@@ -665,7 +655,6 @@ async def test_progress_without_a_token_is_for_nobody(play: Play) -> None:
     assert len((await play("async", script)).messages) == 1
 
 
-@pytest.mark.covers("L-PROG-005")
 async def test_progress_that_does_not_increase_is_left_out(play: Play) -> None:
     async def script(ctx: Context) -> None:
         for value in (1, 1, 0.5, 2):
@@ -677,7 +666,6 @@ async def test_progress_that_does_not_increase_is_left_out(play: Play) -> None:
 
 
 @pytest.mark.parametrize("tool", ["async", "sync"])
-@pytest.mark.covers("L-LOG-012", "L-PROG-011", "S-LOG-009", "S-PROG-012")
 async def test_too_much_progress_is_merged_and_the_last_is_told(
     play: Play, tool: str
 ) -> None:
@@ -726,14 +714,6 @@ async def test_rates_can_be_switched_off(play: Play) -> None:
 # -- asking ---------------------------------------------------------------------
 
 
-@pytest.mark.covers(
-    "S-CANCEL-002",
-    "S-CANCEL-009",
-    "S-LIFE-030",
-    "S-LIFE-031",
-    "S-LIFE-032",
-    "S-LIFE-033",
-)
 async def test_a_question_that_is_not_answered_in_time(
     play: Play, connect: Connect
 ) -> None:
@@ -755,7 +735,6 @@ async def test_a_question_that_is_not_answered_in_time(
 
 @pytest.mark.parametrize("tool", ["async", "database", "sync"])
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
-@pytest.mark.covers("L-SAMPLE-003", "S-LIFE-022", "S-SAMPLING-001")
 async def test_a_client_that_cannot_is_not_asked(
     play: Play, connect: Connect, tool: str, version: str
 ) -> None:

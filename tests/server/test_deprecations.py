@@ -23,7 +23,6 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     ]
 
 
-@pytest.mark.covers("L-BASE-066")
 async def test_it_is_said_once(
     connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:

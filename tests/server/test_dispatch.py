@@ -42,14 +42,6 @@ IDS: Final[list[str | int]] = [
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-BASE-007",
-    "L-BASE-014",
-    "S-BASE-004",
-    "S-BASE-007",
-    "S-BASE-008",
-    "S-BASE-009",
-)
 async def test_answers_have_the_id_of_their_request(
     connect: Connect, version: str
 ) -> None:
@@ -113,14 +105,6 @@ def broken(*_: object) -> Callable[..., Awaitable[None]]:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-ERR-001",
-    "L-ERR-006",
-    "L-LOG-011",
-    "L-TOOLS-045",
-    "S-BASE-022",
-    "S-TOOLS-056",
-)
 async def test_a_handler_that_fails(
     connect: Connect,
     monkeypatch: pytest.MonkeyPatch,
@@ -149,22 +133,6 @@ async def test_a_result_that_is_not_json(connect: Connect, version: str) -> None
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers(
-    "L-BASE-014",
-    "L-BASE-015",
-    "L-BASE-016",
-    "L-BASE-017",
-    "L-ERR-001",
-    "L-ERR-012",
-    "L-HTTP-047",
-    "S-BASE-009",
-    "S-BASE-012",
-    "S-BASE-013",
-    "S-BASE-014",
-    "S-BASE-024",
-    "S-BASE-025",
-    "S-BASE-060",
-)
 def test_refusals(version: str) -> None:
     revision = REVISIONS[version]
     missing = -32602 if revision.stateless else -32002

@@ -41,7 +41,6 @@ async def recorded(client: Client) -> list[JsonObject]:
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
-@pytest.mark.covers("L-LOG-014", "S-LOG-011")
 async def test_records_become_messages(
     connect: Connect, handler: ClientHandler, version: str
 ) -> None:

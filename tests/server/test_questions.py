@@ -73,27 +73,6 @@ ACTIONS: Final[list[tuple[JsonObject, str]]] = [
 
 @pytest.mark.parametrize("tool", ["orders", "orders_sync"])
 @pytest.mark.parametrize("version", FORMS)
-@pytest.mark.covers(
-    "L-BASE-001",
-    "L-BASE-054",
-    "L-ELICIT-006",
-    "L-ELICIT-007",
-    "L-ELICIT-008",
-    "L-ELICIT-009",
-    "L-ELICIT-018",
-    "L-ELICIT-019",
-    "L-ELICIT-030",
-    "L-HTTP-018",
-    "L-MRTR-001",
-    "L-TOOLS-014",
-    "S-ELICIT-008",
-    "S-ELICIT-009",
-    "S-ELICIT-011",
-    "S-ELICIT-017",
-    "S-ELICIT-018",
-    "S-HTTP-021",
-    "S-LIFE-040",
-)
 async def test_a_form(connect: Connect, version: str, tool: str) -> None:
     client = await connect(version)
     for answer, text in ACTIONS:
@@ -123,7 +102,6 @@ WRONG_FORMS: Final[list[JsonObject]] = [
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
-@pytest.mark.covers("S-ELICIT-019")
 async def test_answers_that_do_not_fit(connect: Connect, version: str) -> None:
     client = await connect(version)
     for answer in WRONG_FORMS:
@@ -131,7 +109,6 @@ async def test_answers_that_do_not_fit(connect: Connect, version: str) -> None:
             failed(await asked(client, tool, answering(elicitation=answer)))
 
 
-@pytest.mark.covers("L-ELICIT-030", "L-ELICIT-038", "L-MRTR-026")
 async def test_stateless_answers_that_do_not_fit_are_asked_again(
     connect: Connect,
 ) -> None:
@@ -145,7 +122,6 @@ async def test_stateless_answers_that_do_not_fit_are_asked_again(
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
 @pytest.mark.parametrize("tool", ["orders", "samples", "roots", "visits"])
-@pytest.mark.covers("S-ELICIT-034", "S-ROOTS-005", "S-SAMPLING-020")
 async def test_a_client_that_answers_with_an_error(
     connect: Connect, version: str, tool: str
 ) -> None:
@@ -158,14 +134,6 @@ async def test_a_client_that_answers_with_an_error(
 
 
 @pytest.mark.parametrize("version", FORMS)
-@pytest.mark.covers(
-    "L-ELICIT-011",
-    "L-ELICIT-013",
-    "L-ELICIT-043",
-    "S-ELICIT-013",
-    "S-ELICIT-014",
-    "S-ELICIT-015",
-)
 async def test_defaults_and_titled_choices(connect: Connect, version: str) -> None:
     client = await connect(version)
     answer: JsonObject = {"action": "accept", "content": {"size": "l"}}
@@ -183,7 +151,6 @@ async def test_defaults_and_titled_choices(connect: Connect, version: str) -> No
 
 
 @pytest.mark.parametrize("version", FORMS)
-@pytest.mark.covers("L-ELICIT-011", "S-ELICIT-014", "S-ELICIT-020")
 async def test_several_choices(connect: Connect, version: str) -> None:
     client = await connect(version)
     answer: JsonObject = {"action": "accept", "content": {"sizes": ["s", "l"]}}
@@ -199,17 +166,6 @@ async def test_several_choices(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize("tool", ["visits", "visits_sync"])
 @pytest.mark.parametrize("version", URLS)
-@pytest.mark.covers(
-    "L-ELICIT-001",
-    "L-ELICIT-003",
-    "L-ELICIT-007",
-    "L-ELICIT-015",
-    "S-ELICIT-003",
-    "S-ELICIT-009",
-    "S-ELICIT-021",
-    "S-ELICIT-026",
-    "S-ELICIT-028",
-)
 async def test_a_url(connect: Connect, version: str, tool: str) -> None:
     client = await connect(version)
     for action, text in (
@@ -234,7 +190,6 @@ async def test_a_url(connect: Connect, version: str, tool: str) -> None:
 
 @pytest.mark.parametrize("url", ["ftp://example.org", "https://", "http://example.org"])
 @pytest.mark.parametrize("version", URLS)
-@pytest.mark.covers("L-ELICIT-016", "L-ELICIT-035", "S-ELICIT-022", "S-ELICIT-049")
 async def test_urls_that_nobody_is_sent_to(
     connect: Connect, version: str, url: str
 ) -> None:
@@ -244,7 +199,6 @@ async def test_urls_that_nobody_is_sent_to(
     assert found.questions == []
 
 
-@pytest.mark.covers("S-ELICIT-024")
 async def test_consent_is_not_the_end_of_a_visit(connect: Connect) -> None:
     client = await connect("2025-11-25")
     answer: JsonObject = {"action": "accept"}
@@ -255,7 +209,6 @@ async def test_consent_is_not_the_end_of_a_visit(connect: Connect) -> None:
         assert len(completed) == paid
 
 
-@pytest.mark.covers("S-ELICIT-027")
 async def test_the_end_of_a_visit_is_told_to_who_was_asked(connect: Connect) -> None:
     client, other = await connect("2025-11-25"), await connect("2025-11-25")
     streams = [await each.standing() for each in (client, other)]
@@ -270,16 +223,6 @@ async def test_the_end_of_a_visit_is_told_to_who_was_asked(connect: Connect) -> 
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-BASE-065",
-    "L-SAMPLE-004",
-    "L-SAMPLE-005",
-    "L-SAMPLE-006",
-    "L-SAMPLE-012",
-    "S-SAMPLING-002",
-    "S-SAMPLING-012",
-    "S-SAMPLING-013",
-)
 async def test_sampling(connect: Connect, version: str) -> None:
     client = await connect(version)
     found = await asked(client, "samples", answering(sampling=SAMPLED))
@@ -296,7 +239,6 @@ async def test_sampling(connect: Connect, version: str) -> None:
     assert found.questions == [question], "What was asked before is not asked again."
 
 
-@pytest.mark.covers("S-SAMPLING-018")
 async def test_a_model_that_always_wants_a_tool(connect: Connect) -> None:
     client = await connect("2025-11-25")
     wanted = {"type": "tool_use", "id": "1", "name": "find", "input": {}}
@@ -307,14 +249,6 @@ async def test_a_model_that_always_wants_a_tool(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers(
-    "L-SAMPLE-006",
-    "L-SAMPLE-007",
-    "L-SAMPLE-008",
-    "S-SAMPLING-002",
-    "S-SAMPLING-006",
-    "S-SAMPLING-019",
-)
 async def test_all_options_of_sampling(connect: Connect, version: str) -> None:
     client = await connect(version)
     tools = "tools" in client.revision.fields["sampling"]
@@ -375,7 +309,6 @@ CONTENT: Final[list[tuple[JsonObject | list[JsonObject], str]]] = [
 
 
 @pytest.mark.parametrize("version", URLS)
-@pytest.mark.covers("L-SAMPLE-017", "S-SAMPLING-005")
 async def test_sampled_content(connect: Connect, version: str) -> None:
     client = await connect(version)
     for content, kinds in CONTENT:
@@ -397,14 +330,12 @@ WRONG_SAMPLES: Final[list[JsonObject]] = [
 ]
 
 
-@pytest.mark.covers("S-SAMPLING-007", "S-SAMPLING-009")
 async def test_samples_that_do_not_fit(connect: Connect) -> None:
     client = await connect("2025-11-25")
     for answer in WRONG_SAMPLES:
         failed(await asked(client, "samples", answering(sampling=answer)))
 
 
-@pytest.mark.covers("L-SAMPLE-013")
 async def test_stateless_samples_that_do_not_fit_are_asked_again(
     connect: Connect,
 ) -> None:
@@ -423,7 +354,6 @@ ROOTS: Final[JsonObject] = {
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers("L-BASE-065", "L-ROOTS-002", "S-ROOTS-002")
 async def test_roots(connect: Connect, version: str) -> None:
     client = await connect(version)
     found = await asked(client, "roots", answering(roots=ROOTS))
@@ -433,7 +363,6 @@ async def test_roots(connect: Connect, version: str) -> None:
     assert found.text == "file:///home file:///tmp"
 
 
-@pytest.mark.covers("L-ROOTS-008", "S-ROOTS-004", "S-ROOTS-009", "S-ROOTS-010")
 @pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_roots_are_never_kept(connect: Connect, version: str) -> None:
     """Whoever needs them is shown those of the moment, and nobody those of others."""
@@ -451,7 +380,6 @@ async def test_roots_are_never_kept(connect: Connect, version: str) -> None:
     "answer",
     [{}, {"roots": None}, {"roots": [7]}, {"roots": [{}]}, {"roots": [{"uri": 7}]}],
 )
-@pytest.mark.covers("S-ROOTS-002")
 async def test_roots_that_do_not_fit(connect: Connect, answer: JsonObject) -> None:
     client = await connect("2025-11-25")
     failed(await asked(client, "roots", answering(roots=answer)))
@@ -461,7 +389,6 @@ async def test_roots_that_do_not_fit(connect: Connect, answer: JsonObject) -> No
 
 
 @pytest.mark.parametrize("version", URLS)
-@pytest.mark.covers("L-MRTR-011", "L-MRTR-012")
 async def test_several_questions_at_once(connect: Connect, version: str) -> None:
     client = await connect(version)
     asked_before: list[str] = []
@@ -499,30 +426,6 @@ INCAPABLE: Final[list[tuple[str, JsonObject, JsonObject]]] = [
 
 
 @pytest.mark.parametrize("version", URLS)
-@pytest.mark.covers(
-    "L-ELICIT-004",
-    "L-ELICIT-005",
-    "L-ERR-011",
-    "L-HTTP-034",
-    "L-HTTP-035",
-    "L-META-013",
-    "L-META-014",
-    "L-META-015",
-    "L-META-016",
-    "L-MRTR-023",
-    "L-ROOTS-007",
-    "L-SAMPLE-003",
-    "S-ELICIT-004",
-    "S-ELICIT-005",
-    "S-ELICIT-006",
-    "S-ELICIT-007",
-    "S-LIFE-022",
-    "S-LIFE-024",
-    "S-LIFE-028",
-    "S-LIFE-029",
-    "S-ROOTS-001",
-    "S-SAMPLING-001",
-)
 async def test_what_the_client_did_not_declare(connect: Connect, version: str) -> None:
     for tool, capabilities, required in INCAPABLE:
         client = await connect(version, capabilities=capabilities)
@@ -537,7 +440,6 @@ async def test_what_the_client_did_not_declare(connect: Connect, version: str) -
 @pytest.mark.parametrize(
     "declared", [{}, {"form": {}}, {"form": {}, "url": {}}, {"other": {}}]
 )
-@pytest.mark.covers("L-ELICIT-004", "S-ELICIT-005", "S-ELICIT-006")
 async def test_what_stands_for_forms(connect: Connect, declared: JsonObject) -> None:
     answer = answering(elicitation={"action": "decline"})
     for version in FORMS:
@@ -552,7 +454,6 @@ async def test_what_stands_for_forms(connect: Connect, declared: JsonObject) -> 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26"])
 @pytest.mark.parametrize("tool", ["orders", "orders_sync", "visits"])
-@pytest.mark.covers("S-ELICIT-004", "S-LIFE-023", "S-LIFE-039")
 async def test_revisions_without_elicitation(
     connect: Connect, version: str, tool: str
 ) -> None:
@@ -572,7 +473,6 @@ async def test_user_code_may_catch_it(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
-@pytest.mark.covers("S-ELICIT-030")
 async def test_a_client_that_takes_json_alone(connect: Connect, version: str) -> None:
     client = await connect(version, headers={"accept": "application/json"})
     for tool in ("orders", "orders_sync", "samples", "roots"):
@@ -580,7 +480,6 @@ async def test_a_client_that_takes_json_alone(connect: Connect, version: str) ->
     assert (await client.call("offers")).text == "cannot: {}"
 
 
-@pytest.mark.covers("L-MRTR-031")
 async def test_json_alone_is_enough_for_retries(connect: Connect) -> None:
     client = await connect(NEWEST, headers={"accept": "application/json"})
     answer: JsonObject = {"action": "accept", "content": {"item": "tea"}}
@@ -588,7 +487,6 @@ async def test_json_alone_is_enough_for_retries(connect: Connect) -> None:
     assert found.text == "1 tea"
 
 
-@pytest.mark.covers("S-ELICIT-029", "S-ELICIT-033")
 async def test_a_url_for_one_who_takes_json_alone(connect: Connect) -> None:
     client = await connect("2025-11-25", headers={"accept": "application/json"})
     found = await client.call("visits")
@@ -665,13 +563,11 @@ def test_few_preferences() -> None:
 
 
 @pytest.mark.parametrize("cost", [-0.1, 1.1])
-@pytest.mark.covers("L-SAMPLE-007", "S-SAMPLING-006")
 def test_preferences_are_from_0_to_1(cost: float) -> None:
     with pytest.raises(ValueError, match="from 0 to 1"):
         prepared(Sample("A?", max_tokens=1, preferences=ModelPreferences(cost=cost)))
 
 
-@pytest.mark.covers("S-ELICIT-017", "S-SAMPLING-007", "S-SAMPLING-024")
 def test_parsed_answers_have_types() -> None:
     form = prepared(Elicit("A?", Order))
     assert form.parse({"action": "accept", "content": {"item": "a"}}) == Accepted(

@@ -154,7 +154,6 @@ async def test_what_is_hidden_is_kept_by_its_name(
     assert all(row.error for row in rows)
 
 
-@pytest.mark.covers("L-META-019")
 async def test_what_a_client_calls_itself_is_cut(
     connect: Connect, process: Process
 ) -> None:
@@ -212,7 +211,6 @@ async def test_which_version_was_called(connect: Connect, process: Process) -> N
 # -- what is kept of arguments -------------------------------------------------------
 
 
-@pytest.mark.covers("L-SEC-005", "S-SEC-005")
 async def test_of_arguments_there_are_a_size_and_a_digest(
     connect: Connect, process: Process
 ) -> None:

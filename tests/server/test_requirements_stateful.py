@@ -63,15 +63,6 @@ async def question(visit: Visit, method: str = "elicitation/create") -> JsonObje
 
 
 @pytest.mark.parametrize("version", ASKING)
-@pytest.mark.covers(
-    "S-CANCEL-002",
-    "S-CANCEL-016",
-    "S-LIFE-028",
-    "S-LIFE-029",
-    "S-LIFE-030",
-    "S-LIFE-031",
-    "S-LIFE-032",
-)
 async def test_a_question_past_its_time_is_cancelled(
     connect: Connect, version: str
 ) -> None:
@@ -83,7 +74,6 @@ async def test_a_question_past_its_time_is_cancelled(
     assert answer["result"]["isError"] is True
 
 
-@pytest.mark.covers("S-LIFE-035")
 async def test_progress_of_the_client_buys_no_time(connect: Connect) -> None:
     client = await connect(NEWEST)
     visit = client.begin("tools/call", {"name": "orders_soon"})
@@ -98,7 +88,6 @@ async def test_progress_of_the_client_buys_no_time(connect: Connect) -> None:
 
 @pytest.mark.parametrize("tool", ["orders", "orders_sync"])
 @pytest.mark.parametrize("version", ASKING)
-@pytest.mark.covers("S-CANCEL-002", "S-CANCEL-016")
 async def test_the_question_of_a_cancelled_call_is_cancelled(
     connect: Connect, version: str, tool: str
 ) -> None:
@@ -111,7 +100,6 @@ async def test_the_question_of_a_cancelled_call_is_cancelled(
     assert cancelled["params"]["requestId"] == asked["id"]
 
 
-@pytest.mark.covers("S-CANCEL-002")
 async def test_an_answered_question_is_not_cancelled(connect: Connect) -> None:
     client = await connect(NEWEST)
     visit = client.begin("tools/call", {"name": "orders"})
@@ -143,7 +131,6 @@ async def opened_only(application: WireCheck) -> Client:
     return client
 
 
-@pytest.mark.covers("S-LIFE-007", "S-LIFE-009")
 async def test_questions_wait_for_the_handshake(
     application: WireCheck, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +146,6 @@ async def test_questions_wait_for_the_handshake(
     await visit.body()
 
 
-@pytest.mark.covers("S-LIFE-009")
 async def test_the_handshake_may_end_in_another_process(
     application: WireCheck, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,7 +204,6 @@ FORM: Final[JsonObject] = {
         "http://example.org/",
     ],
 )
-@pytest.mark.covers("S-ELICIT-022", "S-ELICIT-046", "S-ELICIT-049")
 def test_unsafe_urls_are_not_asked_for(url: str) -> None:
     """S-ELICIT-022, S-ELICIT-046, S-ELICIT-049."""
     with pytest.raises(ValueError, match="URL") as refused:
@@ -227,7 +212,6 @@ def test_unsafe_urls_are_not_asked_for(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["https://example.org/a?b=c", "http://127.0.0.1:8000/"])
-@pytest.mark.covers("S-ELICIT-021", "S-ELICIT-023")
 def test_every_visit_has_an_id_of_its_own(url: str) -> None:
     """S-ELICIT-021, S-ELICIT-023."""
     first, second = (prepared(ElicitUrl("Go there.", url), URLS) for _ in range(2))
@@ -235,14 +219,6 @@ def test_every_visit_has_an_id_of_its_own(url: str) -> None:
     assert first.params["elicitationId"] != second.params["elicitationId"]
 
 
-@pytest.mark.covers(
-    "S-ELICIT-004",
-    "S-ELICIT-005",
-    "S-ELICIT-006",
-    "S-ELICIT-007",
-    "S-ELICIT-010",
-    "S-ELICIT-011",
-)
 def test_modes_are_those_of_the_revision() -> None:
     """S-ELICIT-004 to S-ELICIT-007: 2025-06-18 has no modes."""
     with pytest.raises(ClientCannot, match=r"'elicitation\.form'"):
@@ -251,7 +227,6 @@ def test_modes_are_those_of_the_revision() -> None:
     assert prepared(Elicit("?", FORM), {"elicitation": {}}).params["mode"] == "form"
 
 
-@pytest.mark.covers("S-ELICIT-017")
 def test_a_form_may_be_accepted_without_content() -> None:
     """S-ELICIT-017: nothing of this form is required."""
     asked = prepared(Elicit("?", FORM), {"elicitation": {}})
@@ -265,7 +240,6 @@ def test_a_form_may_be_accepted_without_content() -> None:
         Sample("?", max_tokens=1, tool_choice="none"),
     ],
 )
-@pytest.mark.covers("S-SAMPLING-011")
 def test_tools_are_offered_only_to_those_that_know_them(asked: Sample) -> None:
     """S-SAMPLING-011."""
     for version in STATEFUL.keys() - {NEWEST}:
@@ -277,7 +251,6 @@ def test_tools_are_offered_only_to_those_that_know_them(asked: Sample) -> None:
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, 2, float("nan")])
-@pytest.mark.covers("S-SAMPLING-006")
 def test_priorities_are_shares(value: float) -> None:
     """S-SAMPLING-006."""
     asked = Sample("?", max_tokens=1, preferences=ModelPreferences(cost=value))
@@ -285,7 +258,6 @@ def test_priorities_are_shares(value: float) -> None:
         prepared(asked, SAMPLING)
 
 
-@pytest.mark.covers("L-ROOTS-003", "S-ROOTS-003")
 def test_only_files_are_roots() -> None:
     """S-ROOTS-003."""
     listed = [{"uri": "https://example.org/"}, {"uri": "file:///srv", "name": "srv"}]
@@ -320,13 +292,11 @@ def said(*turns: tuple[str, list[Block]]) -> list[SamplingMessage]:
         said(("user", [RESULT_A])),
     ],
 )
-@pytest.mark.covers("S-SAMPLING-015", "S-SAMPLING-016", "S-SAMPLING-017")
 def test_unbalanced_tool_uses(messages: list[SamplingMessage]) -> None:
     with pytest.raises(ValueError, match=r"[Tt]ool"):
         conversation(messages, STATEFUL[NEWEST])
 
 
-@pytest.mark.covers("S-SAMPLING-016")
 def test_balanced_tool_uses() -> None:
     messages = said(
         ("user", [Text("Find!"), Image(b"", "image/png")]),
@@ -346,7 +316,6 @@ def test_balanced_tool_uses() -> None:
         {"type": "tool_result", "toolUseId": "a", "content": []},
     ],
 )
-@pytest.mark.covers("S-SAMPLING-022")
 def test_what_a_block_is_marked_with_goes_back(wire: JsonObject) -> None:
     """S-SAMPLING-022."""
     marked = {**wire, "_meta": {"example.org/a": 1}}
@@ -354,7 +323,6 @@ def test_what_a_block_is_marked_with_goes_back(wire: JsonObject) -> None:
     assert sampled_block(wire).meta is None
 
 
-@pytest.mark.covers("S-SAMPLING-022")
 def test_what_a_client_marks_a_block_with_may_be_its_own_business() -> None:
     """S-SAMPLING-022: no key is refused that the other side has chosen."""
     marked = {"type": "text", "text": "t", "_meta": {"dev.mcp/cache": 1, "a b": 2}}
@@ -365,7 +333,6 @@ def test_what_a_client_marks_a_block_with_may_be_its_own_business() -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-@pytest.mark.covers("S-BASE-026", "S-TOOLS-040", "S-TOOLS-043")
 async def test_the_message_of_an_error_is_one_line(
     connect: Connect, version: str
 ) -> None:
@@ -382,7 +349,6 @@ async def test_the_message_of_an_error_is_one_line(
 @pytest.mark.parametrize("which", ["\u00e4", "a b", "<a>", "%", "a\n"])
 @pytest.mark.parametrize("method", ["resources/read", "resources/subscribe"])
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers("S-RES-033")
 async def test_what_is_no_uri_names_no_resource(
     connect: Connect, version: str, method: str, which: str
 ) -> None:
@@ -393,7 +359,6 @@ async def test_what_is_no_uri_names_no_resource(
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-@pytest.mark.covers("S-TOOLS-037", "S-TOOLS-039")
 def test_structured_content_is_there_as_text(version: str) -> None:
     """S-TOOLS-037, S-TOOLS-039."""
     revision = STATEFUL[version]
@@ -413,7 +378,6 @@ def test_structured_content_is_there_as_text(version: str) -> None:
         (Completion(["1"] * 100), 100, False),
     ],
 )
-@pytest.mark.covers("S-COMPL-006")
 def test_completion_says_that_there_is_more(
     given: Completion, total: int, more: bool
 ) -> None:
@@ -445,7 +409,6 @@ def client_logger() -> Any:
     logger.removeHandler(handler)
 
 
-@pytest.mark.covers("S-LOG-015")
 def test_tracebacks_stay_here(client_logger: logging.Logger) -> None:
     heard = Heard()
     call = SimpleNamespace(core=heard)

@@ -105,7 +105,6 @@ def _key(name: str) -> str:
 
 
 @pytest.mark.parametrize("meta", [[], "", 5, True])
-@pytest.mark.covers("L-META-009", "L-META-010")
 async def test_meta_of_another_type_lacks_its_fields(
     client: Client, meta: object
 ) -> None:
@@ -118,7 +117,6 @@ async def test_meta_of_another_type_lacks_its_fields(
 
 @pytest.mark.parametrize("version", [5, True, ["2026-07-28"], {}])
 @pytest.mark.parametrize("header", ["2026-07-28", None])
-@pytest.mark.covers("L-META-009", "L-META-010")
 async def test_a_version_that_is_no_string_is_a_malformed_meta(
     client: Client, version: object, header: str | None
 ) -> None:
@@ -132,7 +130,6 @@ async def test_a_version_that_is_no_string_is_a_malformed_meta(
 
 @pytest.mark.parametrize("level", ["loud", "INFO", "", 3, None, ["info"], True])
 @pytest.mark.parametrize("method", ["tools/list", "tools/call"])
-@pytest.mark.covers("L-ERR-005", "L-LOG-010")
 async def test_an_unknown_log_level_is_refused(
     client: Client, method: str, level: object
 ) -> None:
@@ -142,14 +139,12 @@ async def test_an_unknown_log_level_is_refused(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.covers("L-LOG-004")
 async def test_every_level_of_rfc_5424_is_known(client: Client, level: str) -> None:
     found = await client.request("tools/call", with_meta(logLevel=level))
     assert found.text == "plain"
 
 
 @pytest.mark.parametrize("token", [1.5, True, [1], {"a": 1}])
-@pytest.mark.covers("L-PROG-002")
 async def test_a_progress_token_is_a_string_or_an_integer(
     client: Client, token: object
 ) -> None:
@@ -171,7 +166,6 @@ INLINE: Final = [
 @pytest.mark.parametrize(
     ("method", "params"), [("tools/call", {"name": "asks"}), *INLINE]
 )
-@pytest.mark.covers("L-MRTR-014", "L-MRTR-016", "L-MRTR-033")
 async def test_a_state_that_is_not_ours_is_refused_by_whatever_it_reaches(
     client: Client, method: str, params: Mapping[str, Any], state: object
 ) -> None:
@@ -184,7 +178,6 @@ async def test_a_state_that_is_not_ours_is_refused_by_whatever_it_reaches(
 @pytest.mark.parametrize(
     ("method", "params"), [("tools/call", {"name": "asks"}), *INLINE]
 )
-@pytest.mark.covers("L-MRTR-026", "L-MRTR-027")
 async def test_answers_that_are_no_object_are_refused_by_whatever_they_reach(
     client: Client, method: str, params: Mapping[str, Any], answers: object
 ) -> None:
@@ -193,7 +186,6 @@ async def test_answers_that_are_no_object_are_refused_by_whatever_they_reach(
     assert "inputResponses" in found.error["message"]
 
 
-@pytest.mark.covers("L-MRTR-020")
 async def test_a_state_belongs_to_its_request_also_where_nothing_is_asked(
     client: Client,
 ) -> None:
@@ -216,7 +208,6 @@ async def test_sessions_know_no_retries(connect: Connect) -> None:
 # -- what is asked --------------------------------------------------------------
 
 
-@pytest.mark.covers("L-META-014")
 async def test_everything_that_the_client_lacks_is_named_at_once(
     connect: Connect,
 ) -> None:
@@ -230,7 +221,6 @@ async def test_everything_that_the_client_lacks_is_named_at_once(
     }
 
 
-@pytest.mark.covers("L-META-014")
 async def test_only_what_is_missing_is_named(connect: Connect) -> None:
     client = await connect(
         LATEST.version, capabilities={"elicitation": {}, "sampling": {}}
@@ -251,13 +241,11 @@ async def answered(client: Client, tool: str, rounds: int) -> JsonObject:
     raise AssertionError("It asks again and again.")
 
 
-@pytest.mark.covers("L-MRTR-011")
 async def test_questions_without_keys_are_told_apart(client: Client) -> None:
     result = await answered(client, "asks_in_turn", 5)
     assert result["structuredContent"] == {"result": "yes yes yes"}
 
 
-@pytest.mark.covers("L-MRTR-011")
 async def test_a_key_stands_for_one_question_of_a_call(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -266,7 +254,6 @@ async def test_a_key_stands_for_one_question_of_a_call(
     assert "has already used the key 'word' for a question" in caplog.text
 
 
-@pytest.mark.covers("L-MRTR-007")
 async def test_a_completion_that_asks_is_the_fault_of_the_server(
     client: Client,
 ) -> None:
@@ -280,7 +267,6 @@ async def test_a_completion_that_asks_is_the_fault_of_the_server(
     assert found.error["code"] == -32603
 
 
-@pytest.mark.covers("L-SAMPLE-002")
 @pytest.mark.parametrize(
     "asked",
     [
@@ -293,9 +279,6 @@ def test_tools_are_offered_only_to_those_that_know_them(asked: Sample) -> None:
         prepare("key", asked, LATEST, KnownClient(capabilities={"sampling": {}}))
 
 
-@pytest.mark.covers(
-    "L-BASE-023", "L-BASE-024", "L-META-013", "L-META-016", "L-META-024"
-)
 async def test_what_a_client_can_is_said_by_each_request(client: Client) -> None:
     able = client.capabilities
     for capabilities, status in ((able, 200), ({}, 400), (able, 200)):
@@ -303,7 +286,6 @@ async def test_what_a_client_can_is_said_by_each_request(client: Client) -> None
         assert (await client.call("asks")).status == status
 
 
-@pytest.mark.covers("L-MRTR-024", "L-MRTR-032", "L-ELICIT-029")
 async def test_a_question_is_the_end_of_its_request(
     connect: Connect, process: Process
 ) -> None:
@@ -321,7 +303,6 @@ async def test_a_question_is_the_end_of_its_request(
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers("L-TOOLS-039", "L-TOOLS-054", "S-TOOLS-037")
 async def test_structured_content_alone_is_said_as_text_too(
     connect: Connect, version: str
 ) -> None:
@@ -333,7 +314,6 @@ async def test_structured_content_alone_is_said_as_text_too(
     "src",
     ["javascript:alert(1)", "file:///i.png", "ftp://x/i", "ws://x", "i.png", "data:x"],
 )
-@pytest.mark.covers("L-BASE-046", "S-BASE-057")
 def test_an_icon_that_clients_must_refuse_is_not_made(src: str) -> None:
     with pytest.raises(ValueError, match="The src of an icon"):
         Icon(src=src)

@@ -41,14 +41,6 @@ def refused(found: Outcome) -> JsonObject:
 # -- keys -----------------------------------------------------------------------
 
 
-@pytest.mark.covers(
-    "L-MRTR-002",
-    "L-MRTR-004",
-    "L-MRTR-010",
-    "L-MRTR-011",
-    "L-MRTR-013",
-    "L-MRTR-022",
-)
 async def test_keys_of_questions(connect: Connect) -> None:
     client = await connect(NEWEST)
     asked = await questions(client, "orders")
@@ -60,7 +52,6 @@ async def test_keys_of_questions(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("version", ASKING)
-@pytest.mark.covers("L-MRTR-025")
 async def test_one_question_after_the_other(connect: Connect, version: str) -> None:
     client = await connect(version)
     params = {"name": "asks_twice", "arguments": {}}
@@ -78,7 +69,6 @@ async def test_a_key_is_used_once(connect: Connect, version: str) -> None:
     assert found.result["isError"] is True
 
 
-@pytest.mark.covers("L-MRTR-003", "L-MRTR-029")
 async def test_some_answers_of_several(connect: Connect) -> None:
     """What was answered is remembered in the state; the rest is asked again."""
     client = await connect(NEWEST)
@@ -164,7 +154,6 @@ async def test_a_question_that_changed_is_asked_again(
 
 
 @pytest.mark.parametrize("brought", [None, 7, [], "x"])
-@pytest.mark.covers("L-MRTR-026", "L-MRTR-027")
 async def test_answers_are_an_object(connect: Connect, brought: Any) -> None:
     client = await connect(NEWEST)
     for tool in ("orders", "weather", "test_simple_text"):
@@ -172,14 +161,12 @@ async def test_answers_are_an_object(connect: Connect, brought: Any) -> None:
 
 
 @pytest.mark.parametrize("answer", [None, 7, [], "accept"])
-@pytest.mark.covers("L-ELICIT-030", "L-MRTR-026", "L-MRTR-029")
 async def test_an_answer_is_an_object(connect: Connect, answer: Any) -> None:
     client = await connect(NEWEST)
     asked = await questions(client, "orders", inputResponses={"question_1": answer})
     assert list(asked["inputRequests"]) == ["question_1"]
 
 
-@pytest.mark.covers("L-MRTR-028")
 async def test_unknown_answers_are_ignored(connect: Connect) -> None:
     client = await connect(NEWEST)
     brought = {"question_1": ACCEPTED, "made_up": {"action": "accept"}}
@@ -199,17 +186,6 @@ async def test_sessions_have_no_retries(connect: Connect) -> None:
 # -- whose state it is ----------------------------------------------------------
 
 
-@pytest.mark.covers(
-    "L-BASE-027",
-    "L-ELICIT-020",
-    "L-ELICIT-031",
-    "L-MRTR-018",
-    "L-MRTR-020",
-    "L-MRTR-030",
-    "L-MRTR-035",
-    "L-MRTR-036",
-    "L-SEC-034",
-)
 async def test_state_is_bound(connect: Connect) -> None:
     """To principal, server, method, target and arguments; to all else it is waste."""
     owner = await connect(NEWEST, path="/mcp/private", headers={"x-user": "a"})
@@ -236,7 +212,6 @@ async def test_state_is_bound(connect: Connect) -> None:
     assert found.text == "1 tea"
 
 
-@pytest.mark.covers("L-MRTR-020")
 async def test_state_of_another_kind_of_request(connect: Connect) -> None:
     client = await connect(NEWEST)
     asked = await questions(client, "orders")
@@ -281,7 +256,6 @@ async def test_state_that_grows_too_large(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_rate": 2, "tool_burst": 2}}])
-@pytest.mark.covers("L-MRTR-040")
 async def test_answers_that_do_not_fit_are_calls_of_the_rate(connect: Connect) -> None:
     client = await connect(NEWEST, path="/mcp/private", headers={"x-user": "a"})
     wrong = {"order": {"action": "accept", "content": {"item": 7}}}
@@ -302,7 +276,6 @@ async def lines(key: str) -> int:
 
 @pytest.mark.parametrize("tool", ["steps", "steps_sync"])
 @pytest.mark.parametrize("version", ASKING)
-@pytest.mark.covers("L-MRTR-021")
 async def test_a_step_is_done_once(connect: Connect, version: str, tool: str) -> None:
     client = await connect(version)
     params = {"name": tool, "arguments": {"line": f"{version} {tool}"}}
@@ -314,7 +287,6 @@ async def test_a_step_is_done_once(connect: Connect, version: str, tool: str) ->
     assert found.text == "line 2"
 
 
-@pytest.mark.covers("L-MRTR-021")
 async def test_many_retries_of_one_state(connect: Connect) -> None:
     client = await connect(NEWEST)
     arguments = {"line": "many"}
@@ -351,7 +323,6 @@ async def test_nobody_is_asked_inside_a_transaction(
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
-@pytest.mark.covers("S-CANCEL-009")
 async def test_a_question_past_its_deadline(connect: Connect, version: str) -> None:
     client = await connect(version)
     visit = client.begin("tools/call", {"name": "orders_soon"})
@@ -365,7 +336,6 @@ async def test_a_question_past_its_deadline(connect: Connect, version: str) -> N
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_timeout": 1.0}}])
-@pytest.mark.covers("L-HTTP-044")
 async def test_the_clock_stands_while_a_question_is_open(connect: Connect) -> None:
     client = await connect("2025-11-25")
     visit = client.begin("tools/call", {"name": "orders"})
@@ -378,7 +348,6 @@ async def test_the_clock_stands_while_a_question_is_open(connect: Connect) -> No
 
 @pytest.mark.parametrize("version", [each for each in STATEFUL if each >= "2025-06-18"])
 @pytest.mark.parametrize("tool", ["orders", "orders_sync"])
-@pytest.mark.covers("S-CANCEL-002", "S-CANCEL-006", "S-CANCEL-009", "S-CANCEL-016")
 async def test_a_call_that_is_cancelled_while_it_asks(
     connect: Connect, process: Process, version: str, tool: str
 ) -> None:
@@ -395,7 +364,6 @@ async def test_a_call_that_is_cancelled_while_it_asks(
     assert not process.running
 
 
-@pytest.mark.covers("L-HTTP-037", "S-ELICIT-045", "S-HTTP-013", "S-HTTP-014")
 async def test_another_session_cannot_answer(connect: Connect) -> None:
     client, other = await connect("2025-11-25"), await connect("2025-11-25")
     visit = client.begin("tools/call", {"name": "orders"})

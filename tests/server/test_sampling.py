@@ -19,7 +19,6 @@ SAID: Final = SamplingMessage(role="user", content=[Text("hello")])
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers("L-SAMPLE-011")
 def test_a_text_is_a_message_of_the_user(version: str) -> None:
     content = {"type": "text", "text": "Hi"}
     found = conversation("Hi", REVISIONS[version])
@@ -27,12 +26,6 @@ def test_a_text_is_a_message_of_the_user(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers(
-    "L-SAMPLE-011",
-    "S-SAMPLING-003",
-    "S-SAMPLING-004",
-    "S-SAMPLING-005",
-)
 def test_several_blocks(version: str) -> None:
     revision = REVISIONS[version]
     blocks = [Text("Look:"), Image(b"\0", "image/png"), Audio(b"\0", "audio/wav")]
@@ -91,15 +84,6 @@ def test_balanced(messages: list[SamplingMessage]) -> None:
         ],
     ],
 )
-@pytest.mark.covers(
-    "L-SAMPLE-009",
-    "L-SAMPLE-010",
-    "L-SAMPLE-015",
-    "L-SAMPLE-019",
-    "S-SAMPLING-015",
-    "S-SAMPLING-016",
-    "S-SAMPLING-017",
-)
 def test_unbalanced(messages: list[SamplingMessage]) -> None:
     for revision in REVISIONS.values():
         with pytest.raises(ValueError, match="tool"):
@@ -111,7 +95,6 @@ FIND: Final = ToolDefinition(
 )
 
 
-@pytest.mark.covers("L-SAMPLE-016", "S-SAMPLING-018")
 def test_a_loop_over_tools_ends() -> None:
     check_tools([SAID, *[USE, RESULT] * MOST_TOOL_ROUNDS], [FIND])
     with pytest.raises(ValueError, match='tool_choice="none"'):
@@ -120,7 +103,6 @@ def test_a_loop_over_tools_ends() -> None:
     check_tools("Find tea.", [FIND])
 
 
-@pytest.mark.covers("L-SAMPLE-018", "S-SAMPLING-025")
 def test_what_a_tool_gave_fits_its_output_schema() -> None:
     def given(identifier: str, **structured: str) -> SamplingMessage:
         result = ToolResult(identifier, [], structured or None)

@@ -24,7 +24,6 @@ CHANGES: Final[list[tuple[str, str, dict[str, Any] | None]]] = [
 
 
 @pytest.mark.parametrize(("what", "method", "params"), CHANGES)
-@pytest.mark.covers("L-BASE-022", "L-META-021", "L-SUBS-010", "S-BASE-018", "S-RES-038")
 def test_changes(what: str, method: str, params: dict[str, Any] | None) -> None:
     plain: Any = jsonrpc.read(change_message(what, None))
     expected = {"jsonrpc": "2.0", "method": method}

@@ -23,7 +23,6 @@ PUBLIC_ID: Final = new_public_id(SESSION)
 
 @pytest.mark.parametrize("number", [0, 1, 9, 10, 1_234_567, 10**18 - 1])
 @pytest.mark.parametrize("more", ["", ".1", ".120"])
-@pytest.mark.covers("S-HTTP-049")
 def test_what_an_id_says(number: int, more: str) -> None:
     for logged in (0, 1, number):
         found = position_of(f"{PUBLIC_ID}.{logged}.{number}{more}", SESSION)
@@ -90,14 +89,12 @@ def test_t11_each_bit_counts() -> None:
     assert len(errors) == 1
 
 
-@pytest.mark.covers("S-HTTP-048")
 def test_streams_have_different_ids() -> None:
     made = {new_public_id(SESSION) for _ in range(100)}
     assert len(made) == 100
     assert {len(each) for each in made} == {24}
 
 
-@pytest.mark.covers("S-HTTP-048", "S-HTTP-053")
 def test_ids_of_a_stream() -> None:
     ids = EventIds(SESSION)
     ids.seen = 3
@@ -116,7 +113,6 @@ def test_ids_of_log_messages() -> None:
     assert parts == ["0.3", "0.3.1", "1.3", "1.3.1", "1.4", "2.4", "3.4"]
 
 
-@pytest.mark.covers("S-HTTP-049")
 def test_what_an_id_of_a_request_says() -> None:
     for number in (0, 1, 10, 10**17):
         event_id = of_message(PUBLIC_ID, number)

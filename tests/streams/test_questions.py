@@ -104,7 +104,6 @@ async def test_an_answer_at_another_process(
     await here.look(["a"])
 
 
-@pytest.mark.covers("S-ROOTS-005", "S-SAMPLING-008")
 async def test_an_error_is_a_refusal(here: OpenQuestions, session: OpenSession) -> None:
     question = await asked(here, session, "a")
     error = {"code": -1, "message": "The person left."}
@@ -238,7 +237,6 @@ async def test_which_are_open(here: OpenQuestions, session: OpenSession) -> None
     assert here.open == {"b"}
 
 
-@pytest.mark.covers("S-BASE-004", "S-BASE-006")
 def test_ids_of_questions_are_not_guessed() -> None:
     own = known(1)
     identifiers = {own.next_question_id() for _ in range(100)}

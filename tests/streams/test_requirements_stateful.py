@@ -49,7 +49,6 @@ async def refused(store: SessionStore, session_id: str) -> None:
     assert error.value.http_status == 404
 
 
-@pytest.mark.covers("S-HTTP-062")
 async def test_a_session_that_was_closed_elsewhere(
     here: SessionStore, there: SessionStore
 ) -> None:
@@ -72,7 +71,6 @@ async def test_a_session_that_was_used_elsewhere(
     assert await found(here, session_id) is session
 
 
-@pytest.mark.covers("S-HTTP-061", "S-LIFE-015")
 async def test_an_idle_session(here: SessionStore) -> None:
     session_id = await created(here)
     session = await found(here, session_id)

@@ -92,7 +92,6 @@ async def missing(
     return refused.value.message
 
 
-@pytest.mark.covers("S-HTTP-079")
 async def test_a_session_is_found_by_its_owner_only(store: Store) -> None:
     session_id, session = await store.opened_by(ANNA)
     assert len(session_id) >= 43
@@ -565,7 +564,6 @@ async def seen_ms() -> dict[int, int]:
 
 
 @pytest.mark.parametrize("since", ["seen", "created"])
-@pytest.mark.covers("S-HTTP-061", "S-LIFE-015")
 async def test_an_expired_session(since: str) -> None:
     store = Store(session_idle=3_600, session_age=7_200)
     session_id, session = await store.opened_by()

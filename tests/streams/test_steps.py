@@ -196,7 +196,6 @@ async def test_a_question_inside_of_a_step_is_refused(play: Play) -> None:
 # -- several processes -----------------------------------------------------------
 
 
-@pytest.mark.covers("L-BASE-026", "L-MRTR-008", "L-MRTR-021")
 def test_fifty_retries_of_one_state_at_two_processes(
     prepared_url: str, line: str
 ) -> None:

@@ -64,26 +64,6 @@ async def change(client: Client, *what: str) -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-HTTP-039",
-    "L-HTTP-042",
-    "S-HTTP-001",
-    "S-HTTP-035",
-    "S-HTTP-037",
-    "S-HTTP-038",
-    "S-LIFE-021",
-    "S-LIFE-048",
-    "S-PROMPT-002",
-    "S-PROMPT-009",
-    "S-RES-018",
-    "S-RES-019",
-    "S-RES-020",
-    "S-RES-021",
-    "S-RES-038",
-    "S-TOOLS-002",
-    "S-TOOLS-023",
-    "S-TOOLS-024",
-)
 async def test_a_session_is_told_of_lists_and_of_what_it_watches(
     connect: Connect, version: str
 ) -> None:
@@ -109,7 +89,6 @@ async def test_a_session_is_told_of_lists_and_of_what_it_watches(
     await stream.leave()
 
 
-@pytest.mark.covers("S-HTTP-043", "S-HTTP-044", "S-HTTP-045")
 async def test_only_the_newest_stream_is_told(connect: Connect) -> None:
     client = await connect("2025-11-25")
     first, second, third = [await client.standing() for _ in range(3)]
@@ -125,7 +104,6 @@ async def test_only_the_newest_stream_is_told(connect: Connect) -> None:
     await second.leave()
 
 
-@pytest.mark.covers("S-HTTP-002", "S-LIFE-043", "S-RES-021")
 async def test_sessions_do_not_hear_each_other(connect: Connect) -> None:
     client, other = await connect("2025-11-25"), await connect("2025-06-18")
     await client.request("resources/subscribe", {"uri": URI})
@@ -156,7 +134,6 @@ async def test_servers_have_lists_of_their_own(
         await stream.leave()
 
 
-@pytest.mark.covers("S-TOOLS-023")
 async def test_a_published_row_is_a_change(connect: Connect, process: Process) -> None:
     client = await connect("2025-11-25")
     stream = await client.standing()
@@ -203,7 +180,6 @@ def _notify_together(lists: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize("ending", ["delete", "drain"])
-@pytest.mark.covers("S-HTTP-041", "S-HTTP-042", "S-HTTP-064")
 async def test_how_a_standing_stream_ends(
     connect: Connect, process: Process, ending: str
 ) -> None:
@@ -221,7 +197,6 @@ async def test_how_a_standing_stream_ends(
         assert 2000 <= int(retry[1]) <= 5000
 
 
-@pytest.mark.covers("S-HTTP-039", "S-HTTP-040")
 async def test_a_stream_survives_its_request(connect: Connect) -> None:
     """Log messages and progress belong to the stream of their own request."""
     client = await connect("2025-11-25")
@@ -269,7 +244,6 @@ async def test_a_session_is_told_what_is_logged_outside_of_its_calls(
     assert found["LoggedMessage"] == 1
 
 
-@pytest.mark.covers("S-HTTP-046")
 async def test_what_was_logged_while_a_client_was_away(
     connect: Connect, process: Process
 ) -> None:
@@ -298,7 +272,6 @@ async def test_what_was_logged_while_a_client_was_away(
     assert refused.status == 400
 
 
-@pytest.mark.covers("S-HTTP-044", "S-HTTP-045")
 async def test_only_the_newest_stream_is_told_what_is_logged(
     connect: Connect, process: Process
 ) -> None:
@@ -338,21 +311,6 @@ async def test_an_outage_is_waited_for(
 # -- subscriptions/listen -------------------------------------------------------
 
 
-@pytest.mark.covers(
-    "L-BASE-001",
-    "L-CACHE-019",
-    "L-HTTP-020",
-    "L-META-021",
-    "L-PROMPT-011",
-    "L-RES-014",
-    "L-RES-015",
-    "L-SUBS-005",
-    "L-SUBS-009",
-    "L-SUBS-010",
-    "L-SUBS-011",
-    "L-SUBS-020",
-    "L-TOOLS-015",
-)
 async def test_listen(connect: Connect) -> None:
     client = await connect(NEWEST)
     stream, acknowledged = await listening(client, "mine")
@@ -391,15 +349,6 @@ FILTERS: Final[list[tuple[JsonObject, JsonObject]]] = [
 
 
 @pytest.mark.parametrize(("wanted", "honoured"), FILTERS)
-@pytest.mark.covers(
-    "L-RES-003",
-    "L-SUBS-001",
-    "L-SUBS-002",
-    "L-SUBS-008",
-    "L-SUBS-011",
-    "L-SUBS-017",
-    "L-TOOLS-016",
-)
 async def test_what_is_honoured(
     connect: Connect, wanted: JsonObject, honoured: JsonObject
 ) -> None:
@@ -446,7 +395,6 @@ WRONG: Final[list[JsonObject]] = [
 
 
 @pytest.mark.parametrize("params", WRONG)
-@pytest.mark.covers("L-SUBS-003")
 async def test_wrong_filters(connect: Connect, params: JsonObject) -> None:
     client = await connect(NEWEST)
     found = await client.request("subscriptions/listen", params, id="mine")
@@ -460,7 +408,6 @@ async def test_listen_wants_events(connect: Connect) -> None:
     assert (found.status, found.error["code"], found.answer["id"]) == (406, -32600, 5)
 
 
-@pytest.mark.covers("L-SUBS-009", "L-SUBS-014", "L-SUBS-015", "L-SUBS-018")
 async def test_a_listen_stream_ends_with_its_result(
     connect: Connect, process: Process
 ) -> None:
@@ -475,7 +422,6 @@ async def test_a_listen_stream_ends_with_its_result(
     assert found.status == 503
 
 
-@pytest.mark.covers("L-SUBS-012")
 async def test_two_listeners_with_one_id(connect: Connect) -> None:
     client = await connect(NEWEST)
     streams = [(await listening(client, 5))[0] for _ in range(2)]
@@ -553,7 +499,6 @@ async def test_counts_can_be_switched_off(connect: Connect) -> None:
 # -- nothing is left ------------------------------------------------------------
 
 
-@pytest.mark.covers("S-LIFE-027")
 async def test_streams_leave_nothing(connect: Connect, process: Process) -> None:
     client = await connect("2025-11-25")
     for _ in range(20):

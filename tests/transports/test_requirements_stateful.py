@@ -36,7 +36,6 @@ def waiting(client: Client, request_id: str | int) -> JsonObject:
 
 @pytest.mark.parametrize("named", [{}, [1], True, 1.0, None, "1", 2, ""])
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers("S-CANCEL-008", "S-CANCEL-012", "S-CANCEL-016")
 async def test_cancelling_nothing(
     connect: Connect, scene: Stage, version: str, named: object
 ) -> None:
@@ -49,7 +48,6 @@ async def test_cancelling_nothing(
     assert (await visit.messages())[-1]["result"]["content"][0]["text"] == "waited"
 
 
-@pytest.mark.covers("S-CANCEL-001", "S-CANCEL-011")
 async def test_the_reason_of_a_cancellation_is_logged(
     connect: Connect, scene: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -67,7 +65,6 @@ async def test_the_reason_of_a_cancellation_is_logged(
 # -- S-BASE-031: a batch of which nothing is left has no answer --------------------
 
 
-@pytest.mark.covers("S-BASE-031")
 async def test_a_batch_that_is_cancelled_as_a_whole(
     connect: Connect, scene: Stage
 ) -> None:
@@ -85,7 +82,6 @@ async def test_a_batch_that_is_cancelled_as_a_whole(
 
 @pytest.mark.parametrize("header", ["nonsense", "1999-01-01", ""])
 @pytest.mark.parametrize("version", STATEFUL)
-@pytest.mark.covers("S-HTTP-068")
 async def test_unknown_version(connect: Connect, version: str, header: str) -> None:
     client = await connect(version)
     headers = {"mcp-protocol-version": header}
@@ -120,7 +116,6 @@ async def reported(client: Client, token: object) -> list[JsonObject]:
 
 @pytest.mark.parametrize("token", ["1", 1, "", -5])
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers("S-PROG-002")
 async def test_progress_tokens_come_back(
     connect: Connect, version: str, token: object
 ) -> None:
@@ -131,7 +126,6 @@ async def test_progress_tokens_come_back(
 
 @pytest.mark.parametrize("token", [1.5, True, {}, [1]])
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers("S-PROG-002")
 async def test_other_progress_tokens_are_refused(
     connect: Connect, version: str, token: object
 ) -> None:
@@ -142,7 +136,6 @@ async def test_other_progress_tokens_are_refused(
 # -- S-HTTP-014: what cannot be accepted is an HTTP error --------------------------
 
 
-@pytest.mark.covers("S-HTTP-014")
 async def test_a_failure_of_ours_is_an_http_error(
     connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,7 +164,6 @@ class Wire:
         self.size += len(message.get("body", b""))
 
 
-@pytest.mark.covers("S-HTTP-019")
 async def test_one_large_answer_is_sent() -> None:
     wire = Wire()
     wire.flowing.set()

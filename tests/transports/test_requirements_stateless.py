@@ -21,7 +21,6 @@ LOGGED: Final[JsonObject] = {"_meta": {f"{PREFIX}logLevel": "debug"}}
 # -- requests ----------------------------------------------------------------------
 
 
-@pytest.mark.covers("L-META-001", "S-BASE-036")
 @pytest.mark.parametrize("value", [None, 7, "x", [1], {"a": {}}])
 @pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_reserved_keys_that_mean_nothing_yet(
@@ -33,7 +32,6 @@ async def test_reserved_keys_that_mean_nothing_yet(
     assert (await client.request("tools/call", params)).text == "3"
 
 
-@pytest.mark.covers("L-HTTP-029", "L-HTTP-030")
 async def test_headers_of_sessions_mean_nothing(connect: Connect) -> None:
     client = await connect(NEWEST)
     for name in ("mcp-session-id", "last-event-id"):
@@ -43,7 +41,6 @@ async def test_headers_of_sessions_mean_nothing(connect: Connect) -> None:
         assert "mcp-session-id" not in found.headers
 
 
-@pytest.mark.covers("L-HEAD-061")
 @pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_large_headers_are_refused_before_the_body(
     outside: WireCheck, version: str
@@ -55,7 +52,6 @@ async def test_large_headers_are_refused_before_the_body(
     assert (found.status, found.error["code"], visit.unread) == (431, -32600, 2)
 
 
-@pytest.mark.covers("L-TOOLS-013")
 @pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_arguments_may_be_absent(connect: Connect, version: str) -> None:
     client = await connect(version)
@@ -63,7 +59,6 @@ async def test_arguments_may_be_absent(connect: Connect, version: str) -> None:
     assert found.text.startswith("This is a simple text")
 
 
-@pytest.mark.covers("L-HTTP-003", "L-HTTP-004", "S-HTTP-003", "S-HTTP-004")
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE", "OPTIONS", "PUT"])
 @pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_no_method_takes_a_foreign_origin(
@@ -77,7 +72,6 @@ async def test_no_method_takes_a_foreign_origin(
     assert (await client.request("tools/list")).status == 200
 
 
-@pytest.mark.covers("L-CANCEL-017", "L-HTTP-015")
 async def test_no_notification_cancels(connect: Connect, stage: Stage) -> None:
     client, other = await connect(NEWEST), await connect(NEWEST)
     running = client.begin("tools/call", {"name": "waits"}, id=7)
@@ -89,7 +83,6 @@ async def test_no_notification_cancels(connect: Connect, stage: Stage) -> None:
     assert (await outcome(running)).text == "waited"
 
 
-@pytest.mark.covers("L-META-019", "L-META-020")
 async def test_what_a_client_calls_itself_changes_nothing(connect: Connect) -> None:
     client = await connect(NEWEST, path="/mcp/private", headers={"x-user": "a"})
     answers = []
@@ -119,9 +112,6 @@ def talking(client: Client, word: str) -> Visit:
     return client.begin("tools/call", params | LOGGED)
 
 
-@pytest.mark.covers(
-    "L-HTTP-017", "L-HTTP-021", "L-HTTP-036", "L-LOG-007", "S-HTTP-022", "S-LOG-017"
-)
 @pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_a_stream_says_what_is_its_own(
     connect: Connect, stage: Stage, version: str
@@ -146,7 +136,6 @@ async def test_a_stream_says_what_is_its_own(
         await stream.leave()
 
 
-@pytest.mark.covers("L-PROG-013", "L-HTTP-021", "S-HTTP-039")
 @pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_progress_stays_with_its_request(connect: Connect, version: str) -> None:
     client = await connect(version)
@@ -159,7 +148,6 @@ async def test_progress_stays_with_its_request(connect: Connect, version: str) -
     await stream.leave()
 
 
-@pytest.mark.covers("L-HTTP-040")
 @pytest.mark.parametrize("tool", ["orders", "samples", "roots"])
 @pytest.mark.parametrize("version", [each for each in STATEFUL if each > "2025-06"])
 async def test_questions_stay_with_their_request(
@@ -177,7 +165,6 @@ async def test_questions_stay_with_their_request(
     await stream.leave()
 
 
-@pytest.mark.covers("S-HTTP-003")
 async def test_no_session_is_opened_for_a_foreign_origin(
     application: WireCheck,
 ) -> None:

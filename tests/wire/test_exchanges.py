@@ -55,19 +55,6 @@ def _closed() -> Iterator[None]:
     close_connections()
 
 
-@pytest.mark.covers(
-    "S-BASE-012",
-    "S-LIFE-039",
-    "S-LIFE-040",
-    "S-LIFE-041",
-    "S-STDIO-002",
-    "S-STDIO-003",
-    "S-STDIO-004",
-    "L-STDIO-005",
-    "L-CANCEL-002",
-    "L-CANCEL-003",
-    "L-CANCEL-004",
-)
 @pytest.mark.parametrize(
     ("transport", "version"),
     [

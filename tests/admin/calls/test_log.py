@@ -261,7 +261,6 @@ def test_calls_without_a_row_are_counted(admin_client: Client) -> None:
 
 
 @pytest.mark.parametrize("what", ["changelist", "refused", "export"])
-@pytest.mark.covers("S-SEC-009")
 def test_without_the_right(staff: Staff, what: str) -> None:
     write(crash())
     client = staff("view_tool", "view_session")
@@ -272,7 +271,6 @@ def test_without_the_right(staff: Staff, what: str) -> None:
     assert "last 24 hours" not in home
 
 
-@pytest.mark.covers("S-SEC-009")
 def test_one_call_without_the_right(staff: Staff) -> None:
     (call,) = write({})
     assert staff().get(page("call", "change", call.pk)).status_code == 403

@@ -156,7 +156,6 @@ WRONG: dict[str, tuple[Break, str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-@pytest.mark.covers("L-AUTH-069", "S-AUTH-097")
 async def test_what_cannot_be_read_is_an_outage_that_the_log_explains(
     issuer: LoopbackIssuer, caplog: pytest.LogCaptureFixture, case: str
 ) -> None:

@@ -147,7 +147,6 @@ async def test_what_a_token_may(application: WireCheck, issuer: Introspection) -
     assert "drill_ledger" in names[1] - names[0]
 
 
-@pytest.mark.covers("L-SEC-029", "L-SEC-043")
 async def test_what_is_not_good(
     application: WireCheck, issuer: Introspection, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -77,7 +77,6 @@ def claims_of(issuer: LoopbackIssuer) -> dict[str, Any]:
 # -- whose it is ----------------------------------------------------------------------
 
 
-@pytest.mark.covers("L-SEC-044", "S-AUTH-087")
 def test_whose_a_token_is(issuer: LoopbackIssuer) -> None:
     own = issuer.token()
     head, body, signature = own.split(".")
@@ -224,16 +223,6 @@ BAD: dict[str, tuple[Make, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.covers(
-    "L-AUTH-024",
-    "L-AUTH-065",
-    "L-AUTH-086",
-    "L-AUTH-087",
-    "L-SEC-029",
-    "S-AUTH-017",
-    "S-AUTH-079",
-    "S-AUTH-085",
-)
 async def test_what_is_not(issuer: LoopbackIssuer) -> None:
     issuer.serve_keys(
         public_jwk("ES256"), public_jwk("RS256"), public_jwk("RS256", "short")
@@ -273,7 +262,6 @@ async def test_keys_that_a_token_brings_are_not_looked_at(
 # -- for whom -------------------------------------------------------------------------
 
 
-@pytest.mark.covers("L-AUTH-018", "L-AUTH-025", "S-AUTH-076", "S-AUTH-080")
 async def test_the_address_of_the_server_is_the_audience(
     issuer: LoopbackIssuer, settings: Settings
 ) -> None:

@@ -133,7 +133,6 @@ async def test_the_client_of_a_token(process: Process, staff: LoopbackIssuer) ->
         assert (await principal(staff.token(**changes))).client == client
 
 
-@pytest.mark.covers("L-AUTH-026", "L-AUTH-027", "S-AUTH-039", "S-AUTH-040")
 async def test_what_is_refused(application: WireCheck, staff: LoopbackIssuer) -> None:
     """The telling ones of `test_tokens.py`, with what a client reads."""
     algorithm = "The algorithm of the token is not accepted."
@@ -154,16 +153,6 @@ async def test_what_is_refused(application: WireCheck, staff: LoopbackIssuer) ->
         )
 
 
-@pytest.mark.covers(
-    "L-AUTH-025",
-    "L-AUTH-028",
-    "L-AUTH-065",
-    "L-AUTH-087",
-    "L-SEC-029",
-    "S-AUTH-080",
-    "S-AUTH-082",
-    "S-AUTH-085",
-)
 async def test_a_token_for_one_server_is_none_for_another(
     process: Process, staff: LoopbackIssuer
 ) -> None:
@@ -176,7 +165,6 @@ async def test_a_token_for_one_server_is_none_for_another(
     assert (await principal(both, "default")).user_name == "ana"
 
 
-@pytest.mark.covers("L-SEC-044", "S-AUTH-087")
 async def test_what_is_of_others_goes_on_to_the_next_way(
     application: WireCheck, staff: LoopbackIssuer, user: Any
 ) -> None:
@@ -226,7 +214,6 @@ async def listed(client: Client) -> set[str]:
     }
 
 
-@pytest.mark.covers("L-AUTH-041", "L-SEC-037")
 async def test_who_may_not_change_sees_only_what_reads(
     application: WireCheck, staff: LoopbackIssuer
 ) -> None:
@@ -274,21 +261,6 @@ def test_scopes_may_be_written_in_several_ways() -> None:
         assert scopes_of(claims) == scopes
 
 
-@pytest.mark.covers(
-    "L-AUTH-013",
-    "L-AUTH-033",
-    "L-AUTH-036",
-    "L-AUTH-037",
-    "L-AUTH-038",
-    "L-AUTH-039",
-    "S-AUTH-039",
-    "S-AUTH-041",
-    "S-AUTH-043",
-    "S-AUTH-062",
-    "S-AUTH-089",
-    "S-AUTH-090",
-    "S-AUTH-091",
-)
 async def test_a_token_that_allows_nothing_here_is_told_what_would(
     application: WireCheck, staff: LoopbackIssuer
 ) -> None:
@@ -333,7 +305,6 @@ async def test_an_answer_is_kept_until_rights_change(
     assert len(times) == 2
 
 
-@pytest.mark.covers("L-SEC-048")
 async def test_no_answer_is_kept_longer_than_its_token(
     process: Process, staff: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -481,7 +452,6 @@ def test_what_an_entry_is_made_into(settings: Settings, staff: LoopbackIssuer) -
     assert authenticator("token").issuer == ""
 
 
-@pytest.mark.covers("L-AUTH-066", "L-SEC-046", "S-AUTH-094")
 async def test_no_log_has_a_token_in_it(
     application: WireCheck, staff: LoopbackIssuer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -79,7 +79,6 @@ def test_the_principal() -> None:
     assert _principal("eve").kind in RESERVED_KINDS
 
 
-@pytest.mark.covers("L-AUTH-002", "S-STDIO-014")
 def test_a_user_is_who_calls(private: Path, tmp_path: Path) -> None:
     with piped(tmp_path, file=private, MCP_USER="eve") as server:
         server.send(HELLO, READY, called("drill_whoami", 1))

@@ -34,7 +34,6 @@ def test_where_a_document_can_be() -> None:
         assert document_url_problem(url) is None, url
 
 
-@pytest.mark.covers("L-AUTH-053", "L-AUTH-061", "S-AUTH-065", "S-AUTH-066")
 def test_where_none_can_be() -> None:
     for url, reason in [
         ("", "begin"),
@@ -123,15 +122,6 @@ def test_types_of_documents() -> None:
             read(content_type)
 
 
-@pytest.mark.covers(
-    "L-AUTH-053",
-    "L-AUTH-055",
-    "L-AUTH-058",
-    "S-AUTH-065",
-    "S-AUTH-066",
-    "S-AUTH-068",
-    "S-AUTH-071",
-)
 def test_what_is_refused() -> None:
     refused: list[tuple[dict[str, object], str]] = [
         ({"client_id": URL + "/"}, "address"),
@@ -159,7 +149,6 @@ def test_what_is_refused() -> None:
             read_document(URL, "application/json", body, [])
 
 
-@pytest.mark.covers("L-AUTH-056", "L-AUTH-110", "S-AUTH-069")
 def test_how_long_it_is_kept() -> None:
     for header, seconds in [
         (None, 3_600),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from mcp_app.protocol.oauth.metadata import resource_metadata, server_metadata
 
 ORIGIN = "https://shop.example.com"
@@ -22,9 +20,6 @@ def test_of_a_server() -> None:
     }
 
 
-@pytest.mark.covers(
-    "L-AUTH-016", "L-AUTH-031", "L-AUTH-072", "L-AUTH-094", "S-AUTH-073", "S-AUTH-101"
-)
 def test_of_the_authorization_server() -> None:
     methods = ["none", "client_secret_basic", "client_secret_post"]
     assert server_metadata(ORIGIN, ENDPOINTS, documents=True, registration=True) == {
@@ -47,7 +42,6 @@ def test_of_the_authorization_server() -> None:
     }
 
 
-@pytest.mark.covers("L-AUTH-060", "S-AUTH-074")
 def test_what_is_switched_off_is_not_there() -> None:
     endpoints = {name: ENDPOINTS[name] for name in ("authorize", "token", "revoke")}
     metadata = server_metadata(ORIGIN, endpoints, documents=False, registration=False)

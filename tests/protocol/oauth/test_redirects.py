@@ -124,7 +124,6 @@ def test_where_an_answer_may_be_sent() -> None:
         assert redirect_problem(uri, SCHEMES) is None, uri
 
 
-@pytest.mark.covers("L-AUTH-042", "L-AUTH-071", "L-SEC-045", "S-AUTH-021", "S-AUTH-099")
 def test_where_none_may_be_sent() -> None:
     for uri, reason in REFUSED:
         problem = redirect_problem(uri, SCHEMES)
@@ -202,9 +201,6 @@ def test_the_same_redirect() -> None:
         assert is_same_redirect(registered, asked), asked
 
 
-@pytest.mark.covers(
-    "L-AUTH-074", "L-SEC-019", "L-SEC-020", "L-SEC-021", "S-AUTH-020", "S-AUTH-103"
-)
 def test_another_redirect() -> None:
     for registered, asked in ANOTHER:
         assert not is_same_redirect(registered, asked), asked

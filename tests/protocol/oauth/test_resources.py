@@ -52,15 +52,11 @@ NO_RESOURCES = [
 ]
 
 
-@pytest.mark.covers(
-    "L-AUTH-018", "L-AUTH-019", "S-AUTH-076", "S-AUTH-077", "S-AUTH-078"
-)
 def test_the_canonical_form() -> None:
     for resource, form in FORMS:
         assert canonical(resource) == form, resource
 
 
-@pytest.mark.covers("L-AUTH-020", "S-AUTH-078")
 def test_what_is_no_resource() -> None:
     for resource, reason in NO_RESOURCES:
         with pytest.raises(ValueError, match=reason):

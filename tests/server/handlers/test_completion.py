@@ -37,16 +37,6 @@ async def completed(client: Client, *given: Any, **more: Any) -> JsonObject:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-COMPL-002",
-    "L-COMPL-003",
-    "L-COMPL-006",
-    "S-COMPL-002",
-    "S-COMPL-003",
-    "S-COMPL-004",
-    "S-COMPL-005",
-    "S-COMPL-007",
-)
 async def test_complete(connect: Connect, version: str) -> None:
     client = await connect(version)
     assert await completed(client, PROMPT, "name", "A") == {
@@ -64,7 +54,6 @@ async def test_complete(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers("L-COMPL-004", "S-COMPL-004", "S-COMPL-006", "S-RES-017")
 async def test_a_hundred_values_are_sent(connect: Connect, version: str) -> None:
     client = await connect(version)
     for uri in ("memo://value/{which}", "memo://value/json"):
@@ -119,19 +108,6 @@ WRONG: Final[list[JsonObject]] = [
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-COMPL-002",
-    "L-COMPL-008",
-    "L-COMPL-009",
-    "L-COMPL-014",
-    "L-COMPL-015",
-    "S-COMPL-003",
-    "S-COMPL-004",
-    "S-COMPL-009",
-    "S-COMPL-010",
-    "S-COMPL-015",
-    "S-COMPL-016",
-)
 async def test_wrong_params(connect: Connect, version: str) -> None:
     client = await connect(version)
     for params in WRONG:
@@ -139,7 +115,6 @@ async def test_wrong_params(connect: Connect, version: str) -> None:
         assert (found.status, found.error["code"]) == (200, -32602)
 
 
-@pytest.mark.covers("L-COMPL-017", "L-COMPL-018", "S-COMPL-018", "S-COMPL-019")
 async def test_hidden_prompts_complete_nothing(connect: Connect) -> None:
     ref = {"type": "ref/prompt", "name": "secret_prompt"}
     few = await connect("2025-11-25", path="/mcp/private", headers={"x-user": "a"})
@@ -164,7 +139,6 @@ async def test_hidden_templates_complete_as_unknown_ones(connect: Connect) -> No
     assert answers == [["wine"], ["wine"]]
 
 
-@pytest.mark.covers("L-COMPL-010", "S-COMPL-011")
 async def test_a_completer_that_fails(connect: Connect) -> None:
     client = await connect("2025-11-25")
     ref = {"type": "ref/prompt", "name": "prompt_fails"}
@@ -199,13 +173,6 @@ async def colours(process: Process) -> AsyncIterator[None]:
 
 @pytest.mark.usefixtures("colours")
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-COMPL-005",
-    "L-COMPL-011",
-    "L-COMPL-012",
-    "S-COMPL-012",
-    "S-COMPL-013",
-)
 async def test_what_staff_suggest(connect: Connect, version: str) -> None:
     client = await connect(version)
     ref = {"type": "ref/prompt", "name": "colours"}

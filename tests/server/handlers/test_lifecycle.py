@@ -62,34 +62,6 @@ async def test_what_looks_like_a_nul_is_none(application: WireCheck) -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-@pytest.mark.covers(
-    "L-DISC-014",
-    "S-BASE-002",
-    "S-BASE-046",
-    "S-COMPL-001",
-    "S-COMPL-002",
-    "S-HTTP-055",
-    "S-HTTP-056",
-    "S-LIFE-003",
-    "S-LIFE-004",
-    "S-LIFE-005",
-    "S-LIFE-010",
-    "S-LIFE-011",
-    "S-LIFE-016",
-    "S-LIFE-017",
-    "S-LIFE-018",
-    "S-LIFE-019",
-    "S-LIFE-020",
-    "S-LIFE-047",
-    "S-LOG-001",
-    "S-PROMPT-001",
-    "S-PROMPT-002",
-    "S-RES-001",
-    "S-RES-002",
-    "S-TOOLS-001",
-    "S-TOOLS-002",
-    "S-TOOLS-035",
-)
 async def test_initialize(application: WireCheck, version: str) -> None:
     client = Client(application, version)
     found = await client.sent(client.initialize())
@@ -111,15 +83,6 @@ async def test_initialize(application: WireCheck, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-@pytest.mark.covers(
-    "L-BASE-045",
-    "L-META-018",
-    "S-BASE-045",
-    "S-BASE-055",
-    "S-LIFE-004",
-    "S-LIFE-006",
-    "S-LIFE-047",
-)
 async def test_what_a_server_says_of_itself(
     application: WireCheck, version: str
 ) -> None:
@@ -135,13 +98,6 @@ async def test_what_a_server_says_of_itself(
 
 @pytest.mark.parametrize(
     "requested", ["2024-10-07", "2030-01-01", "1", "", "x", NEWEST]
-)
-@pytest.mark.covers(
-    "S-LIFE-012",
-    "S-LIFE-013",
-    "S-LIFE-028",
-    "S-LIFE-029",
-    "S-LIFE-046",
 )
 async def test_another_version_is_offered(
     application: WireCheck, requested: str
@@ -167,7 +123,6 @@ WRONG: Final[list[dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers("S-LIFE-002")
 async def test_a_wrong_initialize_leaves_no_session(
     application: WireCheck, version: str
 ) -> None:
@@ -184,7 +139,6 @@ async def test_a_wrong_initialize_leaves_no_session(
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers("S-LIFE-025")
 async def test_capabilities_that_nobody_knows(
     application: WireCheck, version: str
 ) -> None:
@@ -200,7 +154,6 @@ async def test_initialize_for_one_who_takes_json(application: WireCheck) -> None
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers("S-LIFE-007")
 async def test_initialized_is_remembered(application: WireCheck, version: str) -> None:
     client = Client(application, version)
     found = await client.sent(client.initialize())
@@ -219,7 +172,6 @@ async def test_initialized_is_remembered(application: WireCheck, version: str) -
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers("S-BASE-002", "S-PING-001", "S-PING-002")
 async def test_ping(connect: Connect, version: str) -> None:
     client = await connect(version)
     assert (await client.request("ping")).result == {}
@@ -231,26 +183,6 @@ async def test_ping(connect: Connect, version: str) -> None:
 @pytest.mark.parametrize(
     ("path", "headers", "scope"),
     [("/mcp/tagged", {}, "public"), ("/mcp/private", {"x-user": "a"}, "private")],
-)
-@pytest.mark.covers(
-    "L-BASE-001",
-    "L-BASE-064",
-    "L-COMPL-001",
-    "L-DISC-003",
-    "L-DISC-016",
-    "L-DISC-017",
-    "L-DISC-018",
-    "L-DISC-020",
-    "L-DISC-021",
-    "L-DISC-024",
-    "L-LOG-003",
-    "L-PROMPT-001",
-    "L-PROMPT-002",
-    "L-RES-001",
-    "L-RES-002",
-    "L-TOOLS-001",
-    "L-TOOLS-002",
-    "L-TOOLS-037",
 )
 async def test_discover(
     connect: Connect, path: str, headers: dict[str, str], scope: str
@@ -273,7 +205,6 @@ async def heard(client: Client) -> list[str]:
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers("S-LOG-002", "S-LOG-003", "S-LOG-004", "S-LOG-005")
 async def test_levels(connect: Connect, version: str) -> None:
     client, other = await connect(version), await connect(version)
     assert await heard(client) == list(LEVELS[1:])
@@ -285,7 +216,6 @@ async def test_levels(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("level", [None, 7, "", "loud", "INFO", []])
-@pytest.mark.covers("S-LOG-007")
 async def test_wrong_levels(connect: Connect, level: Any) -> None:
     client = await connect("2025-11-25")
     found = await client.request("logging/setLevel", {"level": level})
@@ -314,40 +244,6 @@ METHODS: Final = sorted(
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers(
-    "L-BASE-001",
-    "L-BASE-003",
-    "L-BASE-008",
-    "L-BASE-009",
-    "L-BASE-010",
-    "L-BASE-020",
-    "L-BASE-059",
-    "L-BASE-060",
-    "L-DISC-003",
-    "L-DISC-009",
-    "L-ERR-004",
-    "L-HTTP-001",
-    "L-LOG-009",
-    "L-PROMPT-003",
-    "L-PROMPT-022",
-    "L-RES-004",
-    "L-SUBS-004",
-    "L-TOOLS-003",
-    "S-BASE-001",
-    "S-BASE-010",
-    "S-BASE-011",
-    "S-BASE-015",
-    "S-BASE-016",
-    "S-BASE-023",
-    "S-BASE-062",
-    "S-HTTP-008",
-    "S-LIFE-020",
-    "S-LIFE-023",
-    "S-LIFE-024",
-    "S-LIFE-037",
-    "S-LIFE-048",
-    "S-PROMPT-023",
-)
 async def test_every_method(connect: Connect, version: str) -> None:
     client = await connect(version)
     for method in METHODS:
@@ -366,14 +262,6 @@ async def test_every_method(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-BASE-061",
-    "L-ERR-001",
-    "L-ERR-004",
-    "L-HEAD-004",
-    "S-BASE-022",
-    "S-BASE-023",
-)
 async def test_methods_that_nobody_has(connect: Connect, version: str) -> None:
     client = await connect(version)
     named = (

@@ -52,22 +52,6 @@ async def listed(client: Client, method: str = "tools/list") -> dict[str, JsonOb
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-PAGE-001",
-    "L-PAGE-004",
-    "L-PROMPT-007",
-    "L-RES-008",
-    "L-RES-012",
-    "L-TOOLS-007",
-    "L-TOOLS-008",
-    "S-PAGE-001",
-    "S-PAGE-006",
-    "S-PROMPT-003",
-    "S-RES-004",
-    "S-RES-013",
-    "S-RES-014",
-    "S-TOOLS-003",
-)
 async def test_lists_go_by_position_then_by_name(
     connect: Connect, version: str
 ) -> None:
@@ -111,7 +95,6 @@ async def test_long_uris_have_a_place(connect: Connect) -> None:
     assert [each["name"] for each in found[3]] == ["page_d", "page_a"]
 
 
-@pytest.mark.covers("L-PAGE-003", "L-RES-005", "L-TOOLS-004", "S-PAGE-005")
 async def test_a_whole_list_has_no_cursor(connect: Connect) -> None:
     client = await connect("2025-11-25", path="/mcp/tagged")
     for method in LISTS:
@@ -120,7 +103,6 @@ async def test_a_whole_list_has_no_cursor(connect: Connect) -> None:
         assert len(result[LISTS[method]]) == (0 if "templates" in method else 1)
 
 
-@pytest.mark.covers("L-PAGE-002", "S-PAGE-003", "S-PAGE-004")
 async def test_pages_of_the_fixtures(connect: Connect) -> None:
     client = await connect(NEWEST)
     found = await pages(client, "tools/list")
@@ -138,15 +120,6 @@ async def first_cursor(client: Client, method: str = "tools/list") -> str:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-ERR-005",
-    "L-PAGE-005",
-    "L-PAGE-007",
-    "L-PAGE-008",
-    "S-PAGE-002",
-    "S-PAGE-008",
-    "S-PAGE-009",
-)
 async def test_cursors_that_nobody_gave(connect: Connect, version: str) -> None:
     client = await connect(version, path="/mcp/pages")
     cursor = await first_cursor(client)
@@ -172,7 +145,6 @@ async def test_cursors_that_nobody_gave(connect: Connect, version: str) -> None:
         )
 
 
-@pytest.mark.covers("L-PAGE-008", "S-PAGE-002", "S-PAGE-009")
 async def test_mutated_cursors(connect: Connect) -> None:
     """Each bit counts; what decodes to the same bytes is not the same cursor."""
     client = await connect(NEWEST, path="/mcp/pages")
@@ -192,14 +164,12 @@ async def test_mutated_cursors(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("cursor", [None, 7, True, [], {}])
-@pytest.mark.covers("S-PAGE-009")
 async def test_a_cursor_is_text(connect: Connect, cursor: Any) -> None:
     client = await connect("2025-11-25")
     found = await client.request("tools/list", {"cursor": cursor})
     assert (found.status, found.error["code"]) == (200, -32602)
 
 
-@pytest.mark.covers("L-PAGE-006", "S-PAGE-007", "S-PAGE-011")
 async def test_a_cursor_is_a_place(connect: Connect, process: Process) -> None:
     """It survives a process, and what it names need not be there any more."""
     client = await connect(NEWEST, path="/mcp/pages")
@@ -220,7 +190,6 @@ async def test_a_cursor_is_a_place(connect: Connect, process: Process) -> None:
 
 
 @pytest.mark.parametrize("mcp", [{"STATE_KEYS": ["new " * 10, "old " * 10]}])
-@pytest.mark.covers("S-PAGE-011")
 async def test_keys_are_rotated(connect: Connect, process: Process) -> None:
     client = await connect(NEWEST, path="/mcp/pages")
     new, old = process.adapters.cursor_keys
@@ -238,22 +207,6 @@ async def test_keys_are_rotated(connect: Connect, process: Process) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-CACHE-009",
-    "L-CACHE-017",
-    "L-CACHE-020",
-    "L-PROMPT-003",
-    "L-PROMPT-006",
-    "L-RES-004",
-    "L-RES-007",
-    "L-RES-031",
-    "L-TOOLS-003",
-    "L-TOOLS-006",
-    "L-TOOLS-049",
-    "S-RES-034",
-    "S-RES-036",
-    "S-TOOLS-047",
-)
 async def test_hidden_entries_are_not_listed(connect: Connect, version: str) -> None:
     options = {"path": "/mcp/private"}
     few = await connect(version, headers={"x-user": "a"}, **options)
@@ -277,7 +230,6 @@ async def test_hidden_entries_are_not_listed(connect: Connect, version: str) -> 
     assert set(sizes[:-1]) == {2}
 
 
-@pytest.mark.covers("S-PAGE-010")
 async def test_the_cursor_of_somebody_else_shows_nothing_more(
     connect: Connect,
 ) -> None:
@@ -294,19 +246,6 @@ async def test_the_cursor_of_somebody_else_shows_nothing_more(
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers(
-    "S-BASE-045",
-    "S-BASE-046",
-    "S-PROMPT-005",
-    "S-PROMPT-006",
-    "S-RES-005",
-    "S-RES-006",
-    "S-RES-007",
-    "S-TOOLS-006",
-    "S-TOOLS-008",
-    "S-TOOLS-009",
-    "S-TOOLS-010",
-)
 async def test_members_of_each_revision(connect: Connect, version: str) -> None:
     client = await connect(version, path="/mcp/tagged")
     titled, iconed = version >= "2025-06-18", version >= "2025-11-25"
@@ -327,7 +266,6 @@ async def test_members_of_each_revision(connect: Connect, version: str) -> None:
     assert times["required"] is False
 
 
-@pytest.mark.covers("L-TOOLS-024", "S-TOOLS-006", "S-TOOLS-007")
 async def test_annotations_of_a_tool(connect: Connect) -> None:
     hints = {
         "readOnlyHint": True,
@@ -357,12 +295,6 @@ async def test_boolean_subschemas(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers(
-    "L-HEAD-010",
-    "L-TOOLS-019",
-    "L-TOOLS-023",
-    "S-BASE-048",
-)
 async def test_schemas_arrive_as_they_are(connect: Connect, version: str) -> None:
     client = await connect(version)
     tools = await listed(client)
@@ -375,7 +307,6 @@ async def test_schemas_arrive_as_they_are(connect: Connect, version: str) -> Non
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers("L-BASE-031")
 async def test_a_schema_of_another_dialect_is_listed_unchanged_and_holds(
     connect: Connect, version: str
 ) -> None:
@@ -391,7 +322,6 @@ async def test_a_schema_of_another_dialect_is_listed_unchanged_and_holds(
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers("L-BASE-037", "L-TOOLS-018", "S-BASE-054", "S-TOOLS-011")
 async def test_every_schema_is_one(connect: Connect, version: str) -> None:
     """In its own dialect, or that of 2020-12."""
     for tool in (await listed(await connect(version))).values():
@@ -399,7 +329,6 @@ async def test_every_schema_is_one(connect: Connect, version: str) -> None:
         check_schema(tool.get("outputSchema", {}))
 
 
-@pytest.mark.covers("L-RES-006", "L-TOOLS-005", "L-TOOLS-053", "L-PROMPT-005")
 async def test_lists_depend_on_no_earlier_request(connect: Connect) -> None:
     client, other = await connect(NEWEST), await connect(NEWEST)
     before = [await listed(client, method) for method in LISTS]
@@ -417,7 +346,6 @@ async def test_lists_depend_on_no_earlier_request(connect: Connect) -> None:
 @pytest.mark.parametrize(
     ("path", "scope"), [("/mcp/pages", "public"), ("/mcp/private", "private")]
 )
-@pytest.mark.covers("L-CACHE-013", "L-CACHE-014")
 async def test_all_pages_have_one_scope(
     connect: Connect, path: str, scope: str
 ) -> None:
@@ -440,7 +368,6 @@ async def test_all_pages_have_one_scope(
         ("/mcp/private", {"x-user": "a"}, "resources/list", "private"),
     ],
 )
-@pytest.mark.covers("L-CACHE-001", "L-CACHE-008", "L-CACHE-010", "L-CACHE-015")
 async def test_cache_hints(
     connect: Connect, path: str, headers: dict[str, str], method: str, scope: str
 ) -> None:

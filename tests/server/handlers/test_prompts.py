@@ -26,7 +26,6 @@ def refused(found: Outcome, code: int = -32602) -> str:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers("L-PROMPT-009", "S-PROMPT-007")
 async def test_get(connect: Connect, version: str) -> None:
     client = await connect(version)
     result = (await get(client, "greets", arguments={"name": "Ada"})).result
@@ -39,7 +38,6 @@ async def test_get(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers("L-PROMPT-008", "S-PROMPT-008")
 async def test_arguments_are_texts(connect: Connect, version: str) -> None:
     """They are read by the types of the function."""
     client = await connect(version)
@@ -49,14 +47,6 @@ async def test_arguments_are_texts(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers(
-    "L-PROMPT-013",
-    "L-PROMPT-016",
-    "S-PROMPT-010",
-    "S-PROMPT-011",
-    "S-PROMPT-012",
-    "S-PROMPT-013",
-)
 async def test_every_block(connect: Connect, version: str) -> None:
     client = await connect(version)
     result = (await get(client, "prompt_blocks")).result
@@ -82,17 +72,6 @@ WRONG: Final[list[tuple[Any, dict[str, Any], str]]] = [
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-ERR-005",
-    "L-PROMPT-008",
-    "L-PROMPT-019",
-    "L-PROMPT-021",
-    "L-PROMPT-023",
-    "S-PROMPT-008",
-    "S-PROMPT-020",
-    "S-PROMPT-022",
-    "S-PROMPT-024",
-)
 async def test_wrong_arguments(connect: Connect, version: str) -> None:
     client = await connect(version)
     for name, params, member in WRONG:
@@ -100,14 +79,6 @@ async def test_wrong_arguments(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-ERR-005",
-    "L-PROMPT-018",
-    "L-PROMPT-023",
-    "S-PROMPT-019",
-    "S-PROMPT-024",
-    "S-PROMPT-025",
-)
 async def test_unknown_and_hidden_prompts_are_the_same(
     connect: Connect, version: str
 ) -> None:
@@ -126,7 +97,6 @@ async def test_unknown_and_hidden_prompts_are_the_same(
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
-@pytest.mark.covers("L-PROMPT-020", "S-PROMPT-021", "S-PROMPT-024")
 async def test_failures(connect: Connect, version: str) -> None:
     client = await connect(version)
     for name in ("prompt_fails", "prompt_refuses"):
@@ -150,7 +120,6 @@ async def test_a_prompt_that_asks(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", NEWEST])
-@pytest.mark.covers("L-MRTR-006", "L-PROMPT-010")
 async def test_a_prompt_gets_its_answer(connect: Connect, version: str) -> None:
     client = await connect(version)
     answer = {"action": "accept", "content": {"item": "tea", "count": 2}}
@@ -161,7 +130,6 @@ async def test_a_prompt_gets_its_answer(connect: Connect, version: str) -> None:
     assert len(found.questions) == 1
 
 
-@pytest.mark.covers("L-PROMPT-023", "S-PROMPT-024")
 async def test_a_text_prompt(connect: Connect) -> None:
     client = await connect("2025-11-25")
     arguments = {"arg1": "{{arg2}}", "arg2": "<b>"}

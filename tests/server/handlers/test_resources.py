@@ -33,19 +33,6 @@ def missing(client: Client, found: Outcome, uri: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-RES-009",
-    "L-RES-013",
-    "L-RES-019",
-    "L-RES-020",
-    "L-RES-032",
-    "S-RES-009",
-    "S-RES-011",
-    "S-RES-012",
-    "S-RES-015",
-    "S-RES-029",
-    "S-RES-035",
-)
 async def test_read(connect: Connect, version: str) -> None:
     client = await connect(version)
     result = (await read(client, "memo://fixed")).result
@@ -61,7 +48,6 @@ async def test_read(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers("L-RES-010", "S-RES-010")
 async def test_several_contents(connect: Connect, version: str) -> None:
     client = await connect(version)
     one, two = (await read(client, "memo://many")).result["contents"]
@@ -86,18 +72,6 @@ MISSING: Final = [
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-ERR-005",
-    "L-ERR-012",
-    "L-RES-026",
-    "L-RES-028",
-    "L-RES-029",
-    "L-RES-030",
-    "L-RES-035",
-    "S-RES-031",
-    "S-RES-033",
-    "S-RES-037",
-)
 async def test_what_is_not_there(connect: Connect, version: str) -> None:
     client = await connect(version)
     for uri in MISSING:
@@ -130,7 +104,6 @@ def encoded(text: str) -> str:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers("L-RES-030", "S-RES-033")
 async def test_wrong_params(connect: Connect, version: str) -> None:
     client = await connect(version)
     wrong: list[Any] = [None, 7, [], "a:" + "b" * 4095]
@@ -142,14 +115,6 @@ async def test_wrong_params(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-CACHE-017",
-    "L-CACHE-018",
-    "L-RES-031",
-    "L-RES-033",
-    "S-RES-034",
-    "S-RES-036",
-)
 async def test_unknown_and_hidden_resources_are_the_same(
     connect: Connect, version: str
 ) -> None:
@@ -167,7 +132,6 @@ async def test_unknown_and_hidden_resources_are_the_same(
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
-@pytest.mark.covers("L-RES-027", "S-RES-032")
 async def test_failures(connect: Connect, version: str) -> None:
     client = await connect(version)
     for uri in ("memo://value/raises", "memo://value/unheard-of"):
@@ -177,7 +141,6 @@ async def test_failures(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", NEWEST])
-@pytest.mark.covers("L-MRTR-006", "L-RES-011")
 async def test_a_resource_that_asks(connect: Connect, version: str) -> None:
     client = await connect(version)
     answer = {"action": "accept", "content": {"item": "tea"}}
@@ -200,7 +163,6 @@ CACHED: Final[list[tuple[str, str, dict[str, str], int, str]]] = [
 
 
 @pytest.mark.parametrize(("path", "uri", "headers", "ttl", "scope"), CACHED)
-@pytest.mark.covers("L-CACHE-001", "L-CACHE-015", "L-CACHE-016")
 async def test_cache_hints(
     connect: Connect, path: str, uri: str, headers: dict[str, str], ttl: int, scope: str
 ) -> None:
@@ -214,7 +176,6 @@ async def test_cache_hints(
 @pytest.mark.parametrize(
     "brought", [{"inputResponses": {}}, {"inputResponses": {"a": {}}}]
 )
-@pytest.mark.covers("L-CACHE-006")
 async def test_what_brought_answers_is_not_kept(
     connect: Connect, brought: dict[str, Any]
 ) -> None:
@@ -228,7 +189,6 @@ async def test_what_brought_answers_is_not_kept(
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers("S-RES-019", "S-RES-020")
 async def test_subscribe(connect: Connect, version: str) -> None:
     client = await connect(version)
     for method, count in (

@@ -44,14 +44,6 @@ def violations(found: Outcome) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers(
-    "L-META-017",
-    "L-TOOLS-011",
-    "L-TOOLS-012",
-    "S-TOOLS-020",
-    "S-TOOLS-021",
-    "S-TOOLS-022",
-)
 async def test_a_call(connect: Connect, version: str) -> None:
     client = await connect(version)
     found = await client.call("drill_add", a=20, b=22)
@@ -67,7 +59,6 @@ async def test_a_call(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_rate": 2, "tool_burst": 2}}])
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers("L-TOOLS-050", "S-TOOLS-048")
 async def test_calls_beyond_the_rate_are_refused(
     connect: Connect, version: str
 ) -> None:
@@ -81,13 +72,6 @@ async def test_calls_beyond_the_rate_are_refused(
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-ERR-005",
-    "L-TOOLS-043",
-    "L-TOOLS-049",
-    "S-TOOLS-045",
-    "S-TOOLS-047",
-)
 async def test_unknown_and_hidden_tools_are_the_same(
     connect: Connect, stage: Stage, version: str
 ) -> None:
@@ -116,14 +100,6 @@ WRONG_PARAMS: Final[list[tuple[Any, str]]] = [
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-ERR-001",
-    "L-TOOLS-010",
-    "L-TOOLS-044",
-    "S-BASE-022",
-    "S-TOOLS-020",
-    "S-TOOLS-041",
-)
 async def test_wrong_params(connect: Connect, version: str) -> None:
     client = await connect(version)
     for params, member in WRONG_PARAMS:
@@ -134,14 +110,6 @@ async def test_wrong_params(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "drill_add ", "DRILL_ADD", "drill_add\0", "💥"])
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.covers(
-    "L-TOOLS-026",
-    "L-TOOLS-043",
-    "S-TOOLS-016",
-    "S-TOOLS-040",
-    "S-TOOLS-041",
-    "S-TOOLS-052",
-)
 async def test_unknown_tools(connect: Connect, version: str, name: str) -> None:
     client = await connect(version)
     encoded = base64.b64encode(name.encode()).decode()
@@ -185,16 +153,6 @@ WRONG_ARGUMENTS: Final[list[tuple[str, JsonObject, set[tuple[str, str]]]]] = [
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers(
-    "L-TOOLS-046",
-    "L-TOOLS-048",
-    "L-TOOLS-055",
-    "S-TOOLS-040",
-    "S-TOOLS-043",
-    "S-TOOLS-046",
-    "S-TOOLS-053",
-    "S-TOOLS-057",
-)
 async def test_wrong_arguments(connect: Connect, version: str) -> None:
     client = await connect(version)
     for tool, arguments, told in WRONG_ARGUMENTS:
@@ -296,18 +254,6 @@ ENCODED: Final = base64.b64encode(BYTES).decode()
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers(
-    "L-TOOLS-033",
-    "L-TOOLS-034",
-    "L-TOOLS-035",
-    "L-TOOLS-036",
-    "S-TOOLS-025",
-    "S-TOOLS-026",
-    "S-TOOLS-027",
-    "S-TOOLS-030",
-    "S-TOOLS-033",
-    "S-TOOLS-034",
-)
 async def test_every_block(connect: Connect, version: str) -> None:
     """What a revision lacks is said in words; what it knows keeps its members."""
     client = await connect(version)
@@ -340,7 +286,6 @@ async def test_every_block(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers("L-TOOLS-039", "S-TOOLS-036", "S-TOOLS-037", "S-TOOLS-039")
 async def test_structured_content(connect: Connect, version: str) -> None:
     client = await connect(version)
     found = await client.call("weather", place="there")
@@ -351,7 +296,6 @@ async def test_structured_content(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers("S-BASE-017")
 async def test_meta_of_a_result(connect: Connect, version: str) -> None:
     client = await connect(version)
     meta = (await client.call("marked")).result["_meta"]
@@ -369,7 +313,6 @@ RETURNED: Final[list[tuple[str, str]]] = [
 
 @pytest.mark.parametrize("tool", ["returns", "returns_sync"])
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.covers("L-TOOLS-054", "S-TOOLS-036")
 async def test_odd_values(connect: Connect, version: str, tool: str) -> None:
     client = await connect(version)
     for which, text in RETURNED:
@@ -392,7 +335,6 @@ async def test_what_is_not_json(connect: Connect, version: str, tool: str) -> No
 
 @pytest.mark.parametrize("kind", ["other", "none"])
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.covers("L-TOOLS-040", "L-TOOLS-055", "S-TOOLS-038")
 async def test_a_broken_output_schema(
     connect: Connect, version: str, kind: str
 ) -> None:
@@ -421,14 +363,6 @@ async def test_t22_the_largest_result(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize("tool", ["fails", "fails_sync"])
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-TOOLS-046",
-    "L-TOOLS-047",
-    "S-TOOLS-042",
-    "S-TOOLS-043",
-    "S-TOOLS-044",
-    "S-TOOLS-058",
-)
 async def test_a_tool_error_is_for_the_model(
     connect: Connect, version: str, tool: str
 ) -> None:
@@ -444,7 +378,6 @@ KINDS: Final = ("exception", "exit", "cancelled", "stop")
 
 @pytest.mark.parametrize("tool", ["fails", "fails_sync"])
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.covers("L-TOOLS-047", "S-TOOLS-042", "S-TOOLS-044", "S-TOOLS-058")
 async def test_a_tool_that_fails(
     connect: Connect, caplog: pytest.LogCaptureFixture, version: str, tool: str
 ) -> None:
@@ -469,7 +402,6 @@ async def test_a_tool_that_fails(
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers("L-META-014", "L-META-015")
 async def test_what_the_client_cannot(connect: Connect, version: str) -> None:
     client = await connect(version)
     found = await client.call("fails", kind="cannot")
@@ -488,7 +420,6 @@ async def test_a_tool_that_prints(connect: Connect) -> None:
 
 @pytest.mark.parametrize("tool", ["hangs", "hangs_sync"])
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers("L-CANCEL-007")
 async def test_a_tool_that_hangs(
     connect: Connect, stage: Stage, version: str, tool: str
 ) -> None:
@@ -500,7 +431,6 @@ async def test_a_tool_that_hangs(
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_timeout": 0.02}}])
-@pytest.mark.covers("L-CANCEL-007")
 async def test_the_time_of_the_site(connect: Connect) -> None:
     client = await connect(NEWEST)
     assert "0.02 seconds" in failed(await client.call("waits"))

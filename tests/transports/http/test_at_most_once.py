@@ -348,7 +348,6 @@ async def test_what_had_no_place_may_come_again(
     assert "result" in answer[-1]
 
 
-@pytest.mark.covers("S-CANCEL-010")
 async def test_a_request_is_cancelled_before_it_runs(
     connect: Connect,
     process: Process,

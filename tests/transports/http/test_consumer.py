@@ -38,7 +38,6 @@ async def test_paths(routed: WireCheck, path: str, server: str) -> None:
         assert structured.get("server", "tagged") == server
 
 
-@pytest.mark.covers("L-BASE-029", "L-SUBS-013", "L-SUBS-016")
 async def test_a_disconnect_reaches_the_call(
     routed: WireCheck, process: Process
 ) -> None:

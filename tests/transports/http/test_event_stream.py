@@ -91,7 +91,6 @@ async def test_an_empty_stream(reader: Reader) -> None:
     assert reader.bodies == [b""]
 
 
-@pytest.mark.covers("S-PING-007")
 async def test_what_waits_goes_together(reader: Reader) -> None:
     stream = streaming(reader)
     stream.message(b"{}")
@@ -187,7 +186,6 @@ async def test_t19_the_fullest_of_all_queues_is_ended_first(reader: Reader) -> N
     assert queues._waiting == 0
 
 
-@pytest.mark.covers("S-PING-008")
 async def test_a_reader_that_takes_too_long(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:

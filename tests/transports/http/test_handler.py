@@ -70,7 +70,6 @@ HTTP_REFUSALS: Final[list[tuple[dict[str, Any], int]]] = [
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers("L-HTTP-010", "S-HTTP-009", "S-HTTP-077")
 async def test_http_refuses(connect: Connect, version: str) -> None:
     client = await connect(version)
     before = await counted()
@@ -91,7 +90,6 @@ SINGLETONS: Final[list[tuple[str, str, int]]] = [
 
 @pytest.mark.parametrize(("name", "value", "code"), SINGLETONS)
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.covers("L-AUTH-034", "S-AUTH-044")
 async def test_headers_that_stand_twice(
     connect: Connect, version: str, name: str, value: str, code: int
 ) -> None:
@@ -132,14 +130,6 @@ async def test_foreign_host(
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", ["http://a", "http://a"]])
-@pytest.mark.covers(
-    "L-HTTP-003",
-    "L-HTTP-004",
-    "L-HTTP-005",
-    "S-HTTP-003",
-    "S-HTTP-004",
-    "S-HTTP-005",
-)
 async def test_foreign_origin(application: WireCheck, origin: Any) -> None:
     for client in (Client(application), Client(application, "2024-11-05")):
         refused(await client.sent(client.initialize(), {"origin": origin}), 403)
@@ -161,15 +151,6 @@ TAKEN: Final[list[dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.covers(
-    "L-HTTP-001",
-    "L-HTTP-010",
-    "L-HTTP-014",
-    "S-HTTP-009",
-    "S-HTTP-016",
-    "S-HTTP-017",
-    "S-HTTP-076",
-)
 async def test_http_takes(connect: Connect, version: str) -> None:
     client = await connect(version)
     for headers in TAKEN:
@@ -180,13 +161,6 @@ async def test_http_takes(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.covers(
-    "L-HTTP-014",
-    "L-HTTP-043",
-    "S-HTTP-016",
-    "S-HTTP-017",
-    "S-HTTP-076",
-)
 async def test_events_alone_are_sent_as_events(connect: Connect, version: str) -> None:
     client = await connect(version, headers={"accept": "text/event-stream"})
     found = await client.call("drill_add", a=1, b=2)
@@ -222,19 +196,6 @@ UNREADABLE: Final = [
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers(
-    "L-BASE-014",
-    "L-BASE-015",
-    "L-BASE-047",
-    "L-ERR-001",
-    "L-ERR-002",
-    "S-BASE-009",
-    "S-BASE-022",
-    "S-BASE-024",
-    "S-BASE-025",
-    "S-BASE-034",
-    "S-BASE-060",
-)
 async def test_unreadable_json(connect: Connect, version: str) -> None:
     client = await connect(version)
     before = await counted()
@@ -283,23 +244,6 @@ NO_ENVELOPES: Final[list[tuple[Any, str | int | None]]] = [
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-@pytest.mark.covers(
-    "L-BASE-003",
-    "L-BASE-004",
-    "L-BASE-005",
-    "L-BASE-014",
-    "L-ERR-001",
-    "L-ERR-003",
-    "L-HTTP-012",
-    "L-HTTP-013",
-    "S-BASE-005",
-    "S-BASE-021",
-    "S-BASE-022",
-    "S-BASE-058",
-    "S-BASE-059",
-    "S-BASE-061",
-    "S-BASE-063",
-)
 async def test_no_envelope(connect: Connect, version: str) -> None:
     client = await connect(version)
     before = await counted()
@@ -405,7 +349,6 @@ async def test_other_methods(application: WireCheck, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-@pytest.mark.covers("L-HTTP-028", "L-HTTP-038", "L-HTTP-041")
 async def test_the_stateless_era_has_post_only(
     application: WireCheck, method: str
 ) -> None:
@@ -421,7 +364,6 @@ async def test_an_unknown_version_of_a_session(connect: Connect, method: str) ->
     refused(await outcome(client.visit(method, headers=headers)), 400, -32022)
 
 
-@pytest.mark.covers("S-HTTP-001", "S-HTTP-035")
 async def test_get_without_a_session(application: WireCheck) -> None:
     client = Client(application, "2025-11-25")
     refused(await outcome(client.visit("GET")), 405)
@@ -431,7 +373,6 @@ async def test_get_without_a_session(application: WireCheck) -> None:
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/html"])
-@pytest.mark.covers("S-HTTP-036")
 async def test_get_wants_events(connect: Connect, accept: str) -> None:
     client = await connect("2025-11-25")
     headers = {"accept": accept}
@@ -446,7 +387,6 @@ async def test_no_event_can_be_resumed_from(connect: Connect, event: str) -> Non
     assert (await client.call("drill_add", a=1, b=2)).text == "3"
 
 
-@pytest.mark.covers("S-HTTP-059", "S-HTTP-062", "S-HTTP-064")
 async def test_delete(connect: Connect) -> None:
     client = await connect("2025-11-25")
     found = await outcome(client.visit("DELETE"))
@@ -474,7 +414,6 @@ async def test_a_server_that_is_stopped(application: WireCheck) -> None:
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/mcp/default", "/mcp/default/"])
-@pytest.mark.covers("L-DISC-004")
 async def test_paths(application: WireCheck, path: str) -> None:
     client = Client(application, path=path)
     assert (await client.call("drill_add", a=1, b=2)).text == "3"
@@ -482,20 +421,6 @@ async def test_paths(application: WireCheck, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/mcp/private", "/mcp/closed"])
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE", "PUT"])
-@pytest.mark.covers(
-    "L-AUTH-022",
-    "L-AUTH-032",
-    "L-AUTH-085",
-    "L-AUTH-109",
-    "L-ELICIT-023",
-    "L-HTTP-008",
-    "S-AUTH-010",
-    "S-AUTH-041",
-    "S-AUTH-042",
-    "S-AUTH-084",
-    "S-ELICIT-039",
-    "S-HTTP-007",
-)
 async def test_nobody_authenticates(
     application: WireCheck, method: str, path: str
 ) -> None:
@@ -563,7 +488,6 @@ WRONG_SESSIONS: Final[list[tuple[str | None, int]]] = [
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers("S-HTTP-060", "S-HTTP-062")
 async def test_wrong_session_ids(application: WireCheck, version: str) -> None:
     for session, status in WRONG_SESSIONS:
         await check_wrong_session(client_of(application, version, session), status)
@@ -596,7 +520,6 @@ async def test_repeated_session_id(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("name", ["mcp-method", "mcp-name", "mcp-param-region"])
-@pytest.mark.covers("L-HEAD-052")
 async def test_repeated_routing_headers(connect: Connect, name: str) -> None:
     client = await connect("2026-07-28")
     headers = {name: ["drill_add", "drill_add"]}
@@ -609,7 +532,6 @@ async def test_repeated_routing_headers(connect: Connect, name: str) -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers("S-HTTP-014", "S-LIFE-001", "S-LIFE-045")
 async def test_requests_before_initialize(application: WireCheck, version: str) -> None:
     client = Client(application, version)
     for method in ("ping", "tools/list", "server/discover", "nothing"):
@@ -659,14 +581,6 @@ FOREIGN: Final[list[tuple[str, JsonObject]]] = [
     "other", [{"x-user": "b"}, {"x-user": "a", "x-client": "other"}]
 )
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25"])
-@pytest.mark.covers(
-    "L-SEC-049",
-    "S-AUTH-037",
-    "S-ELICIT-035",
-    "S-ELICIT-036",
-    "S-ELICIT-045",
-    "S-HTTP-079",
-)
 async def test_the_session_of_somebody_else(
     connect: Connect,
     outside: WireCheck,
@@ -692,14 +606,12 @@ async def test_the_session_of_somebody_else(
     assert (await owner.request("tools/list")).status == 200
 
 
-@pytest.mark.covers("S-SEC-006")
 async def test_the_session_of_another_server(connect: Connect) -> None:
     client = await connect("2025-11-25", path="/mcp/pages")
     client.path = "/mcp"
     refused(await client.request("tools/list"), 404)
 
 
-@pytest.mark.covers("S-HTTP-057", "S-HTTP-058")
 async def test_session_ids(connect: Connect) -> None:
     clients = [await connect("2025-11-25") for _ in range(10)]
     ids = {client.session or "" for client in clients}
@@ -714,7 +626,6 @@ UNSUPPORTED: Final = ["2027-01-01", "1.0", "nonsense", "2025-11-26"]
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers("L-DISC-001", "L-DISC-002")
 async def test_an_unsupported_version(connect: Connect, version: str) -> None:
     client = await connect(version)
     for named in UNSUPPORTED:
@@ -736,7 +647,6 @@ async def check_unsupported(client: Client, named: str) -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-@pytest.mark.covers("S-HTTP-066", "S-LIFE-044")
 async def test_the_version_of_a_session(connect: Connect, version: str) -> None:
     client = await connect(version)
     for named in STATEFUL:
@@ -750,14 +660,6 @@ async def test_the_version_of_a_session(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("named", [*STATEFUL, "1.0"])
-@pytest.mark.covers(
-    "L-BASE-028",
-    "L-DISC-001",
-    "L-DISC-013",
-    "L-DISC-015",
-    "L-HEAD-003",
-    "L-HTTP-029",
-)
 async def test_a_stateless_request_in_a_session_is_stateless(
     connect: Connect, named: str
 ) -> None:
@@ -814,15 +716,6 @@ IN_ORDER: Final[list[tuple[Change, int, int]]] = [
 
 
 @pytest.mark.parametrize("first", range(len(IN_ORDER)))
-@pytest.mark.covers(
-    "L-ERR-011",
-    "L-HEAD-002",
-    "L-HEAD-003",
-    "L-HEAD-004",
-    "L-HTTP-034",
-    "L-HTTP-035",
-    "L-META-010",
-)
 async def test_the_order_of_the_checks(application: WireCheck, first: int) -> None:
     """Of all that is wrong, what comes first in the order is told."""
     client = Client(application)
@@ -850,7 +743,6 @@ META: Final[list[tuple[str, object]]] = [
 
 
 @pytest.mark.parametrize(("name", "value"), META)
-@pytest.mark.covers("L-META-009", "L-META-010")
 async def test_incomplete_meta(
     application: WireCheck, name: str, value: object
 ) -> None:
@@ -862,7 +754,6 @@ async def test_incomplete_meta(
 
 
 @pytest.mark.parametrize("value", [None, 7, "x", []])
-@pytest.mark.covers("L-META-009", "L-META-010", "L-META-012")
 async def test_meta_that_is_no_object(application: WireCheck, value: object) -> None:
     client = Client(application)
     message = client.message("tools/list")
@@ -880,7 +771,6 @@ async def test_a_version_that_is_no_text(application: WireCheck, value: object) 
     refused(await client.sent(message, headers), 400, -32602)
 
 
-@pytest.mark.covers("L-META-011")
 async def test_client_info_may_be_absent(application: WireCheck) -> None:
     client = Client(application)
     message = client.message("tools/call", {"name": "drill_whoami", "arguments": {}})
@@ -907,19 +797,6 @@ ROUTING: Final[list[dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("headers", ROUTING)
-@pytest.mark.covers(
-    "L-BASE-049",
-    "L-HEAD-001",
-    "L-HEAD-002",
-    "L-HEAD-007",
-    "L-HEAD-008",
-    "L-HEAD-032",
-    "L-HEAD-034",
-    "L-HEAD-035",
-    "L-HEAD-036",
-    "L-HEAD-037",
-    "L-HEAD-040",
-)
 async def test_routing_headers(application: WireCheck, headers: dict[str, Any]) -> None:
     client = Client(application)
     found = await client.sent(whole(client), headers)
@@ -935,7 +812,6 @@ async def test_routing_headers(application: WireCheck, headers: dict[str, Any]) 
         {"mcp-param-region": "unasked"},
     ],
 )
-@pytest.mark.covers("L-HEAD-022", "L-HEAD-024", "L-HEAD-044")
 async def test_routing_headers_that_agree(
     application: WireCheck, headers: dict[str, Any]
 ) -> None:
@@ -950,7 +826,6 @@ async def test_routing_headers_that_agree(
         ("prompts/get", {"name": "test_simple_prompt"}),
     ],
 )
-@pytest.mark.covers("L-HEAD-008")
 async def test_routed_by_name(
     application: WireCheck, method: str, params: JsonObject
 ) -> None:
@@ -981,18 +856,6 @@ MIRRORED: Final[list[tuple[JsonObject, dict[str, Any], int]]] = [
 
 
 @pytest.mark.parametrize(("arguments", "said", "status"), MIRRORED)
-@pytest.mark.covers(
-    "L-HEAD-020",
-    "L-HEAD-022",
-    "L-HEAD-026",
-    "L-HEAD-027",
-    "L-HEAD-028",
-    "L-HEAD-029",
-    "L-HEAD-033",
-    "L-HEAD-038",
-    "L-HEAD-039",
-    "L-HEAD-058",
-)
 async def test_mirrored_parameters(
     application: WireCheck,
     stage: Stage,
@@ -1011,21 +874,12 @@ async def test_mirrored_parameters(
     assert stage.told == (["mirrors ran"] if status == 200 else [])
 
 
-@pytest.mark.covers("L-HEAD-052", "L-HEAD-062")
 async def test_sessions_mirror_nothing(connect: Connect) -> None:
     client = await connect("2025-11-25")
     assert (await client.call("mirrors", region="eu")).text == "eu 0 False"
 
 
 @pytest.mark.parametrize("named", ["notifications/cancelled", "notifications/made-up"])
-@pytest.mark.covers(
-    "L-BASE-021",
-    "L-CANCEL-013",
-    "L-CANCEL-016",
-    "L-HEAD-037",
-    "L-HTTP-011",
-    "L-HTTP-015",
-)
 async def test_stateless_notifications(application: WireCheck, named: str) -> None:
     client = Client(application)
     found = await client.notify(named, {"requestId": 1})
@@ -1035,7 +889,6 @@ async def test_stateless_notifications(application: WireCheck, named: str) -> No
 @pytest.mark.parametrize(
     "answer", [{"result": {}}, {"error": {"code": 1, "message": ""}}]
 )
-@pytest.mark.covers("L-BASE-048", "L-ERR-009", "L-HTTP-009")
 async def test_a_stateless_response_is_unasked(
     application: WireCheck, answer: JsonObject
 ) -> None:
@@ -1046,7 +899,6 @@ async def test_a_stateless_response_is_unasked(
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers("S-HTTP-014", "S-HTTP-015")
 async def test_a_response_that_nobody_asked_for(connect: Connect, version: str) -> None:
     client = await connect(version)
     for named in (1, "1", "question-1"):
@@ -1077,7 +929,6 @@ async def test_the_id_of_a_running_request(
     assert (await client.request("tools/list", id=77)).status == 200
 
 
-@pytest.mark.covers("L-BASE-006", "L-BASE-025")
 async def test_ids_of_the_stateless_era_never_meet(
     application: WireCheck, stage: Stage
 ) -> None:
@@ -1097,7 +948,6 @@ BATCHED: Final = "2025-03-26"
 
 @pytest.mark.parametrize("version", [each for each in REVISIONS if each != BATCHED])
 @pytest.mark.parametrize("batch", [[PING], []])
-@pytest.mark.covers("L-HTTP-009", "S-BASE-032", "S-BASE-033", "S-HTTP-011")
 async def test_other_revisions_have_no_batches(
     connect: Connect, version: str, batch: list[JsonObject]
 ) -> None:
@@ -1105,7 +955,6 @@ async def test_other_revisions_have_no_batches(
     assert "single message" in refused(await client.sent(batch), 400)
 
 
-@pytest.mark.covers("S-BASE-028", "S-BASE-031", "S-HTTP-010")
 async def test_a_mixed_batch(connect: Connect) -> None:
     client = await connect(BATCHED)
     found = await client.sent(
@@ -1175,7 +1024,6 @@ async def test_the_depth_of_a_small_body_has_the_sites_limit(connect: Connect) -
     assert "more than 8" in refused(found, 400, -32700)
 
 
-@pytest.mark.covers("S-BASE-031", "S-HTTP-010", "S-HTTP-012")
 async def test_a_batch_without_requests(connect: Connect) -> None:
     client = await connect(BATCHED)
     notified = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
@@ -1219,7 +1067,6 @@ WRONG_BATCHES: Final[list[list[Any]]] = [
 
 
 @pytest.mark.parametrize("batch", WRONG_BATCHES)
-@pytest.mark.covers("S-BASE-030", "S-BASE-031", "S-LIFE-036")
 async def test_wrong_batches(connect: Connect, batch: list[Any]) -> None:
     client = await connect(BATCHED)
     before = await counted()
@@ -1229,14 +1076,12 @@ async def test_wrong_batches(connect: Connect, batch: list[Any]) -> None:
     assert await counted() == before
 
 
-@pytest.mark.covers("S-LIFE-036")
 async def test_a_batch_of_initialize(application: WireCheck) -> None:
     client = Client(application, BATCHED)
     refused(await client.sent([client.initialize()]), 400)
     assert await counted() == NOTHING
 
 
-@pytest.mark.covers("S-HTTP-018")
 async def test_a_batch_with_progress(connect: Connect) -> None:
     client = await connect(BATCHED)
     params = {
@@ -1285,15 +1130,6 @@ async def test_a_batch_that_is_cancelled_whole(connect: Connect, stage: Stage) -
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.covers(
-    "S-BASE-019",
-    "S-BASE-020",
-    "S-BASE-064",
-    "S-CANCEL-014",
-    "S-HTTP-012",
-    "S-HTTP-013",
-    "S-LIFE-038",
-)
 async def test_notifications(connect: Connect, version: str) -> None:
     client = await connect(version)
     for named in (
@@ -1323,13 +1159,6 @@ CANCELLING: Final[list[JsonObject | None]] = [
 
 
 @pytest.mark.parametrize("params", CANCELLING)
-@pytest.mark.covers(
-    "S-CANCEL-001",
-    "S-CANCEL-008",
-    "S-CANCEL-012",
-    "S-CANCEL-016",
-    "S-CANCEL-017",
-)
 async def test_cancelling_nothing(
     connect: Connect, stage: Stage, params: JsonObject | None
 ) -> None:
@@ -1341,7 +1170,6 @@ async def test_cancelling_nothing(
     assert (await outcome(running)).text == "waited"
 
 
-@pytest.mark.covers("S-CANCEL-013")
 async def test_t31_the_request_of_somebody_else_is_not_cancelled(
     connect: Connect, stage: Stage
 ) -> None:
@@ -1357,7 +1185,6 @@ async def test_t31_the_request_of_somebody_else_is_not_cancelled(
 
 
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.covers("L-BASE-025", "L-BASE-028", "L-HTTP-002", "S-HTTP-002")
 async def test_answers_do_not_cross(connect: Connect, version: str) -> None:
     clients = [await connect(version) for _ in range(8)]
 
@@ -1472,20 +1299,6 @@ def opens_a_stream(message: JsonObject) -> bool:
     "mcp", [{"LIMITS": {"question_deadline": 0.01, "tool_timeout": 0.05}}]
 )
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-BASE-003",
-    "L-BASE-008",
-    "L-BASE-016",
-    "L-BASE-017",
-    "L-BASE-020",
-    "L-BASE-054",
-    "S-BASE-001",
-    "S-BASE-010",
-    "S-BASE-011",
-    "S-BASE-012",
-    "S-BASE-013",
-    "S-BASE-014",
-)
 async def test_whatever_comes(
     connect: Connect, caplog: pytest.LogCaptureFixture, version: str
 ) -> None:
@@ -1502,7 +1315,6 @@ async def test_whatever_comes(
     assert failures <= {"mcp_app.calls"}
 
 
-@pytest.mark.covers("S-HTTP-063")
 async def test_initialize_and_delete(connect: Connect) -> None:
     for _ in range(20):
         client = await connect("2025-06-18")

@@ -104,13 +104,6 @@ ORIGINS: Final[list[tuple[dict[str, Any], bool, str | Sequence[str], int]]] = [
 
 
 @pytest.mark.parametrize(("mcp", "debug", "origin", "status"), ORIGINS)
-@pytest.mark.covers(
-    "L-HTTP-003",
-    "L-HTTP-004",
-    "L-HTTP-006",
-    "S-HTTP-003",
-    "S-HTTP-004",
-)
 async def test_origin(
     application: WireCheck,
     settings: Settings,
@@ -127,7 +120,6 @@ async def test_origin(
     assert "access-control-allow-credentials" not in found.headers
 
 
-@pytest.mark.covers("L-HTTP-003", "L-HTTP-004", "S-HTTP-003", "S-HTTP-004")
 async def test_nothing_is_made_for_a_foreign_origin(application: WireCheck) -> None:
     for version in REVISIONS:
         client = Client(application, version, headers={"origin": "null"})
@@ -184,7 +176,6 @@ async def test_preflight_without_names(application: WireCheck) -> None:
     assert {"authorization", "content-type", "mcp-session-id", "mcp-name"} < set(names)
 
 
-@pytest.mark.covers("L-HTTP-003")
 async def test_preflight_of_a_foreign_origin(application: WireCheck) -> None:
     found = await asked(application, "https://evil.example", "content-type")
     assert found.status == NO_ORIGIN

@@ -88,7 +88,6 @@ async def stream() -> Stream:
 
 
 @pytest.mark.parametrize("version", RESUMABLE)
-@pytest.mark.covers("L-HTTP-046", "S-HTTP-028", "S-HTTP-029", "S-HTTP-047")
 async def test_a_stream_has_ids_and_rows(
     connect: Connect, process: Process, stage: Stage, version: str
 ) -> None:
@@ -123,7 +122,6 @@ async def test_a_revision_without_ids_has_rows(connect: Connect, stage: Stage) -
 
 
 @pytest.mark.parametrize("version", STATELESS)
-@pytest.mark.covers("L-HTTP-024")
 async def test_the_stateless_era_leaves_no_rows(
     connect: Connect, stage: Stage, version: str
 ) -> None:
@@ -171,16 +169,6 @@ async def test_silence_opens_a_stream_that_can_be_resumed(
 
 
 @pytest.mark.parametrize("version", RESUMABLE)
-@pytest.mark.covers(
-    "L-HTTP-031",
-    "S-HTTP-027",
-    "S-HTTP-034",
-    "S-HTTP-040",
-    "S-HTTP-050",
-    "S-HTTP-052",
-    "S-HTTP-053",
-    "S-HTTP-078",
-)
 async def test_a_client_comes_back_for_the_rest(
     connect: Connect, stage: Stage, version: str
 ) -> None:
@@ -212,7 +200,6 @@ async def test_two_read_one_stream(connect: Connect, stage: Stage) -> None:
         assert said(await each.messages()) == ["first", "second", TEXT]
 
 
-@pytest.mark.covers("S-HTTP-032")
 async def test_a_call_goes_on_without_its_client(
     connect: Connect, process: Process, stage: Stage
 ) -> None:
@@ -275,7 +262,6 @@ async def cancelled(client: Client, visit: Visit, process: Process) -> None:
 
 
 @pytest.mark.parametrize("leaves", [False, True])
-@pytest.mark.covers("S-CANCEL-006", "S-CANCEL-007")
 async def test_a_cancelled_call_ends_without_an_answer(
     connect: Connect, process: Process, stage: Stage, leaves: bool
 ) -> None:
@@ -288,7 +274,6 @@ async def test_a_cancelled_call_ends_without_an_answer(
     await cancelled(client, visit, process)
 
 
-@pytest.mark.covers("S-HTTP-025")
 async def test_a_session_that_is_closed_takes_its_streams_along(
     connect: Connect, process: Process, stage: Stage
 ) -> None:
@@ -328,7 +313,6 @@ def sent_away(client: Client, tool: str, **arguments: Any) -> Visit:
 
 @pytest.mark.parametrize("tool", SENDING_AWAY)
 @pytest.mark.parametrize("first", ["first", ""])
-@pytest.mark.covers("S-HTTP-030", "S-HTTP-031", "S-HTTP-052")
 async def test_a_client_is_sent_away_and_comes_back(
     connect: Connect, process: Process, stage: Stage, tool: str, first: str
 ) -> None:
@@ -388,7 +372,6 @@ async def test_who_is_answered_at_once_need_not_come_back(
 
 @pytest.mark.parametrize("version", sorted(set(REVISIONS) - set(POLLED)))
 @pytest.mark.parametrize("tool", SENDING_AWAY)
-@pytest.mark.covers("S-HTTP-023", "S-HTTP-024")
 async def test_who_cannot_come_back_stays(
     connect: Connect, stage: Stage, version: str, tool: str
 ) -> None:
@@ -471,7 +454,6 @@ async def refused(client: Client, last: str) -> bytes:
     return visit.raw
 
 
-@pytest.mark.covers("S-HTTP-051")
 async def test_wrong_ids_have_one_answer(connect: Connect, stage: Stage) -> None:
     client, other = await connect(NEWEST), await connect(NEWEST)
     visits = [await begun(client), await begun(other)]

@@ -58,24 +58,6 @@ async def told(stage: Stage, *words: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-@pytest.mark.covers(
-    "L-BASE-055",
-    "L-BASE-056",
-    "L-HTTP-014",
-    "L-HTTP-016",
-    "L-HTTP-019",
-    "L-HTTP-022",
-    "L-HTTP-042",
-    "S-HTTP-016",
-    "S-HTTP-017",
-    "S-HTTP-019",
-    "S-HTTP-021",
-    "S-HTTP-023",
-    "S-HTTP-024",
-    "S-HTTP-026",
-    "S-HTTP-027",
-    "S-HTTP-076",
-)
 async def test_the_first_notification_opens_a_stream(
     connect: Connect, stage: Stage, version: str
 ) -> None:
@@ -111,13 +93,6 @@ async def test_json_alone_gets_no_notifications(
 
 
 @pytest.mark.parametrize("tool", ["visits", "visits_sync"])
-@pytest.mark.covers(
-    "S-ELICIT-029",
-    "S-ELICIT-030",
-    "S-ELICIT-031",
-    "S-ELICIT-032",
-    "S-ELICIT-033",
-)
 async def test_json_alone_cannot_carry_a_question_but_names_the_url(
     connect: Connect, tool: str
 ) -> None:
@@ -135,7 +110,6 @@ async def test_json_alone_cannot_carry_a_question_but_names_the_url(
 
 
 @pytest.mark.parametrize("tool", ["visits", "visits_sync"])
-@pytest.mark.covers("L-ERR-013", "L-MRTR-031")
 async def test_json_alone_carries_the_question_that_ends_a_request(
     connect: Connect, tool: str
 ) -> None:
@@ -147,7 +121,6 @@ async def test_json_alone_carries_the_question_that_ends_a_request(
 
 
 @pytest.mark.usefixtures("after_a_second")
-@pytest.mark.covers("L-HTTP-023", "L-HTTP-045")
 async def test_silence_becomes_a_stream_with_heartbeats(
     connect: Connect, process: Process, stage: Stage
 ) -> None:
@@ -172,7 +145,6 @@ async def test_silence_becomes_a_stream_with_heartbeats(
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"heartbeat": 0.5}}])
-@pytest.mark.covers("L-HTTP-045", "S-PING-004", "S-PING-005", "S-PING-006")
 async def test_the_process_beats(connect: Connect, stage: Stage) -> None:
     client = await connect("2025-11-25")
     standing = await client.standing()
@@ -185,7 +157,6 @@ async def test_the_process_beats(connect: Connect, stage: Stage) -> None:
     await standing.leave()
 
 
-@pytest.mark.covers("S-PING-007")
 async def test_beats_are_tens_of_seconds_apart(
     connect: Connect, process: Process
 ) -> None:
@@ -248,13 +219,6 @@ async def test_a_batch_of_calls_that_last(
 
 @pytest.mark.parametrize("mcp", PATIENT)
 @pytest.mark.parametrize("promoted", [False, True])
-@pytest.mark.covers(
-    "L-CANCEL-005",
-    "L-CANCEL-010",
-    "L-CANCEL-011",
-    "L-HTTP-025",
-    "L-HTTP-026",
-)
 async def test_leaving_cancels_a_stateless_call(
     connect: Connect,
     stage: Stage,
@@ -275,7 +239,6 @@ async def test_leaving_cancels_a_stateless_call(
 
 
 @pytest.mark.parametrize("mcp", PATIENT)
-@pytest.mark.covers("L-CANCEL-005", "L-HTTP-025", "L-HTTP-026")
 async def test_leaving_cancels_a_stateless_thread(
     connect: Connect, stage: Stage
 ) -> None:
@@ -289,7 +252,6 @@ async def test_leaving_cancels_a_stateless_thread(
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.parametrize("promoted", [False, True])
-@pytest.mark.covers("S-HTTP-032")
 async def test_leaving_does_not_cancel_a_call_of_a_session(
     connect: Connect,
     stage: Stage,
@@ -368,13 +330,6 @@ async def test_a_server_that_stops_the_request(connect: Connect, stage: Stage) -
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.parametrize("tool", ["waits", "talks", "stubborn", "stubborn_talker"])
-@pytest.mark.covers(
-    "S-CANCEL-005",
-    "S-CANCEL-007",
-    "S-CANCEL-010",
-    "S-CANCEL-015",
-    "S-HTTP-033",
-)
 async def test_a_cancelled_call_has_no_answer(
     connect: Connect, stage: Stage, version: str, tool: str
 ) -> None:
@@ -390,7 +345,6 @@ async def test_a_cancelled_call_has_no_answer(
     assert (await client.request("ping", id=7)).status == 200
 
 
-@pytest.mark.covers("S-CANCEL-007", "S-CANCEL-010")
 async def test_nothing_is_said_after_the_end(connect: Connect, stage: Stage) -> None:
     client = await connect("2025-11-25")
     visit = client.begin("tools/call", {"name": "stubborn_talker"}, id=7)
@@ -400,7 +354,6 @@ async def test_nothing_is_said_after_the_end(connect: Connect, stage: Stage) -> 
     assert stage.told == ["caught"]
 
 
-@pytest.mark.covers("S-CANCEL-005", "S-CANCEL-007")
 async def test_a_cancelled_thread_has_no_answer(connect: Connect, stage: Stage) -> None:
     client = await connect("2025-11-25")
     visit = client.begin("tools/call", {"name": "waits_sync"}, id="seven")
@@ -410,7 +363,6 @@ async def test_a_cancelled_thread_has_no_answer(connect: Connect, stage: Stage) 
     await told(stage, "cancelled")
 
 
-@pytest.mark.covers("L-CANCEL-012", "L-CANCEL-014", "L-HTTP-027")
 async def test_a_stubborn_stateless_call_has_no_answer(
     connect: Connect, stage: Stage
 ) -> None:

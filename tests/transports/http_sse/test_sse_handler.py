@@ -73,18 +73,6 @@ async def rows() -> list[Stream]:
 # -- the two addresses --------------------------------------------------------------
 
 
-@pytest.mark.covers(
-    "L-HTTP-033",
-    "L-HTTP-042",
-    "S-HTTP-070",
-    "S-SSE-002",
-    "S-SSE-003",
-    "S-SSE-004",
-    "S-SSE-005",
-    "S-SSE-006",
-    "S-SSE-008",
-    "S-SSE-009",
-)
 @pytest.mark.parametrize("version", STATEFUL)
 async def test_a_session(application: WireCheck, version: str) -> None:
     client = await OldClient(application, version).connect()
@@ -123,7 +111,6 @@ async def test_what_nobody_speaks_is_the_newest(opened: Opened, wanted: str) -> 
         ("//evil.example", None, "/mcp/sse", "/evil.example/mcp/messages"),
     ],
 )
-@pytest.mark.covers("S-SSE-003")
 async def test_the_address_has_the_sites_prefix(
     application: WireCheck, root: str, forced: str | None, path: str, messages: str
 ) -> None:
@@ -137,7 +124,6 @@ async def test_the_address_has_the_sites_prefix(
 
 
 @pytest.mark.parametrize("path", ["/mcp/sse", "/mcp/pages/sse/"])
-@pytest.mark.covers("S-HTTP-071", "S-HTTP-072")
 async def test_a_client_that_probes(application: WireCheck, path: str) -> None:
     """It POSTs `initialize` first, and takes up the stream where that is refused."""
     new = Client(application, "2025-11-25", path=path)
@@ -176,7 +162,6 @@ async def test_options(application: WireCheck, path: str, allow: str) -> None:
         ({"host": "evil.example"}, 421),
     ],
 )
-@pytest.mark.covers("S-HTTP-003", "S-SSE-010")
 async def test_a_stream_that_is_refused(
     application: WireCheck, headers: dict[str, str], status: int
 ) -> None:
@@ -186,7 +171,6 @@ async def test_a_stream_that_is_refused(
     assert await counted() == before
 
 
-@pytest.mark.covers("S-HTTP-007", "S-SSE-010")
 async def test_who_may_not_come_in(application: WireCheck) -> None:
     client = OldClient(application)
     for path in ("/mcp/private/sse", "/mcp/private/messages?session_id=a"):
@@ -213,7 +197,6 @@ async def refused(client: OldClient, message: object, **headers: str) -> Outcome
     return found
 
 
-@pytest.mark.covers("S-LIFE-001")
 async def test_the_order_of_a_session(application: WireCheck) -> None:
     client = await OldClient(application, NEWEST).connect()
     assert (await client.request("ping")).result == {}
@@ -254,7 +237,6 @@ async def test_only_one_initialize_counts(application: WireCheck) -> None:
         (b"{}", {"origin": "https://evil.example"}, 403, -32600),
     ],
 )
-@pytest.mark.covers("S-HTTP-003")
 async def test_what_is_no_message(
     opened: Opened, body: bytes, headers: dict[str, str], status: int, code: int
 ) -> None:
@@ -459,7 +441,6 @@ async def test_the_id_is_in_no_log(
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"streams_per_process": 4}}])
-@pytest.mark.covers("S-SSE-001")
 async def test_many_sessions(application: WireCheck, opened: Opened) -> None:
     """Ids of requests are a client's own; of too many streams one is refused."""
     clients = [await opened(), await opened()]
@@ -609,7 +590,6 @@ async def test_a_cancelled_call_has_no_answer(
 
 
 @pytest.mark.parametrize("tool", ["waits", "peeks"])
-@pytest.mark.covers("S-SSE-007", "S-LIFE-027")
 async def test_the_stream_is_the_session(
     opened: Opened, outside: WireCheck, stage: Stage, process: Process, tool: str
 ) -> None:

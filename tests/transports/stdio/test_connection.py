@@ -182,14 +182,12 @@ async def test_an_unknown_revision_is_answered_with_the_newest(
     assert (await channel.next())["result"]["protocolVersion"] == "2025-11-25"
 
 
-@pytest.mark.covers("S-LIFE-001", "S-LIFE-008", "S-LIFE-045")
 async def test_nothing_but_ping_before_initialize(channel: Channel) -> None:
     await channel.send(request("tools/list", {}, 1), request("ping", {}, 2))
     assert code(await channel.answer(1)) == -32600
     assert (await channel.answer(2))["result"] == {}
 
 
-@pytest.mark.covers("S-LIFE-008")
 async def test_ping_before_initialized(channel: Channel) -> None:
     params = {
         "protocolVersion": "2025-11-25",
@@ -209,7 +207,6 @@ async def test_initialize_comes_once(channel: Channel) -> None:
     assert code(await channel.next()) == -32600
 
 
-@pytest.mark.covers("L-STDIO-008")
 async def test_both_eras_at_once(channel: Channel) -> None:
     await channel.initialize()
     channel.version = NEWEST
@@ -224,7 +221,6 @@ async def test_both_eras_at_once(channel: Channel) -> None:
     assert said["revision"] == "2025-11-25"
 
 
-@pytest.mark.covers("L-STDIO-016")
 async def test_a_probe_comes_before_anything_else(channel: Channel) -> None:
     channel.version = NEWEST
     unknown = {**META, "io.modelcontextprotocol/protocolVersion": "2031-01-01"}
@@ -272,7 +268,6 @@ async def test_a_question_of_the_stateless_era(channel: Channel) -> None:
     assert "result" in await channel.answer(2)
 
 
-@pytest.mark.covers("L-BASE-027", "L-BASE-028", "L-BASE-062", "L-BASE-063")
 async def test_conversations_are_told_apart_by_what_they_bring_back(
     channel_of: Open,
 ) -> None:
@@ -304,7 +299,6 @@ async def test_conversations_are_told_apart_by_what_they_bring_back(
 # -- what runs ----------------------------------------------------------------------
 
 
-@pytest.mark.covers("L-STDIO-006")
 async def test_calls_run_side_by_side_and_can_be_cancelled(
     channel: Channel, stage: Stage
 ) -> None:
@@ -322,9 +316,6 @@ async def test_calls_run_side_by_side_and_can_be_cancelled(
     assert channel.silent()
 
 
-@pytest.mark.covers(
-    "L-CANCEL-002", "L-CANCEL-015", "L-STDIO-010", "L-STDIO-011", "L-STDIO-012"
-)
 async def test_a_stateless_call_is_cancelled_by_a_notification(
     channel: Channel, stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -342,7 +333,6 @@ async def test_a_stateless_call_is_cancelled_by_a_notification(
     assert channel.silent()
 
 
-@pytest.mark.covers("L-CANCEL-014", "L-STDIO-012", "S-CANCEL-010")
 async def test_a_call_that_ends_although_it_was_cancelled_has_no_answer(
     channel: Channel, stage: Stage
 ) -> None:
@@ -356,7 +346,6 @@ async def test_a_call_that_ends_although_it_was_cancelled_has_no_answer(
     assert channel.silent()
 
 
-@pytest.mark.covers("L-CANCEL-002")
 async def test_what_a_client_ends_itself_is_not_cancelled_by_the_server(
     channel: Channel,
 ) -> None:
@@ -373,7 +362,6 @@ async def test_what_a_client_ends_itself_is_not_cancelled_by_the_server(
     assert channel.silent()
 
 
-@pytest.mark.covers("L-CANCEL-004")
 async def test_what_cancels_nothing(channel: Channel) -> None:
     await channel.initialize()
     for named in ("nobody", 7, True, None, 1.0, [1]):
@@ -404,9 +392,6 @@ async def test_progress_comes_before_the_answer(channel: Channel) -> None:
     assert first["params"]["progressToken"] == "t"
 
 
-@pytest.mark.covers(
-    "L-PROG-008", "L-PROG-012", "S-PROG-009", "S-PROG-011", "S-PROG-013"
-)
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
 async def test_nothing_is_said_of_a_call_that_is_over(
     channel: Channel, stage: Stage, version: str
@@ -481,15 +466,6 @@ async def test_a_session_is_told_of_lists_and_of_what_it_watches(
             continue
 
 
-@pytest.mark.covers(
-    "L-CANCEL-001",
-    "L-CANCEL-003",
-    "L-CANCEL-004",
-    "L-STDIO-007",
-    "L-SUBS-007",
-    "L-SUBS-019",
-    "L-SUBS-021",
-)
 async def test_two_subscriptions_on_one_channel(
     channel: Channel, process: Process
 ) -> None:
@@ -563,7 +539,6 @@ def subscription(message: Message) -> Any:
         (b'[{"jsonrpc":"2.0","id":5,"method":"ping"}]', -32600, None),
     ],
 )
-@pytest.mark.covers("L-STDIO-009", "S-STDIO-004", "S-STDIO-010", "S-STDIO-016")
 async def test_the_connection_lives_on(
     channel: Channel, line: bytes | Broken, expected: int, number: int | None
 ) -> None:
@@ -586,7 +561,6 @@ async def test_the_connection_lives_on(
         b'{"jsonrpc":"2.0","id":"nobody","result":{}}',
     ],
 )
-@pytest.mark.covers("L-BASE-021", "L-STDIO-009", "S-BASE-020", "S-BASE-063")
 async def test_what_is_no_request_is_never_answered(
     channel: Channel, line: bytes
 ) -> None:
@@ -606,7 +580,6 @@ async def test_a_line_that_is_read_in_a_thread(channel: Channel) -> None:
 # -- batches ------------------------------------------------------------------------
 
 
-@pytest.mark.covers("S-STDIO-003")
 async def test_a_batch_is_answered_on_one_line(channel: Channel, stage: Stage) -> None:
     await channel.initialize("2025-03-26")
     bad = request("tools/call", {"name": "typed", "_meta": 7}, 3)

@@ -102,7 +102,6 @@ async def test_a_file_is_read_by_a_thread(tmp_path: Path) -> None:
         assert await everything(Input(file.fileno(), nothing)) == LONG
 
 
-@pytest.mark.covers("L-STDIO-006")
 async def test_output_in_its_order(ends: list[int]) -> None:
     """Short messages are written at once, unless a long one is on its way."""
     output = Output(ends[1], nothing)

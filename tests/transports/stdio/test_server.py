@@ -42,14 +42,6 @@ READY: Final = notification("notifications/initialized")
 ADD: Final = called("drill_add", "add", a=20, b=22)
 
 
-@pytest.mark.covers(
-    "L-STDIO-003",
-    "L-STDIO-004",
-    "S-STDIO-007",
-    "S-STDIO-008",
-    "S-STDIO-009",
-    "S-STDIO-017",
-)
 def test_nothing_but_messages_is_written(tmp_path: Path) -> None:
     """A mebibyte in each way in which user code may write to standard output."""
     with piped(tmp_path, NOISE="yes") as server:
@@ -68,7 +60,6 @@ def test_nothing_but_messages_is_written(tmp_path: Path) -> None:
         assert "jsonrpc" not in server.written
 
 
-@pytest.mark.covers("L-LOG-002", "L-STDIO-003", "S-STDIO-007", "S-STDIO-008")
 def test_what_the_site_logs_is_on_standard_error(tmp_path: Path) -> None:
     """Also what no client is told of: logging to clients is not needed for that."""
     fail = {"name": "drill_fail", "arguments": {"kind": "exception"}}
@@ -82,14 +73,6 @@ def test_what_the_site_logs_is_on_standard_error(tmp_path: Path) -> None:
         assert "This exception was ordered by the caller." in server.written
 
 
-@pytest.mark.covers(
-    "L-STDIO-001",
-    "L-STDIO-005",
-    "L-STDIO-008",
-    "S-STDIO-001",
-    "S-STDIO-002",
-    "S-STDIO-005",
-)
 def test_messages_of_both_eras_are_what_the_schemas_say(tmp_path: Path) -> None:
     methods = {"hello": "initialize", "add": "tools/call", "list": "tools/list"}
     newer = {"a": "server/discover", "b": "tools/call", "c": "tools/call"}
@@ -113,7 +96,6 @@ def test_messages_of_both_eras_are_what_the_schemas_say(tmp_path: Path) -> None:
             assert message["result"]["resultType"] == "input_required"
 
 
-@pytest.mark.covers("L-STDIO-013", "S-STDIO-011")
 def test_nothing_is_said_of_what_runs_on_after_the_input(tmp_path: Path) -> None:
     """The client has left; readers of SDKs fail at a message then."""
     listen = {"notifications": {"toolsListChanged": True}}
@@ -138,7 +120,6 @@ def test_a_call_has_a_moment_to_end_after_the_input(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", ["noise_hang", *long_cases("noise_thread")])
-@pytest.mark.covers("L-STDIO-013", "S-STDIO-011")
 def test_it_ends_although_a_thread_hangs(tmp_path: Path, tool: str) -> None:
     with piped(tmp_path, NOISE="yes") as server:
         server.send(HELLO, READY, called(tool, 1), ADD)
@@ -157,9 +138,6 @@ def heard_hangup() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, *long_cases(signal.SIGINT, signal.SIGHUP)]
-)
-@pytest.mark.covers(
-    "L-CANCEL-001", "L-CANCEL-003", "L-STDIO-014", "S-STDIO-012", "S-STDIO-013"
 )
 @pytest.mark.usefixtures("heard_hangup")
 def test_it_ends_in_order_at_a_signal(tmp_path: Path, number: int) -> None:
@@ -290,7 +268,6 @@ def test_it_is_told_of_changes_in_other_processes(tmp_path: Path) -> None:
         assert server.next()["method"] == "notifications/tools/list_changed"
 
 
-@pytest.mark.covers("L-STDIO-015")
 def test_a_subscription_ends_with_its_process(tmp_path: Path) -> None:
     with piped(tmp_path) as server:
         assert told_of_a_change(server, "mine") == {"mine"}
