@@ -1,10 +1,20 @@
-"""coverage.csv is complete, and its tests are there."""
+"""coverage.csv is complete, and its tests are there; those of docs/security.md too."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
-from tests.conformance.demands import DOCUMENT, Row, drawn, faults, guarded, read_rows
+from tests.apart import ROOT
+from tests.conformance.demands import (
+    DOCUMENT,
+    Row,
+    drawn,
+    faults,
+    guarded,
+    is_there,
+    read_rows,
+)
 
 TAKEN = {"S": 731, "L": 855}
 """How many rows the two lists of requirements have: none may get lost."""
@@ -27,6 +37,13 @@ def test_the_figures_are_those_of_the_table() -> None:
     assert text == drawn(text, read_rows(), guarded()), (
         "Run `python -m tests.conformance.demands`."
     )
+
+
+def test_the_tests_that_the_security_page_names_are_there() -> None:
+    text = (ROOT / "docs/security.md").read_text("utf-8")
+    named = set(re.findall(r"`(tests/[\w/]+\.py(?:::\w+)?)`", text))
+    assert named
+    assert [test for test in sorted(named) if not is_there(test)] == []
 
 
 def test_what_a_fault_is() -> None:
