@@ -13,15 +13,16 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from typing import Final
 
 from benchmarks.clients.catalog import ALL, BY_NAME, Client
 from benchmarks.clients.environments import InstallError, prepare
 from benchmarks.clients.probes import Report, jobs, run
-from benchmarks.clients.site import SAID, TOOLS, Site, serving
+from benchmarks.clients.site import Site, serving
 from benchmarks.clients.table import markdown
-from benchmarks.clients.verdicts import Expectation, Verdict, verdict
+from benchmarks.clients.verdicts import Verdict, verdict
 
-EXPECTED = Expectation(TOOLS, SAID)
+NAMES: Final = ", ".join(BY_NAME)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     unknown = [name for name in options.names if name not in BY_NAME]
     if unknown:
-        _say(f"No client is called {', '.join(unknown)}; there are: {_names()}.")
+        _say(f"No client is called {', '.join(unknown)}; there are: {NAMES}.")
         return 2
     # So that the server is stopped by its context manager.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
@@ -46,16 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(bool(faults))
 
 
-def _names() -> str:
-    return ", ".join(BY_NAME)
-
-
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.clients", description=__doc__
     )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"all, or some of {_names()}"
+        "names", nargs="*", metavar="NAME", help=f"all, or some of {NAMES}"
     )
     parser.add_argument("--prepare", action="store_true", help="only install")
     parser.add_argument("--record", metavar="FILE", default="", help="write calls")
@@ -83,7 +80,7 @@ def _driven(client: Client, site: Site, missing: dict[str, str]) -> Verdict:
     for probe, job in jobs(client, site).items():
         _say(f"{client.title}: {probe}")
         reports[probe] = run(client, job, site)
-    return verdict(client, reports, EXPECTED)
+    return verdict(client, reports)
 
 
 def _say(sentence: str) -> None:

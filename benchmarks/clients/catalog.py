@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import Any, Final
 
 PYTHON: Final = "python"
 NODE: Final = "node"
@@ -46,8 +47,8 @@ class Client:
     driver: str
     kind: str = PYTHON
     host: str = ""
-    lacks: frozenset[str] = frozenset()
-    limits: frozenset[str] = frozenset()
+    lacks: Set[str] = frozenset()
+    limits: Set[str] = frozenset()
 
     @property
     def transports(self) -> tuple[str, ...]:
@@ -55,182 +56,114 @@ class Client:
         return tuple(each for each in TRANSPORTS if each not in self.lacks)
 
 
-def _less(client: Client, *lacks: str, limits: frozenset[str] = frozenset()) -> Client:
-    return replace(client, lacks=frozenset(lacks), limits=limits)
+def _python(name: str, package: str, version: str, *more: str, **own: Any) -> Client:
+    """Return a client in Python; `own` has what differs from what the names say."""
+    bare = package.partition("[")[0]
+    usual = {
+        "name": name,
+        "title": f"{bare} {version}",
+        "packages": (f"{package}=={version}", *more),
+        "driver": f"drive_{name.replace('-', '_')}.py",
+    }
+    return Client(**{**usual, **own})
 
 
-def _python_sdk(version: str, *more: str) -> Client:
-    return Client(
-        name=f"python-sdk-{version}",
-        title=f"Python SDK {version}",
-        packages=(f"mcp=={version}", *more),
-        driver="drive_python_sdk.py",
-    )
+def _node(name: str, package: str, version: str, *more: str, **own: Any) -> Client:
+    """Return a client of node's, as `_python` does; `own` has its driver."""
+    packages = (f"{package}@{version}", *more)
+    usual = {"title": f"{package} {version}", "packages": packages, "kind": NODE}
+    return _python(name, package, version, **{**usual, **own})
 
 
-def _typescript_sdk(version: str, *more: str) -> Client:
-    return Client(
-        name=f"typescript-sdk-{version}",
-        title=f"TypeScript SDK {version}",
-        packages=(f"@modelcontextprotocol/sdk@{version}", *more),
-        driver="drive_typescript_sdk.mjs",
-        kind=NODE,
-    )
+def _python_sdk(version: str, *more: str, **own: Any) -> Client:
+    title, driver = f"Python SDK {version}", "drive_python_sdk.py"
+    usual = {"title": title, "driver": driver}
+    return _python(f"python-sdk-{version}", "mcp", version, *more, **{**usual, **own})
+
+
+def _typescript_sdk(version: str, *more: str, lacks: Set[str] = frozenset()) -> Client:
+    name, package = f"typescript-sdk-{version}", "@modelcontextprotocol/sdk"
+    title, driver = f"TypeScript SDK {version}", "drive_typescript_sdk.mjs"
+    own = {"title": title, "driver": driver, "lacks": lacks}
+    return _node(name, package, version, *more, **own)
 
 
 # What those SDKs were made with: newer ones of these fail at import.
 OF_THAT_TIME: Final = ("pydantic<2.12", "starlette<0.47", "anyio<4.10")
 BEFORE_2: Final = "mcp<2"
+FIRST_PAGE: Final = REFUSALS | {"pages"}
+OLD: Final = {"http", "structured"}
 
 ALL: Final = (
-    Client(
-        name="openai-agents",
-        title="openai-agents 0.24.0",
-        packages=("openai-agents==0.24.0", "mcp==2.3.0"),
-        driver="drive_openai_agents.py",
+    _python("openai-agents", "openai-agents", "0.24.0", "mcp==2.3.0"),
+    _node("ai-sdk", "@ai-sdk/mcp", "2.0.99", driver="drive_ai_sdk.mjs"),
+    _python(
+        *("langchain", "langchain-mcp-adapters", "0.3.2"), limits=REFUSALS | {"audio"}
     ),
-    Client(
-        name="ai-sdk",
-        title="@ai-sdk/mcp 2.0.99",
-        packages=("@ai-sdk/mcp@2.0.99",),
-        driver="drive_ai_sdk.mjs",
-        kind=NODE,
+    _python("llama-index", "llama-index-tools-mcp", "0.6.0", limits={"pages"}),
+    _python(
+        *("autogen", "autogen-ext[mcp]", "0.7.5"),
+        *("autogen-agentchat==0.7.5", "mcp==1.30.0"),
+        lacks={"structured"},
+        limits=FIRST_PAGE | {"audio", "link"},
     ),
-    Client(
-        name="langchain",
-        title="langchain-mcp-adapters 0.3.2",
-        packages=("langchain-mcp-adapters==0.3.2",),
-        driver="drive_langchain.py",
-        limits=REFUSALS | {"audio"},
+    _python("pydantic-ai", "pydantic-ai-slim[mcp]", "2.68.0"),
+    _python_sdk("1.0.0", *OF_THAT_TIME, lacks=OLD, limits=FIRST_PAGE),
+    _python_sdk("1.6.0", *OF_THAT_TIME, lacks=OLD, limits=FIRST_PAGE),
+    _python_sdk("1.9.4", *OF_THAT_TIME, lacks={"structured"}, limits=REFUSALS),
+    _python_sdk("1.13.1", *OF_THAT_TIME, limits=REFUSALS),
+    _python_sdk("2.3.0", "httpx2", driver="drive_python_sdk_2.py"),
+    _python("fastmcp", "fastmcp", "4.1.2", "mcp==2.3.0", title="FastMCP 4.1.2"),
+    _python("mcp-use", "mcp-use", "1.7.1", limits=FIRST_PAGE),
+    _python(
+        *("google-adk", "google-adk[mcp]", "2.13.0"),
+        lacks={"prompts"},
+        limits={"pages"},
     ),
-    Client(
-        name="llama-index",
-        title="llama-index-tools-mcp 0.6.0",
-        packages=("llama-index-tools-mcp==0.6.0",),
-        driver="drive_llama_index.py",
-        limits=frozenset({"pages"}),
-    ),
-    Client(
-        name="autogen",
-        title="autogen-ext 0.7.5",
-        packages=("autogen-ext[mcp]==0.7.5", "autogen-agentchat==0.7.5", "mcp==1.30.0"),
-        driver="drive_autogen.py",
-        lacks=frozenset({"structured"}),
-        limits=REFUSALS | {"pages", "audio", "link"},
-    ),
-    Client(
-        name="pydantic-ai",
-        title="pydantic-ai-slim 2.68.0",
-        packages=("pydantic-ai-slim[mcp]==2.68.0",),
-        driver="drive_pydantic_ai.py",
-    ),
-    *(
-        _less(
-            _python_sdk(version, *OF_THAT_TIME),
-            *("http", "structured"),
-            limits=REFUSALS | {"pages"},
-        )
-        for version in ("1.0.0", "1.6.0")
-    ),
-    _less(_python_sdk("1.9.4", *OF_THAT_TIME), "structured", limits=REFUSALS),
-    _less(_python_sdk("1.13.1", *OF_THAT_TIME), limits=REFUSALS),
-    Client(
-        name="python-sdk-2.3.0",
-        title="Python SDK 2.3.0",
-        packages=("mcp==2.3.0", "httpx2"),
-        driver="drive_python_sdk_2.py",
-    ),
-    Client(
-        name="fastmcp",
-        title="FastMCP 4.1.2",
-        packages=("fastmcp==4.1.2", "mcp==2.3.0"),
-        driver="drive_fastmcp.py",
-    ),
-    Client(
-        name="mcp-use",
-        title="mcp-use 1.7.1",
-        packages=("mcp-use==1.7.1",),
-        driver="drive_mcp_use.py",
-        limits=REFUSALS | {"pages"},
-    ),
-    Client(
-        name="google-adk",
-        title="google-adk 2.13.0",
-        packages=("google-adk[mcp]==2.13.0",),
-        driver="drive_google_adk.py",
-        lacks=frozenset({"prompts"}),
-        limits=frozenset({"pages"}),
-    ),
-    Client(
-        name="typescript-client-2.4.0",
+    _node(
+        *("typescript-client-2.4.0", "@modelcontextprotocol/client", "2.4.0"),
         title="TypeScript client 2.4.0",
-        packages=("@modelcontextprotocol/client@2.4.0",),
         driver="drive_typescript_client.mjs",
-        kind=NODE,
     ),
     _typescript_sdk("1.32.2"),
-    _less(_typescript_sdk("1.10.2"), "structured"),
+    _typescript_sdk("1.10.2", lacks={"structured"}),
     # On HTTP+SSE it cannot send a header.
-    _less(_typescript_sdk("1.0.4", "eventsource@2.0.2"), "http", "structured", *TOKENS),
-    Client(
-        name="smolagents",
+    _typescript_sdk("1.0.4", "eventsource@2.0.2", lacks=OLD | {*TOKENS}),
+    _python(
+        *("smolagents", "smolagents[mcp]", "1.26.0", "mcpadapt==0.1.19", BEFORE_2),
         title="smolagents 1.26.0 (mcpadapt 0.1.19)",
-        packages=("smolagents[mcp]==1.26.0", "mcpadapt==0.1.19", BEFORE_2),
-        driver="drive_smolagents.py",
-        lacks=frozenset(OFFERS),
-        limits=REFUSALS | {"pages", "audio", "embedded", "link"},
+        lacks={*OFFERS},
+        limits=FIRST_PAGE | {"audio", "embedded", "link"},
     ),
-    Client(
-        name="crewai",
-        title="crewai-tools 1.15.30",
-        packages=("crewai-tools[mcp]==1.15.30", BEFORE_2),
-        driver="drive_crewai.py",
-        lacks=frozenset({*OFFERS, "structured"}),
-        limits=REFUSALS | {"pages"},
+    _python(
+        *("crewai", "crewai-tools[mcp]", "1.15.30", BEFORE_2),
+        lacks={*OFFERS, "structured"},
+        limits=FIRST_PAGE,
     ),
-    Client(
-        name="mcp-remote",
-        title="mcp-remote 0.15.1",
-        packages=("mcp-remote@0.15.1",),
-        driver="drive_mcp_remote.py",
-        kind=NODE,
+    _node(
+        *("mcp-remote", "mcp-remote", "0.15.1"),
         host="python-sdk-1.13.1",
-        lacks=frozenset({"stdio"}),
+        lacks={"stdio"},
         limits=REFUSALS,
     ),
-    Client(
-        name="mcporter",
-        title="mcporter 0.12.3",
-        packages=("mcporter@0.12.3",),
-        driver="drive_mcporter.py",
-        kind=NODE,
-        lacks=SESSION | {"prompts"},
-        limits=REFUSALS,
+    _node(
+        "mcporter", "mcporter", "0.12.3", lacks=SESSION | {"prompts"}, limits=REFUSALS
     ),
-    Client(
-        name="inspector",
+    _node(
+        *("inspector", "@modelcontextprotocol/inspector", "2.12.0"),
         title="inspector CLI 2.12.0",
-        packages=("@modelcontextprotocol/inspector@2.12.0",),
-        driver="drive_inspector.py",
-        kind=NODE,
         lacks=SESSION,
         limits=REFUSALS,
     ),
-    Client(
-        name="claude-code",
+    _node(
+        *("claude-code", "@anthropic-ai/claude-code", "2.1.330"),
         title="Claude Code 2.1.330, `mcp list`",
-        packages=("@anthropic-ai/claude-code@2.1.330",),
-        driver="drive_claude_code.py",
-        kind=NODE,
         lacks=HEALTH_CHECK,
-        limits=frozenset({"missing"}),
+        limits={"missing"},
     ),
-    Client(
-        name="gemini-cli",
+    _node(
+        *("gemini-cli", "@google/gemini-cli", "0.61.0"),
         title="Gemini CLI 0.61.0, `mcp list`",
-        packages=("@google/gemini-cli@0.61.0",),
-        driver="drive_gemini_cli.py",
-        kind=NODE,
         lacks=HEALTH_CHECK,
         limits=REFUSALS,
     ),

@@ -26,7 +26,7 @@ NPM: Final = Path(sys.executable).with_name("npm")
 INSTALL_S: Final = 1_200
 REASON: Final = 200
 """Characters of the reason why something was not installed."""
-NO_REASON: Final = ("npm error A complete log", "[notice]")
+NO_REASON: Final = ("npm error A complete log", "[")
 """How lines begin that pip and npm write behind the reason."""
 
 
@@ -34,34 +34,33 @@ class InstallError(Exception):
     """A client cannot be installed; the text is the last line of pip or npm."""
 
 
-def folder(client: Client, cache: Path = CACHE) -> Path:
+def folder(client: Client) -> Path:
     """Return where the environment of a client is, or will be."""
-    return cache / client.name
+    return CACHE / client.name
 
 
-def stamp(client: Client) -> str:
+def _stamp(client: Client) -> str:
     """Return the name of the file that says that all of this is installed."""
     wanted = "\n".join((client.kind, *client.packages, sys.version))
     return f"installed-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
 
 
-def prepare(client: Client, cache: Path = CACHE) -> Path:
-    """Install what is missing, and return the folder; raise `InstallError`."""
-    place = folder(client, cache)
-    if not (place / stamp(client)).is_file():
+def prepare(client: Client) -> None:
+    """Install what is missing; raise `InstallError`."""
+    place = folder(client)
+    if not (place / _stamp(client)).is_file():
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
-        for command in commands(client, place):
+        for command in _commands(client, place):
             _run(command, place)
-        (place / stamp(client)).touch()
+        (place / _stamp(client)).touch()
     if client.kind == NODE:
         # Node looks for packages beside the file that imports them.
         for driver in DRIVERS.glob("*.mjs"):
             shutil.copy(driver, place)
-    return place
 
 
-def commands(client: Client, place: Path) -> list[Sequence[str]]:
+def _commands(client: Client, place: Path) -> list[Sequence[str]]:
     """Return the commands that fill an empty folder."""
     if client.kind == NODE:
         (place / "package.json").write_text('{"private": true}\n', encoding="utf-8")
@@ -86,24 +85,17 @@ def python(place: Path) -> Path:
     return place / "bin/python"
 
 
-def program(place: Path, name: str) -> Path:
-    """Return a program that npm has installed."""
-    return place / "node_modules/.bin" / name
-
-
 def with_node(environment: Mapping[str, str]) -> dict[str, str]:
     """Return an environment in which node's programs find node."""
     path = f"{NODE_PROGRAM.parent}{os.pathsep}{environment.get('PATH', '')}"
     return {**environment, "PATH": path}
 
 
-def reason(output: str) -> str:
+def _reason(output: str) -> str:
     """Return the last line that says something, without addresses."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    said = [
-        line for line in lines if not line.startswith(("npm error A complete", "["))
-    ]
-    last = (said or lines or ["it said nothing"])[-1]
+    said = [line for line in lines if not line.startswith(NO_REASON)]
+    last = (said or ["it said nothing"])[-1]
     return re.sub(r"\w+://\S+", "…", last)[:REASON]
 
 
@@ -122,4 +114,4 @@ def _run(command: Sequence[str], place: Path) -> None:
     except subprocess.TimeoutExpired:
         raise InstallError(f"not done after {INSTALL_S} s") from None
     if ended.returncode:
-        raise InstallError(reason(ended.stderr or ended.stdout))
+        raise InstallError(_reason(ended.stderr or ended.stdout))

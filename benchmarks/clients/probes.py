@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import selectors
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from threading import Timer
 from typing import Any, Final, TypeAlias
 
 from benchmarks.clients.catalog import BY_NAME, NODE, PYTHON, Client
@@ -65,8 +63,13 @@ class Job:
 
 def jobs(client: Client, site: Site) -> dict[str, Job]:
     """Return what is asked of a client, by the name of the probe."""
-    found = {each: _by_transport(each, site) for each in client.transports}
     on_network = [each for each in client.transports if each != "stdio"]
+    found = {
+        each: Job(transport=each, url=site.address("", each), whole=True)
+        for each in on_network
+    }
+    if "stdio" in client.transports:
+        found["stdio"] = Job(transport="stdio", command=site.command, whole=True)
     if not on_network:
         return found
     transport = on_network[0]
@@ -90,12 +93,6 @@ def jobs(client: Client, site: Site) -> dict[str, Job]:
     return found
 
 
-def _by_transport(transport: str, site: Site) -> Job:
-    if transport == "stdio":
-        return Job(transport=transport, command=site.command, whole=True)
-    return Job(transport=transport, url=site.address("", transport), whole=True)
-
-
 def run(client: Client, job: Job, site: Site) -> Report:
     """Run the driver, and return what it reports; "error" says if it did not."""
     with tempfile.TemporaryFile() as errors, tempfile.TemporaryDirectory() as home:
@@ -114,7 +111,8 @@ def run(client: Client, job: Job, site: Site) -> Report:
                 child.wait(END_S if report else 0)
         finally:
             _end(child)
-        written = _tail(errors.fileno())
+        errors.seek(0)
+        written = errors.read()[-TAIL:].decode(errors="replace").strip()
     if report is None:
         return {"error": f"the driver ended without a report: {written}"}
     return report
@@ -160,40 +158,22 @@ def _followed(
 ) -> Report | None:
     """Return the report; None if the driver ends, or takes too long, without one."""
     assert child.stdin is not None
-    lines = _Lines(child)
-    while (line := lines.next()) is not None:
-        word, _, said = line.partition(" ")
-        if word == "REPORT":
-            report: Report = json.loads(said)
-            return report
-        if word == "READY" and meanwhile:
-            meanwhile()
-            child.stdin.write(b"\n")
-            child.stdin.flush()
-    return None
-
-
-class _Lines:
-    """The lines of a driver, until its time is over."""
-
-    def __init__(self, child: subprocess.Popen[bytes]) -> None:
-        assert child.stdout is not None
-        self._descriptor = child.stdout.fileno()
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(child.stdout, selectors.EVENT_READ)
-        self._end = time.monotonic() + LIMIT_S
-        self._read = b""
-
-    def next(self) -> str | None:
-        while b"\n" not in self._read:
-            if not self._selector.select(max(0, self._end - time.monotonic())):
-                return None
-            more = os.read(self._descriptor, 65_536)
-            if not more:
-                return None
-            self._read += more
-        line, _, self._read = self._read.partition(b"\n")
-        return line.decode(errors="replace")
+    assert child.stdout is not None
+    limit = Timer(LIMIT_S, os.killpg, (child.pid, signal.SIGKILL))
+    limit.start()
+    try:
+        for line in child.stdout:
+            word, _, said = line.partition(b" ")
+            if word == b"REPORT":
+                report: Report = json.loads(said)
+                return report
+            if word == b"READY" and meanwhile:
+                meanwhile()
+                child.stdin.write(b"\n")
+                child.stdin.flush()
+        return None
+    finally:
+        limit.cancel()
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
@@ -205,8 +185,3 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         assert pipe is not None
         with suppress(BrokenPipeError):
             pipe.close()
-
-
-def _tail(file: int) -> str:
-    size = Path(f"/proc/self/fd/{file}").stat().st_size
-    return os.pread(file, TAIL, max(0, size - TAIL)).decode(errors="replace").strip()

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from tests.clients.guarded import PREPARE, SAID, USER
 from tests.drill.piped import COMMAND, database, environment
-from tests.drill.running import ROOT, THERE, DrillServer, ServerFailed, started
+from tests.drill.running import ROOT, THERE, ServerFailed, started
 from tests.process.operating import Operator
 
 __all__ = ["SAID", "TOOLS", "Site", "serving"]
@@ -70,11 +70,9 @@ class Site:
         with suppress(ServerFailed):
             if not self._server.stop():
                 return
-        self.faults.append(_last(self._server))
-
-
-def _last(server: DrillServer) -> str:
-    return f"The server ended with {server.process.returncode}: {server.output[-1000:]}"
+        status = self._server.process.returncode
+        said = self._server.output[-1000:]
+        self.faults.append(f"The server ended with {status}: {said}")
 
 
 @contextmanager

@@ -33,13 +33,11 @@ def several(facets: Sequence[str]) -> Column:
         if not found:
             return UNTRIED
         less = [each for each in facets if found.get(each) != RIGHT]
-        return "no " + ", ".join(map(_name, less)) if less else RIGHT
+        return (
+            "no " + ", ".join(NAMES.get(each, each) for each in less) if less else RIGHT
+        )
 
     return column
-
-
-def _name(facet: str) -> str:
-    return NAMES.get(facet, facet)
 
 
 def pages(cells: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from benchmarks.clients.catalog import CALLS, OFFERS, REFUSALS, TRANSPORTS, Client
+from benchmarks.clients.site import SAID, TOOLS
 
 Report: TypeAlias = Mapping[str, Any]
 Reports: TypeAlias = Mapping[str, Report]
@@ -38,21 +39,16 @@ class Verdict:
     not_installed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """What is right: how many tools there are, and why a token is refused."""
-
-    tools: int
-    said: Mapping[str, str]
-
-
-def verdict(client: Client, reports: Reports, expected: Expectation) -> Verdict:
+def verdict(client: Client, reports: Reports) -> Verdict:
     """Judge what the drivers of a client have reported."""
     found = {
-        **_connections(client, reports),
-        **_lists(reports, expected.tools),
+        **{
+            each: _connection(client, reports.get(each, {}))
+            for each in client.transports
+        },
+        **_lists(reports),
         **_calls(client, reports),
-        **_tokens(reports, expected),
+        **_tokens(reports),
         **_restart(reports),
     }
     cells: dict[str, str] = {}
@@ -78,11 +74,6 @@ def _cell(client: Client, facet: str, *, is_right: bool, seen: str) -> str:
     return sentence(seen) if facet in REFUSALS else "no"
 
 
-def _connections(client: Client, reports: Reports) -> dict[str, Finding]:
-    asked = {each: reports.get(each, {}) for each in client.transports}
-    return {each: _connection(client, report) for each, report in asked.items()}
-
-
 def _connection(client: Client, report: Report) -> Finding:
     if not report or "error" in report:
         return False, str(report.get("error", ""))
@@ -95,14 +86,14 @@ def _revision(reports: Reports) -> str:
     return max(told, default="") or UNTRIED
 
 
-def _lists(reports: Reports, tools: int) -> dict[str, Finding]:
+def _lists(reports: Reports) -> dict[str, Finding]:
     """Judge the lists: one in one page, and those that have several."""
     asked = [reports[each] for each in TRANSPORTS if each in reports]
     paged = [each["tools"] for each in asked if "tools" in each]
     whole = reports.get("right", {}).get("tools", max(paged, default=0))
     return {
-        "tools": (whole == tools, f"{whole} tools"),
-        "pages": (bool(paged) and min(paged) == tools, f"{min(paged, default=0)}"),
+        "tools": (whole == TOOLS, f"{whole} tools"),
+        "pages": (bool(paged) and min(paged) == TOOLS, f"{min(paged, default=0)}"),
     }
 
 
@@ -116,14 +107,14 @@ def _calls(client: Client, reports: Reports) -> dict[str, Finding]:
     return found
 
 
-def _tokens(reports: Reports, expected: Expectation) -> dict[str, Finding]:
+def _tokens(reports: Reports) -> dict[str, Finding]:
     found: dict[str, Finding] = {}
     if "right" in reports:
         report = reports["right"]
         found["right"] = ("error" not in report, str(report.get("error", "")))
     for shown in REFUSALS & reports.keys():
         text = _told(reports[shown])
-        found[shown] = (expected.said[shown] in text, text)
+        found[shown] = (SAID[shown] in text, text)
     return found
 
 

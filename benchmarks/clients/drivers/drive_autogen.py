@@ -10,25 +10,13 @@ from autogen_ext.tools.mcp import (
     StdioServerParams,
     StreamableHttpServerParams,
 )
-from driving import headers, main
+from driving import Session, headers, main, stdio
 
 
-class Connection:
-    def __init__(self, workbench):
-        self.workbench = workbench
-
-    async def tools(self):
-        return await self.workbench.list_tools()
-
+class Connection(Session):
     async def call(self, name, arguments):
-        found = await self.workbench.call_tool(name, arguments)
+        found = await self.client.call_tool(name, arguments)
         return [_image(each) for each in found.result]
-
-    async def read(self, uri):
-        return await self.workbench.read_resource(uri)
-
-    async def prompt(self, name, arguments):
-        return await self.workbench.get_prompt(name, arguments)
 
 
 def _image(part):
@@ -39,13 +27,7 @@ def _image(part):
 
 def params(job):
     if job["transport"] == "stdio":
-        command, *arguments = job["command"]
-        return StdioServerParams(
-            command=command,
-            args=arguments,
-            env=job["env"],
-            read_timeout_seconds=job["patience_s"],
-        )
+        return StdioServerParams(**stdio(job), read_timeout_seconds=job["patience_s"])
     kind = {"http": StreamableHttpServerParams, "sse": SseServerParams}
     return kind[job["transport"]](
         url=job["url"], headers=headers(job), timeout=job["patience_s"]
@@ -58,5 +40,4 @@ async def connect(job):
         yield Connection(workbench)
 
 
-if __name__ == "__main__":
-    main(connect)
+main(connect)

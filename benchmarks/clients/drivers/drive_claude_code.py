@@ -6,7 +6,7 @@ import json
 import os
 from contextlib import asynccontextmanager
 
-from driving import headers, main
+from driving import headers, main, stdio
 from programs import line_of, ran
 
 
@@ -19,8 +19,7 @@ async def add(job):
         await ran(job, "claude", "mcp", "add", *line)
         return
     if job["transport"] == "stdio":
-        command, *arguments = job["command"]
-        own = {"command": command, "args": arguments, "env": job["env"]}
+        own = stdio(job)
     else:
         own = {"url": job["url"], "headers": headers(job)}
     configuration = {"type": job["transport"], **own}
@@ -39,5 +38,4 @@ async def connect(job):
     yield object()
 
 
-if __name__ == "__main__":
-    main(connect)
+main(connect)

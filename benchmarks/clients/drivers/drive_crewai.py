@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from crewai_tools import MCPServerAdapter
-from driving import headers, main
+from driving import headers, main, stdio
 from mcp import StdioServerParameters
 
 
@@ -23,8 +23,7 @@ class Connection:
 
 def params(job):
     if job["transport"] == "stdio":
-        command, *arguments = job["command"]
-        return StdioServerParameters(command=command, args=arguments, env=job["env"])
+        return StdioServerParameters(**stdio(job))
     transport = {"http": "streamable-http", "sse": "sse"}[job["transport"]]
     return {"url": job["url"], "transport": transport, "headers": headers(job)}
 
@@ -38,5 +37,4 @@ async def connect(job):
         await asyncio.to_thread(adapter.stop)
 
 
-if __name__ == "__main__":
-    main(connect)
+main(connect)

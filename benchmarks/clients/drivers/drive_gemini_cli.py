@@ -6,14 +6,13 @@ import json
 import os
 from contextlib import asynccontextmanager
 
-from driving import headers, main
+from driving import headers, main, stdio
 from programs import line_of, ran
 
 
 def configuration(job):
     if job["transport"] == "stdio":
-        command, *arguments = job["command"]
-        return {"command": command, "args": arguments, "env": job["env"]}
+        return stdio(job)
     if job["transport"] == "sse":
         return {"url": job["url"], "type": "sse", "headers": headers(job)}
     return {"httpUrl": job["url"], "headers": headers(job)}
@@ -36,5 +35,4 @@ async def connect(job):
     yield object()
 
 
-if __name__ == "__main__":
-    main(connect)
+main(connect)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
-from driving import headers, main
+from driving import headers, main, stdio
 from google.adk.tools.mcp_tool import (
     McpToolset,
     SseConnectionParams,
@@ -47,8 +47,7 @@ NOBODY = Nobody(actions=SimpleNamespace(), state={})
 def params(job):
     longer = {"timeout": job["patience_s"]}
     if job["transport"] == "stdio":
-        command, *arguments = job["command"]
-        own = StdioServerParameters(command=command, args=arguments, env=job["env"])
+        own = StdioServerParameters(**stdio(job))
         return StdioConnectionParams(server_params=own, **longer)
     kind = {"http": StreamableHTTPConnectionParams, "sse": SseConnectionParams}
     return kind[job["transport"]](url=job["url"], headers=headers(job), **longer)
@@ -63,5 +62,4 @@ async def connect(job):
         await toolset.close()
 
 
-if __name__ == "__main__":
-    main(connect)
+main(connect)

@@ -68,5 +68,4 @@ async def connect(job):
     yield Connection(job)
 
 
-if __name__ == "__main__":
-    main(connect)
+main(connect)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 
-from driving import headers, main
+from driving import headers, main, stdio
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langchain_mcp_adapters.prompts import load_mcp_prompt
 from langchain_mcp_adapters.resources import load_mcp_resources
@@ -35,9 +35,7 @@ class Connection:
 
 def configuration(job):
     if job["transport"] == "stdio":
-        command, *arguments = job["command"]
-        params = {"command": command, "args": arguments, "env": job["env"]}
-        return {"transport": "stdio", **params}
+        return {"transport": "stdio", **stdio(job)}
     transport = {"http": "streamable_http", "sse": "sse"}[job["transport"]]
     return {"transport": transport, "url": job["url"], "headers": headers(job)}
 
@@ -49,5 +47,4 @@ async def connect(job):
         yield Connection(session)
 
 
-if __name__ == "__main__":
-    main(connect)
+main(connect)

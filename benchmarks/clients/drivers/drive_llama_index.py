@@ -39,5 +39,4 @@ async def connect(job):
     yield Connection(client)
 
 
-if __name__ == "__main__":
-    main(connect)
+main(connect)

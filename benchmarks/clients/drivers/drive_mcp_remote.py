@@ -16,5 +16,4 @@ def bridged(job):
     return {**job, "transport": "stdio", "command": command, "env": env}
 
 
-if __name__ == "__main__":
-    main(lambda job: connect(bridged(job)))
+main(lambda job: connect(bridged(job)))

@@ -6,7 +6,7 @@ import json
 import os
 from contextlib import asynccontextmanager
 
-from driving import headers, main
+from driving import headers, main, stdio
 from programs import ran
 
 
@@ -35,8 +35,7 @@ class Connection:
 
 def configuration(job):
     if job["transport"] == "stdio":
-        command, *arguments = job["command"]
-        return {"command": command, "args": arguments, "env": job["env"]}
+        return stdio(job)
     return {"baseUrl": job["url"], "headers": headers(job)}
 
 
@@ -47,5 +46,4 @@ async def connect(job):
     yield Connection(job)
 
 
-if __name__ == "__main__":
-    main(connect)
+main(connect)

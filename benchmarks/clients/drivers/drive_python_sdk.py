@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 
-from driving import headers, main
+from driving import Session, headers, main, stdio
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
@@ -17,28 +17,19 @@ except ImportError:
     streamablehttp_client = None
 
 
-class Connection:
-    def __init__(self, session):
-        self.session = session
-
+class Connection(Session):
     async def tools(self):
         found, cursor = [], None
         while True:
             # Old ones have no parameter for a cursor.
-            page = await self.session.list_tools(*([cursor] if cursor else []))
+            page = await self.client.list_tools(*([cursor] if cursor else []))
             found += page.tools
             cursor = getattr(page, "nextCursor", None)
-            if not cursor or not pages(self.session):
+            if not cursor or not pages(self.client):
                 return found
 
-    async def call(self, name, arguments):
-        return await self.session.call_tool(name, arguments)
-
     async def read(self, uri):
-        return await self.session.read_resource(AnyUrl(uri))
-
-    async def prompt(self, name, arguments):
-        return await self.session.get_prompt(name, arguments)
+        return await self.client.read_resource(AnyUrl(uri))
 
 
 def pages(session):
@@ -47,10 +38,7 @@ def pages(session):
 
 def transport(job):
     if job["transport"] == "stdio":
-        command, *arguments = job["command"]
-        return stdio_client(
-            StdioServerParameters(command=command, args=arguments, env=job["env"])
-        )
+        return stdio_client(StdioServerParameters(**stdio(job)))
     if job["transport"] == "sse":
         return sse_client(job["url"], headers=headers(job))
     return streamablehttp_client(job["url"], headers=headers(job))

@@ -7,7 +7,7 @@ import base64
 import io
 from contextlib import asynccontextmanager
 
-from driving import headers, main
+from driving import headers, main, stdio
 from mcp import StdioServerParameters
 from smolagents import MCPClient
 
@@ -36,8 +36,7 @@ def _encoded(image):
 
 def params(job):
     if job["transport"] == "stdio":
-        command, *arguments = job["command"]
-        return StdioServerParameters(command=command, args=arguments, env=job["env"])
+        return StdioServerParameters(**stdio(job))
     transport = {"http": "streamable-http", "sse": "sse"}[job["transport"]]
     return {"url": job["url"], "transport": transport, "headers": headers(job)}
 
@@ -51,5 +50,4 @@ async def connect(job):
         await asyncio.to_thread(client.disconnect)
 
 
-if __name__ == "__main__":
-    main(connect)
+main(connect)

@@ -152,5 +152,30 @@ def words(error):
     return (str(error) or type(error).__name__)[:LONGEST]
 
 
+class Session:
+    """A connection by a client whose methods are called as most clients' are."""
+
+    def __init__(self, client):
+        self.client = client
+
+    async def tools(self):
+        return await self.client.list_tools()
+
+    async def call(self, name, arguments):
+        return await self.client.call_tool(name, arguments)
+
+    async def read(self, uri):
+        return await self.client.read_resource(uri)
+
+    async def prompt(self, name, arguments):
+        return await self.client.get_prompt(name, arguments)
+
+
+def stdio(job):
+    """Return how a server on pipes is started, by the names that most clients use."""
+    command, *arguments = job["command"]
+    return {"command": command, "args": arguments, "env": job["env"]}
+
+
 def headers(job):
     return {"Authorization": f"Bearer {job['token']}"} if job["token"] else {}
