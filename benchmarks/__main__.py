@@ -97,8 +97,6 @@ def _table(results: Sequence[Result]) -> str:
 
 
 def _row(result: Result) -> tuple[str, str, str, str, str]:
-    if result.left_out:
-        return result.figure, "left out", str(result.bound), "-", result.left_out
     measured = f"{result.measured:.2f} {result.unit}".strip()
     ok = "yes" if result.ok else "NO"
     return result.figure, measured, str(result.bound), ok, result.raw

@@ -56,8 +56,8 @@ def _fill() -> None:
     now_ms = time.time_ns() // 1_000_000
     # Minutes are kept for two hours.
     recent_ms = now_ms - 2 * HOUR_S * 1_000
-    apart_ms = DAYS * 86_400_000 // COUNT
     tallies = Tallies()
+    apart_ms = DAYS * 86_400_000 // COUNT
     for start in range(COUNT, 0, -PART):
         rows: dict[Any, list[Any]] = {}
         for number in range(start, start - PART, -1):
@@ -68,33 +68,21 @@ def _fill() -> None:
             tallies.add(begin_ms(own[0], seconds), subject, [own[1]])
         with transaction.atomic():
             Call.objects.insert(rows)
+    kept = [
+        row for row in tallies.rows() if row[0] == HOUR_S or int(row[1]) >= recent_ms
+    ]
     with transaction.atomic():
-        CallStatistic.objects.raise_by(
-            [
-                row
-                for row in tallies.rows()
-                if row[0] == HOUR_S or int(row[1]) >= recent_ms
-            ]
-        )
+        CallStatistic.objects.raise_by(kept)
 
 
 def _call(number: int, time_ms: int) -> tuple[Any, Any]:
     failed = number % FAILING == 0
-    person = f"person{number % PEOPLE}"
     shared = (
         "support" if number % 7 == 0 else "default",
-        "tool",
-        f"tool{number % TOOLS}",
-        1,
+        *("tool", f"tool{number % TOOLS}", 1),
         "crashed" if failed else "answered",
-        "token",
-        str(number % PEOPLE),
-        person,
-        "family",
-        "client",
-        "1.0",
-        "",
-        "2026-07-28",
+        *("token", str(number % PEOPLE), f"person{number % PEOPLE}"),
+        *("family", "client", "1.0", "", "2026-07-28"),
     )
     error = "tool failed." if failed else ""
     failure = f"{number:08x}" if failed else ""

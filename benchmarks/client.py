@@ -1,12 +1,11 @@
-"""One request at a time, and streams that stay open: what `wrk` cannot do."""
+"""One request at a time, and sessions: what `wrk` cannot do."""
 
 from __future__ import annotations
 
 import http.client
 import itertools
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.messages import (
@@ -54,8 +53,12 @@ class Reply:
 
 def post(port: int, body: bytes, headers: Headers) -> Reply:
     """Send these bytes with exactly these headers and read the whole response."""
-    connection = _posted(port, body, headers)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
     try:
+        connection.putrequest("POST", "/mcp", skip_host=True, skip_accept_encoding=True)
+        for name, value in [*headers, ("Content-Length", str(len(body)))]:
+            connection.putheader(name, value)
+        connection.endheaders(body)
         response = connection.getresponse()
         names = [(name.lower(), value) for name, value in response.getheaders()]
         return Reply(status=response.status, headers=names, body=response.read())
@@ -86,102 +89,18 @@ def checked(port: int, request: Request, is_right: IsRight) -> JsonObject:
     return result
 
 
-def open_session(port: int, capabilities: JsonObject | None = None) -> str:
+def open_session(port: int) -> str:
     """Open a session of the stateful era and return its id."""
-    reply = send(port, initialize(capabilities or {}))
+    reply = send(port, initialize())
     session = reply.header("mcp-session-id")
     if not result_of(reply) or not session:
         raise WrongAnswerError(f"initialize opened no session: {reply.body[:500]!r}.")
-    notify(port, session, {"method": "notifications/initialized"})
-    return session
-
-
-def close_session(port: int, session: str) -> None:
-    """Close a session of the stateful era."""
-    headers = dict(stateful(session, "", {}).headers)
-    headers.pop("Content-Type")
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
-    try:
-        connection.request("DELETE", "/mcp", headers=headers)
-        status = connection.getresponse().status
-    finally:
-        connection.close()
-    if status != 204:
-        raise WrongAnswerError(f"A session was not closed: HTTP {status}.")
-
-
-def notify(port: int, session: str, message: JsonObject) -> None:
-    """Post a notification or an answer, which the server only accepts."""
-    headers = stateful(session, "", {}).lines(port)
-    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-    reply = post(port, body, headers)
+    ready = stateful(session, "notifications/initialized", {})
+    body = json.dumps({"jsonrpc": "2.0", **ready.message}).encode()
+    reply = post(port, body, ready.lines(port))
     if reply.status != 202:
-        raise WrongAnswerError(
-            f"A message was not accepted: HTTP {reply.status}, {reply.body[:500]!r}."
-        )
-
-
-class EventStream:
-    """The SSE answer to one request, read event by event."""
-
-    def __init__(self, connection: http.client.HTTPConnection) -> None:
-        self._connection = connection
-        self._response = connection.getresponse()
-        kind = self._response.headers.get_content_type()
-        if self._response.status != 200 or kind != _EVENT_STREAM:
-            raise WrongAnswerError(
-                f"No event stream: HTTP {self._response.status}, {kind}."
-            )
-
-    def messages(self) -> Iterator[JsonObject]:
-        """Yield each message as it arrives, until the stream ends."""
-        for line in iter(self._response.readline, b""):
-            if _has_data(line):
-                yield _object(line[len(b"data:") :])
-
-    def wait_for(self, method: str) -> JsonObject:
-        """Return the next message of that method, skipping others."""
-        for message in self.messages():
-            if message.get("method") == method:
-                return message
-        raise WrongAnswerError(f"The stream ended before {method!r} came.")
-
-    def close(self) -> None:
-        """Close the connection, whether or not the stream has ended."""
-        self._response.close()
-        self._connection.close()
-
-
-def open_stream(port: int, request: Request) -> EventStream:
-    """Send a request that is answered with a stream, and read its headers."""
-    connection = _posted(port, request.body(next(_identifiers)), request.lines(port))
-    try:
-        return EventStream(connection)
-    except BaseException:
-        connection.close()
-        raise
-
-
-@contextmanager
-def streams(port: int, requests: list[Request]) -> Iterator[list[EventStream]]:
-    """Keep one stream open for each request."""
-    opened: list[EventStream] = []
-    try:
-        for request in requests:
-            opened.append(open_stream(port, request))
-        yield opened
-    finally:
-        for stream in opened:
-            stream.close()
-
-
-def _posted(port: int, body: bytes, headers: Headers) -> http.client.HTTPConnection:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
-    connection.putrequest("POST", "/mcp", skip_host=True, skip_accept_encoding=True)
-    for name, value in [*headers, ("Content-Length", str(len(body)))]:
-        connection.putheader(name, value)
-    connection.endheaders(body)
-    return connection
+        raise WrongAnswerError(f"A session did not begin: HTTP {reply.status}.")
+    return session
 
 
 def _has_data(line: bytes) -> bool:

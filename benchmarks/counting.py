@@ -11,7 +11,7 @@ import re
 import selectors
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -164,11 +164,6 @@ class Counted:
     cpu_seconds: float
     reader: float
 
-    @property
-    def rate(self) -> float:
-        """Messages a second."""
-        return self.messages / self.seconds
-
 
 class Callers:
     """Clients that call `drill_count` all the time."""
@@ -177,57 +172,42 @@ class Callers:
         self._server = server
         self._callers = [Caller(server.port, n) for _ in range(count)]
 
-    def run(self, seconds: float, seen: Seen | None = None) -> Counted:
+    def run(self, seconds: float, seen: Seen = lambda name, number: None) -> Counted:
         """Call for so long, then wait for the calls that run."""
         cpu, own = self._server.cpu_seconds(), time.process_time()
-        began = time.monotonic()
-        end, messages = began + seconds, 0
-        found: Counted | None = None
+        began, messages = time.monotonic(), 0
         with ExitStack() as stack:
             selector = stack.enter_context(selectors.DefaultSelector())
             for caller in self._callers:
                 stack.enter_context(caller)
                 selector.register(caller.socket, selectors.EVENT_READ, caller)
                 caller.call()
+            while (took := time.monotonic() - began) < seconds:
+                messages += _read(selector, seen)
+            counted = Counted(
+                messages=messages,
+                seconds=took,
+                cpu_seconds=self._server.cpu_seconds() - cpu,
+                reader=(time.process_time() - own) / took,
+            )
             while selector.get_map():
-                messages += self._read(selector, end, seen)
-                now = time.monotonic()
-                if found is None and now >= end:
-                    found = Counted(
-                        messages=messages,
-                        seconds=now - began,
-                        cpu_seconds=self._server.cpu_seconds() - cpu,
-                        reader=(time.process_time() - own) / (now - began),
-                    )
-        if found is None:
-            raise WrongAnswerError("The calls ended before their time.")
-        return found
+                _read(selector, seen, again=False)
+        return counted
 
-    def _read(
-        self, selector: selectors.BaseSelector, end: float, seen: Seen | None
-    ) -> int:
-        ready = selector.select(TIMEOUT)
-        if not ready:
-            raise WrongAnswerError(f"Nothing came for {TIMEOUT:g} seconds.")
-        messages = 0
-        for key, _ in ready:
-            caller: Caller = key.data
-            new = caller.receive()
-            messages += len(new)
-            if seen is not None:
-                _tell(new, seen)
-            if caller.ended:
-                self._go_on(selector, caller, end)
-        return messages
 
-    @staticmethod
-    def _go_on(selector: selectors.BaseSelector, caller: Caller, end: float) -> None:
-        if time.monotonic() < end:
+def _read(selector: selectors.BaseSelector, seen: Seen, *, again: bool = True) -> int:
+    """Read what has come, and let those whose call is over call again."""
+    ready = selector.select(TIMEOUT)
+    if not ready:
+        raise WrongAnswerError(f"Nothing came for {TIMEOUT:g} seconds.")
+    messages = 0
+    for key, _ in ready:
+        caller: Caller = key.data
+        for name, number in caller.receive():
+            seen(name, number)
+            messages += 1
+        if caller.ended and again:
             caller.call()
-        else:
+        elif caller.ended:
             selector.unregister(caller.socket)
-
-
-def _tell(messages: Sequence[tuple[str, int]], seen: Seen) -> None:
-    for name, number in messages:
-        seen(name, number)
+    return messages

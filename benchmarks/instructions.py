@@ -1,9 +1,9 @@
-"""How many instructions a call takes: `python -m benchmarks.instructions`.
+"""How many instructions a call takes in one process, without sockets.
 
 Callgrind (valgrind) counts the instructions of one thread in user mode, from the
-headers of a request to the last byte of its answer, in one process without sockets.
-Counts repeat within 1 %, which times do not, so that a call which gets 3 % dearer is
-seen.
+headers of a request to the last byte of its answer: run as a program, this module
+prepares a site, calls it, and prints the names of the counts.  Counts repeat within
+1 %, which times do not, so that a call which gets 3 % dearer is seen.
 
 Only what runs inside `ffi_call` is counted: nothing but `_Counter` calls it.
 """
@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -44,14 +44,27 @@ Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 # -- the process that counts the others ---------------------------------------------
 
 
-def measured(audit: str) -> dict[str, float]:
-    """Return the instructions of a call, by name; `audit` is `MCP_AUDIT`.
-
-    Raise `LoadGeneratorMissingError` if there is no valgrind.
-    """
+def find_valgrind() -> str:
+    """Return the program, or raise `LoadGeneratorMissingError`."""
     program = shutil.which("valgrind")
     if program is None:
         raise LoadGeneratorMissingError("Instructions need valgrind on the PATH.")
+    return program
+
+
+def environment_in(folder: Path) -> dict[str, str]:
+    """Return the environment of what is counted, with a database in the folder."""
+    return {
+        "DATABASE_URL": f"sqlite:///{folder / 'db.sqlite3'}",
+        "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
+        # The order of dictionaries of strings is the same in each run.
+        "PYTHONHASHSEED": "0",
+    }
+
+
+def measured(audit: str) -> dict[str, float]:
+    """Return the instructions of a call, by name; `audit` is `MCP_AUDIT`."""
+    program = find_valgrind()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         out = Path(folder, "counted")
         ended = subprocess.run(
@@ -60,17 +73,10 @@ def measured(audit: str) -> dict[str, float]:
                 # It is switched on later: preparing takes longer than the calls.
                 "--instr-atstart=no",
                 *("--toggle-collect=ffi_call", "--dump-after=ffi_call"),
-                *(sys.executable, "-m", "benchmarks.instructions", "child"),
+                *(sys.executable, "-m", "benchmarks.instructions"),
             ],
             cwd=ROOT,
-            env={
-                **os.environ,
-                "DATABASE_URL": f"sqlite:///{Path(folder, 'db.sqlite3')}",
-                "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
-                "MCP_AUDIT": audit,
-                # The order of dictionaries of strings is the same in each run.
-                "PYTHONHASHSEED": "0",
-            },
+            env={**os.environ, **environment_in(Path(folder)), "MCP_AUDIT": audit},
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
@@ -79,22 +85,17 @@ def measured(audit: str) -> dict[str, float]:
         if ended.returncode:
             raise ServerFailedError(ended.stderr[-2000:])
         names: list[str] = json.loads(ended.stdout.splitlines()[-1])
-        totals = [_total(each) for each in _dumps(out)][-len(names) :]
+        # One was written after each count, and the last at the exit.
+        numbers = sorted(int(each.suffix[1:]) for each in out.parent.glob("counted.*"))
+        totals = [read_total(out.with_suffix(f".{each}")) for each in numbers]
     found: dict[str, float] = {}
-    for name, total in zip(names, totals, strict=True):
+    for name, total in zip(names, totals[-len(names) :], strict=True):
         found[name] = min(found.get(name, math.inf), total / CALLS)
     return found
 
 
-def _dumps(out: Path) -> Iterator[Path]:
-    """Give what was written after each count, in order; the last is at the exit."""
-    number = 1
-    while (path := out.with_name(f"{out.name}.{number}")).exists():
-        yield path
-        number += 1
-
-
-def _total(path: Path) -> int:
+def read_total(path: Path) -> int:
+    """Return the sum in a file that Callgrind wrote."""
     match = re.search(r"^(?:totals|summary): (\d+)$", path.read_text(), re.MULTILINE)
     if match is None:
         raise ServerFailedError("Callgrind wrote no total.")
@@ -126,37 +127,22 @@ class _Site:
     """The ASGI application and one request, again and again with a new id."""
 
     def __init__(
-        self,
-        application: Asgi,
-        request: Request,
-        token: str = "",
-        *,
-        traced: bool = False,
+        self, application: Asgi, request: Request, *, traced: bool = False
     ) -> None:
         """With `traced` each request has a `traceparent` and an id of its own."""
         self._application = application
-        self._request = request
+        self.request = request
         lines = [*request.lines(PORT), ("Content-Length", str(len(request.body())))]
-        if token:
-            lines.append(("Authorization", f"Bearer {token}"))
-        self._headers = [
-            (name.lower().encode(), value.encode()) for name, value in lines
-        ]
+        self._headers = [(name.lower().encode(), text.encode()) for name, text in lines]
+        trace, identifier = b"00-%032x-%016x-01", b"x-request-id"
         more = [
-            [
-                (b"traceparent", b"00-%032x-%016x-01" % (n, n)),
-                (b"x-request-id", b"%d" % n),
-            ]
-            for n in range(TRACED if traced else 0)
+            [(b"traceparent", trace % (n, n)), (identifier, b"%d" % n)]
+            for n in range(TRACED)
         ]
-        self._more = cycle(more or [[]])
+        self._more = cycle(more if traced else [[]])
         self.status = 0
         self.headers: list[tuple[bytes, bytes]] = []
         self.body = b""
-
-    def bodies(self, first: int, count: int) -> dict[int, bytes]:
-        """Return bodies that differ in their ids."""
-        return {each: self._request.body(each) for each in range(first, first + count)}
 
     async def ask(self, body: bytes) -> None:
         """Send one request; keep what came."""
@@ -188,11 +174,11 @@ class _Site:
         return Answer(self.body, b"", headers)
 
 
-def _at_once(site: _Site, bodies: Mapping[int, bytes]) -> Callable[[], None]:
+def _at_once(site: _Site, bodies: Sequence[bytes]) -> Callable[[], None]:
     """Return a function that runs calls which never wait, so that nothing else runs."""
 
     def run() -> None:
-        for body in bodies.values():
+        for body in bodies:
             try:
                 site.ask(body).send(None)
             except StopIteration:
@@ -202,7 +188,7 @@ def _at_once(site: _Site, bodies: Mapping[int, bytes]) -> Callable[[], None]:
     return run
 
 
-def _child() -> None:
+def main() -> None:
     """Prepare a database of its own, count, print the names of the counts."""
     import django  # noqa: PLC0415 - its settings are chosen by the environment
 
@@ -224,7 +210,7 @@ class _Run:
 
         self._counter = counter
         self._loop = loop
-        self._application: Asgi = application(_nobody)
+        self._application: Asgi = application(refuse_all)
         self._next = FIRST_ID
 
     def all(self) -> None:
@@ -240,20 +226,20 @@ class _Run:
         self._alone("traced", traced)
         session = self._open_session()
         self._in_tasks("session", _Site(self._application, session))
-        token = self._loop.run_until_complete(_guarded())
-        self._alone("guarded", _Site(self._application, call("drill_add"), token))
+        guarded = self._loop.run_until_complete(_guarded())
+        self._alone("guarded", _Site(self._application, guarded))
         self._loop.run_until_complete(_close())
 
     def _alone(self, name: str, site: _Site) -> Answer:
         """Count calls that need no task, three times."""
 
         async def count() -> None:
-            for body in self._bodies(site, WARM_UP).values():
+            for body in self._bodies(site, WARM_UP):
                 await site.ask(body)
             for _ in range(3):
                 bodies = self._bodies(site, CALLS)
                 # Whoever waits does it now.
-                await site.ask(next(iter(self._bodies(site, 1).values())))
+                await site.ask(*self._bodies(site, 1))
                 _pin()
                 self._counter.count(name, _at_once(site, bodies))
 
@@ -266,8 +252,8 @@ class _Run:
         What else the loop does now and then (a heartbeat) is counted with them.
         """
 
-        async def ask(bodies: Mapping[int, bytes]) -> None:
-            for body in bodies.values():
+        async def ask(bodies: Sequence[bytes]) -> None:
+            for body in bodies:
                 await site.ask(body)
 
         self._loop.run_until_complete(ask(self._bodies(site, WARM_UP)))
@@ -287,19 +273,17 @@ class _Run:
         cut = Answer.cut(
             re.sub(rb'"id":\d+', b'"id":%d' % FIRST_ID, answer.before), answer.headers
         )
-        from benchmarks.servers import replay  # noqa: PLC0415
+        from benchmarks.servers import keep_answer  # noqa: PLC0415
 
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            file.write(replay(cut))
-            file.flush()
-            os.environ["FLOOR_ANSWER"] = file.name
+        with keep_answer(cut) as environment:
+            os.environ.update(environment)
             from benchmarks.floors import application  # noqa: PLC0415
 
         self._alone("floor", _Site(application, call("drill_add")))
 
     def _open_session(self) -> Request:
-        opening = _Site(self._application, initialize({}))
-        self._loop.run_until_complete(opening.ask(initialize({}).body()))
+        opening = _Site(self._application, initialize())
+        self._loop.run_until_complete(opening.ask(initialize().body()))
         session = dict(opening.headers)[b"mcp-session-id"].decode()
         ready = stateful(session, "notifications/initialized", {})
         told = _Site(self._application, ready)
@@ -307,9 +291,11 @@ class _Run:
         self._loop.run_until_complete(told.ask(json.dumps(message).encode()))
         return call("drill_add", session=session)
 
-    def _bodies(self, site: _Site, count: int) -> dict[int, bytes]:
+    def _bodies(self, site: _Site, count: int) -> list[bytes]:
+        """Return bodies that differ in their ids."""
         self._next += count
-        return site.bodies(self._next - count, count)
+        ids = range(self._next - count, self._next)
+        return [site.request.body(each) for each in ids]
 
 
 def _pin() -> None:
@@ -320,8 +306,8 @@ def _pin() -> None:
     gate._quiet_until = gate._fresh_until = math.inf
 
 
-async def _guarded() -> str:
-    """Guard the endpoint and the tool; return a token that may call it."""
+async def _guarded() -> Request:
+    """Guard the endpoint and the tool; return a call that may pass."""
     from asgiref.sync import sync_to_async  # noqa: PLC0415
 
     from benchmarks.guarding import guard  # noqa: PLC0415
@@ -329,7 +315,7 @@ async def _guarded() -> str:
 
     token: str = await sync_to_async(guard)()
     await process().gate.look()
-    return token
+    return call("drill_add").with_token(token)
 
 
 async def _close() -> None:
@@ -338,18 +324,9 @@ async def _close() -> None:
     process().close()
 
 
-async def _nobody(*_: object) -> None:
+async def refuse_all(*_: object) -> None:
+    """Stand for the rest of a site."""
     raise RuntimeError("No path of this benchmark is the site's.")
-
-
-def main() -> None:
-    """Print both tables."""
-    if sys.argv[1:] == ["child"]:
-        _child()
-        return
-    for audit in ("off", "batched"):
-        for name, count in measured(audit).items():
-            print(f"{count / 1000:8.1f} k  {name}, audit {audit}")
 
 
 if __name__ == "__main__":

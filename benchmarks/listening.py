@@ -13,11 +13,10 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 from benchmarks.client import TIMEOUT, WrongAnswerError
 from benchmarks.counting import Body
-from benchmarks.messages import JsonObject, stateful
+from benchmarks.messages import stateful
 
 TOLD = "notifications/tools/list_changed"
 _OPENED = "notifications/subscriptions/acknowledged"
@@ -25,11 +24,10 @@ _RECEIVED = 64 * 1024
 _QUIET_SECONDS = 1.0
 
 
-def raise_open_files() -> int:
+def raise_open_files() -> None:
     """Let this process, and those that it starts, open as many files as it may."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    return most
 
 
 def standing(port: int, session: str) -> bytes:
@@ -66,21 +64,11 @@ class Listener:
             self.open = self.open or line.startswith((b"id:", b"data:"))
             # The first event of a session's stream has an id and no data.
             if line.startswith(b"data:") and line.strip() != b"data:":
-                yield str(_object(line[len(b"data:") :])["method"])
+                yield str(json.loads(line[len(b"data:") :])["method"])
 
 
-def _object(data: bytes) -> JsonObject:
-    message: JsonObject = json.loads(data)
-    return message
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """A message, who was told it, and when (monotonic)."""
-
-    listener: Listener
-    method: str
-    when: float
+News = tuple[Listener, str, float]
+"""Who was told a message of which method, and when (monotonic)."""
 
 
 class Audience:
@@ -88,10 +76,6 @@ class Audience:
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
-        self._listeners: list[Listener] = []
-
-    def __len__(self) -> int:
-        return len(self._listeners)
 
     @contextmanager
     def joined(self, port: int, requests: Sequence[bytes]) -> Iterator[list[Listener]]:
@@ -102,14 +86,12 @@ class Audience:
                 listener = Listener(port, request)
                 stack.callback(self._leave, listener)
                 self._selector.register(listener.socket, selectors.EVENT_READ, listener)
-                self._listeners.append(listener)
                 opened.append(listener)
             self._until_open(opened)
             yield opened
 
     def _leave(self, listener: Listener) -> None:
         self._selector.unregister(listener.socket)
-        self._listeners.remove(listener)
         listener.socket.close()
 
     def _until_open(self, listeners: Sequence[Listener]) -> None:
@@ -127,13 +109,13 @@ class Audience:
 
     @staticmethod
     def _unasked(news: Sequence[News]) -> None:
-        if told := [each.method for each in news if each.method != _OPENED]:
+        if told := [method for _, method, _ in news if method != _OPENED]:
             raise WrongAnswerError(f"Told what nobody changed: {told[0]}.")
 
     def read(self, seconds: float) -> list[News]:
         """Wait so long at most; return who was told what."""
         return [
-            News(key.data, method, time.monotonic())
+            (key.data, method, time.monotonic())
             for key, _ in self._selector.select(seconds)
             for method in key.data.receive()
         ]
@@ -145,9 +127,9 @@ class Audience:
         while waiting:
             if time.monotonic() > end:
                 raise WrongAnswerError(f"{len(waiting)} streams were not told.")
-            for news in self.read(_QUIET_SECONDS):
-                if news.listener not in waiting or news.method != TOLD:
-                    raise WrongAnswerError(f"{news.method} came where it must not.")
-                waiting.remove(news.listener)
-                times.append(news.when)
+            for listener, method, when in self.read(_QUIET_SECONDS):
+                if listener not in waiting or method != TOLD:
+                    raise WrongAnswerError(f"{method} came where it must not.")
+                waiting.remove(listener)
+                times.append(when)
         return times

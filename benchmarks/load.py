@@ -78,18 +78,16 @@ def run(
     seconds: float,
     connections: int = CONNECTIONS,
     pause_ms: int = 0,
-    threads: int = 1,
 ) -> Sample:
     """Put load on the server and measure it; raise `WrongAnswerError` for any error.
 
     With a pause each connection waits that long before every request, which
     makes the rate connections x 1,000 / (pause + time of an answer) a second.
-    Several threads have the same ids, which a session would refuse.
     """
     before, kernel = server.cpu_seconds(), server.kernel_seconds()
     with tempfile.TemporaryDirectory() as folder:
         _write(Path(folder), request.raw(server.port), answer)
-        options = [f"-t{threads}", f"-c{connections}", f"-d{round(seconds)}s"]
+        options = ["-t1", f"-c{connections}", f"-d{round(seconds)}s"]
         output = _wrk(server.port, folder, seconds, options, pause_ms)
     cpu, kernel = server.cpu_seconds() - before, server.kernel_seconds() - kernel
     numbers = _numbers(output)
@@ -137,10 +135,8 @@ def _wrk(
 
 def _numbers(output: str) -> dict[str, float]:
     line = output.partition("\nNUMBERS ")[2].partition("\n")[0]
-    words = line.split()
-    return {
-        name: float(value) for name, value in zip(words[::2], words[1::2], strict=True)
-    }
+    words = iter(line.split())
+    return {name: float(value) for name, value in zip(words, words, strict=True)}
 
 
 def _refuse_errors(numbers: dict[str, float], output: str) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 
 from benchmarks.awake import awake
-from benchmarks.load import CONNECTIONS, Answer, Sample, run
+from benchmarks.load import Answer, Sample, run
 from benchmarks.messages import IsRight, Request
 from benchmarks.processes import Process
 
@@ -27,50 +28,39 @@ QUICK = Effort(rounds=3, seconds=2, warm_up=1, counting=10)
 
 
 @dataclass(frozen=True, slots=True)
-class AtLeast:
-    """A bound from below."""
+class Bound:
+    """What a number must keep; `sign` is ">=" or "<="."""
 
+    sign: str
     limit: float
 
     def holds(self, value: float) -> bool:
         """Return whether the value keeps the bound."""
-        return value >= self.limit
+        return value >= self.limit if self.sign == ">=" else value <= self.limit
 
     def __str__(self) -> str:
-        return f">= {self.limit:g}"
+        return f"{self.sign} {self.limit:g}"
+
+
+AtLeast = partial(Bound, ">=")
+AtMost = partial(Bound, "<=")
 
 
 @dataclass(frozen=True, slots=True)
-class AtMost:
-    """A bound from above."""
-
-    limit: float
-
-    def holds(self, value: float) -> bool:
-        """Return whether the value keeps the bound."""
-        return value <= self.limit
-
-    def __str__(self) -> str:
-        return f"<= {self.limit:g}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """One line of the table."""
 
     figure: str
     measured: float
-    bound: AtLeast | AtMost
+    bound: Bound
     unit: str = ""
     raw: str = ""
     """The numbers that `measured` was computed from."""
-    left_out: str = ""
-    """Why this machine cannot measure it; then there is no verdict."""
 
     @property
     def ok(self) -> bool:
-        """Whether the bound is kept, or this machine cannot tell."""
-        return bool(self.left_out) or self.bound.holds(self.measured)
+        """Whether the bound is kept."""
+        return self.bound.holds(self.measured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,30 +70,15 @@ class Subject:
     server: Process
     request: Request
     answer: Answer
-    threads: int = 1
-    """Threads of `wrk`; each has the same ids."""
 
     @classmethod
-    def asked(
-        cls, server: Process, request: Request, is_right: IsRight, threads: int = 1
-    ) -> Subject:
+    def asked(cls, server: Process, request: Request, is_right: IsRight) -> Subject:
         """Return a subject whose first answer was right and is now the pattern."""
-        answer = Answer.learned(server.port, request, is_right)
-        return cls(server, request, answer, threads)
+        return cls(server, request, Answer.learned(server.port, request, is_right))
 
-    def sample(
-        self, seconds: float, *, connections: int = CONNECTIONS, pause_ms: int = 0
-    ) -> Sample:
-        """Measure once."""
-        return run(
-            self.server,
-            self.request,
-            self.answer,
-            seconds=seconds,
-            connections=connections,
-            pause_ms=pause_ms,
-            threads=self.threads,
-        )
+    def sample(self, seconds: float, **pace: int) -> Sample:
+        """Measure once; `pace` has `connections` and `pause_ms` of `load.run`."""
+        return run(self.server, self.request, self.answer, seconds=seconds, **pace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +102,19 @@ class Medians:
         """Microseconds of it in the kernel."""
         return median(sample.kernel_per_call for sample in self.samples)
 
-    @property
-    def p99(self) -> float:
-        """Microseconds in which 99 of 100 calls were answered."""
-        return median(sample.p99 for sample in self.samples)
-
     def __str__(self) -> str:
         return f"{self.rate:,.0f}/s {self.cpu:.0f} us ({self.kernel:.0f} kernel)"
+
+
+def compare_rates(figure: str, one: Medians, other: Medians, bound: Bound) -> Result:
+    """Return the line of how many calls a second there are for each of the other's."""
+    return Result(figure, one.rate / other.rate, bound, raw=f"{one} : {other}")
+
+
+def compare_cpu(figure: str, one: Medians, other: Medians, bound: Bound) -> Result:
+    """Return the line of what a call costs beside one of the other's."""
+    raw = f"{one} : {other}"
+    return Result(f"CPU: {figure}", one.cpu / other.cpu, bound, raw=raw)
 
 
 def interleaved(effort: Effort, subjects: Sequence[Subject]) -> list[Medians]:

@@ -41,6 +41,11 @@ class Request:
         """Return all headers but `Content-Length`."""
         return [("Host", f"127.0.0.1:{port}"), *self.headers.items()]
 
+    def with_token(self, bearer: str) -> Request:
+        """Return the same request with a token."""
+        headers = {**self.headers, "Authorization": f"Bearer {bearer}"}
+        return Request(headers=headers, message=self.message)
+
     def raw(self, port: int) -> bytes:
         """Return the request as it goes through the socket, with the first id."""
         body = self.body()
@@ -49,13 +54,11 @@ class Request:
         return "".join(["POST /mcp HTTP/1.1\r\n", *lines, "\r\n"]).encode() + body
 
 
-def stateless(
-    method: str, params: JsonObject, capabilities: JsonObject | None = None
-) -> Request:
+def stateless(method: str, params: JsonObject) -> Request:
     """Return a request of the stateless era, with its routing headers."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": STATELESS,
-        "io.modelcontextprotocol/clientCapabilities": capabilities or {},
+        "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": _CLIENT,
     }
     headers = {**_TYPES, "MCP-Protocol-Version": STATELESS, "Mcp-Method": method}
@@ -71,13 +74,9 @@ def stateful(session: str, method: str, params: JsonObject) -> Request:
     return Request(headers=headers, message={"method": method, "params": params})
 
 
-def initialize(capabilities: JsonObject) -> Request:
+def initialize() -> Request:
     """Return the request that opens a session."""
-    params = {
-        "protocolVersion": STATEFUL,
-        "capabilities": capabilities,
-        "clientInfo": _CLIENT,
-    }
+    params = {"protocolVersion": STATEFUL, "capabilities": {}, "clientInfo": _CLIENT}
     message = {"method": "initialize", "params": params}
     return Request(headers=_TYPES, message=message)
 
@@ -106,19 +105,4 @@ def is_sum(result: JsonObject) -> bool:
         result.get("content") == [{"type": "text", "text": "5"}]
         and result.get("structuredContent") == {"result": 5}
         and not result.get("isError", False)
-    )
-
-
-def is_text(text: str) -> IsRight:
-    """Return the check for a result that is this one text."""
-    content = [{"type": "text", "text": text}]
-    return lambda result: (
-        result.get("content") == content and not result.get("isError", False)
-    )
-
-
-def has_tools(count: int) -> IsRight:
-    """Return the check for a list of exactly that many tools on one page."""
-    return lambda result: (
-        len(result.get("tools", ())) == count and "nextCursor" not in result
     )

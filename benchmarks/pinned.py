@@ -11,10 +11,11 @@ import math
 import os
 import signal
 import sys
-from typing import Any
 
 import django
 import uvicorn
+
+from benchmarks.instructions import refuse_all
 
 
 def main() -> None:
@@ -45,7 +46,7 @@ def main() -> None:
 
     setattr(FreshnessGate, "_reckon", pinned)  # noqa: B010 - it is a method
     uvicorn.run(
-        application(_nobody),
+        application(refuse_all),
         port=int(os.environ["PORT"]),
         log_level="warning",
         access_log=False,
@@ -64,10 +65,6 @@ def _pin(*_: object) -> None:
 
     _pinned.append(True)
     process().gate._reckon()
-
-
-async def _nobody(*_: Any) -> None:
-    raise RuntimeError("No path of this benchmark is the site's.")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,8 @@
-"""Servers on pipes: started, asked, and looked at in /proc."""
+"""Servers on pipes: started and asked."""
 
 from __future__ import annotations
 
 import json
-import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -15,25 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.client import WrongAnswerError
-from benchmarks.processes import ROOT, ServerFailedError
+from benchmarks.messages import initialize
+from benchmarks.processes import ROOT, ServerFailedError, inherited
+from tests.drill.piped import COMMAND, database, environment
 
-HELLO: Final = {
-    "jsonrpc": "2.0",
-    "id": "hello",
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "benchmarks", "version": "1"},
-    },
-}
-READY: Final = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-PREPARE: Final = """
-import django
-django.setup()
-from tests.drill.preparing import prepare
-prepare()
-"""
+HELLO: Final = {"jsonrpc": "2.0", "id": "hello", **initialize().message}
+READY: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +34,7 @@ class Piped:
         """
         last = first + count
         sent = min(first + together, last)
-        self._write(range(first, sent))
+        self._send(*map(_call, range(first, sent)))
         seen: set[int] = set()
         while len(seen) < count:
             number = _checked(self._next())
@@ -57,31 +42,20 @@ class Piped:
                 raise WrongAnswerError(f"An answer has the id {number}.")
             seen.add(number)
             if sent < last:
-                self._write(range(sent, sent + 1))
+                self._send(_call(sent))
                 sent += 1
 
     def open(self) -> None:
         """Open the session."""
-        self._send(HELLO)
+        self._send(json.dumps(HELLO).encode(), b"\n")
         found = self._next()
         if found.get("id") != "hello" or "result" not in found:
             raise ServerFailedError(f"initialize was answered with {found}.")
         self._send(READY)
 
-    def proportional_kib(self) -> float:
-        """Return the memory of the process, what it shares divided (PSS)."""
-        text = Path(f"/proc/{self.child.pid}/smaps_rollup").read_text()
-        found = re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)
-        return float(found[1]) if found else 0.0
-
-    def _write(self, numbers: Sequence[int]) -> None:
+    def _send(self, *messages: bytes) -> None:
         assert self.child.stdin is not None
-        self.child.stdin.write(b"".join(map(_call, numbers)))
-        self.child.stdin.flush()
-
-    def _send(self, message: Mapping[str, Any]) -> None:
-        assert self.child.stdin is not None
-        self.child.stdin.write(json.dumps(message).encode() + b"\n")
+        self.child.stdin.write(b"".join(messages))
         self.child.stdin.flush()
 
     def _next(self) -> dict[str, Any]:
@@ -115,39 +89,23 @@ def _checked(message: Mapping[str, Any]) -> int:
 def drill() -> Iterator[Piped]:
     """Serve the fixture set from a database of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {
-            **_inherited(),
-            "DATABASE_URL": f"sqlite:///{folder}/db.sqlite3",
-            "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
-        }
-        subprocess.run(
-            [sys.executable, "-c", PREPARE], cwd=ROOT, env=environment, check=True
-        )
-        with _running(["manage.py", "mcp_stdio"], environment) as server:
+        own = environment(database(Path(folder)))
+        with _running(COMMAND, own) as server:
             yield server
 
 
 @contextmanager
 def sdk() -> Iterator[Piped]:
     """Serve the tool with the official Python SDK."""
-    with _running(["-m", "benchmarks.sdk_peer"], _inherited()) as server:
+    command = [sys.executable, "-m", "benchmarks.sdk_peer"]
+    with _running(command, inherited()) as server:
         yield server
 
 
-def _inherited() -> dict[str, str]:
-    return {
-        name: os.environ[name]
-        for name in ("PATH", "HOME", "LANG", "TMPDIR")
-        if name in os.environ
-    }
-
-
 @contextmanager
-def _running(
-    arguments: Sequence[str], environment: Mapping[str, str]
-) -> Iterator[Piped]:
+def _running(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Piped]:
     child = subprocess.Popen(
-        [sys.executable, *arguments],
+        command,
         cwd=ROOT,
         env=environment,
         stdin=subprocess.PIPE,

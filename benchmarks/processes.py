@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
-import random
 import re
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -25,8 +26,6 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _ALL = (11, 12, 13, 14)
 """User and system time, of the process and of its children that have ended."""
 _KERNEL = (12, 14)
-_PORTS = range(20_000, 32_000)
-"""Below the ephemeral ports, so that no client's socket sits on one."""
 
 
 class ServerFailedError(Exception):
@@ -62,14 +61,6 @@ class Process:
         """
         return sum(_resident_kib(pid) for pid in self.tree())
 
-    def descriptors(self) -> int:
-        """Return how many files, sockets and pipes the tree has open."""
-        return sum(_entries(pid, "fd") for pid in self.tree())
-
-    def threads(self) -> int:
-        """Return how many threads the tree has."""
-        return sum(_entries(pid, "task") for pid in self.tree())
-
 
 @contextmanager
 def serving(
@@ -80,16 +71,11 @@ def serving(
     The server's environment is what is given and what finds programs, nothing
     else: a DATABASE_URL of the caller must not change a figure.
     """
-    inherited = {
-        name: os.environ[name]
-        for name in ("PATH", "HOME", "LANG", "TMPDIR")
-        if name in os.environ
-    }
     with tempfile.TemporaryFile() as output:
         child = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**inherited, **environment},
+            env={**inherited(), **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -103,13 +89,25 @@ def serving(
             _stop(child, process)
 
 
-def free_port() -> int:
-    """Return a port of the loopback interface that nobody listens on."""
-    for port in random.sample(_PORTS, k=100):
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise ServerFailedError("None of 100 ports on 127.0.0.1 is free.")
+def inherited() -> dict[str, str]:
+    """Return what a server needs of this environment to find programs."""
+    names = ("PATH", "HOME", "LANG", "TMPDIR")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def run_module(module: str, environment: Mapping[str, str]) -> Any:
+    """Run `python -m module` to its end; return the JSON of its last line."""
+    ended = subprocess.run(
+        [sys.executable, "-m", module],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ended.returncode:
+        raise ServerFailedError(ended.stderr[-2000:])
+    return json.loads(ended.stdout.splitlines()[-1])
 
 
 def _ready(child: subprocess.Popen[bytes], port: int) -> bool:
@@ -160,12 +158,6 @@ def _children(pid: int) -> list[int]:
             text = (task / "children").read_text()
             children.extend(int(child) for child in text.split())
     return children
-
-
-def _entries(pid: int, folder: str) -> int:
-    with suppress(OSError):
-        return len(os.listdir(f"/proc/{pid}/{folder}"))
-    return 0
 
 
 def _ticks(pid: int, fields: tuple[int, ...] = _ALL) -> int:

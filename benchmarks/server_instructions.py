@@ -13,24 +13,26 @@ import itertools
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from benchmarks.client import TIMEOUT, WrongAnswerError, open_session
-from benchmarks.load import Answer, LoadGeneratorMissingError
+from benchmarks.guarded_server import guard_server
+from benchmarks.instructions import environment_in, find_valgrind, read_total
+from benchmarks.load import Answer
 from benchmarks.messages import FIRST_ID, Request, call, is_sum
-from benchmarks.processes import ROOT, Process, free_port, serving
+from benchmarks.processes import Process, serving
 from benchmarks.servers import floor
+from tests.drill.ports import free_port
 
 CONNECTIONS: Final = 8
 CALLS: Final = 200
@@ -45,13 +47,8 @@ _identifiers = itertools.count(FIRST_ID + 1)
 
 
 def measured(audit: str) -> dict[str, float]:
-    """Return the instructions of a call, by name; `audit` is `MCP_AUDIT`.
-
-    Raise `LoadGeneratorMissingError` if there is no valgrind.
-    """
-    program = shutil.which("valgrind")
-    if program is None:
-        raise LoadGeneratorMissingError("Instructions need valgrind on the PATH.")
+    """Return the instructions of a call, by name; `audit` is `MCP_AUDIT`."""
+    program = find_valgrind()
     found: dict[str, float] = {}
     with _serving(program, audit) as (server, folder):
         answer = Answer.learned(server.port, call("drill_add"), is_sum)
@@ -60,11 +57,11 @@ def measured(audit: str) -> dict[str, float]:
         session = open_session(server.port)
         found["server: session"] = counter.of(call("drill_add", session=session))
     with _serving(program, audit) as (server, folder):
-        token = {"Authorization": f"Bearer {_guarded(folder)}"}
-        counter = _Counter(server, folder)
-        found["server: guarded"] = counter.of(call("drill_add"), token)
+        guarded = guard_server(server, environment_in(folder)["DATABASE_URL"])["token"]
+        found["server: guarded"] = _Counter(server, folder).of(guarded)
     with _folder() as folder, floor(answer, under=_under(program, folder)) as server:
-        found["server: floor"] = _Counter(server, folder).of(call("drill_add"))
+        counter = _Counter(server, folder)
+        found["server: floor"] = counter.of(call("drill_add"), pinned=False)
     return found
 
 
@@ -85,35 +82,10 @@ def _under(program: str, folder: Path) -> list[str]:
 def _serving(program: str, audit: str) -> Iterator[tuple[Process, Path]]:
     port = free_port()
     with _folder() as folder:
-        environment = _environment(folder) | {"PORT": str(port), "MCP_AUDIT": audit}
+        environment = environment_in(folder) | {"PORT": str(port), "MCP_AUDIT": audit}
         command = [*_under(program, folder), sys.executable, "-m", "benchmarks.pinned"]
         with serving(command, port, environment) as process:
             yield process, folder
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    return {
-        "DATABASE_URL": f"sqlite:///{folder / 'db.sqlite3'}",
-        "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
-        # The order of dictionaries of strings is the same in each run.
-        "PYTHONHASHSEED": "0",
-    }
-
-
-def _guarded(folder: Path) -> str:
-    """Guard the endpoint and the tool; return a token that may call it."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "benchmarks.guarding"],
-        cwd=ROOT,
-        env={**os.environ, **_environment(folder)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    # The process notices it with its next check.
-    time.sleep(1)
-    token: str = json.loads(ended.stdout)["token"]
-    return token
 
 
 class _Counter:
@@ -124,28 +96,25 @@ class _Counter:
         self._folder = folder
         self._read: set[Path] = set()
 
-    def of(self, request: Request, more: Mapping[str, str] | None = None) -> float:
+    def of(self, request: Request, *, pinned: bool = True) -> float:
         """Return the instructions of one call: the least of `ROUNDS`."""
-        headers = {**dict(request.lines(self._server.port)), **(more or {})}
-        self._load(request, headers, WARM_UP)
+        raw = request.raw(self._server.port)
+        self._load(raw, WARM_UP)
         self._control("-i", "on")
-        self._load(request, headers, AGAIN)
-        if "pinned" in self._command():
+        self._load(raw, AGAIN)
+        if pinned:
             os.kill(self._server.pid, signal.SIGUSR1)
         self._executed()
         counts = []
         for _ in range(ROUNDS):
             began = time.monotonic()
-            self._load(request, headers, CALLS)
+            self._load(raw, CALLS)
             took = time.monotonic() - began
             executed = self._executed()
             time.sleep(took)
             counts.append((executed - self._executed()) / CALLS / CONNECTIONS)
         self._control("-i", "off")
         return min(counts)
-
-    def _command(self) -> str:
-        return Path(f"/proc/{self._server.pid}/cmdline").read_text()
 
     def _control(self, *arguments: str) -> None:
         subprocess.run(
@@ -161,34 +130,27 @@ class _Counter:
         total = 0
         for path in set(self._folder.glob("counted*")) - self._read:
             self._read.add(path)
-            text = path.read_text()
-            if re.search(r"^thread: 1$", text, re.MULTILINE):
-                match = re.search(r"^(?:totals|summary): (\d+)$", text, re.MULTILINE)
-                total += int(match[1]) if match else 0
+            if re.search(r"^thread: 1$", path.read_text(), re.MULTILINE):
+                total += read_total(path)
         return total
 
-    def _load(self, request: Request, headers: Mapping[str, str], calls: int) -> None:
+    def _load(self, raw: bytes, calls: int) -> None:
         """Call so often on each connection, and check every answer."""
         address = "127.0.0.1", self._server.port
 
         def connection(_: int) -> None:
             with socket.create_connection(address, TIMEOUT) as way:
                 for _number in range(calls):
-                    _check(way, request, headers, next(_identifiers))
+                    _check(way, raw, next(_identifiers))
 
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             list(pool.map(connection, range(CONNECTIONS)))
 
 
-def _check(
-    way: socket.socket, request: Request, headers: Mapping[str, str], identifier: int
-) -> None:
-    body = request.body(identifier)
-    lines = {**headers, "Content-Length": str(len(body))}.items()
-    head = "".join(f"{name}: {value}\r\n" for name, value in lines)
+def _check(way: socket.socket, raw: bytes, identifier: int) -> None:
     # In one piece, as most clients send a small body: if it came later, the server
     # would wait for it in some calls and not in others.
-    way.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body)
+    way.sendall(raw.replace(b"%d" % FIRST_ID, b"%d" % identifier, 1))
     with http.client.HTTPResponse(way, method="POST") as response:
         response.begin()
         text = response.read()

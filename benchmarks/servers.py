@@ -1,4 +1,4 @@
-"""The three servers of the benchmarks: this project's, the floor, the SDK's."""
+"""The servers of the benchmarks: this project's, the floors, the peers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 
 from benchmarks.load import Answer
-from benchmarks.processes import Process, free_port, serving
+from benchmarks.processes import Process, serving
+from tests.drill.ports import free_port
 
 SIGN_IN = {"MCP_PUBLIC_URL": "http://localhost", "MCP_HOSTS": "127.0.0.1"}
 """With a public address the site lets programs sign in."""
 
 RATES = {
-    **{"tool_rate": 10**8, "tool_burst": 10**7},
-    **{"request_rate": 10**8, "request_burst": 10**7},
+    **dict.fromkeys(("tool_rate", "request_rate"), 10**8),
+    **dict.fromkeys(("tool_burst", "request_burst"), 10**7),
 }
 """A benchmark calls more often than a person: all is counted, nothing refused."""
 
@@ -29,23 +29,17 @@ def drill(
     *,
     tools: int = 0,
     database: str = "",
-    janitor: int = 0,
     audit: str = "batched",
-    workers: int = 1,
     sign_in: bool = False,
     rates: bool = False,
 ) -> AbstractContextManager[Process]:
     """Serve the fixture set, with that many plain tools after its own.
 
-    With `janitor` it comes each so many seconds, and removes what was over for as long.
-    Several workers are served by `uvicorn-worker` only.  Programs can sign in if
-    `sign_in` is true, and people have rates if `rates` is.
+    Programs can sign in if `sign_in` is true, and people have rates if `rates` is.
     """
     port = free_port()
     environment = {"PORT": str(port), "SERVER": server, "NTOOLS": str(tools)}
-    environment |= {"JANITOR": str(janitor), "MCP_AUDIT": audit}
-    # gunicorn's own name for it.
-    environment["WEB_CONCURRENCY"] = str(workers)
+    environment["MCP_AUDIT"] = audit
     if database:
         environment["DATABASE_URL"] = database
     if sign_in:
@@ -58,16 +52,11 @@ def drill(
 
 @contextmanager
 def floor(
-    answer: Answer,
-    server: str = "uvicorn",
-    under: Sequence[str] = (),
-    loops: int = 0,
+    answer: Answer, server: str = "uvicorn", under: Sequence[str] = (), loops: int = 0
 ) -> Iterator[Process]:
     """Serve the floor: that answer, whatever the request, after an empty loop."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "answer.json")
-        path.write_text(replay(answer))
-        environment = {"FLOOR_ANSWER": str(path), "FLOOR_LOOPS": str(loops)}
+    with keep_answer(answer) as environment:
+        environment["FLOOR_LOOPS"] = str(loops)
         with application("benchmarks.floors", server, environment, under) as process:
             yield process
 
@@ -75,27 +64,37 @@ def floor(
 @contextmanager
 def django_floor(answer: Answer) -> Iterator[Process]:
     """Serve an empty view of Django's by gunicorn, with that answer to any request."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "answer.json")
-        path.write_text(replay(answer))
-        with _wsgi_peer({"PEER": "floor", "FLOOR_ANSWER": str(path)}) as process:
-            yield process
+    with (
+        keep_answer(answer) as environment,
+        _wsgi_peer("floor", environment) as process,
+    ):
+        yield process
+
+
+@contextmanager
+def keep_answer(answer: Answer) -> Iterator[dict[str, str]]:
+    """Write the answer into a file, and return the environment that names it."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        headers = [
+            each for each in answer.headers if each[0] not in _MADE_BY_THE_SERVER
+        ]
+        text = {"before": answer.before.decode(), "after": answer.after.decode()}
+        json.dump({**text, "headers": headers}, file)
+        file.flush()
+        yield {"FLOOR_ANSWER": file.name}
 
 
 def mcpz(server: str = "gunicorn") -> AbstractContextManager[Process]:
     """Serve the benchmark's tool with django-mcpz, by gunicorn or granian."""
-    return _wsgi_peer({"PEER": "mcpz"}, server)
+    return _wsgi_peer("mcpz", {}, server)
 
 
 def _wsgi_peer(
-    environment: Mapping[str, str], server: str = "gunicorn"
+    peer: str, environment: Mapping[str, str], server: str = "gunicorn"
 ) -> AbstractContextManager[Process]:
     # As the fixture set is served by it.
-    return application(
-        "benchmarks.wsgi_peers",
-        server,
-        {"DATABASE_URL": "sqlite://:memory:", **environment},
-    )
+    own = {"DATABASE_URL": "sqlite://:memory:", "PEER": peer}
+    return application("benchmarks.wsgi_peers", server, {**own, **environment})
 
 
 def sdk() -> AbstractContextManager[Process]:
@@ -129,19 +128,3 @@ def _commands(port: int) -> dict[str, list[str]]:
             *("--worker-class", "gthread", "--workers", "2", "--threads", "8"),
         ],
     }
-
-
-def replay(answer: Answer) -> str:
-    """Return what the file that `FLOOR_ANSWER` names has to hold."""
-    headers = [
-        (name, value)
-        for name, value in answer.headers
-        if name not in _MADE_BY_THE_SERVER
-    ]
-    return json.dumps(
-        {
-            "before": answer.before.decode(),
-            "after": answer.after.decode(),
-            "headers": headers,
-        }
-    )

@@ -13,9 +13,10 @@ from benchmarks.measuring import (
     AtLeast,
     AtMost,
     Effort,
-    Medians,
     Result,
     Subject,
+    compare_cpu,
+    compare_rates,
     interleaved,
 )
 from benchmarks.messages import JsonObject, call, is_sum
@@ -35,23 +36,15 @@ def on_uvicorn(effort: Effort) -> Iterator[Result]:
             floor = Subject(bare, one.request, one.answer)
             them = (_stateless(peer), _in_session(peer))
             subjects = [one, in_session, sync, floor, *them]
-            measured = interleaved(effort, subjects)
-    yield from _compared(*measured)
-
-
-def _compared(
-    stateless: Medians,
-    session: Medians,
-    sync: Medians,
-    floor: Medians,
-    sdk_stateless: Medians,
-    sdk_session: Medians,
-) -> Iterator[Result]:
-    yield _rate("drill_add / floor, uvicorn", stateless, floor, AtLeast(0.6))
-    yield _rate("drill_add / SDK, stateless", stateless, sdk_stateless, AtLeast(7))
-    yield _rate("drill_add / SDK, session", session, sdk_session, AtLeast(7))
-    yield _cpu("CPU: session / stateless", session, stateless, AtMost(SESSION_RATIO))
-    yield _cpu("CPU: sync / async", sync, stateless, AtMost(2.5))
+            found = interleaved(effort, subjects)
+    mine, mine_in_session, in_thread, least, sdk, sdk_in_session = found
+    yield compare_rates("drill_add / floor, uvicorn", mine, least, AtLeast(0.6))
+    yield compare_rates("drill_add / SDK, stateless", mine, sdk, AtLeast(7))
+    name = "drill_add / SDK, session"
+    yield compare_rates(name, mine_in_session, sdk_in_session, AtLeast(7))
+    bound = AtMost(SESSION_RATIO)
+    yield compare_cpu("session / stateless", mine_in_session, mine, bound)
+    yield compare_cpu("sync / async", in_thread, mine, AtMost(2.5))
 
 
 def beside_django_mcpz(effort: Effort) -> Iterator[Result]:
@@ -61,8 +54,8 @@ def beside_django_mcpz(effort: Effort) -> Iterator[Result]:
         theirs = Subject.asked(peer, ours.request, _is_structured_sum)
         own, other = interleaved(effort, [ours, theirs])
     name = "drill_add, uvicorn / django-mcpz, granian"
-    yield _cpu(f"CPU: {name}", own, other, AtMost(0.36))
-    yield _rate(name, own, other, AtLeast(2.5))
+    yield compare_cpu(name, own, other, AtMost(0.36))
+    yield compare_rates(name, own, other, AtLeast(2.5))
 
 
 LOOPS: Final = 2_000
@@ -84,9 +77,9 @@ def control(effort: Effort) -> Iterator[Result]:
             subjects = [Subject(each, one.request, one.answer) for each in (bare, slow)]
             floor, looping = interleaved(effort, subjects)
     yield Result(
-        figure="kernel: floor with a loop / floor",
-        measured=looping.kernel / floor.kernel,
-        bound=AtMost(1.2),
+        "kernel: floor with a loop / floor",
+        looping.kernel / floor.kernel,
+        AtMost(1.2),
         raw=f"{looping} : {floor}",
     )
 
@@ -98,7 +91,7 @@ def on_daphne(effort: Effort) -> Iterator[Result]:
         with servers.floor(ours.answer, "daphne") as bare:
             floor = Subject(bare, ours.request, ours.answer)
             own, least = interleaved(effort, [ours, floor])
-    yield _rate("drill_add / floor, daphne", own, least, AtLeast(0.75))
+    yield compare_rates("drill_add / floor, daphne", own, least, AtLeast(0.75))
 
 
 OTHERS: Final = ("daphne", "granian", "uvicorn-worker")
@@ -114,7 +107,7 @@ def of_server_programs(effort: Effort) -> Iterator[Result]:
         ]
         uvicorn, *others = interleaved(effort, subjects)
     for name, measured in zip(OTHERS, others, strict=True):
-        yield _cpu(f"CPU: {name} / uvicorn", measured, uvicorn, AtLeast(0.9))
+        yield compare_cpu(f"{name} / uvicorn", measured, uvicorn, AtLeast(0.9))
 
 
 def by_wsgi(effort: Effort) -> Iterator[Result]:
@@ -126,8 +119,8 @@ def by_wsgi(effort: Effort) -> Iterator[Result]:
         with servers.django_floor(ours.answer) as bare:
             floor = Subject(bare, ours.request, ours.answer)
             own, other, least = interleaved(effort, [ours, theirs, floor])
-    yield _cpu("CPU: drill_add / empty view, gunicorn", own, least, AtMost(1.25))
-    yield _cpu("CPU: django-mcpz / empty view, gunicorn", other, least, AtMost(9))
+    yield compare_cpu("drill_add / empty view, gunicorn", own, least, AtMost(1.25))
+    yield compare_cpu("django-mcpz / empty view, gunicorn", other, least, AtMost(9))
 
 
 def _is_structured_sum(result: JsonObject) -> bool:
@@ -138,7 +131,7 @@ def with_many_tools(effort: Effort) -> Iterator[Result]:
     """Compare `drill_add` of a catalog of 10,000 with that of a small one."""
     with servers.drill(tools=10_000) as large, servers.drill(tools=10) as small:
         many, few = interleaved(effort, [_stateless(large), _stateless(small)])
-    yield _cpu("CPU: 10,000 tools / 10 tools", many, few, AtMost(1.15))
+    yield compare_cpu("10,000 tools / 10 tools", many, few, AtMost(1.15))
 
 
 def audited(effort: Effort) -> Iterator[Result]:
@@ -158,12 +151,12 @@ def audited(effort: Effort) -> Iterator[Result]:
         "stateless": stateless,
         "session": session,
     }.items():
-        name = "CPU: audited / not"
-        yield _cpu(f"{name}, PostgreSQL, {era}", written, off, AtMost(1.25))
-        yield _cpu(f"{name}, SQLite, {era}", embedded, off, AtMost(1.3))
+        what = "audited / not"
+        yield compare_cpu(f"{what}, PostgreSQL, {era}", written, off, AtMost(1.25))
+        yield compare_cpu(f"{what}, SQLite, {era}", embedded, off, AtMost(1.3))
         beside = f"audited drill_add / SDK, {era}"
-        yield _rate(f"{beside}, PostgreSQL", written, sdk, AtLeast(5.5))
-        yield _rate(f"{beside}, SQLite", embedded, sdk, AtLeast(5.5))
+        yield compare_rates(f"{beside}, PostgreSQL", written, sdk, AtLeast(5.5))
+        yield compare_rates(f"{beside}, SQLite", embedded, sdk, AtLeast(5.5))
 
 
 def _stateless(server: Process, tool: str = "drill_add") -> Subject:
@@ -173,13 +166,3 @@ def _stateless(server: Process, tool: str = "drill_add") -> Subject:
 def _in_session(server: Process) -> Subject:
     session = open_session(server.port)
     return Subject.asked(server, call("drill_add", session=session), is_sum)
-
-
-def _rate(figure: str, one: Medians, other: Medians, bound: AtLeast) -> Result:
-    measured = one.rate / other.rate
-    return Result(figure=figure, measured=measured, bound=bound, raw=f"{one} : {other}")
-
-
-def _cpu(figure: str, one: Medians, other: Medians, bound: AtMost | AtLeast) -> Result:
-    measured = one.cpu / other.cpu
-    return Result(figure=figure, measured=measured, bound=bound, raw=f"{one} : {other}")

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
 from benchmarks import servers
-from benchmarks.guarded_server import calls_of_both, guarded_call
+from benchmarks.guarded_server import guard_server
 from benchmarks.measuring import (
     AtLeast,
     AtMost,
     Effort,
-    Medians,
     Result,
     Subject,
+    compare_cpu,
+    compare_rates,
     interleaved,
 )
 from benchmarks.messages import call, is_sum
 from benchmarks.postgres import Cluster, cluster
 from benchmarks.processes import Process
-from benchmarks.rows import counted
 
 WRITTEN_S = 30.0
 """So long it may take until the last calls have their rows."""
 
 
-def by_token(effort: Effort) -> Iterator[Result]:
+def of_token_calls(effort: Effort) -> Iterator[Result]:
     """Compare `drill_add` by token, permission, group and row with the bare call.
 
     And with the floor, which gets the same request.
@@ -44,7 +44,7 @@ def by_token(effort: Effort) -> Iterator[Result]:
             given(servers.drill(audit="off")), call("drill_add"), is_sum
         )
         server = given(servers.drill(database=database.url, sign_in=True, rates=True))
-        calls = calls_of_both(server, database.url)
+        calls = guard_server(server, database.url, servers.SIGN_IN)
         written, by_app = (
             Subject.asked(server, calls[name], is_sum) for name in ("token", "key")
         )
@@ -55,46 +55,23 @@ def by_token(effort: Effort) -> Iterator[Result]:
         found = interleaved(effort, [written, embedded, bare, floor])
         # Short rounds: what a machine does meanwhile falls on both alike.
         short = replace(effort, rounds=5 * effort.rounds, seconds=effort.seconds / 5)
-        pair = interleaved(short, [by_app, written])
-        rated = interleaved(short, [embedded, unlimited])
+        by_key, by_token = interleaved(short, [by_app, written])
+        rated, unrated = interleaved(short, [embedded, unlimited])
         kept = _each_has_a_row(effort, database, written)
-    yield from _compared(*found)
-    yield _beside("by the key of an app / by a token, PostgreSQL", pair, 1.03)
-    yield _beside("with rates / without, SQLite", rated, 1.05)
+    own, own_embedded, public, least_of_all = found
+    what = "drill_add by token, with rights and audit / floor, PostgreSQL"
+    yield compare_rates(what, own, least_of_all, AtLeast(0.42))
+    what = "token, rights and audit / bare"
+    yield compare_cpu(f"{what}, PostgreSQL", own, public, AtMost(1.45))
+    yield compare_cpu(f"{what}, SQLite", own_embedded, public, AtMost(1.45))
+    what = "by the key of an app / by a token, PostgreSQL"
+    yield compare_cpu(what, by_key, by_token, AtMost(1.03))
+    yield compare_cpu("with rates / without, SQLite", rated, unrated, AtMost(1.05))
     yield from kept
 
 
-def _compared(
-    written: Medians, embedded: Medians, bare: Medians, floor: Medians
-) -> Iterator[Result]:
-    yield Result(
-        figure="drill_add by token, with rights and audit / floor, PostgreSQL",
-        measured=written.rate / floor.rate,
-        bound=AtLeast(0.42),
-        raw=f"{written} : {floor}",
-    )
-    for name, own in {"PostgreSQL": written, "SQLite": embedded}.items():
-        yield Result(
-            figure=f"CPU: token, rights and audit / bare, {name}",
-            measured=own.cpu / bare.cpu,
-            bound=AtMost(1.45),
-            raw=f"{own} : {bare}",
-        )
-
-
-def _beside(what: str, pair: Sequence[Medians], most: float) -> Result:
-    """Return what calls of the first cost beside those of the second."""
-    first, second = pair
-    return Result(
-        figure=f"CPU: {what}",
-        measured=first.cpu / second.cpu,
-        bound=AtMost(most),
-        raw=f"{first} : {second}",
-    )
-
-
 def _asked(server: Process, url: str) -> Subject:
-    return Subject.asked(server, guarded_call(server, url), is_sum)
+    return Subject.asked(server, guard_server(server, url)["token"], is_sum)
 
 
 def _each_has_a_row(
@@ -107,16 +84,16 @@ def _each_has_a_row(
     missing = _missing(database, rows + sample.calls)
     return [
         Result(
-            figure="calls a second by token, with rights and audit",
-            measured=sample.calls_per_second,
-            bound=AtLeast(2_000),
-            unit="/s",
-            raw=f"{asked / effort.counting:.1f} statements/s",
+            "calls a second by token, with rights and audit",
+            sample.calls_per_second,
+            AtLeast(2_000),
+            "/s",
+            f"{asked / effort.counting:.1f} statements/s",
         ),
         Result(
-            figure="calls of them without a row",
-            measured=missing,
-            bound=AtMost(0),
+            "calls of them without a row",
+            missing,
+            AtMost(0),
             raw=f"of {sample.calls:,}",
         ),
     ]
@@ -141,4 +118,6 @@ def _missing(database: Cluster, due: int) -> int:
 
 
 def _calls(database: Cluster) -> int:
-    return counted(database.url)["call"]
+    with database.connected() as connection:
+        row = connection.execute("SELECT count(*) FROM mcp_app_call").fetchone()
+    return int(row[0]) if row else 0

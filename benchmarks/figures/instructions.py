@@ -38,24 +38,20 @@ def compared(
     floor = next(count for name, count in counts.items() if name.endswith("floor"))
     if "traced" in counts:
         yield Result(
-            figure=f"instructions: traced / stateless, call log {audit}",
-            measured=counts["traced"] / counts["stateless"],
-            bound=AtMost(TRACED),
+            f"instructions: traced / stateless, call log {audit}",
+            counts["traced"] / counts["stateless"],
+            AtMost(TRACED),
             raw="a traceparent and an id in each request",
         )
     for name, count in counts.items():
         before = recorded.get((name, audit))
-        beside = f"{count / floor:.2f} x floor, "
-        if before is None:
-            beside += f"nothing is recorded for Python {version}"
-        else:
-            beside += f"{before:.1f} k recorded for Python {version}"
+        known = "nothing is" if before is None else f"{before:.1f} k"
         yield Result(
-            figure=f"instructions: {name}, call log {audit}",
-            measured=count / 1_000,
-            bound=AtMost(float("inf") if before is None else before * GROWTH),
-            unit="k",
-            raw=beside,
+            f"instructions: {name}, call log {audit}",
+            count / 1_000,
+            AtMost(float("inf") if before is None else before * GROWTH),
+            "k",
+            f"{count / floor:.2f} x floor, {known} recorded for Python {version}",
         )
 
 

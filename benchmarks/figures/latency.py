@@ -72,14 +72,10 @@ def at_a_steady_rate(effort: Effort) -> Iterator[Result]:
 
 def _run(subjects: Sequence[Subject], seconds: float) -> Run:
     """Measure each subject for so long, in slices."""
+    length = min(seconds, SLICE_S)
+    pace = {"connections": CONNECTIONS, "pause_ms": PAUSE_MS}
     slices = max(1, round(seconds / SLICE_S))
-    found = alternately(
-        subjects,
-        lambda each: each.sample(
-            min(seconds, SLICE_S), connections=CONNECTIONS, pause_ms=PAUSE_MS
-        ),
-        slices,
-    )
+    found = alternately(subjects, lambda each: each.sample(length, **pace), slices)
     return {name: Waits(samples) for name, samples in zip(NAMES, found, strict=True)}
 
 
@@ -88,11 +84,11 @@ def compared(runs: Sequence[Run]) -> Iterator[Result]:
     for number, run in enumerate(runs, 1):
         for name, waits in run.items():
             yield Result(
-                figure=f"p99 at 1,000 calls a second, run {number}: {name}",
-                measured=waits.p99,
-                bound=AtMost(float("inf")),
-                unit="us",
-                raw=str(waits),
+                f"p99 at 1,000 calls a second, run {number}: {name}",
+                waits.p99,
+                AtMost(float("inf")),
+                "us",
+                str(waits),
             )
     p99 = {name: median(run[name].p99 for run in runs) for name in NAMES}
     floors = [run["floor"].p99 for run in runs]
@@ -107,8 +103,8 @@ def compared(runs: Sequence[Run]) -> Iterator[Result]:
         if not sure:
             raw += f"; this machine cannot tell: the floor's runs differ {differ:.1f}x"
         yield Result(
-            figure=figure,
-            measured=p99[one] / p99[other],
-            bound=AtMost(limit if sure else float("inf")),
+            figure,
+            p99[one] / p99[other],
+            AtMost(limit if sure else float("inf")),
             raw=raw,
         )

@@ -6,8 +6,15 @@ from collections.abc import Iterator
 
 from benchmarks import servers
 from benchmarks.client import result_of, send
-from benchmarks.measuring import AtLeast, Effort, Result, Subject, interleaved
-from benchmarks.messages import has_tools, stateless
+from benchmarks.measuring import (
+    AtLeast,
+    Effort,
+    Result,
+    Subject,
+    compare_rates,
+    interleaved,
+)
+from benchmarks.messages import JsonObject, stateless
 
 TOOLS = 100
 
@@ -16,17 +23,15 @@ def of_100_tools(effort: Effort) -> Iterator[Result]:
     """Compare `tools/list` with a floor that repeats the same bytes."""
     request = stateless("tools/list", {})
     with servers.drill(tools=TOOLS - _fixtures()) as server:
-        ours = Subject.asked(server, request, has_tools(TOOLS))
+        ours = Subject.asked(server, request, _is_whole)
         with servers.floor(ours.answer) as bare:
             floor = Subject(bare, request, ours.answer)
             own, least = interleaved(effort, [ours, floor])
-    size = len(ours.answer.before) + len(ours.answer.after)
-    yield Result(
-        figure=f"tools/list of {TOOLS} / floor",
-        measured=own.rate / least.rate,
-        bound=AtLeast(0.7),
-        raw=f"{own} : {least}, {size:,} bytes",
-    )
+    yield compare_rates(f"tools/list of {TOOLS} / floor", own, least, AtLeast(0.7))
+
+
+def _is_whole(result: JsonObject) -> bool:
+    return len(result.get("tools", ())) == TOOLS and "nextCursor" not in result
 
 
 def _fixtures() -> int:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import partial
 
-from benchmarks import load, servers
+from benchmarks import servers
 from benchmarks.client import open_session
 from benchmarks.load import Sample
 from benchmarks.measuring import AtMost, Effort, Result, Subject
 from benchmarks.messages import call, is_sum
 from benchmarks.postgres import Cluster, cluster
-from benchmarks.processes import Process
 
 _CONNECTIONS = 25
 _SLOW_PAUSE, _FAST_PAUSE = 500, 50
@@ -26,26 +24,22 @@ def by_rate(effort: Effort) -> Iterator[Result]:
     with ExitStack() as stack:
         database = stack.enter_context(cluster())
         server = stack.enter_context(servers.drill(database=database.url))
-        subjects = _subjects(server)
+        session = open_session(server.port)
+        requests = (call("drill_add"), call("drill_add", session=session))
+        subjects = [Subject.asked(server, each, is_sum) for each in requests]
         _paced(subjects, effort.warm_up, _FAST_PAUSE)
         slow = _counted(database, subjects, effort.counting, _SLOW_PAUSE)
         fast = _counted(database, subjects, effort.counting, _FAST_PAUSE)
     yield Result(
-        figure="more statements at 1,000 calls/s than at 100",
-        measured=abs(fast[0] - slow[0]),
-        bound=AtMost(10),
-        unit="/s",
-        raw=" : ".join(
+        "more statements at 1,000 calls/s than at 100",
+        abs(fast[0] - slow[0]),
+        AtMost(10),
+        "/s",
+        " : ".join(
             f"{statements:.1f} statements/s at {calls:,.0f} calls/s"
             for statements, calls in (fast, slow)
         ),
     )
-
-
-def _subjects(server: Process) -> list[Subject]:
-    session = open_session(server.port)
-    requests = [call("drill_add"), call("drill_add", session=session)]
-    return [Subject.asked(server, request, is_sum) for request in requests]
 
 
 def _counted(
@@ -60,12 +54,7 @@ def _counted(
 
 def _paced(subjects: Sequence[Subject], seconds: float, pause_ms: int) -> list[Sample]:
     """Call all subjects at the same time, at a steady rate."""
-    paced = partial(
-        load.run, seconds=seconds, connections=_CONNECTIONS, pause_ms=pause_ms
-    )
+    pace = {"connections": _CONNECTIONS, "pause_ms": pause_ms}
     with ThreadPoolExecutor(len(subjects)) as pool:
-        runs = [
-            pool.submit(paced, subject.server, subject.request, subject.answer)
-            for subject in subjects
-        ]
+        runs = [pool.submit(each.sample, seconds, **pace) for each in subjects]
         return [run.result() for run in runs]

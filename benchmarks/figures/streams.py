@@ -7,8 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-import psycopg
-
 from benchmarks import servers
 from benchmarks.client import checked, open_session
 from benchmarks.listening import Audience, Listener, raise_open_files, standing
@@ -90,21 +88,21 @@ def _idle(
 
 def _memory(kind: str, count: int, before: float, after: float) -> Result:
     return Result(
-        figure=f"memory of each of {count:,} idle {kind} streams",
-        measured=(after - before) / count,
-        bound=AtMost(30),
-        unit="KiB",
-        raw=f"{before:,.0f} KiB, then {after:,.0f} KiB",
+        f"memory of each of {count:,} idle {kind} streams",
+        (after - before) / count,
+        AtMost(30),
+        "KiB",
+        f"{before:,.0f} KiB, then {after:,.0f} KiB",
     )
 
 
 def _statements(few: float, many: float) -> Result:
     return Result(
-        figure=f"more statements with {STREAMS:,} idle streams than with {_EARLIER}",
-        measured=many - few,
-        bound=AtMost(0.5),
-        unit="/s",
-        raw=f"{many:.1f} statements/s : {few:.1f} statements/s",
+        f"more statements with {STREAMS:,} idle streams than with {_EARLIER}",
+        many - few,
+        AtMost(0.5),
+        "/s",
+        f"{many:.1f} statements/s : {few:.1f} statements/s",
     )
 
 
@@ -117,25 +115,18 @@ def _told(
         for _ in range(_BROADCASTS * effort.rounds):
             # At any moment between two checks.
             audience.quiet(0.5 + random.random() / 4)
-            times += _broadcast(audience, told, connection)
+            committing = time.monotonic()
+            connection.execute(_NOTIFY)
+            times += [when - committing for when in audience.told(told)]
     reader = (time.process_time() - own) / (time.monotonic() - began)
     times.sort()
     return Result(
-        figure=f"a change reaches {len(told):,} of {STREAMS:,} streams, p99",
-        measured=times[int(0.99 * len(times))],
-        bound=AtMost(0.5 + _FRESHNESS),
-        unit="s",
-        raw=(
+        f"a change reaches {len(told):,} of {STREAMS:,} streams, p99",
+        times[int(0.99 * len(times))],
+        AtMost(0.5 + _FRESHNESS),
+        "s",
+        (
             f"p50 {times[len(times) // 2]:.2f} s, the last {times[-1]:.2f} s;"
             f" the reader took {reader:.0%} of a processor"
         ),
     )
-
-
-def _broadcast(
-    audience: Audience, told: list[Listener], connection: psycopg.Connection
-) -> list[float]:
-    """Return after how many seconds each was told, from before the commit."""
-    committing = time.monotonic()
-    connection.execute(_NOTIFY)
-    return [when - committing for when in audience.told(told)]

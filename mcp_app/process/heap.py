@@ -1,8 +1,8 @@
 """What a process begins with is left out of garbage collections.
 
 Requests that wait a moment make Python look at all objects every few seconds.  With
-Django, a site and its catalogs that held the loop for 90 ms each time (256 connections
-that show unknown session ids, `python -m benchmarks --only floods`).
+Django, a site and its catalogs that held the loop for 90 ms each time (measured with
+256 connections that show unknown session ids).
 """
 
 from __future__ import annotations

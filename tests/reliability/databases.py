@@ -8,6 +8,7 @@ not the machine.
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -17,13 +18,13 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 import psycopg
 import pytest
 
-from benchmarks.postgres import ROLE, initialise, program, unprivileged
 from benchmarks.processes import Process, ServerFailedError
 from tests.drill.ports import HOST, free_port
 
@@ -31,6 +32,7 @@ START_S: Final = 60.0
 STOP_S: Final = 60.0
 LOOK_S: Final = 0.05
 DATABASE: Final = "crashing"
+ROLE: Final = "postgres"
 
 
 class Owned(ABC):
@@ -94,9 +96,9 @@ class Owned(ABC):
 
 
 class Postgres(Owned):
-    """A PostgreSQL."""
+    """A PostgreSQL, which loads the library `preload` at its start."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, preload: str = "") -> None:
         try:
             program("postgres")
         except ServerFailedError as missing:
@@ -106,6 +108,7 @@ class Postgres(Owned):
             shutil.chown(folder, user)
         initialise(folder, user)
         super().__init__(folder, user)
+        self._preload = preload
         self._server = f"postgres://{ROLE}@{HOST}:{self.port}"
         self.url = f"{self._server}/{DATABASE}"
 
@@ -115,6 +118,7 @@ class Postgres(Owned):
             "listen_addresses": HOST,
             "port": self.port,
             "unix_socket_directories": self._folder,
+            "shared_preload_libraries": self._preload,
         }
         options = [f"--{name}={value}" for name, value in settings.items()]
         return [program("postgres"), "-D", f"{self._folder}/data", *options]
@@ -237,3 +241,39 @@ def owned(vendor: str) -> Iterator[Owned]:
             yield server
         finally:
             server.stop()
+
+
+def initialise(folder: str, user: str | None) -> None:
+    """Make an empty database cluster in `folder/data`."""
+    command = [program("initdb"), "-D", f"{folder}/data", "-U", ROLE, "-A", "trust"]
+    finished = subprocess.run(
+        [*command, "--no-sync"],
+        user=user,
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if finished.returncode != 0:
+        raise ServerFailedError(f"initdb failed: {finished.stderr}")
+
+
+def program(name: str) -> str:
+    """Find a server program, which Debian keeps off the PATH."""
+    installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    found = shutil.which(name) or (str(installed[-1]) if installed else None)
+    if found is None:
+        raise ServerFailedError(f"PostgreSQL's {name} program is missing.")
+    return found
+
+
+def unprivileged(*names: str) -> str | None:
+    """Return whom to run a database as: it refuses to be root."""
+    if os.geteuid() != 0:
+        return None
+    for name in (*(names or ("postgres",)), "nobody"):
+        with suppress(KeyError):
+            return pwd.getpwnam(name).pw_name
+    raise ServerFailedError(
+        "A database does not run as root, and nobody else is known."
+    )

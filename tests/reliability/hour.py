@@ -29,13 +29,13 @@ from typing import Final
 import pytest
 
 from benchmarks.processes import Process
-from benchmarks.rows import counted, more
 from tests.drill.databases import postgresql_database
 from tests.reliability.flock import Flock
 from tests.reliability.load import Load
 from tests.reliability.once import added
 from tests.reliability.report import machine, table_of, written
 from tests.reliability.rounds import Round
+from tests.reliability.rows import counted, more
 
 BEGIN: Final = "<!-- written by python -m tests.reliability.hour -->"
 CLIENTS: Final = 10
