@@ -29,7 +29,7 @@ ON_MARIADB := DATABASE_URL=$(MYSQL_TEST_URL)/mysql
 # Where mysqlclient was not built, Django cannot begin; REQUIRE_ALL=1 lets that fail.
 WITHOUT_MARIADB := [ "$${REQUIRE_ALL-}" != 1 ] && ! python -c "import MySQLdb" 2>/dev/null
 # What locks rows: there, no other database is as SQLite is.
-LOCKING := tests/audit tests/invalidation tests/streams tests/workbench $(wildcard tests/*/on_*.py)
+LOCKING := tests/audit tests/invalidation tests/streams tests/workbench $(wildcard tests/*/on_servers.py)
 
 export PATH := $(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -198,8 +198,8 @@ check: lint ## The same, and what Django says of the migrations and of a deploym
 .PHONY: test
 test: check node-if-possible ## Run what a change can break (REQUIRE_ALL=1, JOBS=2).
 	pytest -n $(JOBS) -m "not long"
-	$(ON_POSTGRESQL) pytest -n $(JOBS) -m "databases and not long" $(LOCKING)
-	{ $(WITHOUT_MARIADB); } || $(ON_MARIADB) pytest -n $(JOBS) -m "databases and not long" $(LOCKING)
+	$(ON_POSTGRESQL) pytest -n $(JOBS) -m "databases and not long" $(LOCKING) $(wildcard tests/*/on_postgresql.py)
+	{ $(WITHOUT_MARIADB); } || $(ON_MARIADB) pytest -n $(JOBS) -m "databases and not long" $(LOCKING) $(wildcard tests/*/on_mysql.py)
 
 .PHONY: projects
 projects: $(PROJECT_STAMPS) ## Make environments with Wagtail and django-oscar, to which tests add the app.
