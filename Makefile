@@ -109,14 +109,8 @@ ROUNDS ?= 1000
 reliability: $(VENV_STAMP) ## Try for long what is promised (ROUNDS=1000, PART=changes, log or security).
 	@python -m tests.reliability --rounds $(ROUNDS) $(addprefix --part ,$(PART))
 
-EXCHANGES ?= 1000
-SEED ?= 1
-
-.PHONY: differential
-differential: $(VENV_STAMP) ## Compare answers with the official SDK's (EXCHANGES=1000, SEED=1).
-	@python -m tests.differential --exchanges $(EXCHANGES) --seed $(SEED)
-
 MUTATIONS ?= 100000
+SEED ?= 1
 
 .PHONY: mutations
 mutations: $(VENV_STAMP) ## Send messages that are nearly those of the official schemas (MUTATIONS=100000, SEED=1).

@@ -20,8 +20,8 @@ from xdist.scheduler import LoadScopeScheduling
 from tests.secrecy import look_at_rows_of_test
 
 ROOMS_OF_PROGRAMS: Final = {
-    *("benchmarks", "browser", "clients", "conformance", "differential", "drill"),
-    *("migrations", "newcomer", "wire"),
+    *("benchmarks", "browser", "clients", "conformance", "drill", "migrations"),
+    *("newcomer", "wire"),
 }
 """Rooms whose tests all drive other programs."""
 

@@ -195,7 +195,11 @@ def test_meta(params: dict[str, Any], meta: dict[str, Any] | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "meta", [[], "x", 7, True, {"progressToken": 1.5}, {"progressToken": []}]
+    "meta",
+    [
+        *([], "x", 7, True),
+        *({"progressToken": 1.5}, {"progressToken": True}, {"progressToken": []}),
+    ],
 )
 def test_wrong_meta(meta: Any) -> None:
     with pytest.raises(InvalidParams):
