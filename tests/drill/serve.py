@@ -5,13 +5,13 @@
 Environment: PORT; SERVER=daphne|uvicorn|granian|uvicorn-worker|gunicorn, of which the
 last serves by WSGI; MOUNT=consumer|view; DATABASE_URL (without it, a temporary SQLite
 file for the port); REDIS_URL; NTOOLS=n for n plain tools more;
-WIRE=check to validate each message sent, with a copy of what is found in the file
-WIRE_REPORT; RECORD, a file for how clients write their calls; LEDGER=bound for
-resources that show the ledger; FAULTS, a directory by which `tests.drill.faults` are
-switched on; JANITOR=n for a janitor that comes each n seconds, and removes what was
-over for as long; PATIENCE=n for n seconds, and no more, that slow clients have to send
-or take something; UNFOLD=there for an admin with django-unfold; ROWS=there where the
-database has its tables and rows already, or a file of SQLite to begin with a copy of.
+WIRE=check to validate each message sent; RECORD, a file for how clients write their
+calls; LEDGER=bound for resources that show the ledger; FAULTS, a directory by which
+`tests.drill.faults` are switched on; JANITOR=n for a janitor that comes each n seconds,
+and removes what was over for as long; PATIENCE=n for n seconds, and no more, that slow
+clients have to send or take something; UNFOLD=there for an admin with django-unfold;
+ROWS=there where the database has its tables and rows already, or a file of SQLite to
+begin with a copy of.
 """
 
 from __future__ import annotations
@@ -63,7 +63,6 @@ class Options:
     server: str
     plain_tools: int
     wire: bool
-    report: str
     faults: str = ""
     rows: str = ""
     janitor: int = 0
@@ -90,7 +89,6 @@ class Options:
             record=environment.get("RECORD", ""),
             plain_tools=_number(environment, "NTOOLS", "0", 99_999),
             wire=wire == "check",
-            report=environment.get("WIRE_REPORT", ""),
             faults=environment.get("FAULTS", ""),
             rows=environment.get("ROWS", ""),
             janitor=_number(environment, "JANITOR", "0", 86_400),
@@ -130,7 +128,7 @@ def main(set_up: Callable[[], object] = django.setup) -> int:
     with listener, _database(options):
         application = _application(options, set_up)
         checks = WsgiCheck if options.server in BY_WSGI else WireCheck
-        check = checks(application, _reporter(options.report, violated))
+        check = checks(application, _reporter(violated))
         # uvicorn raises the signal again when it has stopped.
         signal.signal(signal.SIGTERM, _already_stopped)
         _say(f"Serving http://{HOST}:{options.port}/mcp with {options.server}.")
@@ -193,13 +191,10 @@ def _application(options: Options, set_up: Callable[[], object]) -> Any:
     return Recorder(application, options.record) if options.record else application
 
 
-def _reporter(path: str, violated: mmap.mmap) -> Callable[[str], None]:
+def _reporter(violated: mmap.mmap) -> Callable[[str], None]:
     def report(violation: str) -> None:
         violated[0] = True
         _say(f"WIRE: {violation}")
-        if path:
-            with open(path, "a", encoding="utf-8") as file:
-                file.write(f"{violation}\n")
 
     return report
 

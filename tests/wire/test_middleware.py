@@ -1,19 +1,25 @@
-"""Which messages the middleware checks, and by which revision."""
+"""What the middleware would overlook without anybody's notice."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import os
+import subprocess
+import sys
+import urllib.request
+from typing import Any, Final
 
 import pytest
 
+from tests.drill.ports import free_port
+from tests.drill.running import ROOT
+from tests.drill.serve import WIRE_VIOLATED
 from tests.wire.middleware import AsgiMessage, Receive, Scope, Send, WireCheck
 
 JSON = b"application/json"
 SSE = b"text/event-stream; charset=utf-8"
 
 TOOLS: dict[str, Any] = {"tools": []}
-CACHED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 def asked(method: str, request_id: int = 1, **params: Any) -> dict[str, Any]:
@@ -36,7 +42,6 @@ def initialized(version: str) -> dict[str, Any]:
 STATELESS_META: dict[str, Any] = {
     "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 }
-LIST = asked("tools/list")
 STATELESS_LIST = asked("tools/list", **STATELESS_META)
 PROGRESS = {
     "jsonrpc": "2.0",
@@ -49,14 +54,13 @@ class Answering:
     """An ASGI application that reads the body and sends one prepared response."""
 
     def __init__(self) -> None:
-        self.status = 200
         self.headers: list[tuple[bytes, bytes]] = []
         self.pieces: list[bytes] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         while (await receive()).get("more_body"):
             pass
-        start = {"type": "http.response.start", "status": self.status}
+        start = {"type": "http.response.start", "status": 200}
         await send({**start, "headers": self.headers})
         for piece in self.pieces:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -68,7 +72,8 @@ class Client:
 
     def __init__(self) -> None:
         self.application = Answering()
-        self.check = WireCheck(self.application)
+        self.reported: list[str] = []
+        self.check = WireCheck(self.application, self.reported.append)
 
     async def post(
         self,
@@ -77,26 +82,24 @@ class Client:
         *pieces: bytes,
         session: str = "",
         opens: str = "",
-        version: str = "",
         path: str = "/mcp",
         query: bytes = b"",
-        method: str = "POST",
     ) -> list[str]:
         """Return the violations of the prepared answer."""
         self.application.headers = [(b"content-type", content_type)]
         if opens:
             self.application.headers.append((b"mcp-session-id", opens.encode()))
         self.application.pieces = list(pieces)
-        headers = {"mcp-session-id": session, "mcp-protocol-version": version}
         scope: Scope = {
             "type": "http",
-            "method": method,
+            "method": "POST",
             "path": path,
             "query_string": query,
-            "headers": [(k.encode(), v.encode()) for k, v in headers.items() if v],
+            "headers": [(b"mcp-session-id", session.encode())] if session else [],
         }
         before = len(self.check.violations)
         await self.check(scope, self._receiver(body), _sent)
+        assert self.reported == self.check.violations
         return self.check.violations[before:]
 
     def _receiver(self, body: object) -> Receive:
@@ -125,42 +128,28 @@ def body(message: object) -> bytes:
     return json.dumps(message).encode()
 
 
-# (request, content type, pieces of the answer, whether it is right)
-STATELESS_ANSWERS: list[tuple[object, bytes, list[bytes], bool]] = [
-    (STATELESS_LIST, JSON, [body(answer({**TOOLS, **CACHED}))], True),
-    (STATELESS_LIST, JSON, [body(answer(TOOLS))], False),
-    (STATELESS_LIST, SSE, [event(answer({**TOOLS, **CACHED}))], True),
-    (STATELESS_LIST, SSE, [event(answer(TOOLS))], False),
-    (STATELESS_LIST, SSE, [event(PROGRESS), event(answer(TOOLS))], False),
-    (STATELESS_LIST, SSE, [event(asked("roots/list"))], False),
-    (STATELESS_LIST, SSE, [b"data: {\ndata: }\n\n"], False),
-    (STATELESS_LIST, SSE, [b"id: 1\ndata:\n\n", b": still here\n\n"], True),
-    (STATELESS_LIST, JSON, [b"{", b"}"], False),
-    (STATELESS_LIST, JSON, [b"no JSON"], False),
-    (STATELESS_LIST, JSON, [b"[1]"], False),
-    (STATELESS_LIST, b"text/plain", [b"no JSON"], True),
-    (STATELESS_LIST, JSON, [], True),
-]
-
-
 @pytest.mark.parametrize(
-    ("request_body", "content_type", "pieces", "right"), STATELESS_ANSWERS
+    ("content_type", "pieces"),
+    [
+        (JSON, [body(answer(TOOLS))]),
+        (JSON, [b"{", b"}"]),
+        (JSON, [b"no JSON"]),
+        (JSON, [b"[1]"]),
+        (SSE, [event(answer(TOOLS))]),
+        (SSE, [event(PROGRESS), event(answer(TOOLS))]),
+        (SSE, [event(asked("roots/list"))]),
+        (SSE, [b"data: {\ndata: }\n\n"]),
+    ],
 )
-async def test_stateless(
-    client: Client,
-    request_body: object,
-    content_type: bytes,
-    pieces: list[bytes],
-    right: bool,
+async def test_wrong_answers(
+    client: Client, content_type: bytes, pieces: list[bytes]
 ) -> None:
-    violations = await client.post(request_body, content_type, *pieces)
-    assert (violations == []) is right
+    assert await client.post(STATELESS_LIST, content_type, *pieces) != []
 
 
-async def test_unknown_version_header_is_stateless(client: Client) -> None:
-    refused = {"code": -32022, "message": "No.", "data": {"requested": "v9"}}
-    message = {"jsonrpc": "2.0", "id": 1, "error": refused}
-    assert await client.post(LIST, JSON, body(message), version="v9")
+@pytest.mark.parametrize("path", ["/mcp/", "/mcp/shop"])
+async def test_all_endpoints(client: Client, path: str) -> None:
+    assert await client.post(STATELESS_LIST, JSON, b"{}", path=path) != []
 
 
 async def test_session_keeps_its_revision(client: Client) -> None:
@@ -173,17 +162,6 @@ async def test_session_keeps_its_revision(client: Client) -> None:
     call, called = asked("tools/call"), body(answer({"content": [audio]}))
     assert await client.post(call, JSON, called, session="new") == []
     assert await client.post(call, JSON, called, session="old") != []
-
-
-async def test_a_session_that_was_closed_is_nobodys(client: Client) -> None:
-    hello = body(initialized("2024-11-05"))
-    await client.post(asked("initialize"), JSON, hello, opens="s")
-    error = body({"jsonrpc": "2.0", "error": {"code": -32600, "message": "No."}})
-    assert await client.post(b"", JSON, error, session="s", method="DELETE") != []
-    client.application.status = 204
-    assert await client.post(b"", JSON, session="s", method="DELETE") == []
-    client.application.status = 404
-    assert await client.post(b"", JSON, error, session="s", method="DELETE") == []
 
 
 async def test_answer_may_come_on_another_stream_of_the_session(
@@ -200,41 +178,41 @@ async def test_legacy_stream_is_known_by_its_endpoint(client: Client) -> None:
     await client.post(
         asked("initialize"), b"", path="/mcp/messages", query=b"session=1"
     )
-    stream = [
+    wrong = [
         b"event: endpoint\ndata: /mcp/messages?session=1\n\n",
-        event(initialized("2024-11-05")),
+        event(answer({"protocolVersion": "2024-11-05"})),
     ]
-    assert await client.post(b"", SSE, *stream, path="/mcp/sse") == []
-    wrong = [stream[0], event(answer({"protocolVersion": "2024-11-05"}))]
     assert await client.post(b"", SSE, *wrong, path="/mcp/sse") != []
 
 
-@pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25"])
-async def test_unknown_session_allows_what_any_stateful_revision_allows(
-    client: Client, version: str
-) -> None:
-    error = {"jsonrpc": "2.0", "error": {"code": -32700, "message": "No."}}
-    assert await client.post(b"{", JSON, body(error)) == []
-    assert await client.post(b"{", JSON, body({**error, "id": None})) == []
-    nameless = {"jsonrpc": "2.0", "error": {"code": -32700}}
-    assert await client.post(b"{", JSON, body(nameless)) != []
+# A server whose application answers everything with no message at all.
+FAULTY: Final = """
+import sys
+from tests.drill import serve
+
+async def application(scope, receive, send):
+    headers = [(b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"{}"})
+
+serve._application = lambda *_: application
+sys.exit(serve.main())
+"""
 
 
-@pytest.mark.parametrize("path", ["/mcp/health", "/admin/", "/mcpx", "/"])
-async def test_other_paths_are_not_checked(client: Client, path: str) -> None:
-    assert await client.post(LIST, JSON, b"{}", path=path) == []
-    assert client.check.checked == 0
-
-
-@pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/mcp/shop"])
-async def test_endpoints_are_checked(client: Client, path: str) -> None:
-    assert await client.post(LIST, JSON, b"{}", path=path) != []
-    assert client.check.checked == 1
-
-
-async def test_violations_are_reported_at_once() -> None:
-    reported: list[str] = []
-    client = Client()
-    client.check = WireCheck(client.application, reported.append)
-    await client.post(LIST, JSON, b"{}")
-    assert reported == client.check.violations != []
+def test_a_server_of_the_drill_ends_with_what_it_sent_wrongly() -> None:
+    port = free_port()
+    environment = {"PORT": str(port), "SERVER": "uvicorn", "WIRE": "check"}
+    with subprocess.Popen(
+        [sys.executable, "-c", FAULTY],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("Serving")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/mcp", timeout=60):
+            process.terminate()
+        assert "WIRE: GET /mcp" in process.stderr.read()
+    assert process.returncode == WIRE_VIOLATED
