@@ -79,6 +79,13 @@ def server(**content: Any) -> dict[str, Any]:
     return file(servers=[entry])
 
 
+def a_server(**members: Any) -> dict[str, Any]:
+    return file(servers=[{"slug": "a", "access": [], "page_size": 1, **members}])
+
+
+WRONG_DEMANDS: list[Any] = [[], {"permissions": "a"}, {"rule": None}, {"rule": "a\0"}]
+
+
 def test_an_empty_bundle_is_one() -> None:
     read = bundle.read(as_bytes(HEAD))
     assert (read.entries, dict(read.uploads)) == ((), {})
@@ -88,8 +95,12 @@ def test_an_empty_bundle_is_one() -> None:
 def test_what_is_read() -> None:
     value = with_upload(blob())
     value["tools"] = published(note="Why", author="maria")["tools"]
+    asked = {"permission": "shop.view", "groups": "a\nb", "rule": ""}
+    value["servers"] = a_server(demands=asked)["servers"]
     read = bundle.read(as_bytes(value))
-    tool, resource = read.entries
+    entries = {entry.place: entry for entry in read.entries}
+    tool, resource = entries["tools[0]"], entries["resources[0]"]
+    assert entries["servers[0]"].demands == asked
     assert (str(tool), tool.place) == ("tool “a”", "tools[0]")
     assert tool.working == {"name": "a"}
     assert tool.published is not None
@@ -190,21 +201,25 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         (working(position=True), ["tools[0].working.position: This must be a whole"]),
         (working(position=1.5), ["tools[0].working.position: This must be a whole"]),
         (working(timeout="5"), ["tools[0].working.timeout: This must be a number"]),
+        (working(timeout=True), ["tools[0].working.timeout: This must be a number"]),
         (working(timeout=10**400), ["tools[0].working.timeout: This must be a number"]),
         (working(read_only=1), ["tools[0].working.read_only: This must be true or"]),
         (working(config=[]), ["tools[0].working.config: This must be an object."]),
         (working(icons={}), ["tools[0].working.icons: This must be a list."]),
-        (
-            working(enabled=True),
-            ["tools[0].working.enabled: No member of this name is allowed here."],
+        *(
+            (working(**{name: {}}), [f"tools[0].working.{name}: No member of this"])
+            for name in ("enabled", "chosen", "id")
         ),
         (
             working(config={"text": "a\0b"}),
             ["tools[0].working: The text has the character NUL (U+0000); remove it."],
         ),
         (published(number=0), ["tools[0].published.number: This must be a whole"]),
-        (published(hash="A" * 64), ["tools[0].published.hash: This must be a SHA-256"]),
-        (published(hash=5), ["tools[0].published.hash: This must be a SHA-256"]),
+        (published(number=1.5), ["tools[0].published.number: This must be a whole"]),
+        *(
+            (published(hash=each), ["tools[0].published.hash: This must be a SHA-256"])
+            for each in ("A" * 64, "0" * 63, "0" * 64 + "\n", 5)
+        ),
         (published(created="yesterday"), ["tools[0].published.created: This must be"]),
         (published(created=5), ["tools[0].published.created: This must be"]),
         (
@@ -272,16 +287,28 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
                 "resources[0]: This entry uses",
             ],
         ),
+        *(
+            (a_server(access=each), ["servers[0].access: This must be a list of names"])
+            for each in ("a", ["a b", "c,d"], ["a\0"], [1])
+        ),
+        *(
+            (a_server(demands=each), ["servers[0].demands: This must be an object"])
+            for each in WRONG_DEMANDS
+        ),
         (
-            file(servers=[{"slug": "a", "access": ["a b", "c,d"], "page_size": 1}]),
-            ["servers[0].access: This must be a list of names."],
+            a_server(source="here"),
+            ["servers[0].source: No member of this name is allowed here."],
+        ),
+        (
+            file(tools=[a_tool(demands={})]),
+            ["tools[0].demands: No member of this name is allowed here."],
         ),
         (
             file(servers=[{"slug": "a"}]),
             ["servers[0]: “access” is missing.", "servers[0]: “page_size” is missing."],
         ),
         (
-            file(servers=[{"slug": "a", "access": [""], "page_size": 0}]),
+            a_server(access=[""], page_size=0),
             [
                 "servers[0].access: This must be a list of names.",
                 "servers[0].page_size: This must be a whole number above 0.",
@@ -297,6 +324,10 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             server(selection="chosen", chosen=[]),
             ["servers[0].working.chosen: This must be an object."],
+        ),
+        (
+            server(selection="chosen", chosen={"tools": "a"}),
+            ["servers[0].working.chosen.tools: This must be a list of texts."],
         ),
         (
             server(selection="chosen", chosen={"tools": [1], "users": []}),
