@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from threading import Event
 from typing import Any, Final
@@ -20,9 +19,9 @@ import pytest
 from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
 from tests.audit.relays import relay
 from tests.drill.databases import PREPARED
-from tests.drill.running import ROOT, THERE, DrillServer, started
+from tests.drill.running import THERE, DrillServer, started
 from tests.marks import long_cases
-from tests.process.clusters import python_environment
+from tests.process.clusters import run_python
 from tests.process.rows import one_number, rows
 from tests.process.streaming import Answer, stateless
 
@@ -145,18 +144,9 @@ def call(server: DrillServer) -> int:
 def test_counters_are_exact_however_many_write_them(
     environment: Mapping[str, str],
 ) -> None:
-    given = python_environment(environment)
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITE, str(number)],
-            cwd=ROOT,
-            env=given,
-            stderr=subprocess.PIPE,
-        )
-        for number in range(WRITERS)
-    ]
-    errors = [each.communicate()[1] for each in writers]
-    assert [each.returncode for each in writers] == [0] * WRITERS, errors
+    run = partial(run_python, environment, "-c", WRITE)
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(run, map(str, range(WRITERS))))
     found = figures(environment)
     assert (found.rows, found.calls) == (3_600, 3_600)
     expected: dict[str, int] = {}

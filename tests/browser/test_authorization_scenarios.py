@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,8 @@ SCENARIOS: Final = {
     "authorization-server-metadata-endpoint",
     "authorization-code-grant",
 }
+ADDRESS: Final = re.compile(r"^.*/authorize\?.*\n", re.MULTILINE)
+PATIENCE_S: Final = 60
 BROUGHT: Final = "OK. You can close this page."
 
 
@@ -49,12 +52,11 @@ def test_both_scenarios_pass_without_a_warning(
         suite.begun("authorization", options, tmp_path) as program,
         open_page(browser, served, storage_state=keys) as page,
     ):
-        assert program.stdout is not None
-        page.goto(next(line for line in program.stdout if "/authorize?" in line))
+        program.wait_until(lambda: bool(ADDRESS.findall(program.output)), PATIENCE_S)
+        page.goto(ADDRESS.findall(program.output)[0])
         allow(page)
         expect(page.get_by_text(BROUGHT)).to_be_visible()
-        rest = program.stdout.read()
-    assert program.returncode == 0, rest
+        assert program.wait() == 0, program.output
     checks = suite.checks_in(tmp_path, "authorization-server")
     assert checks.keys() == SCENARIOS
     for scenario, verdicts in checks.items():

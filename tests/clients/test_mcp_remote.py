@@ -5,25 +5,24 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.clients.node import MODULES, NODE
+from tests.clients.node import MODULES, NODE, PATIENCE_S
 from tests.clients.people import Person
 from tests.clients.signing import Site
 from tests.drill.ports import free_port
+from tests.drill.programs import Program
 
 pytestmark = pytest.mark.xdist_group("signing in")
 
 PROGRAM: Final = MODULES / "mcp-remote" / "dist" / "proxy.js"
 NAME: Final = "MCP CLI Proxy"
-ADDRESS: Final = re.compile(r"http://\S+/mcp-oauth/authorize\?\S+")
+ADDRESS: Final = re.compile(r"http://\S+/mcp-oauth/authorize\?\S+\n")
 READY: Final = "Proxy established successfully"
 HELLO: Final = {
     "protocolVersion": "2025-11-25",
@@ -32,34 +31,23 @@ HELLO: Final = {
 }
 
 
-@dataclass
-class Bridge:
+class Bridge(Program):
     """The program, and how often it asked for the person."""
 
-    process: subprocess.Popen[str]
-    person: Person
-    asked: int = 0
+    asked = 0
 
-    def opens(self) -> None:
-        """Let it in whenever it asks, until it is connected."""
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            if READY in line:
-                return
-            address = ADDRESS.search(line)
-            if address is not None:
-                self.asked += 1
-                self.person.lets_in(address[0])
-        raise AssertionError("It ended before it was connected.")
+    def opens(self, person: Person) -> bool:
+        """Let it in where it asks; tell whether it is connected."""
+        for address in ADDRESS.findall(self.output)[self.asked :]:
+            self.asked += 1
+            person.lets_in(address.strip())
+        return READY in self.output
 
     def request(self, method: str, **params: Any) -> dict[str, Any]:
         """Send a request through the pipes, and return its answer."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         message = {"jsonrpc": "2.0", "id": method, "method": method, "params": params}
-        self.process.stdin.write(f"{json.dumps(message)}\n")
-        self.process.stdin.flush()
-        for line in self.process.stdout:
+        self.say(json.dumps(message))
+        while line := self.hear(PATIENCE_S):
             answer: dict[str, Any] = json.loads(line)
             if answer.get("id") == method:
                 return answer
@@ -79,20 +67,13 @@ def bridge(site: Site, person: Person, directory: Path, port: int) -> Iterator[B
     """Run the program; what it remembers, of this port, is in a directory."""
     # Who would open a browser opens nothing.
     given = {"MCP_REMOTE_CONFIG_DIR": str(directory), "BROWSER": "true"}
-    with subprocess.Popen(
+    with Bridge(
         [NODE, PROGRAM, site.url, str(port), "--transport", "http-only"],
         env={**os.environ, **given},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            made = Bridge(process, person)
-            made.opens()
-            yield made
-        finally:
-            process.kill()
+        pipes=True,
+    ) as made:
+        made.wait_until(lambda: made.opens(person), PATIENCE_S)
+        yield made
 
 
 def test_it_signs_in_refreshes_and_signs_in_anew(

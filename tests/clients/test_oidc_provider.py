@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import secrets
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -21,7 +20,8 @@ from mcp_app.auth.result_cache import authentication_cache
 from mcp_app.models import Server
 from mcp_app.pools.database import writer
 from tests.asgi_client import Client, Outcome
-from tests.clients.node import HERE, MODULES, NODE, PATIENCE_S, ROOT
+from tests.clients.node import HERE, MODULES, NODE, PATIENCE_S
+from tests.drill.programs import Program
 from tests.published import published
 from tests.secrecy import note
 from tests.wire.middleware import WireCheck
@@ -31,15 +31,10 @@ BY: Final = "/mcp/by-provider"
 SECRET: Final = secrets.token_urlsafe(32)
 
 
-class Provider:
+class Provider(Program):
     """The program, and what it gives."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._process = process
-        self._input, self._output = process.stdin, process.stdout
-        self.issuer = self._output.readline().strip()
+    issuer = ""
 
     def token(self, path: str = BY, scope: str = "mcp:read mcp:change") -> str:
         """Return an access token for an address of the site."""
@@ -58,31 +53,18 @@ class Provider:
         return token
 
     def change_keys(self) -> None:
-        self._input.write("change\n")
-        self._input.flush()
-        assert self._output.readline() == "changed\n"
-
-    def stop(self) -> None:
-        self._input.close()
-        self._process.wait(PATIENCE_S)
+        self.say("change")
+        assert self.hear(PATIENCE_S) == "changed\n"
 
 
 @pytest.fixture
 def provider() -> Iterator[Provider]:
     if not MODULES.is_dir():
         pytest.skip("node_modules is missing: `make node` installs it.")
-    with subprocess.Popen(
-        [NODE, HERE / "oidc_provider.mjs"],
-        cwd=ROOT,
-        env={**os.environ, "NO_COLOR": "1", "CLIENT_SECRET": SECRET},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        made = Provider(process)
+    given = {**os.environ, "NO_COLOR": "1", "CLIENT_SECRET": SECRET}
+    with Provider([NODE, HERE / "oidc_provider.mjs"], env=given, pipes=True) as made:
+        made.issuer = made.hear(PATIENCE_S).strip()
         yield made
-        made.stop()
 
 
 @pytest.fixture

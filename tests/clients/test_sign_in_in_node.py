@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import Any, Final
 
 import pytest
 
 from tests.browser.loopback import Back
-from tests.clients.node import HERE, MODULES, NODE, PATIENCE_S, ROOT
+from tests.clients.node import HERE, MODULES, NODE, PATIENCE_S
 from tests.clients.people import Person
 from tests.clients.signing import Site
+from tests.drill.programs import Program
 
 pytestmark = pytest.mark.xdist_group("signing in")
 
@@ -34,24 +34,13 @@ def report(signed: Site, kim: Person, back: Back) -> dict[str, Any]:
 
     if not MODULES.is_dir():
         pytest.skip("node_modules is missing: `make node` installs it.")
-    with subprocess.Popen(
-        [NODE, HERE / "sign_in.mjs", signed.url, back.redirect],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for line in process.stdout:
-            asked = json.loads(line)
-            if "report" in asked:
-                break
-            process.stdin.write(f"{json.dumps(answer(asked))}\n")
-            process.stdin.flush()
-        _, complaints = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, complaints
+    with Program(
+        [NODE, HERE / "sign_in.mjs", signed.url, back.redirect], pipes=True
+    ) as program:
+        while "report" not in (asked := json.loads(program.hear(PATIENCE_S))):
+            program.say(json.dumps(answer(asked)))
+        program.close_input()
+        assert program.wait() == 0, program.output
     found: dict[str, Any] = asked["report"]
     return found
 

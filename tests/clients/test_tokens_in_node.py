@@ -19,8 +19,9 @@ from tests.clients.guarded import (
     bearer,
     challenge,
 )
-from tests.clients.node import HERE, MODULES, NODE, PATIENCE_S, ROOT, node
+from tests.clients.node import HERE, MODULES, NODE, PATIENCE_S, node
 from tests.clients.test_inspector import ERAS, INSPECTOR
+from tests.drill.programs import Program
 from tests.marks import long_cases
 
 pytestmark = pytest.mark.xdist_group("access tokens")
@@ -43,24 +44,13 @@ def report(guarded: Guarded) -> dict[str, Any]:
     living = {name: guarded.token() for name in PROGRAMS}
     shown = {GOOD: guarded.token(), **guarded.refused}
     given = {"url": guarded.url, "shown": shown, "living": living, "seldom": SELDOM}
-    with subprocess.Popen(
-        [NODE, HERE / "tokens.mjs"],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(f"{json.dumps(given)}\n")
-        process.stdin.flush()
-        opened = process.stdout.readline()
+    with Program([NODE, HERE / "tokens.mjs"], pipes=True) as program:
+        program.say(json.dumps(given))
+        assert program.hear(PATIENCE_S) == "open\n"
         for token in living.values():
             guarded.operator.revokes(token)
-        said, complaints = process.communicate("revoked\n", PATIENCE_S)
-    assert opened == "open\n", complaints
-    found: dict[str, Any] = json.loads(said)
+        program.say("revoked")
+        found: dict[str, Any] = json.loads(program.hear(PATIENCE_S))
     return found
 
 

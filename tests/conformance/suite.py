@@ -6,13 +6,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from tests.drill.programs import Program
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROGRAM: Final = ROOT / "node_modules" / ".bin" / "conformance"
@@ -71,28 +71,14 @@ def run(url: str, revision: str, results: Path) -> Outcome:
         "--timeout": str(PATIENCE_MS),
     }
     with begun("server", options, results) as program:
-        text, _ = program.communicate(timeout=TIME_S)
-    return Outcome(program.returncode, text, checks_in(results, "server"))
+        status = program.wait(TIME_S)
+    return Outcome(status, program.output, checks_in(results, "server"))
 
 
-@contextmanager
-def begun(
-    command: str, options: Mapping[str, str], directory: Path
-) -> Iterator[subprocess.Popen[str]]:
-    """Start a command of the suite; what it says comes from its `stdout`."""
+def begun(command: str, options: Mapping[str, str], directory: Path) -> Program:
+    """Start a command of the suite."""
     given = [each for option in options.items() for each in option]
-    with subprocess.Popen(
-        [str(_node()), str(PROGRAM), command, *given],
-        cwd=directory,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as program:
-        try:
-            yield program
-        except BaseException:
-            program.kill()
-            raise
+    return Program([str(_node()), PROGRAM, command, *given], cwd=directory)
 
 
 def checks_in(results: Path, kind: str) -> dict[str, list[Check]]:

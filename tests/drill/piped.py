@@ -10,16 +10,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Thread
 from typing import Any, Final
 
 from tests.drill.databases import prepared_file
+from tests.drill.programs import Program
 from tests.drill.running import OWN, ROOT
 
 COMMAND: Final = (sys.executable, str(ROOT / "manage.py"), "mcp_stdio")
@@ -41,47 +39,16 @@ def environment(file: Path, **more: str) -> dict[str, str]:
     return {**inherited, **own, **more}
 
 
-class Piped:
-    """A server on pipes; its standard error is a file."""
-
-    def __init__(self, env: Mapping[str, str], written: Path, *arguments: str) -> None:
-        self._path = written
-        with written.open("wb") as file:
-            self.process = subprocess.Popen(
-                [*COMMAND, *arguments],
-                cwd=ROOT,
-                env=env,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=file,
-            )
-        self._lines: SimpleQueue[bytes] = SimpleQueue()
-        self._reader = Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.put(line)
-        self._lines.put(b"")
-
-    @property
-    def written(self) -> str:
-        """What it has written to standard error."""
-        return self._path.read_text(encoding="utf-8", errors="replace")
+class Piped(Program):
+    """A server on pipes; its output is what it writes to standard error."""
 
     def send(self, *messages: Any) -> None:
         """Write messages, all at once."""
         self.write(b"".join(json.dumps(each).encode() + b"\n" for each in messages))
 
-    def write(self, data: bytes) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
-
     def next(self) -> Any:
         """Return the next message; None at the end."""
-        line = self._lines.get(timeout=PATIENCE_S)
+        line = self.hear(PATIENCE_S)
         return json.loads(line) if line else None
 
     def answer(self, request_id: object) -> Any:
@@ -89,19 +56,11 @@ class Piped:
         while (message := self.next()) is not None:
             if message.get("id") == request_id:
                 return message
-        raise AssertionError(f"It ended before its answer:\n{self.written}")
+        raise AssertionError(f"It ended before its answer:\n{self.output}")
 
     def rest(self) -> list[Any]:
         """Return all messages that come to the end."""
         return list(iter(self.next, None))
-
-    def close_input(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-
-    def wait(self) -> int:
-        """Return the exit status."""
-        return self.process.wait(PATIENCE_S)
 
 
 @contextmanager
@@ -113,14 +72,5 @@ def piped(
     Without a database file it has one of its own.
     """
     used = environment(file or database(directory), **env)
-    server = Piped(used, directory / "stderr", *arguments)
-    try:
+    with Piped([*COMMAND, *arguments], env=used, pipes=True) as server:
         yield server
-    finally:
-        server.process.kill()
-        server.process.wait()
-        for pipe in (server.process.stdin, server.process.stdout):
-            assert pipe is not None
-            # What could not be written any more is lost.
-            with suppress(BrokenPipeError):
-                pipe.close()

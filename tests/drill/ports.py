@@ -37,6 +37,11 @@ def claimed(port: int) -> socket.socket:
     return listener
 
 
+def has_listener(port: int) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex((HOST, port)) == 0
+
+
 def free_port() -> int:
     """Return a port that is nobody else's, as long as this process lives.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import sys
-import time
-import urllib.request
 from typing import Any, Final
 
+import httpx
 import pytest
 
 from mcp_app.interface.access_logs import WithoutSessionIds
-from tests.drill.ports import HOST, free_port
+from tests.drill.ports import HOST, free_port, has_listener
+from tests.drill.programs import Program
 
+PATIENCE_S: Final = 60
 ADDRESS: Final = "/mcp/messages?a=1&session_id=s3cret&b=2"
 HIDDEN: Final = "/mcp/messages?a=1&session_id=***&b=2"
 
@@ -90,28 +90,9 @@ Server(site, endpoints=[endpoint], action_logger=Command().log_action).run()
 @pytest.mark.parametrize("program", [UVICORN, DAPHNE])
 def test_a_server_that_logs_addresses(program: str) -> None:
     port = free_port()
-    server = subprocess.Popen(
-        [sys.executable, "-c", SITE + program, HOST, str(port)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    try:
-        _asked(f"http://{HOST}:{port}{ADDRESS}")
-    finally:
-        server.terminate()
-        output = server.communicate(timeout=60)[0].decode()
-    assert HIDDEN in output
-    assert "s3cret" not in output
-
-
-def _asked(url: str) -> None:
-    """Ask as soon as the server is there."""
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            urllib.request.urlopen(url, timeout=60).close()  # noqa: S310 - our own
-        except OSError:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        else:
-            return
+    with Program([sys.executable, "-c", SITE + program, HOST, str(port)]) as server:
+        server.wait_until(lambda: has_listener(port), PATIENCE_S)
+        httpx.get(f"http://{HOST}:{port}{ADDRESS}", timeout=PATIENCE_S)
+        server.stop()
+    assert HIDDEN in server.output
+    assert "s3cret" not in server.output

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import socket
-import subprocess
-import time
 from typing import Final
 
 import pytest
 
-from tests.drill.ports import HOST, free_port
+from tests.drill.ports import HOST, free_port, has_listener
+from tests.drill.programs import Program
 
 START_S: Final = 60
 
@@ -19,37 +17,23 @@ class RedisServer:
     """Keeps nothing on disk."""
 
     def __init__(self) -> None:
-        program = shutil.which("redis-server")
-        if program is None:
+        found = shutil.which("redis-server")
+        if found is None:
             pytest.skip("redis-server is missing: it comes with the system.")
-        self._program = program
+        self._command = found
         self.port = free_port()
         self.url = f"redis://{HOST}:{self.port}/0"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._program: Program | None = None
 
     def start(self) -> None:
         """Return when it answers."""
         options = ["--port", str(self.port), "--bind", HOST, "--save", ""]
         # It would write its title over its environment, which says whose it is.
         untitled = ["--set-proc-title", "no"]
-        self._process = subprocess.Popen(
-            [self._program, *options, *untitled],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        end = time.monotonic() + START_S
-        while not self._answers():
-            assert time.monotonic() < end, "redis-server did not start."
-            time.sleep(0.01)
-
-    def _answers(self) -> bool:
-        with socket.socket() as caller:
-            return caller.connect_ex((HOST, self.port)) == 0
+        self._program = Program([self._command, *options, *untitled])
+        self._program.wait_until(lambda: has_listener(self.port), START_S)
 
     def kill(self) -> None:
         """End it at once, as a crash would."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        if self._program is not None:
+            self._program.kill()

@@ -19,13 +19,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.drill.ports import free_port
-from tests.newcomer.programs import (
-    CHECKOUT,
-    ProgramFailed,
-    run,
-    serving,
-    shell_environment,
-)
+from tests.drill.programs import ProgramFailed
+from tests.newcomer.programs import CHECKOUT, run, serving, shell_environment
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("wheel")]
 

@@ -6,8 +6,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Final
 import pytest
 
 from tests.drill.ports import HOST, free_port
+from tests.drill.programs import Program
 from tests.drill.running import ROOT
 
 START_S: Final = 60
@@ -25,7 +24,7 @@ daemon off;
 worker_processes 1;
 {user}
 pid {folder}/pid;
-error_log {folder}/error.log info;
+error_log stderr info;
 events {{ worker_connections 4096; }}
 http {{
     access_log off;
@@ -61,7 +60,6 @@ class Nginx:
         self.port = free_port()
         scheme = "http" if certificate is None else "https"
         self.url = f"{scheme}://{HOST}:{self.port}/mcp"
-        self._log = folder / "error.log"
         self._path = path = folder / "nginx.conf"
         listen = f"listen {HOST}:{self.port}"
         if certificate is not None:
@@ -72,18 +70,13 @@ class Nginx:
         self._configuration = _configuration(folder, upstream, own)
         self._number = 0
         self._write(lambda block: block)
-        self._process = subprocess.Popen(
-            [program, "-p", str(folder), "-c", str(path), "-e", str(self._log)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        self._program = Program([program, "-p", folder, "-c", path, "-e", "stderr"])
         self._wait()
 
     def reconfigure(self, change: Callable[[str], str]) -> None:
         """Go on with what `change` makes of the first configuration."""
         self._write(change)
-        self._process.send_signal(signal.SIGHUP)
+        self._program.process.send_signal(signal.SIGHUP)
         self._wait()
 
     def _write(self, change: Callable[[str], str]) -> None:
@@ -94,16 +87,12 @@ class Nginx:
 
     def _wait(self) -> None:
         """Wait until the configuration that was written last is in use."""
-        end = time.monotonic() + START_S
-        while not self._answers():
-            assert self._process.poll() is None, self.log
-            assert time.monotonic() < end, self.log
-            time.sleep(0.01)
+        self._program.wait_until(self._answers, START_S)
 
     @property
     def log(self) -> str:
         """What it has written, from the level `info` on."""
-        return self._log.read_text() if self._log.exists() else ""
+        return self._program.output
 
     def _answers(self) -> bool:
         try:
@@ -115,13 +104,12 @@ class Nginx:
         return is_new and len(self._workers()) == 1
 
     def _workers(self) -> list[str]:
-        pid = self._process.pid
+        pid = self._program.process.pid
         return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
     def stop(self) -> None:
         """End it."""
-        self._process.terminate()
-        self._process.wait(START_S)
+        self._program.stop()
 
 
 def documented(language: str, holds: str) -> str:

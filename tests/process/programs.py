@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
 import sqlite3
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, Final
-from urllib.parse import urlsplit
+from typing import Final
 
-from tests.drill.databases import prepared_file
+from tests.drill.piped import database, environment
 from tests.drill.ports import HOST, free_port
-from tests.drill.running import LOOK_S, OWN, ROOT, START_S
+from tests.drill.programs import Program
+from tests.drill.running import START_S
 from tests.process.streaming import called
 from tests.wire.programs import wire_checked
 
@@ -48,78 +42,35 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A server that runs, with all of its processes in one group."""
+class Command(Program):
+    """A server's own command that runs."""
 
-    url: str
-    process: subprocess.Popen[bytes]
-    written: IO[bytes]
-    database: Path
-
-    @property
-    def port(self) -> int:
-        return urlsplit(self.url).port or 0
+    def __init__(self, name: str, env: Mapping[str, str], *options: str) -> None:
+        self.port = free_port()
+        self.url = f"http://{HOST}:{self.port}/mcp"
+        self._database = env["DATABASE_URL"].removeprefix("sqlite:///")
+        *command, last = [part.format(port=self.port) for part in COMMANDS[name]]
+        super().__init__([sys.executable, "-m", *command, *options, last], env=env)
 
     def workers(self) -> dict[str, int]:
         """Return the ids of the processes that have a row, with their pids."""
-        with closing(sqlite3.connect(self.database)) as connection:
+        with closing(sqlite3.connect(self._database)) as connection:
             return dict(connection.execute("SELECT id, pid FROM mcp_app_worker"))
 
-    @property
-    def output(self) -> str:
-        """What it has written so far."""
-        return Path(self.written.name).read_text(errors="replace")
-
-    def wait_until_ready(self) -> None:
-        """Return when it serves a call."""
-        end = time.monotonic() + START_S
-        while time.monotonic() < end:
-            answer = called(self.url, "drill_add", a=1, b=1)
-            if answer.until(lambda each: each.ended).status == 200:
-                return
-            assert self.process.poll() is None, self.output
-            time.sleep(LOOK_S)
-        raise AssertionError(f"The server did not start:\n{self.output}")
+    def serves(self) -> bool:
+        """Tell whether it serves a call."""
+        answer = called(self.url, "drill_add", a=1, b=1)
+        return answer.until(lambda each: each.ended).status == 200
 
 
 @contextmanager
-def program(name: str, env: Mapping[str, str], *options: str) -> Iterator[Program]:
+def program(name: str, env: Mapping[str, str], *options: str) -> Iterator[Command]:
     """Run a server's own command; whatever is left of it is killed at the end."""
-    port = free_port()
-    url = f"http://{HOST}:{port}/mcp"
-    *command, last = [part.format(port=port) for part in COMMANDS[name]]
     with tempfile.TemporaryDirectory() as directory:
-        database = Path(directory) / "db.sqlite3"
-        environment = {
-            **{name: value for name, value in os.environ.items() if name not in OWN},
-            "DATABASE_URL": f"sqlite:///{database}",
-            "DJANGO_SETTINGS_MODULE": "tests.drill.settings",
-            **env,
-        }
-        shutil.copy(prepared_file(), database)
+        given = {**environment(database(Path(directory))), **env}
         with (
-            wire_checked(environment) as checked,
-            open(Path(directory) / "output", "wb") as output,
+            wire_checked(given) as checked,
+            Command(name, checked, *options) as running,
         ):
-            process = subprocess.Popen(
-                [sys.executable, "-m", *command, *options, last],
-                cwd=ROOT,
-                env=checked,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            running = Program(url, process, output, database)
-            try:
-                running.wait_until_ready()
-                yield running
-            finally:
-                _kill(process)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+            running.wait_until(running.serves, START_S)
+            yield running

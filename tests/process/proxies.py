@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.drill.ports import HOST, free_port
+from tests.drill.ports import HOST, free_port, has_listener
+from tests.drill.programs import Program
 from tests.process.nginx import START_S, documented, replaced
 
 _MODULES: Final = (
@@ -40,7 +38,7 @@ class Proxy:
         self.folder = folder
         self.upstream = upstream
         self.certificate = certificate
-        self._process: subprocess.Popen[bytes] | None = None
+        self._program: Program | None = None
         # Lines to paste may name it: it stays.
         self.port = free_port()
         self.url = f"https://{HOST}:{self.port}/mcp"
@@ -51,17 +49,8 @@ class Proxy:
         self.stop()
         path = self.folder / "proxy.conf"
         path.write_text(self.framed(change(self.block())))
-        self._process = subprocess.Popen(
-            self.command(path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        end = time.monotonic() + START_S
-        while True:
-            with socket.socket() as caller:
-                if caller.connect_ex((HOST, self.port)) == 0:
-                    return
-            assert self._process.poll() is None, path.read_text()
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        self._program = Program(self.command(path))
+        self._program.wait_until(lambda: has_listener(self.port), START_S)
 
     def block(self) -> str:
         """Return the documented block with these addresses."""
@@ -81,9 +70,8 @@ class Proxy:
 
     def stop(self) -> None:
         """End it."""
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait(START_S)
+        if self._program is not None:
+            self._program.stop()
 
 
 class Apache(Proxy):

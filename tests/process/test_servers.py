@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.marks import long_cases
-from tests.process.programs import Program, program
+from tests.process.programs import Command, program
 from tests.process.raw_requests import ODD, UPGRADE, status, statuses
 from tests.process.streaming import (
     PATIENCE_S,
@@ -60,7 +60,7 @@ def test_what_a_server_can(server: str) -> None:
         assert set(running.workers()) <= killed
 
 
-def one_is_killed(running: Program, session: Session) -> set[str]:
+def one_is_killed(running: Command, session: Session) -> set[str]:
     """The others serve on, its sessions too, and another takes its place."""
     eventually(lambda: serves(running, session) and len(live(running)) == WORKERS)
     before = running.workers()
@@ -79,7 +79,7 @@ def one_is_killed(running: Program, session: Session) -> set[str]:
     return {victim}
 
 
-def all_are_renewed(running: Program, session: Session) -> None:
+def all_are_renewed(running: Command, session: Session) -> None:
     """At SIGHUP each worker is replaced by another, and nothing that is open is cut."""
     before = live(running)
     listens = [listening(running.url, toolsListChanged=True) for _ in range(STREAMS)]
@@ -99,7 +99,7 @@ def all_are_renewed(running: Program, session: Session) -> None:
         assert content[0]["text"] == "slept 1.5 s"
 
 
-def live(running: Program) -> dict[str, int]:
+def live(running: Command) -> dict[str, int]:
     """Return the processes that have a row, and are there."""
     return {key: pid for key, pid in running.workers().items() if alive(pid)}
 
@@ -112,7 +112,7 @@ def alive(pid: int) -> bool:
     return True
 
 
-def serves(running: Program, session: Session) -> bool:
+def serves(running: Command, session: Session) -> bool:
     """Make requests, each by a new connection; tell whether all were served.
 
     A process that drains says when to come back.  What waits to be accepted by one

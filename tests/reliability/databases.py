@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,10 +26,9 @@ import pytest
 
 from benchmarks.processes import Process, ServerFailedError
 from tests.drill.ports import HOST, free_port
+from tests.drill.programs import Program
 
 START_S: Final = 60.0
-STOP_S: Final = 60.0
-LOOK_S: Final = 0.05
 DATABASE: Final = "crashing"
 ROLE: Final = "postgres"
 
@@ -44,7 +42,7 @@ class Owned(ABC):
         self.port = free_port()
         self._folder = folder
         self._user = user
-        self._process: subprocess.Popen[bytes] | None = None
+        self._program: Program | None = None
 
     @property
     @abstractmethod
@@ -61,20 +59,10 @@ class Owned(ABC):
 
     def start(self) -> None:
         """Return when it has recovered, and answers."""
-        self._process = subprocess.Popen(
-            self.command,
-            user=self._user,
-            cwd="/",
-            env=_own_folder(self._folder),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+        self._program = Program(
+            self.command, user=self._user, cwd="/", env=_own_folder(self._folder)
         )
-        end = time.monotonic() + START_S
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > end:
-                raise ServerFailedError(f"It does not answer: {self.command}")
-            time.sleep(LOOK_S)
+        self._program.wait_until(self._answers, START_S)
 
     @abstractmethod
     def _answers(self) -> bool:
@@ -82,12 +70,10 @@ class Owned(ABC):
 
     def stop(self) -> None:
         """End it, if it runs."""
-        if self._process is not None:
+        if self._program is not None:
             # PostgreSQL's fast stop; MariaDB does not listen to it.
-            self._process.send_signal(signal.SIGINT)
-            self._process.send_signal(signal.SIGTERM)
-            self._process.wait(STOP_S)
-            self._process = None
+            self._program.process.send_signal(signal.SIGINT)
+            self._program.stop()
 
     def ledger(self) -> Counter[str]:
         """Return how many lines the ledger has of each key."""
@@ -136,17 +122,17 @@ class Postgres(Owned):
 
     def crash(self, chance: Random) -> None:
         """Ask for it by SIGQUIT, or kill every one of its processes."""
-        assert self._process is not None
+        assert self._program is not None
+        process = self._program.process
         if chance.random() < 1 / 2:
-            self._process.send_signal(signal.SIGQUIT)
+            process.send_signal(signal.SIGQUIT)
         else:
             # So that it has no more children than are seen.
-            self._process.send_signal(signal.SIGSTOP)
-            for pid in reversed(Process(self._process.pid, self.port).tree()):
+            process.send_signal(signal.SIGSTOP)
+            for pid in reversed(Process(process.pid, self.port).tree()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        self._process.wait(STOP_S)
-        self._process = None
+        self._program.wait()
 
 
 class MariaDB(Owned):
@@ -203,10 +189,8 @@ class MariaDB(Owned):
 
     def crash(self, chance: Random) -> None:
         """Kill it: it is one process."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait(STOP_S)
-        self._process = None
+        assert self._program is not None
+        self._program.kill()
 
 
 def _own_folder(folder: str) -> dict[str, str]:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any, Final
 
-from tests.drill.running import ROOT
+from tests.drill.programs import Program
 from tests.process.clusters import LINES, python_environment
 from tests.reliability.clients import Stream
 from tests.reliability.rounds import Round
@@ -60,38 +59,20 @@ def rates(site: Site, rounds: int) -> Iterator[Round]:
             )
 
 
-@contextmanager
-def _writer(
-    environment: Mapping[str, str], key: str
-) -> Iterator[subprocess.Popen[str]]:
+def _writer(environment: Mapping[str, str], key: str) -> Program:
     given = {name: value for name, value in environment.items() if name != "FAULTS"}
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.reliability.rates", key],
-        cwd=ROOT,
-        env=python_environment(given),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin is not None
-        yield process
-        # At its end the writer ends, too.
-        process.stdin.close()
+    command = [sys.executable, "-m", "tests.reliability.rates", key]
+    return Program(command, env=python_environment(given), pipes=True)
 
 
-def _together(
-    writers: list[subprocess.Popen[str]], mode: str, seconds: float
-) -> tuple[float, int]:
+def _together(writers: list[Program], mode: str, seconds: float) -> tuple[float, int]:
     """Return the transactions a second of all, and their deadlocks."""
     begun = time.time() + 0.1
     for each in writers:
-        assert each.stdin is not None
-        each.stdin.write(f"{json.dumps([mode, begun, seconds])}\n")
-        each.stdin.flush()
+        each.say(json.dumps([mode, begun, seconds]))
     done, deadlocks = 0, 0
     for each in writers:
-        assert each.stdout is not None
-        own, stuck = json.loads(each.stdout.readline())
+        own, stuck = json.loads(each.hear())
         done, deadlocks = done + own, deadlocks + stuck
     return done / seconds, deadlocks
 

@@ -56,8 +56,8 @@ def test_nothing_but_messages_is_written(tmp_path: Path) -> None:
         assert text(server.answer("add")) == "42"
         assert server.rest() == []
         assert server.wait() == 0
-        assert server.written.count("x" * 1_023) == (len(WAYS) + 1) * LINES
-        assert "jsonrpc" not in server.written
+        assert server.output.count("x" * 1_023) == (len(WAYS) + 1) * LINES
+        assert "jsonrpc" not in server.output
 
 
 def test_what_the_site_logs_is_on_standard_error(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ def test_what_the_site_logs_is_on_standard_error(tmp_path: Path) -> None:
         [answer] = server.rest()
         assert answer["result"]["isError"] is True
         assert server.wait() == 0
-        assert "A call failed." in server.written
-        assert "This exception was ordered by the caller." in server.written
+        assert "A call failed." in server.output
+        assert "This exception was ordered by the caller." in server.output
 
 
 def test_messages_of_both_eras_are_what_the_schemas_say(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_it_ends_in_order_at_a_signal(tmp_path: Path, number: int) -> None:
         server.process.send_signal(number)
         rest = server.rest()
         assert server.wait() == 0
-        assert "Traceback" not in server.written
+        assert "Traceback" not in server.output
     assert [each["id"] for each in rest if "result" in each] == [2]
     assert [each["id"] for each in rest if "error" in each] == [1]
     assert [each["params"]["requestId"] for each in rest if "method" in each] == [2]
