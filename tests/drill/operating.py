@@ -1,35 +1,133 @@
-"""Runs a command of the site for each line, and says when it has returned.
+"""A part of the site that serves no requests: it does what it is asked to.
 
-As a program: to start one for each command would take most of a test's time.  A line
-is the JSON of a list, the command and its arguments; what is said is a pair, whether it
-was done, and what was written.
+To start a program for each command would take most of a test's time.  A line of its
+input is the JSON of a list: a number, what to do, and with what.  When it is done it is
+answered by one: the number, what was wrong, and the result.  Several go on at once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
+from threading import Lock
+from typing import Any, Final
 
 import django
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
+from django.db import OperationalError, transaction
+
+THREADS: Final = 16
+DEADLOCKS: Final = ("deadlock", "Deadlock")
+ATTEMPTS: Final = 10
+"""A process where a call of the session runs may say in between that it is used."""
 
 
 def main() -> None:
+    """Return when the input ends and everything is done."""
     django.setup()
-    for line in sys.stdin:
-        written, beside = StringIO(), StringIO()
-        try:
-            call_command(*json.loads(line), stdout=written, stderr=beside)
-        except CommandError as error:
-            _say(done=False, said=str(error))
-        else:
-            _say(done=True, said=written.getvalue().strip())
+    if faults := os.environ.get("FAULTS"):
+        # It imports models, which are there now.
+        from tests.drill.faults import plant  # noqa: PLC0415
+
+        plant(faults)
+    with ThreadPoolExecutor(THREADS) as pool:
+        for line in sys.stdin:
+            pool.submit(_do, *json.loads(line))
 
 
-def _say(*, done: bool, said: str) -> None:
-    sys.stdout.write(f"{json.dumps([done, said])}\n")
-    sys.stdout.flush()
+def _do(number: int, what: str, *given: Any) -> None:
+    error, result = "", None
+    try:
+        result = DOES[what](*given)
+    # A pool would keep it to itself.
+    except Exception as wrong:
+        error = repr(wrong)
+    with _saying:
+        sys.stdout.write(f"{json.dumps([number, error, result])}\n")
+        sys.stdout.flush()
+
+
+_saying: Final = Lock()
+
+
+def _run(*command: str) -> str:
+    """Run a command of the site; return what it wrote."""
+    written, beside = StringIO(), StringIO()
+    call_command(*command, stdout=written, stderr=beside)
+    return written.getvalue().strip()
+
+
+def _write(key: str, worker: str, seconds: float) -> int:
+    """Save a ledger line in a transaction that lasts; return how many deadlocked."""
+    deadlocks = 0
+    while not _saved(key, worker, seconds):
+        deadlocks += 1
+    return deadlocks
+
+
+def _saved(key: str, worker: str, seconds: float) -> bool:
+    from tests.drill.models import Ledger  # noqa: PLC0415
+
+    try:
+        with transaction.atomic():
+            line = Ledger.objects.get(key=key)
+            line.worker = worker
+            line.save()
+            time.sleep(seconds)
+    except OperationalError as error:
+        if any(each in str(error) for each in DEADLOCKS):
+            return False
+        raise
+    return True
+
+
+def _sweep(session_id: str) -> int:
+    """Let nobody have used a session since 1970, and sweep.
+
+    Return how many sessions have that id when every process knows of it.
+    """
+    with _sweeping:
+        return asyncio.run(_swept(session_id))
+
+
+_sweeping: Final = Lock()
+
+
+async def _swept(session_id: str) -> int:
+    # They import models, which are there now.
+    from mcp_app.conf import Limits  # noqa: PLC0415
+    from mcp_app.invalidation.workers import FRESHNESS  # noqa: PLC0415
+    from mcp_app.models import Session  # noqa: PLC0415
+    from mcp_app.pools.database import writer  # noqa: PLC0415
+    from mcp_app.process.janitor import Janitor  # noqa: PLC0415
+
+    own = Session.objects.named(session_id)
+    janitor = Janitor(asyncio.get_running_loop(), Limits(), _never)
+    for _ in range(ATTEMPTS):
+        await writer.run(own.update, seen_ms=0)
+        await janitor.sweep()
+        if not await writer.run(own.count):
+            break
+    janitor.stop()
+    await asyncio.sleep(FRESHNESS)
+    return await writer.run(own.count)
+
+
+def _never(_work: Awaitable[None]) -> None:
+    """It sweeps when it is told to, not as time passes."""
+
+
+DOES: Final[Mapping[str, Callable[..., Any]]] = {
+    "run": _run,
+    "write": _write,
+    "sweep": _sweep,
+}
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""An operator, who types commands of the site one after the other."""
+"""An operator, who lets a program of the site do one thing and another."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent.futures import Future
 from functools import cached_property
-from threading import Lock
-from typing import Final
+from threading import Lock, Thread
+from typing import Any, Final
 
-from tests.drill.running import ROOT
+from tests.drill.programs import Program
 from tests.process.clusters import python_environment
 
 SHOWN: Final = 10
@@ -18,37 +18,51 @@ SHOWN: Final = 10
 
 
 class Operator:
-    """A program of the site that runs commands; whoever makes one closes it.
+    """A part of the site that serves no requests; whoever makes one closes it.
 
-    It is started for the first of them.
+    It is started when it is asked for something.  Threads may share it.
     """
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], *, faulty: bool = False) -> None:
         # Where somebody serves, faults are the servers' alone.
-        self._given = {k: v for k, v in environment.items() if k != "FAULTS"}
+        given = {k: v for k, v in environment.items() if faulty or k != "FAULTS"}
+        self._environment = python_environment(given)
         self._lock = Lock()
+        self._answers: list[Future[Any]] = []
+        self._reader = Thread(target=self._read, daemon=True)
 
     @cached_property
-    def _process(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.drill.operating"],
-            cwd=ROOT,
-            env=python_environment(self._given),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    def _program(self) -> Program:
+        command = [sys.executable, "-m", "tests.drill.operating"]
+        return Program(command, env=self._environment, pipes=True)
+
+    def asks(self, what: str, *given: object) -> Future[Any]:
+        """Let it do something, as `tests.drill.operating` names it."""
+        answer = Future[Any]()
+        with self._lock:
+            self._program.say(json.dumps([len(self._answers), what, *given]))
+            self._answers.append(answer)
+            if not self._reader.ident:
+                self._reader.start()
+        return answer
+
+    def _read(self) -> None:
+        while line := self._program.hear():
+            number, error, result = json.loads(line)
+            with self._lock:
+                answer = self._answers[number]
+            if error:
+                answer.set_exception(AssertionError(error))
+            else:
+                answer.set_result(result)
+        with self._lock:
+            for answer in self._answers:
+                if not answer.done():
+                    answer.set_exception(AssertionError(self._program.output))
 
     def types(self, *command: str) -> str:
         """Return what was written when the command has answered."""
-        with self._lock:
-            assert self._process.stdin is not None
-            assert self._process.stdout is not None
-            self._process.stdin.write(f"{json.dumps(command)}\n")
-            self._process.stdin.flush()
-            done, said = json.loads(self._process.stdout.readline())
-        assert done, said
-        return str(said)
+        return str(self.asks("run", *command).result())
 
     def runs(self, code: str) -> None:
         """Run code of the site."""
@@ -62,11 +76,20 @@ class Operator:
         """Return when nobody is let in by a token any more."""
         self.types("mcp_token", "revoke", token[:SHOWN])
 
+    def saves(self, key: str, worker: str, seconds: float) -> Future[int]:
+        """Save a ledger line in a transaction that stays open for a while.
+
+        When it is committed, the result is how many deadlocks there were before.
+        """
+        return self.asks("write", key, worker, seconds)
+
+    def sweeps(self, session_id: str) -> None:
+        """Return when a session has expired, and every process knows it."""
+        assert self.asks("sweep", session_id).result() == 0
+
     def close(self) -> None:
-        if "_process" not in vars(self):
-            return
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.stdout.close()
-        assert self._process.wait() == 0
+        """End when everything is done."""
+        if self._reader.ident:
+            self._program.close_input()
+            self._reader.join()
+            assert self._program.wait() == 0, self._program.output

@@ -17,7 +17,6 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Final, TypeVar
@@ -28,6 +27,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
+from tests.process.operating import Operator
 from tests.process.streaming import Answer, Session
 from tests.reliability.flock import Flock
 from tests.reliability.modelled import (
@@ -46,7 +46,6 @@ from tests.reliability.modelled import (
 from tests.reliability.once import ledger
 from tests.reliability.rounds import Round
 from tests.reliability.site import Site
-from tests.reliability.sweeper import Sweeper
 
 TEST: Final = "model"
 ALONE: Final = "model, one process"
@@ -77,7 +76,7 @@ class World:
     test: str
     urls: list[str]
     flock: Flock | None
-    sweeper: Sweeper
+    operator: Operator
     stranger: Session
     kind: str
     wrong_id: bytes = b""
@@ -88,10 +87,8 @@ def model(
     site: Site, rounds: int, seed: int = 1, steps: int = STEPS
 ) -> Generator[Round]:
     """Yield an example of four processes for each seed, from the first one on."""
-    with (
-        Flock(site.cluster.environment) as flock,
-        _world(site, TEST, flock) as world,
-    ):
+    with Flock(site.cluster.environment) as flock:
+        world = _world(site, TEST, flock)
         for each in range(seed, seed + rounds):
             yield _example(world, each, steps)
 
@@ -100,21 +97,18 @@ def model_alone(
     site: Site, rounds: int, seed: int = 1, steps: int = STEPS_ALONE
 ) -> Generator[Round]:
     """Yield the same of one process that nobody kills, several examples at once."""
-    with _world(site, ALONE, None) as world:
-        pool = ThreadPoolExecutor(LANES)
-        try:
-            example = partial(_example, world, steps=steps)
-            yield from pool.map(example, range(seed, seed + rounds))
-        finally:
-            pool.shutdown(cancel_futures=True)
+    pool = ThreadPoolExecutor(LANES)
+    try:
+        example = partial(_example, _world(site, ALONE, None), steps=steps)
+        yield from pool.map(example, range(seed, seed + rounds))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
-@contextmanager
-def _world(site: Site, test: str, flock: Flock | None) -> Generator[World]:
+def _world(site: Site, test: str, flock: Flock | None) -> World:
     urls = flock.urls if flock else site.cluster.urls[:1]
-    with closing(Sweeper(site.cluster.environment)) as sweeper:
-        stranger = Session(urls[0])
-        yield World(test, urls, flock, sweeper, stranger, site.cluster.kind)
+    stranger = Session(urls[0])
+    return World(test, urls, flock, site.operator, stranger, site.cluster.kind)
 
 
 def _example(world: World, seed: int, steps: int) -> Round:
@@ -337,7 +331,7 @@ class Machine(RuleBasedStateMachine):
             return
         opened = self._session(who)
         opened.closed = True
-        self.world.sweeper.sweep(opened.session_id)
+        self.world.operator.sweeps(opened.session_id)
         self._expect_gone(opened)
 
     @rule(who=anyone, at=anyone, when=seldom)

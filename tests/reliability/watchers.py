@@ -46,7 +46,7 @@ def _late(site: Site, key: str) -> Round:
     at, elsewhere = random.sample(site.cluster.urls, 2)
     watching = random.choice((_listening, _subscribed))
     with ExitStack() as stack:
-        committed = site.writer.write(key, text, random.uniform(0, LASTS_S))
+        committed = site.writer.saves(key, text, random.uniform(0, LASTS_S))
         time.sleep(random.uniform(0, LASTS_S))
         stream = stack.enter_context(watching(at, elsewhere, uri))
         known, heard = _read(elsewhere, uri) == text, 0
@@ -96,7 +96,7 @@ def bursts(site: Site, rounds: int) -> Generator[Round]:
 def _burst(site: Site, keys: list[str], told: list[tuple[Stream, str]]) -> Round:
     before = [stream.told[uri] for stream, uri in told]
     text = f"writer {next(_number)}"
-    written = [site.writer.write(key, text, random.uniform(0, BURST_S)) for key in keys]
+    written = [site.writer.saves(key, text, random.uniform(0, BURST_S)) for key in keys]
     deadlocks = sum(each.result() for each in written)
     end = time.monotonic() + site.patience
     heard = [
