@@ -7,33 +7,99 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
-from asgiref.sync import SyncToAsync
-from django.db import connections
 
 from mcp_app.process.background import background
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import STATEFUL
+from tests.asgi_client import CLIENT, EVERYTHING, PREFIX
 from tests.behaviours import Stage
-from tests.transports.conversing import (
-    TRANSPORTS,
-    Answers,
-    HttpPeer,
-    Message,
-    Peer,
-    SsePeer,
-    StdioPeer,
-    WsgiPeer,
-    initialize,
-    notification,
-    reply,
-    request,
-    stateless,
-)
-from tests.wire.middleware import WireCheck
+from tests.wire.transports import TRANSPORTS, HttpWire, Wire, close_connections
+
+Message = dict[str, Any]
+Answers = dict[Any, str]
+"""By id (None: of no request), "result" or the text of the error."""
 
 BATCHED: Final = "2025-03-26"
 RUNNING: Final = 7
 """The id of the call that runs, where one does."""
+CARRIERS: Final = {"http": "view", "sse": "HTTP+SSE", "stdio": "stdio", "wsgi": "wsgi"}
+
+
+# -- what is said --------------------------------------------------------------------
+
+
+def initialize(version: str, number: Any = 1) -> Message:
+    params = {
+        "protocolVersion": version,
+        "capabilities": EVERYTHING,
+        "clientInfo": CLIENT,
+    }
+    return request("initialize", number, params)
+
+
+def request(method: str, number: Any = 1, params: Message | None = None) -> Message:
+    message: Message = {"jsonrpc": "2.0", "id": number, "method": method}
+    return message if params is None else {**message, "params": params}
+
+
+def notification(method: str, **params: Any) -> Message:
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def reply(number: Any) -> Message:
+    return {"jsonrpc": "2.0", "id": number, "result": {}}
+
+
+def stateless(method: str, number: Any = 1) -> Message:
+    meta = {
+        f"{PREFIX}protocolVersion": "2026-07-28",
+        f"{PREFIX}clientCapabilities": {},
+    }
+    return request(method, number, {"_meta": meta})
+
+
+@dataclass
+class Peer:
+    """A client that has connected, and has not said anything."""
+
+    carrier: str
+    wire: Wire
+    _taken: int = 0
+    """How many messages that came were looked at."""
+
+    async def says(self, value: Any, expected: int = 0) -> Answers:
+        """Send a message or a batch; return the answers once so many are there.
+
+        Where none is expected, none came before the answer to what was sent next.
+        """
+        await self.wire.say(value, answers=0, **_headers(value))
+        probed = not expected and not isinstance(self.wire, HttpWire)
+        if probed:
+            await self.wire.ask("ping", id="probe")
+        await self.wire.wait_for(lambda: len(self._answers()) >= expected)
+        answers, self._taken = self._answers(), len(self.wire.heard)
+        if probed:
+            assert answers.pop("probe") == "result"
+        return answers
+
+    def _answers(self) -> Answers:
+        answers: Answers = {}
+        for each in self.wire.heard[self._taken :]:
+            if "method" not in each:
+                assert each.get("id") not in answers, self.wire.heard
+                failed = each.get("error")
+                answers[each.get("id")] = failed["message"] if failed else "result"
+        return answers
+
+
+def _headers(value: Any) -> dict[str, str]:
+    """Return what a client of the stateless era says of a message over HTTP."""
+    if isinstance(value, dict) and "_meta" in value.get("params", {}):
+        return {"mcp_protocol_version": "2026-07-28", "mcp_method": value["method"]}
+    return {}
+
+
+# -- when it is said -----------------------------------------------------------------
 
 State = Callable[[Peer, Stage], Awaitable[None]]
 
@@ -49,18 +115,19 @@ async def initialized(peer: Peer, stage: Stage) -> None:
 
 async def before_initialized(peer: Peer, stage: Stage) -> None:
     """The client was answered, and has not said that it is ready."""
-    assert await peer.says(initialize(peer.version, "i"), 1) == {"i": "result"}
+    first = initialize(peer.wire.version, "i")
+    assert await peer.says(first, 1) == {"i": "result"}
 
 
 async def initializing(peer: Peer, stage: Stage) -> None:
     """The client was not answered yet."""
-    await peer.begins(initialize(peer.version, "i"))
+    await peer.wire.begin(initialize(peer.wire.version, "i"))
 
 
 async def calling(peer: Peer, stage: Stage) -> None:
     """A call runs in the session."""
     await initialized(peer, stage)
-    await peer.begins(request("tools/call", RUNNING, {"name": "waits"}))
+    await peer.wire.begin(request("tools/call", RUNNING, {"name": "waits"}))
     await stage.begun()
 
 
@@ -319,28 +386,20 @@ ROWS: Final = [
 ]
 
 
-@pytest.fixture(params=TRANSPORTS)
+@pytest.fixture(params=CARRIERS)
 async def peer(
     request: pytest.FixtureRequest,
     version: str,
     process: Process,
-    application: WireCheck,
     stage: Stage,
     monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[Peer]:
     """A client of each transport in turn."""
     monkeypatch.setattr(background, "_loop", process.loop)
-    peers: dict[str, Callable[[], Peer]] = {
-        "http": lambda: HttpPeer(application, version),
-        "sse": lambda: SsePeer(application, version),
-        "stdio": lambda: StdioPeer(process, version),
-        "wsgi": lambda: WsgiPeer(version),
-    }
-    peer = peers[request.param]()
-    yield peer
-    stage.released.set()
-    await peer.leaves()
-    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+    async with TRANSPORTS[CARRIERS[request.param]](process, version, "") as wire:
+        yield Peer(request.param, wire)
+        stage.released.set()
+    close_connections()
 
 
 @pytest.mark.parametrize(
@@ -352,9 +411,8 @@ async def peer(
     ],
 )
 async def test_what_is_said_when(peer: Peer, row: Row, stage: Stage) -> None:
-    transport = type(peer).__name__.removesuffix("Peer").lower()
     await row.state(peer, stage)
-    otherwise = row.but.get(transport)
+    otherwise = row.but.get(peer.carrier)
     expected = row.expected if otherwise is None else otherwise.expected
     answers = await peer.says(row.value, len(expected))
     assert _shortened(answers, expected) == expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, TypeAlias
 
-from tests.wire.middleware import STATEFUL
+from tests.wire.middleware import STATEFUL, STATELESS, names_version
 from tests.wire.validation import wire_validator
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -14,8 +14,10 @@ JsonObject: TypeAlias = dict[str, Any]
 class Judge:
     """A client of one revision tells it what it sends, and what comes.
 
-    A result is judged as that of the request which it answers. What answers no request
-    is wrong: only an error may have no id, where the id of its request was not read.
+    A result is judged as that of the request which it answers, and by the revision that
+    this names. What answers no request is wrong: only an error may have no id, where
+    the id of its request was not read. Of requests with one id, a message answers that
+    which it may answer, the last one first.
     """
 
     def __init__(self, version: str) -> None:
@@ -25,36 +27,51 @@ class Judge:
         self.known = version not in STATEFUL
         """Whether the server knows the revision: in a session from its answer on."""
         self._validator = wire_validator(version)
-        self._open: dict[str, str] = {}
+        self._open: dict[str, list[JsonObject]] = {}
+        self._named = False
+        """Whether what was sent last names its revision, as in the stateless era."""
 
     def sent(self, value: object) -> None:
         """Note the requests of a message or a batch."""
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, dict) and "method" in each and "id" in each:
-                self._open[json.dumps(each["id"])] = str(each["method"])
+        sent = value if isinstance(value, list) else [value]
+        messages = [each for each in sent if isinstance(each, dict)]
+        self._named = any(map(names_version, messages))
+        for each in messages:
+            if "method" in each and "id" in each:
+                self._open.setdefault(json.dumps(each["id"]), []).append(each)
 
     def came(self, message: JsonObject) -> None:
         """Raise AssertionError with what is wrong with a message."""
-        method = self._answered(message)
-        found = self._wrong(message, method)
+        request = self._answered(message)
+        method = None if request is None else str(request["method"])
+        found = self._wrong(message, request)
         assert found == [], f"{self.version}, {method}: {found} {message}"
         kind = self._validator.kind(message, method=method)
         assert kind, f"{self.version}, {method}: {message}"
         self.kinds.add(kind)
         self.known |= kind == "InitializeResult"
 
-    def _wrong(self, message: JsonObject, method: str | None) -> list[str]:
+    def _wrong(self, message: JsonObject, request: JsonObject | None) -> list[str]:
         """Before the revision is known any of those with sessions may be followed."""
+        method = None if request is None else str(request["method"])
         versions = (self.version,) if self.known else STATEFUL
+        if request is not None and names_version(request):
+            versions = (STATELESS,)
+        elif "error" in message and self._named:
+            versions = (*versions, STATELESS)
         return min(
             (wire_validator(each).check(message, method=method) for each in versions),
             key=len,
         )
 
-    def _answered(self, message: JsonObject) -> str | None:
-        """Return the method of the request that a message answers, and forget it."""
+    def _answered(self, message: JsonObject) -> JsonObject | None:
+        """Return the request that a message answers, and forget it."""
         if "method" in message or message.get("id") is None:
             return None
-        key = json.dumps(message["id"])
-        assert key in self._open, f"Nobody has asked for {message}"
-        return self._open.pop(key)
+        waiting = self._open.get(json.dumps(message["id"]))
+        assert waiting, f"Nobody has asked for {message}"
+        request = min(
+            reversed(waiting), key=lambda each: len(self._wrong(message, each))
+        )
+        waiting.remove(request)
+        return request

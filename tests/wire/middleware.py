@@ -236,10 +236,11 @@ class _Exchange:
         named = self._request_headers.get("mcp-protocol-version")
         if named is not None and named not in STATEFUL:
             return True
-        return any(_names_version(request) for request in self._requests or ())
+        return any(names_version(request) for request in self._requests or ())
 
 
-def _names_version(request: JsonObject) -> bool:
+def names_version(request: JsonObject) -> bool:
+    """Whether it is a request of the stateless era."""
     params = request.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     return isinstance(meta, dict) and VERSION_MEMBER in meta

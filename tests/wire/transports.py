@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 JsonObject: TypeAlias = dict[str, Any]
 Headers: TypeAlias = Mapping[str, str | None]
 
+ACCEPTED: Final = 202
 ANSWERS: Final[Mapping[str, JsonObject]] = {
     "elicitation/create": {"action": "accept", "content": {"item": "tea", "count": 2}},
     "sampling/createMessage": {
@@ -84,6 +85,10 @@ class Wire(ABC):
         """
 
     @abstractmethod
+    async def begin(self, message: JsonObject) -> None:
+        """Send a request whose answer is not waited for."""
+
+    @abstractmethod
     async def listen(self, **notifications: Any) -> None:
         """Begin to hear what is said outside of calls."""
 
@@ -114,19 +119,30 @@ class Wire(ABC):
             # The answer to a request has no method; a question of the server has one.
             return [each for each in self.heard if wanted(each)]
 
-        await self._wait_for(found)
+        await self.wait_for(found)
         return found()[-1]
 
-    async def _wait_for(self, wanted: Callable[[], object]) -> None:
+    async def wait_for(self, wanted: Callable[[], object]) -> None:
         """Wait until something has come; raise what was wrong with what came."""
         async with asyncio.timeout(PATIENCE_S), self._came:
             await self._came.wait_for(lambda: self._failed or wanted())
         if self._failed is not None:
             raise self._failed
 
-    def _answered(self, asked: list[object], before: int) -> bool:
-        ids = [each.get("id") for each in self.heard[before:] if "method" not in each]
-        return all(each in ids for each in asked)
+    async def _until_answered(
+        self, asked: list[object], answers: int | None, before: int
+    ) -> None:
+        """Wait for so many answers after those of before, or for these ids."""
+
+        def answered() -> bool:
+            ids = [
+                each.get("id") for each in self.heard[before:] if "method" not in each
+            ]
+            if answers is not None:
+                return len(ids) >= answers
+            return all(each in ids for each in asked)
+
+        await self.wait_for(answered)
 
     async def until_told(self, method: str) -> JsonObject:
         """Return a notification of a method, when there is one."""
@@ -146,6 +162,11 @@ class Wire(ABC):
         if "method" in message and "id" in message and not self.silent:
             answer = {"id": message["id"], "result": ANSWERS[message["method"]]}
             await self.say({"jsonrpc": "2.0", **answer})
+
+
+def encoded(value: object) -> bytes:
+    """Return what is sent of a message, a batch, or bytes."""
+    return value if isinstance(value, bytes) else json.dumps(value).encode()
 
 
 def asked_by(value: object) -> list[object]:
@@ -168,19 +189,25 @@ class HttpWire(Wire):
         path = f"/mcp/{slug}" if slug else "/mcp"
         self.client = Client(check, version, path=path, capabilities=EVERYTHING)
         self._standing: list[asyncio.Task[None]] = []
+        self._begun: list[Visit] = []
         self._visits: list[Visit] = []
 
     async def say(
         self, value: object, *, answers: int | None = None, **headers: str | None
     ) -> None:
-        self.judge.sent(value)
-        await self._read(self._posted(value, headers))
+        visit = self._posted(value, headers)
+        await self._read(visit)
+        assert visit.raw or visit.status == ACCEPTED
 
     def _posted(self, value: object, headers: Headers) -> Visit:
+        self.judge.sent(value)
         named = {name.replace("_", "-"): each for name, each in headers.items()}
         if isinstance(value, bytes):
             return self.client.visit("POST", value, headers=named)
         return self.client.post(value, named)
+
+    async def begin(self, message: JsonObject) -> None:
+        self._begun.append(self._posted(message, {}))
 
     async def _read(self, visit: Visit) -> None:
         """Take what comes, as it comes."""
@@ -205,8 +232,7 @@ class HttpWire(Wire):
             params = {"notifications": notifications}
             message = self.client.message("subscriptions/listen", params)
             self.listening.append(message["id"])
-            self.judge.sent(message)
-            visit = self.client.post(message)
+            visit = self._posted(message, {})
         else:
             visit = self.client.visit("GET")
         self._standing.append(asyncio.create_task(self._read(visit)))
@@ -219,24 +245,30 @@ class HttpWire(Wire):
         for task in self._standing:
             async with asyncio.timeout(PATIENCE_S):
                 await task
+        for visit in self._begun:
+            await self._read(visit)
 
     async def leave(self) -> None:
         """Let go of everything, where something was wrong."""
         for task in self._standing:
             task.cancel()
         await asyncio.gather(*self._standing, return_exceptions=True)
-        for visit in self._visits:
+        for visit in self._visits + self._begun:
             if not visit.task.done():
                 await visit.leave()
 
 
 @asynccontextmanager
 async def over_http(
-    application: Callable[[], Application], process: Process, version: str, slug: str
+    application: Callable[[], Application],
+    process: Process,
+    version: str,
+    slug: str,
+    kind: type[HttpWire] = HttpWire,
 ) -> AsyncIterator[Wire]:
     """Give a client of an application that is served in this process."""
     check = WireCheck(application())
-    wire = HttpWire(version, slug, check)
+    wire = kind(version, slug, check)
     try:
         yield wire
         await wire.close(process)
@@ -318,10 +350,13 @@ async def over_wsgi(process: Process, version: str, slug: str) -> AsyncIterator[
     """Give a client of the view under WSGI; its loop is the test's."""
     violations: list[str] = []
     before, background._loop = background._loop, asyncio.get_running_loop()
+    application = wsgi_as_asgi(violations.append)
     try:
-        check = WireCheck(wsgi_as_asgi(violations.append))
-        yield WithoutStreams(version, slug, check)
-        assert check.violations == violations == []
+        async with over_http(
+            lambda: application, process, version, slug, WithoutStreams
+        ) as wire:
+            yield wire
+        assert violations == []
     finally:
         background._loop = before
 
@@ -343,7 +378,6 @@ class StdioWire(Wire):
         )
         self._process = process
         self._rest = b""
-        self._lines = 0
         self._broke = False
         self._arrived: asyncio.Queue[bytes] = asyncio.Queue()
         loop = asyncio.get_running_loop()
@@ -366,33 +400,27 @@ class StdioWire(Wire):
             value = json.loads(await self._arrived.get())
             for message in value if isinstance(value, list) else [value]:
                 await self._take(message)
-            async with self._came:
-                self._lines += 1
-                self._came.notify_all()
 
     async def say(
         self, value: object, *, answers: int | None = None, **headers: str | None
     ) -> None:
+        before = len(self.heard)
+        self._write(value)
+        await self._until_answered(asked_by(value), answers, before)
+
+    async def begin(self, message: JsonObject) -> None:
+        self._write(message)
+
+    def _write(self, value: object) -> None:
         self.judge.sent(value)
-        data = value if isinstance(value, bytes) else json.dumps(value).encode()
-        asked = asked_by(value)
-        before, lines = len(self.heard), self._lines
-        os.write(self._to, data + b"\n")
-        await self._wait_for(
-            lambda: (
-                self._lines >= lines + answers
-                if answers is not None
-                else self._answered(asked, before)
-            )
-        )
+        os.write(self._to, encoded(value) + b"\n")
 
     async def listen(self, **notifications: Any) -> None:
         if self.stateless:
             params = {"notifications": notifications}
             message = self.client.message("subscriptions/listen", params)
             self.listening.append(message["id"])
-            self.judge.sent(message)
-            os.write(self._to, json.dumps(message).encode() + b"\n")
+            self._write(message)
             await self.until_told("notifications/subscriptions/acknowledged")
 
     async def close(self) -> None:
@@ -461,16 +489,23 @@ class SseWire(Wire):
     async def say(
         self, value: object, *, answers: int | None = None, **headers: str | None
     ) -> None:
-        self.judge.sent(value)
         before = len(self.heard)
-        data = value if isinstance(value, bytes) else json.dumps(value).encode()
+        accepted = await self._post(value)
+        await self._until_answered(asked_by(value) if accepted else [], answers, before)
+
+    async def begin(self, message: JsonObject) -> None:
+        assert await self._post(message)
+
+    async def _post(self, value: object) -> bool:
+        """Post a message; take why it is refused, or return that it is accepted."""
+        self.judge.sent(value)
         kind = {"content-type": "application/json"}
-        visit = self._old.visit("POST", self._old.messages, data, **kind)
+        visit = self._old.visit("POST", self._old.messages, encoded(value), **kind)
         refused = await visit.messages() if await visit.body() else []
+        assert (visit.status == ACCEPTED) is (visit.raw == b"")
         for message in refused:
             await self._take(message)
-        asked = [] if refused else asked_by(value)
-        await self._wait_for(lambda: self._answered(asked, before))
+        return not refused
 
     async def listen(self, **notifications: Any) -> None:
         """The stream of the session says everything."""
