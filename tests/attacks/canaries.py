@@ -7,7 +7,6 @@ the server wrote, in all rows, and in each answer that is an error.
 from __future__ import annotations
 
 import base64
-import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -17,7 +16,14 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from mcp_app.protocol.sealing import derived_key
-from tests.process.streaming import INITIALIZED, JSON, Answer, Session, stateless
+from tests.process.streaming import (
+    INITIALIZED,
+    JSON,
+    Answer,
+    Session,
+    encoded,
+    stateless,
+)
 from tests.secrecy import PURPOSES
 
 SECRET_KEY: Final = "canary-secret-key-of-the-site-4f9c1d7be2a85036"
@@ -96,27 +102,8 @@ class Client:
         }
 
     def _session(self) -> Session:
-        opened = Session.__new__(Session)
-        opened._url = self._url
-        body = {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {"elicitation": {}},
-                "clientInfo": {"name": "canaries", "version": "1"},
-            },
-        }
-        headers = {**JSON, **self._headers}
-        answer = Answer(self._url, "POST", headers, json.dumps(body).encode()).whole()
-        assert answer.status == 200, answer.raw
-        named = self._canaries.note("session id", answer.headers["mcp-session-id"])
-        opened.headers = {
-            **self._headers,
-            "MCP-Protocol-Version": "2025-11-25",
-            "Mcp-Session-Id": named,
-        }
+        opened = Session(self._url, self._headers)
+        self._canaries.note("session id", opened.headers["Mcp-Session-Id"])
         assert opened.send(INITIALIZED).whole().status == 202
         return opened
 
@@ -132,17 +119,16 @@ class Client:
         call = session.called("drill_ask", question="Which?")
         call.until(lambda each: each.messages)
         result = {"action": "accept", "content": {"answer": ANSWER}}
-        reply = {"jsonrpc": "2.0", "id": call.messages[0]["id"], "result": result}
+        reply = encoded(id=call.messages[0]["id"], result=result)
         # What follows the answer is the call's result, which may say it: it is the
         # client's own.
-        assert session.send(json.dumps(reply).encode()).whole().status == 202
+        assert session.send(reply).whole().status == 202
         call.whole()
-        taken(session.send(json.dumps(reply).encode()))
+        taken(session.send(reply))
         taken(session.send(b'{"jsonrpc": "2.0", "id": 1, "' + ARGUMENT.encode()))
         standing.leave()
         for each in ("nothing", f"{'x' * 24}.1"):
-            headers = {**session.headers, "Accept": "text/event-stream"}
-            taken(Answer(self._url, "GET", {**headers, "Last-Event-ID": each}))
+            taken(session.stream(each))
         session.close().whole()
         taken(session.request("ping"))
 

@@ -8,9 +8,8 @@ from playwright.sync_api import Page, expect
 from mcp_app.server.dispatch import STOPPED
 from tests.browser.chromium import PATIENCE_MS
 from tests.browser.test_publishing import picture, said, serious
-from tests.drill.calling import CLIENT
 from tests.newcomer.programs import Serving
-from tests.process.streaming import Answer, Session, called
+from tests.process.streaming import CLIENT, Answer, Session, called
 
 # They share one demo.
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import threading
-import urllib.error
 from collections.abc import Iterator
-from http.client import HTTPException
 from typing import Any, TypeAlias
 from uuid import uuid4
 
 import pytest
 
-from tests.drill.calling import CLIENT, META, STATEFUL, STATELESS, Stateful, Stateless
 from tests.drill.contents import LINK
 from tests.drill.functions.drills import EXIT_STATUS
 from tests.drill.running import running, started
+from tests.process.streaming import (
+    CLIENT,
+    META,
+    STATEFUL,
+    STATELESS,
+    Caller,
+    Session,
+    Stateless,
+    called,
+)
 
 JsonObject: TypeAlias = dict[str, Any]
-Client: TypeAlias = Stateless | Stateful
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +32,9 @@ def url() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=[Stateless, Stateful])
-def client(request: pytest.FixtureRequest, url: str) -> Client:
-    made: Client = request.param(url)
+@pytest.fixture(params=[Stateless, Session])
+def client(request: pytest.FixtureRequest, url: str) -> Caller:
+    made: Caller = request.param(url)
     return made
 
 
@@ -46,7 +52,7 @@ def said(result: JsonObject) -> str:
 
 
 @pytest.mark.parametrize("tool", ["drill_add", "drill_add_sync"])
-def test_add(client: Client, tool: str) -> None:
+def test_add(client: Caller, tool: str) -> None:
     result = client.call(tool, a=20, b=22)
     assert said(result) == "42"
     assert result["structuredContent"] == {"result": 42}
@@ -56,13 +62,13 @@ def test_add(client: Client, tool: str) -> None:
     ("value", "text"),
     [("a text", "a text"), ([1, {"b": None}], '[1,{"b":null}]'), (None, "null")],
 )
-def test_echo(client: Client, value: object, text: str) -> None:
+def test_echo(client: Caller, value: object, text: str) -> None:
     result = client.call("drill_echo", value=value)
     assert said(result) == text
     assert result["structuredContent"] == {"result": value}
 
 
-def test_count_tells_its_progress(client: Client) -> None:
+def test_count_tells_its_progress(client: Caller) -> None:
     arguments = {"n": 150, "delay_ms": 0, "payload_bytes": 3}
     *told, last = client.messages("drill_count", arguments, {"progressToken": "t"})
     assert [each["params"] for each in told] == [
@@ -72,7 +78,7 @@ def test_count_tells_its_progress(client: Client) -> None:
     assert said(last["result"]) == "done 150"
 
 
-def test_count_logs_where_no_token_came(client: Client) -> None:
+def test_count_logs_where_no_token_came(client: Caller) -> None:
     meta = {f"{META}logLevel": "info"} if isinstance(client, Stateless) else {}
     *told, last = client.messages("drill_count", {"n": 2, "delay_ms": 0}, meta)
     assert [each["params"]["data"] for each in told] == [
@@ -83,11 +89,11 @@ def test_count_logs_where_no_token_came(client: Client) -> None:
 
 
 @pytest.mark.parametrize("tool", ["drill_sleep", "drill_sleep_sync"])
-def test_sleep(client: Client, tool: str) -> None:
+def test_sleep(client: Caller, tool: str) -> None:
     assert said(client.call(tool, seconds=0.01)) == "slept 0.01 s"
 
 
-def test_ledger_counts_the_lines_of_its_key(client: Client) -> None:
+def test_ledger_counts_the_lines_of_its_key(client: Caller) -> None:
     key = uuid4().hex
     lines = [
         client.call("drill_ledger", key=key, seconds=0)["structuredContent"]["result"]
@@ -191,20 +197,21 @@ def test_ask_twice_enters_one_line(stateless: Stateless) -> None:
 
 @pytest.mark.parametrize("version", ["2025-06-18", STATEFUL])
 def test_resource_link(url: str, version: str) -> None:
-    assert Stateful(url, version).call("test_resource_link")["content"] == [LINK]
+    result = Session(url, version=version).call("test_resource_link")
+    assert result["content"] == [LINK]
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26"])
 def test_resource_link_in_the_words_of_older_revisions(url: str, version: str) -> None:
-    result = Stateful(url, version).call("test_resource_link")
+    result = Session(url, version=version).call("test_resource_link")
     assert said(result) == (f"{LINK['title']} <{LINK['uri']}>: {LINK['description']}")
 
 
-def test_touch(client: Client) -> None:
+def test_touch(client: Caller) -> None:
     assert said(client.call("drill_touch", uri="test://a")) == "touched test://a"
 
 
-def test_log(client: Client) -> None:
+def test_log(client: Caller) -> None:
     meta = {f"{META}logLevel": "debug"} if isinstance(client, Stateless) else {}
     arguments = {"level": "warning", "text": "Mind the gap."}
     told, last = client.messages("drill_log", arguments, meta)
@@ -212,13 +219,13 @@ def test_log(client: Client) -> None:
     assert said(last["result"]) == "logged at warning"
 
 
-def test_fail_with_an_error_for_the_model(client: Client) -> None:
+def test_fail_with_an_error_for_the_model(client: Caller) -> None:
     result = client.call("drill_fail", kind="tool_error")
     assert result["isError"] is True
     assert result["content"][0]["text"] == "This error was ordered by the caller."
 
 
-def test_fail_with_an_exception_tells_nothing_of_it(client: Client) -> None:
+def test_fail_with_an_exception_tells_nothing_of_it(client: Caller) -> None:
     result = client.call("drill_fail", kind="exception")
     assert result["isError"] is True
     assert "ordered" not in result["content"][0]["text"]
@@ -227,8 +234,8 @@ def test_fail_with_an_exception_tells_nothing_of_it(client: Client) -> None:
 def test_fail_with_the_end_of_the_process() -> None:
     drill = started("uvicorn")
     try:
-        with pytest.raises((urllib.error.URLError, HTTPException, ConnectionError)):
-            Stateless(drill.url).call("drill_fail", kind="exit")
+        cut = called(drill.url, "drill_fail", kind="exit")
+        assert cut.until(lambda answer: answer.ended).error is not None
         assert drill.process.wait(60) == EXIT_STATUS
     finally:
         drill.kill()
@@ -236,10 +243,10 @@ def test_fail_with_the_end_of_the_process() -> None:
 
 @pytest.mark.parametrize(
     ("era", "revision", "session"),
-    [(Stateless, STATELESS, False), (Stateful, STATEFUL, True)],
+    [(Stateless, STATELESS, False), (Session, STATEFUL, True)],
 )
 def test_whoami(
-    url: str, era: type[Stateless | Stateful], revision: str, session: bool
+    url: str, era: type[Stateless | Session], revision: str, session: bool
 ) -> None:
     assert era(url).call("drill_whoami")["structuredContent"] == {
         "user": "",

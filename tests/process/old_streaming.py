@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from copy import copy
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.drill.calling import CAPABILITIES, CLIENT, STATEFUL
-from tests.process.streaming import INITIALIZED, JSON, Answer, JsonObject
+from tests.process.streaming import (
+    EVENTS,
+    INITIALIZED,
+    JSON,
+    STATEFUL,
+    Answer,
+    JsonObject,
+    encoded,
+    hello,
+)
 from tests.wire.events import EventReader
 
 
@@ -19,17 +26,12 @@ class OldSession:
     def __init__(self, url: str, version: str = STATEFUL) -> None:
         self._url = url
         self._ids = count(1)
-        self.stream = Answer(f"{url}/sse", "GET", {"Accept": "text/event-stream"})
+        self.stream = Answer(f"{url}/sse", "GET", {"Accept": EVENTS})
         self.stream.until(lambda each: b"\n\n" in each.raw)
         first, *_ = EventReader().feed(self.stream.raw)
         assert first.name == "endpoint"
         self._query = urlsplit(first.data[0]).query
-        params = {
-            "protocolVersion": version,
-            "capabilities": CAPABILITIES,
-            "clientInfo": CLIENT,
-        }
-        answer = self.answer(self.request("initialize", **params))
+        answer = self.answer(self.request("initialize", **hello(version)))
         assert answer["result"]["protocolVersion"] == version
         assert self.send(INITIALIZED).status == 202
 
@@ -49,7 +51,7 @@ class OldSession:
 
     def say(self, message: JsonObject) -> None:
         """POST a message, which is accepted."""
-        sent = self.send(json.dumps({"jsonrpc": "2.0", **message}).encode())
+        sent = self.send(encoded(**message))
         assert (sent.status, sent.raw) == (202, b""), (sent.status, sent.raw)
 
     def request(self, method: str, **params: Any) -> int:

@@ -39,10 +39,22 @@ def statuses(url: str) -> dict[tuple[str, ...], int]:
 
 def status(url: str, *lines: str) -> int:
     """Send the lines of a request without a body; return the answer's status."""
-    where = urlsplit(url)
     head = "".join(f"{line}\r\n" for line in (*lines, ""))
-    address = where.hostname, where.port
-    with socket.create_connection(address, PATIENCE_S) as client:
-        client.sendall(head.replace("{host}", where.netloc).encode())
+    with connected(url) as client:
+        client.sendall(head.replace("{host}", urlsplit(url).netloc).encode())
         with client.makefile("rb") as answer:
             return int(answer.readline().split()[1])
+
+
+def connected(url: str) -> socket.socket:
+    """Open a connection to a server."""
+    where = urlsplit(url)
+    return socket.create_connection((where.hostname, where.port), PATIENCE_S)
+
+
+def post_head(url: str, headers: Mapping[str, object]) -> bytes:
+    """Return the head of a POST, but for the empty line that ends it."""
+    where = urlsplit(url)
+    lines = [f"POST {where.path} HTTP/1.1", f"Host: {where.netloc}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "".join(f"{line}\r\n" for line in lines).encode()

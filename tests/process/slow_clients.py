@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
+from tests.process.raw_requests import post_head
 from tests.process.streaming import stateless_request
 
 PATIENCE_S: Final = 120.0
@@ -28,11 +29,9 @@ class SlowClient:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, TAKEN)
         self._socket.settimeout(PATIENCE_S)
         self._socket.connect((where.hostname, where.port))
-        lines = [f"{name}: {value}" for name, value in headers.items()]
-        first = [f"POST {where.path} HTTP/1.1", f"Host: {where.netloc}"]
-        head = [*first, *lines, f"Content-Length: {length}", "", ""]
+        head = post_head(url, {**headers, "Content-Length": length})
         self.began = time.monotonic()
-        self.send("\r\n".join(head).encode())
+        self.send(head + b"\r\n")
 
     def send(self, data: bytes) -> None:
         """Send some more, unless the server has closed the connection."""
@@ -66,13 +65,12 @@ def half_body(url: str, size: int, missing: int = 1) -> SlowClient:
 
 def unread_call(url: str, **arguments: object) -> SlowClient:
     """Call a tool that tells of its progress, and take nothing."""
+    params = {"name": "drill_count", "arguments": arguments}
     headers, body = stateless_request(
-        "tools/call", name="drill_count", arguments=arguments
+        "tools/call", **params, _meta={"progressToken": 1}
     )
-    followed = body.replace(b'"_meta": {', b'"_meta": {"progressToken": 1, ')
-    assert followed != body
-    client = SlowClient(url, headers, len(followed))
-    client.send(followed)
+    client = SlowClient(url, headers, len(body))
+    client.send(body)
     return client
 
 

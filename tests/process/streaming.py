@@ -1,4 +1,4 @@
-"""Answers that last, read in threads from a server that is a process of its own."""
+"""The client over a socket: both eras, each answer read in a thread as it comes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,30 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import partial
+from itertools import count
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
-from tests.drill.calling import CAPABILITIES, CLIENT, META, STATEFUL, STATELESS
 from tests.secrecy import look_at_answer
 from tests.wire.events import EventReader
 
 JsonObject: TypeAlias = dict[str, Any]
 
+STATEFUL: Final = "2025-11-25"
+STATELESS: Final = "2026-07-28"
+META: Final = "io.modelcontextprotocol/"
+CLIENT: Final = {"name": "drill-client", "version": "1"}
+CAPABILITIES: Final[JsonObject] = {"elicitation": {}, "sampling": {}, "roots": {}}
 PATIENCE_S: Final = 60
 INITIALIZED: Final = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}'
+EVENTS: Final = "text/event-stream"
 JSON: Final = {
     "Content-Type": "application/json",
-    "Accept": "application/json, text/event-stream",
+    "Accept": f"application/json, {EVENTS}",
 }
 
 
@@ -32,7 +39,11 @@ class Answer(threading.Thread):
     """One request, and what has come of its answer so far."""
 
     def __init__(
-        self, url: str, method: str, headers: Mapping[str, str], body: bytes = b""
+        self,
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | Iterable[bytes] = b"",
     ) -> None:
         super().__init__(daemon=True)
         where = urlsplit(url)
@@ -103,10 +114,9 @@ class Answer(threading.Thread):
 
     def until(self, true: Callable[[Answer], object]) -> Answer:
         """Wait for something to be true of the answer."""
+        self.wait(true)
         with self._changed:
-            self._changed.wait_for(lambda: true(self) or self.ended, PATIENCE_S)
-            found = (self.ended, self.status, self.raw, self.error)
-            assert true(self), found
+            assert true(self), (self.ended, self.status, self.raw, self.error)
         return self
 
     def whole(self) -> Answer:
@@ -127,7 +137,7 @@ class Answer(threading.Thread):
     @property
     def messages(self) -> list[JsonObject]:
         """The JSON-RPC messages that have come."""
-        if self.headers.get("content-type") != "text/event-stream":
+        if self.headers.get("content-type") != EVENTS:
             return [json.loads(self.raw)] if self.raw else []
         events = EventReader().feed(self.raw)
         said = (each.data[0] for each in events if each.name == "message")
@@ -146,12 +156,23 @@ class Answer(threading.Thread):
         return [line[len(start) :].strip() for line in lines if line.startswith(start)]
 
 
-def stateless(
-    url: str, method: str, headers: Mapping[str, str] | None = None, **params: Any
-) -> Answer:
-    """Begin a request of the stateless era; `headers` come beside its own."""
-    own, body = stateless_request(method, **params)
-    return Answer(url, "POST", {**own, **(headers or {})}, body)
+# -- what is sent --------------------------------------------------------------------
+
+_ids = count(1)
+
+
+def encoded(**members: object) -> bytes:
+    """Return a message with these members."""
+    return json.dumps({"jsonrpc": "2.0", **members}).encode()
+
+
+def hello(version: str = STATEFUL) -> JsonObject:
+    """Return the parameters of `initialize`."""
+    return {
+        "protocolVersion": version,
+        "capabilities": CAPABILITIES,
+        "clientInfo": CLIENT,
+    }
 
 
 def stateless_request(method: str, **params: Any) -> tuple[dict[str, str], bytes]:
@@ -160,11 +181,27 @@ def stateless_request(method: str, **params: Any) -> tuple[dict[str, str], bytes
         f"{META}protocolVersion": STATELESS,
         f"{META}clientInfo": CLIENT,
         f"{META}clientCapabilities": CAPABILITIES,
+        **params.get("_meta", {}),
     }
     own = {**JSON, "MCP-Protocol-Version": STATELESS, "Mcp-Method": method}
     if "name" in params:
         own["Mcp-Name"] = params["name"]
-    return own, _body(method, {**params, "_meta": meta})
+    return own, _request(method, {**params, "_meta": meta})
+
+
+def _request(method: str, params: JsonObject) -> bytes:
+    return encoded(id=next(_ids), method=method, params=params)
+
+
+# -- the stateless era ---------------------------------------------------------------
+
+
+def stateless(
+    url: str, method: str, headers: Mapping[str, str] | None = None, **params: Any
+) -> Answer:
+    """Begin a request of the stateless era; `headers` come beside its own."""
+    own, body = stateless_request(method, **params)
+    return Answer(url, "POST", {**own, **(headers or {})}, body)
 
 
 def called(url: str, tool: str, **arguments: Any) -> Answer:
@@ -182,6 +219,45 @@ def listening(
     return answer.until(lambda each: each.messages)
 
 
+# -- clients -------------------------------------------------------------------------
+
+
+class Caller(ABC):
+    """What a client of either era can do."""
+
+    @abstractmethod
+    def request(self, method: str, **params: Any) -> Answer:
+        """Begin a request."""
+
+    def called(self, tool: str, **arguments: Any) -> Answer:
+        """Begin a call."""
+        return self.request("tools/call", name=tool, arguments=arguments)
+
+    def messages(
+        self, tool: str, arguments: JsonObject, meta: JsonObject, **more: object
+    ) -> list[JsonObject]:
+        """Call a tool, and return all that comes; `more` goes beside its arguments."""
+        params = {"name": tool, "arguments": arguments, "_meta": meta, **more}
+        return self.request("tools/call", **params).whole().messages
+
+    def call(self, tool: str, **arguments: Any) -> JsonObject:
+        """Return the result of a call, whatever came before it."""
+        result: JsonObject = self.messages(tool, arguments, {})[-1]["result"]
+        return result
+
+
+class Stateless(Caller):
+    """A client of the stateless era."""
+
+    def __init__(self, url: str, capabilities: JsonObject = CAPABILITIES) -> None:
+        self._url = url
+        self._meta = {f"{META}clientCapabilities": capabilities}
+
+    def request(self, method: str, **params: Any) -> Answer:
+        meta = {**self._meta, **params.get("_meta", {})}
+        return stateless(self._url, method, **{**params, "_meta": meta})
+
+
 class SessionRefused(Exception):
     """No session was opened."""
 
@@ -190,26 +266,28 @@ class SessionRefused(Exception):
         self.status = answer.status
 
 
-class Session:
+class Session(Caller):
     """A session of the stateful era; raises `SessionRefused` where it is none.
 
     What is `shown` comes with each request, as a token does.
     """
 
-    def __init__(self, url: str, shown: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        shown: Mapping[str, str] | None = None,
+        *,
+        version: str = STATEFUL,
+    ) -> None:
         self._url = url
-        params = {
-            "protocolVersion": STATEFUL,
-            "capabilities": CAPABILITIES,
-            "clientInfo": CLIENT,
-        }
         headers = {**JSON, **(shown or {})}
-        opened = Answer(url, "POST", headers, _body("initialize", params)).whole()
+        body = _request("initialize", hello(version))
+        opened = Answer(url, "POST", headers, body).whole()
         if opened.status != 200:
             raise SessionRefused(opened)
         self.headers = {
             **(shown or {}),
-            "MCP-Protocol-Version": STATEFUL,
+            "MCP-Protocol-Version": version,
             "Mcp-Session-Id": opened.headers["mcp-session-id"],
         }
 
@@ -223,29 +301,20 @@ class Session:
         """End the session."""
         return Answer(self._url, "DELETE", self.headers)
 
-    def called(self, tool: str, **arguments: Any) -> Answer:
-        """Begin a call."""
-        return self.request("tools/call", name=tool, arguments=arguments)
-
     def request(self, method: str, **params: Any) -> Answer:
-        """Begin a request."""
-        return self.send(_body(method, params))
+        return self.send(_request(method, params))
 
     def send(self, body: bytes) -> Answer:
         """Send a message, perhaps once more."""
         return Answer(self._url, "POST", {**JSON, **self.headers}, body)
 
-    def standing(self, last: str | None = None) -> Answer:
-        """Open the GET stream after an event's id, and wait for its first byte."""
-        headers = {"Accept": "text/event-stream", **self.headers}
+    def stream(self, last: str | None = None) -> Answer:
+        """Begin a GET for what follows an event, or for what belongs to no call."""
+        headers = {"Accept": EVENTS, **self.headers}
         if last is not None:
             headers["Last-Event-ID"] = last
-        return Answer(self._url, "GET", headers).until(lambda each: each.raw)
+        return Answer(self._url, "GET", headers)
 
-
-_ids = iter(range(1, 1_000_000))
-
-
-def _body(method: str, params: JsonObject) -> bytes:
-    message = {"jsonrpc": "2.0", "id": next(_ids), "method": method, "params": params}
-    return json.dumps(message).encode()
+    def standing(self, last: str | None = None) -> Answer:
+        """Open the GET stream after an event's id, and wait for its first byte."""
+        return self.stream(last).until(lambda each: each.raw)

@@ -11,13 +11,12 @@ from typing import Final
 
 import pytest
 
-from tests.drill.calling import Stateless
 from tests.drill.ports import HOST
 from tests.drill.running import DrillServer, started
 from tests.marks import long_cases
 from tests.process.nginx import Nginx
 from tests.process.slow_clients import PATIENCE_S, SlowClient, unread_call
-from tests.process.streaming import listening, stateless_request
+from tests.process.streaming import Stateless, listening, stateless_request
 
 pytestmark = pytest.mark.programs
 

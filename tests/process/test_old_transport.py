@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import islice
 from typing import Final
 from uuid import uuid4
@@ -13,7 +12,7 @@ from tests.drill.running import DrillServer
 from tests.process.clusters import PROCESSES, Cluster, on_clusters
 from tests.process.old_streaming import OldSession
 from tests.process.rows import one_number, until_number
-from tests.process.streaming import Session
+from tests.process.streaming import Session, encoded
 
 pytestmark = pytest.mark.programs
 
@@ -131,8 +130,8 @@ def test_the_end_of_the_stream_is_the_end_everywhere(cluster: Cluster) -> None:
         session.close()
         until_held(cluster, 1)
         for each in cluster.urls:
-            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
-            assert session.at(each).send(body).status == 404
+            ping = encoded(id=1, method="ping")
+            assert session.at(each).send(ping).status == 404
         before += len(others)
         until_cancelled(cluster, "drill_sleep_sync", before)
         assert other.answer(other.request("ping"))["result"] == {}
@@ -166,7 +165,7 @@ def test_the_process_with_the_stream_is_killed(
     until_cancelled(cluster, "drill_sleep", sleeps + len(others))
     until_cancelled(cluster, "drill_ask", asks + 1)
     for each in others:
-        ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
+        ping = encoded(id=1, method="ping")
         assert lost.at(each).send(ping).status == 404
     assert lost.stream.messages == told
     assert lost.answers(question) == []

@@ -25,6 +25,7 @@ from tests.process.streaming import (
     Answer,
     Session,
     called,
+    encoded,
     listening,
     stateless,
 )
@@ -46,8 +47,7 @@ LIMITS: Final = {"MCP_LIMITS": json.dumps({"heartbeat": 1, "rates": False})}
 def ledger(request_id: str, seconds: float) -> bytes:
     """Return a call that enters a line, sleeps, and counts the lines."""
     params = {"name": "drill_ledger", "arguments": {"key": KEY, "seconds": seconds}}
-    message = {"jsonrpc": "2.0", "id": request_id, "method": "tools/call"}
-    return json.dumps({**message, "params": params}).encode()
+    return encoded(id=request_id, method="tools/call", params=params)
 
 
 def touch(url: str) -> Answer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import cycle
 from typing import Any, Final
 from uuid import uuid4
@@ -11,7 +10,7 @@ import pytest
 
 from tests.drill.running import DrillServer
 from tests.process.clusters import Cluster, on_clusters
-from tests.process.streaming import Answer, Session
+from tests.process.streaming import Answer, Session, encoded
 
 pytestmark = pytest.mark.programs
 
@@ -80,8 +79,7 @@ def test_a_process_is_killed_in_the_middle_of_a_call(
 def ledger(request_id: str, **arguments: Any) -> bytes:
     """Return a call that enters a line, sleeps, and counts the lines."""
     params = {"name": "drill_ledger", "arguments": arguments}
-    message = {"jsonrpc": "2.0", "id": request_id, "method": "tools/call"}
-    return json.dumps({**message, "params": params}).encode()
+    return encoded(id=request_id, method="tools/call", params=params)
 
 
 def lines(answer: Answer) -> int:
@@ -115,10 +113,10 @@ def test_a_question_is_answered_at_another_process(urls: list[str]) -> None:
         question = answer.messages[-1]
         assert question["method"] == "elicitation/create"
         reply = {"action": "accept", "content": {"answer": text}}
-        body = json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": reply})
+        body = encoded(id=question["id"], result=reply)
         for _ in range(2):
-            assert session.at(there).send(body.encode()).whole().status == 202
-        foreign = Session(there).send(body.encode()).whole()
+            assert session.at(there).send(body).whole().status == 202
+        foreign = Session(there).send(body).whole()
         assert foreign.status == 400
     (*_, last) = answer.whole().messages
     assert last["result"]["content"][0]["text"] == "this that"
@@ -129,14 +127,11 @@ def test_a_call_is_cancelled_at_another_process(urls: list[str]) -> None:
     here, there = urls
     session = Session(here)
     params = {"name": "drill_sleep", "arguments": {"seconds": 300}}
-    call = {"jsonrpc": "2.0", "id": "seven", "method": "tools/call", "params": params}
-    answer = session.send(json.dumps(call).encode())
+    call = encoded(id="seven", method="tools/call", params=params)
+    answer = session.send(call)
     answer.until(lambda each: each.raw)
-    cancel = {
-        "jsonrpc": "2.0",
-        "method": "notifications/cancelled",
-        "params": {"requestId": "seven"},
-    }
-    sent = session.at(there).send(json.dumps(cancel).encode())
+    about = {"requestId": "seven"}
+    cancel = encoded(method="notifications/cancelled", params=about)
+    sent = session.at(there).send(cancel)
     assert sent.whole().status == 202
     assert answer.whole().messages == []

@@ -9,13 +9,19 @@ import socket
 import time
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests.marks import long_cases
 from tests.process.programs import Command, program
-from tests.process.raw_requests import ODD, UPGRADE, status, statuses
+from tests.process.raw_requests import (
+    ODD,
+    UPGRADE,
+    connected,
+    post_head,
+    status,
+    statuses,
+)
 from tests.process.streaming import (
     PATIENCE_S,
     Session,
@@ -139,7 +145,7 @@ def in_pieces(url: str) -> bytes:
     """Send a request whose length is not known before; return its answer."""
     head, body = _call(url, seconds=0)
     chunks = [body[at : at + PIECE] for at in range(0, len(body), PIECE)]
-    with _connected(url) as client:
+    with connected(url) as client:
         client.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n")
         for chunk in [*chunks, b""]:
             client.sendall(b"%x\r\n%b\r\n" % (len(chunk), chunk))
@@ -149,25 +155,17 @@ def in_pieces(url: str) -> bytes:
 def half_closed(url: str) -> bytes:
     """Send a request and nothing more; return what comes."""
     head, body = _call(url, seconds=0.3)
-    with _connected(url) as client:
+    with connected(url) as client:
         client.sendall(head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         client.shutdown(socket.SHUT_WR)
         return client.recv(65_536)
 
 
-def _connected(url: str) -> socket.socket:
-    where = urlsplit(url)
-    return socket.create_connection((where.hostname, where.port), PATIENCE_S)
-
-
 def _call(url: str, seconds: float) -> tuple[bytes, bytes]:
-    where = urlsplit(url)
     headers, body = stateless_request(
         "tools/call", name="drill_sleep", arguments={"seconds": seconds}
     )
-    lines = [f"POST {where.path} HTTP/1.1", f"Host: {where.netloc}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    return "".join(f"{line}\r\n" for line in lines).encode(), body
+    return post_head(url, headers), body
 
 
 @pytest.mark.long

@@ -12,7 +12,6 @@ from typing import Final
 
 import pytest
 
-from tests.drill.calling import Stateless
 from tests.drill.running import DrillServer, started
 from tests.process.slow_clients import (
     PATIENCE_S,
@@ -21,6 +20,7 @@ from tests.process.slow_clients import (
     half_body,
     unread_call,
 )
+from tests.process.streaming import Stateless
 
 pytestmark = pytest.mark.programs
 

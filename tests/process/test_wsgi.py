@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -21,7 +19,7 @@ from tests.drill.databases import prepared_file
 from tests.drill.people import add_superuser, page_of_tool
 from tests.drill.running import THERE, DrillServer, started
 from tests.process.raw_requests import ODD, statuses
-from tests.process.streaming import JSON, Session, called, stateless_request
+from tests.process.streaming import JSON, Answer, Session, called, stateless_request
 from tests.process.trying import Trier, fields_of
 
 PATIENCE_S: Final = 60
@@ -73,27 +71,19 @@ def asked(
     server: DrillServer,
     method: str,
     path: str = "/mcp",
-    body: Any = None,
+    body: bytes | Iterable[bytes] = b"",
     headers: Mapping[str, str] | None = None,
-) -> tuple[int, dict[str, str], Any]:
+) -> tuple[int, Mapping[str, str], Any]:
     """Return status, headers and the decoded body of an answer."""
-    connection = http.client.HTTPConnection(
-        urlsplit(server.url).netloc, timeout=PATIENCE_S
-    )
-    with closing(connection):
-        connection.request(method, path, body, dict(headers or {}), encode_chunked=True)
-        response = connection.getresponse()
-        found = response.read()
-    named = {name.lower(): value for name, value in response.getheaders()}
-    return response.status, named, json.loads(found or b"null")
+    url = f"{server.url.removesuffix('/mcp')}{path}"
+    answer = Answer(url, method, headers or {}, body).whole()
+    return answer.status, answer.headers, json.loads(answer.raw or b"null")
 
 
 def test_a_body_that_comes_in_pieces(server: DrillServer) -> None:
     headers, body = stateless_request("tools/call", **CALL)
     pieces = (body[start : start + 7] for start in range(0, len(body), 7))
-    status, _, answer = asked(
-        server, "POST", body=pieces, headers={**headers, "Transfer-Encoding": "chunked"}
-    )
+    status, _, answer = asked(server, "POST", body=pieces, headers=headers)
     assert (status, answer["result"]["content"][0]["text"]) == (200, "3")
 
 

@@ -5,7 +5,6 @@ The first answer counts; one of another session is refused.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from tests.process.streaming import (
     Answer,
     Session,
     SessionRefused,
+    encoded,
 )
 from tests.reliability.rounds import Round
 from tests.reliability.site import Site
@@ -102,4 +102,4 @@ def again(send: Callable[[], Answer]) -> Answer:
 
 def _reply(question: str, text: str) -> bytes:
     result = {"action": "accept", "content": {"answer": text}}
-    return json.dumps({"jsonrpc": "2.0", "id": question, "result": result}).encode()
+    return encoded(id=question, result=result)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 from urllib.parse import urlsplit
 
-from tests.process.streaming import Answer, Session, stateless_request
+from tests.process.streaming import EVENTS, Answer, Session, stateless_request
 from tests.wire.events import EventReader
 
 TOOLS: Final = "notifications/tools/list_changed"
@@ -45,7 +45,7 @@ class Stream(Answer):
     @classmethod
     def standing(cls, url: str, session: Session) -> Self:
         """Open the GET stream of a session."""
-        return cls(url, "GET", {"Accept": "text/event-stream", **session.headers})
+        return cls(url, "GET", {"Accept": EVENTS, **session.headers})
 
     def _take(self, piece: bytes) -> None:
         for event in self._events.feed(piece):
@@ -60,11 +60,8 @@ class Stream(Answer):
 
     def hears(self, what: str, count: int, within: float) -> bool:
         """Wait until it has been told so often; return False where it is not."""
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self.told[what] >= count or self.ended, within
-            )
-            return self.told[what] >= count
+        self.wait(lambda _: self.told[what] >= count, within)
+        return self.told[what] >= count
 
     def __enter__(self) -> Self:
         return self

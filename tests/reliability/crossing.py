@@ -21,6 +21,7 @@ from tests.process.streaming import (
     PATIENCE_S,
     Answer,
     Session,
+    encoded,
     stateless_request,
 )
 from tests.reliability.answers import again, opened, sent
@@ -109,8 +110,7 @@ def _shown(answer: Answer) -> str:
 
 
 def _request(method: str, **params: object) -> bytes:
-    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    return json.dumps(message).encode()
+    return encoded(id=1, method=method, params=params)
 
 
 def _asking(
@@ -123,8 +123,8 @@ def _asking(
     call.until(lambda each: each.messages)
     all_asked.wait(PATIENCE_S)
     result = {"action": "accept", "content": {"answer": answer}}
-    reply = {"jsonrpc": "2.0", "id": call.messages[0]["id"], "result": result}
-    sent(session.at(places[-1]), json.dumps(reply).encode())
+    reply = encoded(id=call.messages[0]["id"], result=result)
+    sent(session.at(places[-1]), reply)
     call.wait()
     return _judged(call, question, answer)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 import time
@@ -12,7 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 from uuid import uuid4
 
-from tests.process.streaming import Answer, Session, SessionRefused, stateless_request
+from tests.process.streaming import (
+    Answer,
+    Session,
+    SessionRefused,
+    encoded,
+    stateless_request,
+)
 from tests.reliability.flock import Flock
 from tests.reliability.once import (
     PATIENCE_S,
@@ -65,13 +70,7 @@ class Client:
     def stands(self) -> Round:
         """Open the GET stream of the session, and come back to it elsewhere."""
 
-        def begun(url: str, last: str | None) -> Answer:
-            headers = {"Accept": "text/event-stream", **self.session.headers}
-            if last is not None:
-                headers["Last-Event-ID"] = last
-            return Answer(url, "GET", headers)
-
-        return self._held(begun)
+        return self._held(lambda url, last: self.session.at(url).stream(last))
 
     def listens(self) -> Round:
         """Open a listen stream, and open it again elsewhere."""
@@ -124,8 +123,7 @@ WORK: Final[Mapping[Callable[[Client], Round], int]] = {
 
 def listing() -> bytes:
     """Return a request for the list of tools."""
-    message = {"jsonrpc": "2.0", "id": uuid4().hex, "method": "tools/list"}
-    return json.dumps(message).encode()
+    return encoded(id=uuid4().hex, method="tools/list")
 
 
 def _judged(*answers: dict[str, Any] | None) -> Round:

@@ -12,7 +12,6 @@ again from its seed, and all of it is in its numbers.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Generator
@@ -28,7 +27,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from tests.process.operating import Operator
-from tests.process.streaming import Answer, Session
+from tests.process.streaming import Answer, Session, encoded
 from tests.reliability.flock import Flock
 from tests.reliability.modelled import (
     ADD,
@@ -362,9 +361,7 @@ class Machine(RuleBasedStateMachine):
         named = [each for each in self._live() if each.name]
         call = pick(named or [self._named(who, at)], who)
         opened, wrong = call.opened, self._wrong_id(call, what)
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": wrong}
-        url = self._url(at)
-        found = Answer(url, "GET", {**headers, **opened.session.headers})
+        found = opened.session.at(self._url(at)).stream(wrong)
         self._done(found, 400)
         self.world.wrong_id = self.world.wrong_id or found.raw
         check(found.raw == self.world.wrong_id, "a wrong id:", wrong, found.raw)
@@ -439,8 +436,7 @@ class Machine(RuleBasedStateMachine):
     def _post(
         self, opened: Opened, url: str, message: dict[str, Any], status: int
     ) -> None:
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        self._sent(opened, url, body, status)
+        self._sent(opened, url, encoded(**message), status)
 
     def _sent(self, opened: Opened, url: str, body: bytes, status: int) -> Answer:
         return self._done(opened.session.at(url).send(body), status)
@@ -464,14 +460,11 @@ class Machine(RuleBasedStateMachine):
         answers = []
         for url in self.world.urls:
             for message in (ping, {"method": "notifications/initialized"}):
-                body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-                answers.append(opened.session.at(url).send(body))
+                answers.append(opened.session.at(url).send(encoded(**message)))
             for call in own[-2:]:
                 answers.append(opened.session.at(url).send(call.body()))
-                headers = {"Accept": "text/event-stream", **opened.session.headers}
-                if call.name:
-                    headers["Last-Event-ID"] = f"{call.name}.{call.last}"
-                answers.append(Answer(url, "GET", headers))
+                last = f"{call.name}.{call.last}" if call.name else None
+                answers.append(opened.session.at(url).stream(last))
             answers.append(opened.session.at(url).close())
         for each in answers:
             self._done(each, 404)

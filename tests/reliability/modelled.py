@@ -7,12 +7,11 @@ with the answer.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
-from tests.process.streaming import Answer, Session
+from tests.process.streaming import Answer, Session, encoded
 from tests.reliability.resuming import Told
 
 COUNT: Final = "drill_count"
@@ -25,7 +24,6 @@ REPEATABLE: Final = frozenset({SLEEP, ADD})
 QUESTIONS: Final = 2
 OK: Final = 200
 UNAVAILABLE: Final = 503
-EVENTS: Final = "text/event-stream"
 
 
 class Broken(Exception):
@@ -108,8 +106,7 @@ class Call:
             "arguments": {**self.arguments, **other},
             "_meta": {"progressToken": "p"},
         }
-        message = {"jsonrpc": "2.0", "id": self.request_id, "method": "tools/call"}
-        return json.dumps({**message, "params": params}).encode()
+        return encoded(id=self.request_id, method="tools/call", params=params)
 
     def request(self, url: str) -> Connection:
         """Send it to a process, perhaps once more."""
@@ -118,9 +115,8 @@ class Call:
 
     def resume(self, url: str, after: int) -> Connection:
         """Come back for what follows an event."""
-        headers = {"Accept": EVENTS, "Last-Event-ID": f"{self.name}.{after}"}
-        headers |= self.opened.session.headers
-        return self._connected(url, Answer(url, "GET", headers), after)
+        answer = self.opened.session.at(url).stream(f"{self.name}.{after}")
+        return self._connected(url, answer, after)
 
     def _connected(self, url: str, answer: Answer, after: int | None) -> Connection:
         connection = Connection(url, answer, after)

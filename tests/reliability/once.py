@@ -6,7 +6,6 @@ one.  Whatever happens, the call ran at most once, and each answer to it is the 
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Generator, Iterable
@@ -14,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Final
 from uuid import uuid4
 
-from tests.process.streaming import Answer, Session, stateless
+from tests.process.streaming import Answer, Session, encoded, stateless
 from tests.reliability.flock import COUNT, Flock, Killer, under_kill
 from tests.reliability.resuming import Told, again, request
 from tests.reliability.rounds import Round
@@ -44,8 +43,7 @@ AWAKE_S: Final = 3.0
 def ledger(key: str, seconds: float) -> bytes:
     """Return a call that enters a line, sleeps, and counts the lines of its key."""
     params = {"name": "drill_ledger", "arguments": {"key": key, "seconds": seconds}}
-    message = {"jsonrpc": "2.0", "id": uuid4().hex, "method": "tools/call"}
-    return json.dumps({**message, "params": params}).encode()
+    return encoded(id=uuid4().hex, method="tools/call", params=params)
 
 
 def answer_of(answers: Iterable[Answer]) -> dict[str, Any] | None:

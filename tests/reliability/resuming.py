@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import json
 import random
-import socket
 import time
 from collections.abc import Generator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
-from urllib.parse import urlsplit
 from uuid import uuid4
 
-from tests.process.streaming import JSON, Answer, Session
+from tests.process.raw_requests import connected, post_head
+from tests.process.streaming import JSON, Answer, Session, encoded
 from tests.reliability.flock import Flock, Killer, under_kill
 from tests.reliability.rounds import Round
 from tests.reliability.site import Site
@@ -119,8 +118,7 @@ def request(count: int, delay_ms: int) -> bytes:
         "arguments": {"n": count, "delay_ms": delay_ms},
         "_meta": {"progressToken": "p"},
     }
-    message = {"jsonrpc": "2.0", "id": uuid4().hex, "method": "tools/call"}
-    return json.dumps({**message, "params": params}).encode()
+    return encoded(id=uuid4().hex, method="tools/call", params=params)
 
 
 def again(session: Session, url: str, told: Told, body: bytes) -> Answer:
@@ -128,8 +126,7 @@ def again(session: Session, url: str, told: Told, body: bytes) -> Answer:
     if told.last is None:
         return session.at(url).send(body)
     told.resumes += 1
-    headers = {"Accept": "text/event-stream", "Last-Event-ID": told.last_id}
-    return Answer(url, "GET", {**headers, **session.headers})
+    return session.at(url).stream(told.last_id)
 
 
 def followed(flock: Flock, session: Session, seed: str) -> Told:
@@ -200,18 +197,15 @@ def cuts(site: Site, rounds: int) -> Generator[Round]:
 
 def _read(url: str, session: Session, body: bytes, most: int | None) -> bytes:
     """Send a request, and read so many bytes of its answer; all if None."""
-    where, found = urlsplit(url), b""
+    found = b""
     headers = {
         **JSON,
         **session.headers,
-        "Host": where.netloc,
         "Connection": "close",
-        "Content-Length": str(len(body)),
+        "Content-Length": len(body),
     }
-    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    address = (where.hostname or "", where.port or 80)
-    with socket.create_connection(address, timeout=PATIENCE_S) as connection:
-        connection.sendall(f"POST {where.path} HTTP/1.1\r\n{head}\r\n".encode() + body)
+    with connected(url) as connection:
+        connection.sendall(post_head(url, headers) + b"\r\n" + body)
         while most is None or len(found) < most:
             left = 65_536 if most is None else most - len(found)
             piece = connection.recv(left)

@@ -14,9 +14,9 @@ from django.db import connections, transaction
 from mcp_app import Context, SyncContext
 from mcp_app.protocol.jsonrpc import UnserializableValue
 from mcp_app.streams.steps import StoredSteps
-from tests.drill.calling import Stateless
 from tests.drill.models import Ledger
 from tests.drill.running import THERE, running
+from tests.process.streaming import Stateless
 from tests.scripting import STATEFUL, Play
 from tests.serving import Connect
 
