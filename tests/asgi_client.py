@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -285,7 +286,60 @@ Answer: TypeAlias = Callable[[str, JsonObject], JsonObject]
 """Takes method and params of a question; returns a result, or `{"error": {…}}`."""
 
 
-class Client:
+class Speaker(ABC):
+    """What a client says, whatever carries it."""
+
+    def __init__(self, version: str, capabilities: JsonObject | None) -> None:
+        self.version = version
+        self.capabilities = EVERYTHING if capabilities is None else capabilities
+        self._ids = count(1)
+
+    @abstractmethod
+    async def sent(self, message: object) -> Outcome:
+        """Send any JSON; return what that is answered with at once."""
+
+    @abstractmethod
+    async def request(
+        self, method: str, params: JsonObject | None = None, **more: Any
+    ) -> Outcome:
+        """Make a request and wait for its answer."""
+
+    def message(
+        self, method: str, params: JsonObject | None = None, **more: Any
+    ) -> JsonObject:
+        """Return a request with an id of its own."""
+        message: JsonObject = {"jsonrpc": "2.0", "id": next(self._ids)}
+        message["method"] = method
+        if params:
+            message["params"] = params
+        return {**message, **more}
+
+    def hello(self, version: str | None = None) -> JsonObject:
+        """Return the parameters of `initialize`."""
+        return {
+            "protocolVersion": version or self.version,
+            "capabilities": self.capabilities,
+            "clientInfo": CLIENT,
+        }
+
+    async def call(self, tool: str, /, **arguments: Any) -> Outcome:
+        """Call a tool."""
+        return await self.request("tools/call", {"name": tool, "arguments": arguments})
+
+    async def notify(self, method: str, params: JsonObject | None = None) -> Outcome:
+        """Send a notification."""
+        message: JsonObject = {"jsonrpc": "2.0", "method": method}
+        if params is not None:
+            message["params"] = params
+        return await self.sent(message)
+
+    async def reply(self, request_id: object, answer: JsonObject) -> Outcome:
+        """Answer a question of the server: with a result, or `{"error": {…}}`."""
+        member = answer if answer.keys() == {"error"} else {"result": answer}
+        return await self.sent({"jsonrpc": "2.0", "id": request_id, **member})
+
+
+class Client(Speaker):
     """An MCP client of one revision."""
 
     def __init__(
@@ -297,13 +351,12 @@ class Client:
         headers: HeaderChanges | None = None,
         capabilities: JsonObject | None = None,
     ) -> None:
+        super().__init__(version, capabilities)
         self.application = application
         self.revision: Revision = REVISIONS[version]
         self.path = path
-        self.capabilities = EVERYTHING if capabilities is None else capabilities
         self.session: str | None = None
         self._headers = dict(headers or {})
-        self._ids = count(1)
 
     def __repr__(self) -> str:
         return f"<Client {self.revision.version}>"
@@ -370,14 +423,11 @@ class Client:
         self, method: str, params: JsonObject | None = None, **more: Any
     ) -> JsonObject:
         """Return a request as this client's revision has it."""
-        whole = dict(params or {})
         if self.revision.stateless:
-            whole["_meta"] = {**self.meta(), **whole.get("_meta", {})}
-        request: JsonObject = {"jsonrpc": "2.0", "id": next(self._ids)}
-        request["method"] = method
-        if whole:
-            request["params"] = whole
-        return {**request, **more}
+            given = params or {}
+            meta = {**self.meta(), **given.get("_meta", {})}
+            params = {**given, "_meta": meta}
+        return super().message(method, params, **more)
 
     def meta(self) -> JsonObject:
         """Return what the stateless era wants in every request."""
@@ -409,37 +459,12 @@ class Client:
         """Make a request and wait for its answer."""
         return await outcome(self.begin(method, params, headers=headers, **more))
 
-    async def call(self, tool: str, /, **arguments: Any) -> Outcome:
-        """Call a tool."""
-        return await self.request("tools/call", {"name": tool, "arguments": arguments})
-
-    async def notify(self, method: str, params: JsonObject | None = None) -> Outcome:
-        """Send a notification."""
-        message: JsonObject = {"jsonrpc": "2.0", "method": method}
-        if params is not None:
-            message["params"] = params
-        return await self.sent(message)
-
-    async def reply(self, request_id: str | int, answer: JsonObject) -> Outcome:
-        """Answer a question of the server: with a result, or `{"error": {…}}`."""
-        member = answer if answer.keys() == {"error"} else {"result": answer}
-        return await self.sent({"jsonrpc": "2.0", "id": request_id, **member})
-
     # -- the stateful era ---------------------------------------------------------
 
     def initialize(self, **changes: Any) -> JsonObject:
         """Return the request that opens a session."""
-        return {
-            "jsonrpc": "2.0",
-            "id": next(self._ids),
-            "method": "initialize",
-            "params": {
-                "protocolVersion": self.revision.version,
-                "capabilities": self.capabilities,
-                "clientInfo": CLIENT,
-                **changes,
-            },
-        }
+        params = {**self.hello(), **changes}
+        return super().message("initialize", params)
 
     async def open(self) -> Client:
         """Open a session where the revision has them."""

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import json
-from itertools import count
 from typing import Any
 
-from tests.asgi_client import (
-    CLIENT,
-    EVERYTHING,
-    Answer,
-    JsonObject,
-    Outcome,
-    Visit,
-    outcome,
-)
+from tests.asgi_client import Answer, JsonObject, Outcome, Speaker, Visit, outcome
 from tests.wire.middleware import WireCheck
 
 VERSION = "2024-11-05"
 
 
-class OldClient:
+class OldClient(Speaker):
     """One session; `version` is what `initialize` asks for."""
 
     stream: Visit
@@ -36,12 +27,10 @@ class OldClient:
         headers: JsonObject | None = None,
         capabilities: JsonObject | None = None,
     ) -> None:
+        super().__init__(version, capabilities)
         self.application = application
-        self.version = version
-        self.capabilities = EVERYTHING if capabilities is None else capabilities
         self._path = path
         self._headers = {"host": "localhost", **(headers or {})}
-        self._ids = count(1)
         self._answers: dict[str, JsonObject] = {}
         self.said: list[JsonObject] = []
         self._unheard: list[JsonObject] = []
@@ -71,12 +60,7 @@ class OldClient:
 
     async def initialize(self, version: str | None = None) -> JsonObject:
         """Return the result of `initialize`."""
-        params = {
-            "protocolVersion": version or self.version,
-            "capabilities": self.capabilities,
-            "clientInfo": CLIENT,
-        }
-        return (await self.request("initialize", params)).result
+        return (await self.request("initialize", self.hello(version))).result
 
     def post(self, message: object, **headers: str) -> Visit:
         """Begin to POST any JSON."""
@@ -87,16 +71,6 @@ class OldClient:
     async def sent(self, message: object, **headers: str) -> Outcome:
         """POST any JSON; return what the POST was answered with."""
         return await outcome(self.post(message, **headers))
-
-    def message(
-        self, method: str, params: JsonObject | None = None, **more: Any
-    ) -> JsonObject:
-        """Return a request with an id of its own."""
-        message: JsonObject = {"jsonrpc": "2.0", "id": next(self._ids)}
-        message["method"] = method
-        if params is not None:
-            message["params"] = params
-        return {**message, **more}
 
     async def begin(
         self, method: str, params: JsonObject | None = None, **more: Any
@@ -113,25 +87,9 @@ class OldClient:
         """Send a request, and wait for its answer on the stream."""
         return await self.answered(await self.begin(method, params, **more))
 
-    async def call(self, tool: str, /, **arguments: Any) -> Outcome:
-        """Call a tool."""
-        return await self.request("tools/call", {"name": tool, "arguments": arguments})
-
     async def begin_call(self, tool: str, /, **arguments: Any) -> Any:
         """Call a tool; return the id of the request."""
         return await self.begin("tools/call", {"name": tool, "arguments": arguments})
-
-    async def notify(self, method: str, params: JsonObject | None = None) -> Outcome:
-        """Send a notification."""
-        message: JsonObject = {"jsonrpc": "2.0", "method": method}
-        return await self.sent(
-            message if params is None else {**message, "params": params}
-        )
-
-    async def reply(self, request_id: object, answer: JsonObject) -> Outcome:
-        """Answer a question."""
-        member = answer if answer.keys() == {"error"} else {"result": answer}
-        return await self.sent({"jsonrpc": "2.0", "id": request_id, **member})
 
     # -- the stream -----------------------------------------------------------------
 

@@ -13,13 +13,13 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from asgiref.sync import SyncToAsync
 from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.wsgi import WSGIHandler
 from django.db import connections
+from django.test import RequestFactory
 
 import mcp_app.asgi
 from mcp_app.interface.principal import Principal
@@ -129,21 +129,6 @@ class Wire(ABC):
         if self._failed is not None:
             raise self._failed
 
-    async def _until_answered(
-        self, asked: list[object], answers: int | None, before: int
-    ) -> None:
-        """Wait for so many answers after those of before, or for these ids."""
-
-        def answered() -> bool:
-            ids = [
-                each.get("id") for each in self.heard[before:] if "method" not in each
-            ]
-            if answers is not None:
-                return len(ids) >= answers
-            return all(each in ids for each in asked)
-
-        await self.wait_for(answered)
-
     async def until_told(self, method: str) -> JsonObject:
         """Return a notification of a method, when there is one."""
         return await self.until(lambda each: each.get("method") == method)
@@ -162,11 +147,6 @@ class Wire(ABC):
         if "method" in message and "id" in message and not self.silent:
             answer = {"id": message["id"], "result": ANSWERS[message["method"]]}
             await self.say({"jsonrpc": "2.0", **answer})
-
-
-def encoded(value: object) -> bytes:
-    """Return what is sent of a message, a batch, or bytes."""
-    return value if isinstance(value, bytes) else json.dumps(value).encode()
 
 
 def asked_by(value: object) -> list[object]:
@@ -322,27 +302,11 @@ def _called(
 
 
 def _environment(scope: Scope, body: bytes) -> JsonObject:
-    names = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
-    given = {
-        names.get(name := key.decode(), f"HTTP_{name.upper().replace('-', '_')}"): (
-            value.decode("latin-1")
-        )
-        for key, value in scope["headers"]
-    }
-    return {
-        "REQUEST_METHOD": scope["method"],
-        "SCRIPT_NAME": "",
-        "PATH_INFO": scope["path"],
-        "QUERY_STRING": "",
-        "SERVER_NAME": "localhost",
-        "SERVER_PORT": "80",
-        "SERVER_PROTOCOL": "HTTP/1.1",
-        "REMOTE_ADDR": "127.0.0.1",
-        "wsgi.url_scheme": "http",
-        "wsgi.input": BytesIO(body),
-        "CONTENT_LENGTH": str(len(body)),
-        **given,
-    }
+    headers = {name.decode(): each.decode("latin-1") for name, each in scope["headers"]}
+    made = RequestFactory().generic(
+        scope["method"], scope["path"], body, headers=headers
+    )
+    return made.environ
 
 
 @asynccontextmanager
@@ -361,10 +325,48 @@ async def over_wsgi(process: Process, version: str, slug: str) -> AsyncIterator[
         background._loop = before
 
 
+# -- one stream for all answers ------------------------------------------------------
+
+
+class OneStream(Wire):
+    """What is sent is one thing, and what comes another."""
+
+    @abstractmethod
+    async def _carry(self, data: bytes) -> list[JsonObject]:
+        """Send a message; return why it is refused, where that is said at once."""
+
+    async def say(
+        self, value: object, *, answers: int | None = None, **headers: str | None
+    ) -> None:
+        before = len(self.heard)
+        accepted = await self._send(value)
+
+        def answered() -> bool:
+            came = [each for each in self.heard[before:] if "method" not in each]
+            if answers is not None:
+                return len(came) >= answers
+            ids = [each.get("id") for each in came]
+            return not accepted or all(each in ids for each in asked_by(value))
+
+        await self.wait_for(answered)
+
+    async def begin(self, message: JsonObject) -> None:
+        assert await self._send(message)
+
+    async def _send(self, value: object) -> bool:
+        """Send it, and return whether it is accepted."""
+        self.judge.sent(value)
+        data = value if isinstance(value, bytes) else json.dumps(value).encode()
+        refused = await self._carry(data)
+        for message in refused:
+            await self._take(message)
+        return not refused
+
+
 # -- stdio ---------------------------------------------------------------------------
 
 
-class StdioWire(Wire):
+class StdioWire(OneStream):
     """Two pipes, and the server's end of them."""
 
     def __init__(self, version: str, process: Process, slug: str) -> None:
@@ -401,26 +403,16 @@ class StdioWire(Wire):
             for message in value if isinstance(value, list) else [value]:
                 await self._take(message)
 
-    async def say(
-        self, value: object, *, answers: int | None = None, **headers: str | None
-    ) -> None:
-        before = len(self.heard)
-        self._write(value)
-        await self._until_answered(asked_by(value), answers, before)
-
-    async def begin(self, message: JsonObject) -> None:
-        self._write(message)
-
-    def _write(self, value: object) -> None:
-        self.judge.sent(value)
-        os.write(self._to, encoded(value) + b"\n")
+    async def _carry(self, data: bytes) -> list[JsonObject]:
+        os.write(self._to, data + b"\n")
+        return []
 
     async def listen(self, **notifications: Any) -> None:
         if self.stateless:
             params = {"notifications": notifications}
             message = self.client.message("subscriptions/listen", params)
             self.listening.append(message["id"])
-            self._write(message)
+            await self.begin(message)
             await self.until_told("notifications/subscriptions/acknowledged")
 
     async def close(self) -> None:
@@ -469,7 +461,7 @@ async def over_stdio(process: Process, version: str, slug: str) -> AsyncIterator
 # -- HTTP+SSE ------------------------------------------------------------------------
 
 
-class SseWire(Wire):
+class SseWire(OneStream):
     """The older HTTP: what is posted is answered on the stream of the session."""
 
     def __init__(self, version: str, slug: str, check: WireCheck) -> None:
@@ -486,26 +478,12 @@ class SseWire(Wire):
         while (message := await self._old.stream.message()) is not None:
             await self._take(message)
 
-    async def say(
-        self, value: object, *, answers: int | None = None, **headers: str | None
-    ) -> None:
-        before = len(self.heard)
-        accepted = await self._post(value)
-        await self._until_answered(asked_by(value) if accepted else [], answers, before)
-
-    async def begin(self, message: JsonObject) -> None:
-        assert await self._post(message)
-
-    async def _post(self, value: object) -> bool:
-        """Post a message; take why it is refused, or return that it is accepted."""
-        self.judge.sent(value)
+    async def _carry(self, data: bytes) -> list[JsonObject]:
         kind = {"content-type": "application/json"}
-        visit = self._old.visit("POST", self._old.messages, encoded(value), **kind)
+        visit = self._old.visit("POST", self._old.messages, data, **kind)
         refused = await visit.messages() if await visit.body() else []
         assert (visit.status == ACCEPTED) is (visit.raw == b"")
-        for message in refused:
-            await self._take(message)
-        return not refused
+        return refused
 
     async def listen(self, **notifications: Any) -> None:
         """The stream of the session says everything."""
