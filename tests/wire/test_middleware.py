@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import urllib.request
 from typing import Any, Final
@@ -12,7 +11,8 @@ from typing import Any, Final
 import pytest
 
 from tests.drill.ports import free_port
-from tests.drill.running import ROOT
+from tests.drill.programs import Program
+from tests.drill.running import START_S
 from tests.drill.serve import WIRE_VIOLATED
 from tests.wire.middleware import AsgiMessage, Receive, Scope, Send, WireCheck
 
@@ -203,16 +203,10 @@ sys.exit(serve.main())
 def test_a_server_of_the_drill_ends_with_what_it_sent_wrongly() -> None:
     port = free_port()
     environment = {"PORT": str(port), "SERVER": "uvicorn", "WIRE": "check"}
-    with subprocess.Popen(
-        [sys.executable, "-c", FAULTY],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        assert process.stderr.readline().startswith("Serving")
+    with Program(
+        [sys.executable, "-c", FAULTY], env={**os.environ, **environment}
+    ) as server:
+        server.wait_until(lambda: "Serving" in server.output, START_S)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/mcp", timeout=60):
-            process.terminate()
-        assert "WIRE: GET /mcp" in process.stderr.read()
-    assert process.returncode == WIRE_VIOLATED
+            assert server.stop() == WIRE_VIOLATED
+        assert "WIRE: GET /mcp" in server.output
