@@ -137,9 +137,9 @@ class _Site:
         trace, identifier = b"00-%032x-%016x-01", b"x-request-id"
         more = [
             [(b"traceparent", trace % (n, n)), (identifier, b"%d" % n)]
-            for n in range(TRACED)
+            for n in range(TRACED if traced else 0)
         ]
-        self._more = cycle(more if traced else [[]])
+        self._more = cycle(more or [[]])
         self.status = 0
         self.headers: list[tuple[bytes, bytes]] = []
         self.body = b""

@@ -22,6 +22,7 @@ TOLD = "notifications/tools/list_changed"
 _OPENED = "notifications/subscriptions/acknowledged"
 _RECEIVED = 64 * 1024
 _QUIET_SECONDS = 1.0
+_AT_ONCE = 100
 
 
 def raise_open_files() -> None:
@@ -87,6 +88,9 @@ class Audience:
                 stack.callback(self._leave, listener)
                 self._selector.register(listener.socket, selectors.EVENT_READ, listener)
                 opened.append(listener)
+                # More that wait at once are refused.
+                if len(opened) % _AT_ONCE == 0:
+                    self._until_open(opened)
             self._until_open(opened)
             yield opened
 

@@ -87,7 +87,7 @@ def run(
     before, kernel = server.cpu_seconds(), server.kernel_seconds()
     with tempfile.TemporaryDirectory() as folder:
         _write(Path(folder), request.raw(server.port), answer)
-        options = ["-t1", f"-c{connections}", f"-d{round(seconds)}s"]
+        options = ["-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s"]
         output = _wrk(server.port, folder, seconds, options, pause_ms)
     cpu, kernel = server.cpu_seconds() - before, server.kernel_seconds() - kernel
     numbers = _numbers(output)

@@ -23,7 +23,8 @@ STREAMS = 2 * TOLD + OTHERS
 
 _EARLIER = 20
 """Opened before the first look, so that what is made once is not counted."""
-_SETTLE_SECONDS = 2.0
+_SETTLE_SECONDS = 20.0
+"""A process looks once, and by and by, for what each new GET stream has missed."""
 _BROADCASTS = 4
 """In each round."""
 _FRESHNESS = 0.25
