@@ -22,7 +22,7 @@ from tests.process.operating import Operator
 
 __all__ = ["SAID", "TOOLS", "Site", "serving"]
 
-PLAIN_TOOLS: Final = 200
+PLAIN_TOOLS: Final = 199
 TOOLS: Final = 247
 ROWS: Final = f"""
 {PREPARE}
