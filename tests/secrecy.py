@@ -198,6 +198,11 @@ def _may_know(name: str) -> bool:
     return name.partition(".")[0] in CLIENTS or name in ADDRESSES
 
 
+def is_watching() -> bool:
+    """Whether anything is looked at."""
+    return _watch is not None
+
+
 # -- answers and rows ------------------------------------------------------------------
 
 

@@ -2,7 +2,8 @@
 
 Each is a copy of a template: one with the tables, or one with the fixture rows, too.
 A template's name has the digest of the sources that make it, and it is kept: to migrate
-takes seconds.  `python -m tests.drill.databases` drops all that was made.
+takes seconds.  What a run has left that was killed is dropped by the next one.
+`python -m tests.drill.databases` drops all that was made here.
 
 POSTGRES_TEST_URL and MYSQL_TEST_URL name other servers, with a user who may create
 databases.
@@ -13,6 +14,8 @@ from __future__ import annotations
 import atexit
 import fcntl
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -33,6 +36,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+import django
 import psycopg
 import pytest
 from django.core.management import call_command
@@ -40,7 +44,7 @@ from django.db import connection
 from django.test import TransactionTestCase
 
 from tests.row_copies import RowCopy
-from tests.secrecy import look_at_file
+from tests.secrecy import is_watching, look_at_file, look_at_rows
 
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker
@@ -49,7 +53,9 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 POSTGRES: Final = os.environ.get("POSTGRES_TEST_URL", "postgres://postgres@127.0.0.1")
 MYSQL: Final = os.environ.get("MYSQL_TEST_URL", "mysql://root@127.0.0.1")
 FILES: Final = Path(tempfile.gettempdir()) / f"mcp-databases-{os.getuid()}"
-OURS: Final = "mcp_test_"
+_OWNER: Final = f"{platform.node()} {FILES}".encode()
+OURS: Final = f"mcp_test_{blake2b(_OWNER, digest_size=3).hexdigest()}_"
+"""How the names begin of what is made here: others may use the same servers."""
 TABLES: Final = "tables"
 ROWS: Final = "rows"
 START: Final = "import django; django.setup();"
@@ -66,7 +72,7 @@ SOURCES: Final = {
     ROWS: ("mcp_app", "mcp_project", "tests/drill", "tests/published.py"),
 }
 KEPT_S: Final = 3 * 24 * 60 * 60
-"""So long templates are kept that nothing makes any more."""
+"""So long templates are kept that nobody uses any more."""
 INHERITED: Final = ("HOME", "LANG", "LC_", "LD_", "PATH", "PG", "PYTHON", "TMPDIR")
 NEEDED: Final[Mapping[str, Collection[str]]] = {
     "on_servers.py": ["postgresql", "mysql"],
@@ -123,6 +129,10 @@ NAMES: Final = {
     "postgresql": "SELECT datname FROM pg_database",
     "mysql": "SHOW DATABASES",
 }
+TABLE_NAMES: Final = {
+    "postgresql": "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
+    "mysql": "SHOW TABLES",
+}
 BASE: Final = {"postgresql": POSTGRES, "mysql": MYSQL}
 
 
@@ -132,11 +142,11 @@ def _url(vendor: str, name: str) -> str:
     )
 
 
-def _holds(vendor: str, name: str) -> bool:
+def _names(vendor: str) -> list[str]:
     if vendor == "sqlite":
-        return (FILES / name).exists()
+        return [each.name for each in FILES.glob(f"{OURS}*")]
     with CONNECTED[vendor]() as execute:
-        return any(each == name for (each,) in execute(NAMES[vendor]))
+        return [each for (each,) in execute(NAMES[vendor]) if each.startswith(OURS)]
 
 
 def _copy(vendor: str, original: str, name: str) -> None:
@@ -165,12 +175,41 @@ def _drop(vendor: str, name: str) -> None:
         execute(f"DROP DATABASE IF EXISTS {name}{force}")
 
 
+def _drop_orphans(vendor: str) -> None:
+    """Drop what processes have left that are gone."""
+    for name in _names(vendor):
+        owner = re.fullmatch(rf"{OURS}(\d+)_\w+", name)
+        if owner and not _is_running(int(owner[1])):
+            _drop(vendor, name)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _look_at_rows(vendor: str, name: str) -> None:
+    """See whether a secret stands in a database, where that was asked for."""
+    if vendor == "sqlite":
+        look_at_file(FILES / name)
+    elif is_watching():
+        with CONNECTED[vendor](name) as execute:
+            for (table,) in execute(TABLE_NAMES[vendor]):
+                look_at_rows(table, execute(f"SELECT * FROM {table}"))  # noqa: S608 - our own names
+
+
 # -- templates ---------------------------------------------------------------------
 
 
 def _digest(kind: str) -> str:
     paths = [each for place in SOURCES[kind] for each in _modules(ROOT / place)]
-    return blake2b(b"\0".join(map(Path.read_bytes, paths)), digest_size=8).hexdigest()
+    parts = [django.__version__.encode(), PROGRAMS[kind].encode()]
+    for each in paths:
+        parts += [str(each.relative_to(ROOT)).encode(), each.read_bytes()]
+    return blake2b(b"\0".join(parts), digest_size=8).hexdigest()
 
 
 def _modules(place: Path) -> list[Path]:
@@ -180,21 +219,29 @@ def _modules(place: Path) -> list[Path]:
 @cache
 def template(vendor: str, kind: str) -> str:
     """Return the name of a database to copy, which is made if it is not there."""
-    name = f"{OURS}{kind}_{_digest(kind)}"
     FILES.mkdir(mode=0o700, exist_ok=True)
     with open(FILES / f"{vendor}.lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        _drop_orphans(vendor)
+        name = f"{OURS}{kind}_{_digest(kind)}"
         made = FILES / f"{vendor}-{name}.made"
-        if not (made.exists() and _holds(vendor, name)):
+        if not (made.exists() and name in _names(vendor)):
             _drop(vendor, name)
             _copy(vendor, "", name)
             run(PROGRAMS[kind], _url(vendor, name))
+            _drop_old(vendor)
+        # What was made while its sources changed is made anew by the next process.
+        if name.endswith(_digest(kind)):
             made.touch()
-            for old in FILES.glob(f"{vendor}-*.made"):
-                if time.time() - old.stat().st_mtime > KEPT_S:
-                    _drop(vendor, old.stem.partition("-")[2])
-                    old.unlink()
     return name
+
+
+def _drop_old(vendor: str) -> None:
+    """Drop templates that nobody has used for long."""
+    for old in FILES.glob(f"{vendor}-*.made"):
+        if time.time() - old.stat().st_mtime > KEPT_S:
+            _drop(vendor, old.stem.partition("-")[2])
+            old.unlink()
 
 
 def run(program: str, url: str) -> None:
@@ -214,8 +261,7 @@ def database(vendor: str, kind: str = "") -> Iterator[str]:
     try:
         yield name
     finally:
-        if vendor == "sqlite":
-            look_at_file(FILES / name)
+        _look_at_rows(vendor, name)
         _drop(vendor, name)
 
 
@@ -250,7 +296,10 @@ until_the_end: Final = ExitStack()
 atexit.register(until_the_end.close)
 
 
-def pytest_unconfigure() -> None:
+@pytest.fixture(scope="session", autouse=True)
+def _end() -> Iterator[None]:
+    """Close it last of all, where an error is still one of a test."""
+    yield
     until_the_end.close()
 
 
@@ -258,6 +307,16 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out what needs another database."""
     needed = NEEDED.get(collection_path.name)
     return True if needed is not None and connection.vendor not in needed else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs another database, where somebody names such a module."""
+    for item in items:
+        needed = NEEDED.get(item.path.name)
+        if needed is not None and connection.vendor not in needed:
+            vendors = " or ".join(needed)
+            reason = f"It needs a DATABASE_URL of {vendors}, not {connection.vendor}."
+            item.add_marker(pytest.mark.skip(reason))
 
 
 @pytest.fixture(params=["sqlite", *DATABASES])
@@ -325,11 +384,10 @@ def _connect(name: str | Path) -> None:
 def drop_all() -> None:
     """Drop all that tests have made; nobody may run any now."""
     shutil.rmtree(FILES, ignore_errors=True)
-    for vendor, connected in CONNECTED.items():
-        with suppress(pytest.skip.Exception), connected() as execute:
-            for (each,) in execute(NAMES[vendor]):
-                if each.startswith(OURS):
-                    _drop(vendor, each)
+    for vendor in CONNECTED:
+        with suppress(pytest.skip.Exception):
+            for each in _names(vendor):
+                _drop(vendor, each)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from subprocess import DEVNULL, PIPE, STDOUT
 from threading import Lock, Thread
 from typing import Final, Self
 
+from tests.drill.databases import until_the_end
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 STOP_S: Final = 120
 LOOK_S: Final = 0.02
@@ -186,6 +188,8 @@ def _tell_heir(change: Callable[[int], None], group: int) -> None:
 def _heir() -> subprocess.Popen[bytes]:
     """Return a shell that kills the groups it was told last when its input ends."""
     command = ["sh", "-c", LAST_WILL]
-    return subprocess.Popen(
+    heir = subprocess.Popen(
         command, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
     )
+    until_the_end.callback(heir.communicate)
+    return heir
