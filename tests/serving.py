@@ -113,6 +113,23 @@ def served_database(django_db_setup: None) -> None:
     """
 
 
+@pytest.fixture(autouse=True)
+def _guard(
+    request: pytest.FixtureRequest, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
+    """Keep the database from a test that asks for none, beside served ones, too."""
+    asks = request.node.get_closest_marker("django_db") is not None
+    if asks or not _ASKING.isdisjoint(request.fixturenames):
+        yield
+        return
+    with django_db_blocker.block():
+        yield
+
+
+_ASKING: Final = frozenset({"db", "served_rows", "transactional_db"})
+"""Fixtures that let a test use the database."""
+
+
 @pytest.fixture(scope="module")
 def served_rows(
     served_database: None, _patient: None, django_db_blocker: DjangoDbBlocker
