@@ -165,7 +165,7 @@ audit: $(VENV_STAMP) ## Look up known holes in all pins; fails if no database an
 
 .PHONY: matrix
 matrix: $(VENV_STAMP) ## Run the tests without programs on each Python and Django (PYTHONS="3.13 3.14").
-	@nox $(addprefix --python ,$(PYTHONS))
+	@nox $(if $(PYTHONS),--error-on-missing-interpreters --python $(PYTHONS))
 
 .PHONY: format
 format: $(VENV_STAMP) ## Format the code and sort its imports.

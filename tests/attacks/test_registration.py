@@ -111,8 +111,9 @@ def _no_collection() -> Iterator[None]:
     gc.enable()
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="This Python has no such rule.")
-@pytest.mark.usefixtures("_no_collection")
-def test_a_dict_that_contains_itself_needs_extensions() -> None:
-    with pytest.raises(RegistrationError, match="from typing_extensions"):
-        Registry().tool(takes_a_tree)
+if sys.version_info < (3, 12):
+    # A later Python has no such rule.
+    @pytest.mark.usefixtures("_no_collection")
+    def test_a_dict_that_contains_itself_needs_extensions() -> None:
+        with pytest.raises(RegistrationError, match="from typing_extensions"):
+            Registry().tool(takes_a_tree)
