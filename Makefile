@@ -20,8 +20,8 @@ RUN_STAMP := .venv/installed-run-$(shell cksum < requirements.txt | cut -d' ' -f
 PROJECT_STAMPS := .projects/wagtail/installed .projects/oscar/installed
 NODE_STAMP := node_modules/installed-$(shell cat package-lock.json .npmrc | cksum | cut -d' ' -f1)
 
-# Processes that run tests beside each other.
-JOBS ?= 2
+# Processes that run tests beside each other: many tests wait for programs that they started.
+JOBS ?= 4
 POSTGRES_TEST_URL ?= postgres://postgres@127.0.0.1
 MYSQL_TEST_URL ?= mysql://root@127.0.0.1
 ON_POSTGRESQL := DATABASE_URL=$(POSTGRES_TEST_URL)/postgres
@@ -121,7 +121,7 @@ QUERIES ?= 20000
 # Half of them are rows and half groups, and for half of them hidden rows change or go.
 # A test of this length may take longer than one of the suite.
 .PHONY: queries
-queries: $(VENV_STAMP) ## Compare random queries with what they mean in plain Python (QUERIES=20000, JOBS=2, DATABASE_URL).
+queries: $(VENV_STAMP) ## Compare random queries with what they mean in plain Python (QUERIES=20000, JOBS=4, DATABASE_URL).
 	@QUERY_EXAMPLES=$$(( ($(QUERIES) + 1) / 2 )) pytest -q -n $(JOBS) -o faulthandler_timeout=0 tests/kinds/query/test_scoping.py tests/kinds/query/test_hidden_rows.py -k "those_of_the_scope or change_no_answer"
 
 FUZZ_STAMP := .venv/fuzz-$(shell cksum < requirements-fuzz.txt | cut -d' ' -f1)
@@ -190,7 +190,7 @@ check: lint ## The same, and what Django says of the migrations and of a deploym
 		python manage.py check --deploy --fail-level WARNING
 
 .PHONY: test
-test: check node-if-possible ## Run what a change can break (REQUIRE_ALL=1, JOBS=2).
+test: check node-if-possible ## Run what a change can break (REQUIRE_ALL=1, JOBS=4).
 	pytest -n $(JOBS) -m "not long"
 	$(ON_POSTGRESQL) pytest -n $(JOBS) -m "databases and not long" $(LOCKING) $(wildcard tests/*/on_postgresql.py)
 	{ $(WITHOUT_MARIADB); } || $(ON_MARIADB) pytest -n $(JOBS) -m "databases and not long" $(LOCKING) $(wildcard tests/*/on_mysql.py)
