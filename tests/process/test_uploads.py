@@ -127,12 +127,16 @@ async def test_t19_a_body_has_ten_seconds_and_one_for_each_kib(
 async def test_one_timer_looks_for_all_as_long_as_there_are_any(
     bodies: Uploads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(uploads, "LOOK_EVERY", 0.001)
+    monkeypatch.setattr(uploads, "LOOK_EVERY", 600)
     now = time.monotonic()
     young = await Upload(bodies).begin(now)
     timer = bodies._timer
     old = await Upload(bodies).begin(now - uploads.BODY_SECONDS)
+    assert timer is not None
     assert bodies._timer is timer
+    timer.cancel()
+    monkeypatch.setattr(uploads, "LOOK_EVERY", 0.001)
+    bodies._look()
     assert await old.outcome() == "given up"
     # The young one is looked for further.
     assert bodies._timer is not None
