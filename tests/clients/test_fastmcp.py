@@ -1,8 +1,8 @@
 """The client of FastMCP, in both eras.
 
-It stands on the Python SDK and adds typed results, pagination and exceptions.  It has
-neither `resources/subscribe` nor `subscriptions/listen`, and in the stateless era it
-asks for every log message with every request.
+It stands on the Python SDK and adds typed results, pagination, exceptions and handlers
+of its own: the SDK's tests show the rest.  It has neither `resources/subscribe` nor
+`subscriptions/listen`, and in the stateless era it asks for all log messages each time.
 """
 
 from __future__ import annotations
@@ -17,13 +17,7 @@ from fastmcp import Client
 from fastmcp.client.transports import ClientTransport, StreamableHttpTransport
 from fastmcp.exceptions import ToolError
 from mcp import MCPError
-from mcp_types import (
-    ContentBlock,
-    ElicitRequestParams,
-    ElicitResult,
-    PromptReference,
-    TextContent,
-)
+from mcp_types import ContentBlock, ElicitRequestParams, ElicitResult, TextContent
 
 from tests.clients import facts
 from tests.clients.facts import STATEFUL, STATELESS
@@ -115,15 +109,6 @@ async def test_lists(client: Connection) -> None:
     assert set(facts.PROMPTS) <= prompts
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("tool", "content"), facts.CONTENT.items())
-async def test_content_blocks(
-    client: Connection, tool: str, content: list[dict[str, Any]]
-) -> None:
-    result = await client.call_tool(tool)
-    assert [wire(block) for block in result.content] == content
-
-
 @pytest.mark.parametrize("tool", ["drill_add", "drill_add_sync"])
 async def test_typed_result(client: Connection, tool: str) -> None:
     result = await client.call_tool(tool, {"a": 20, "b": 22})
@@ -147,12 +132,6 @@ async def test_progress_in_order(client: Connection, person: Person) -> None:
     await eventually(lambda: len(person.progressed) == 20)
     assert said(result.content) == "done 20"
     assert person.progressed == [(i, 20) for i in range(1, 21)]
-
-
-@pytest.mark.long
-async def test_a_client_that_is_sent_away_comes_back(client: Connection) -> None:
-    result = await client.call_tool("test_reconnection", {})
-    assert said(result.content) == facts.RECONNECTED
 
 
 @pytest.mark.long
@@ -235,49 +214,10 @@ async def test_two_questions(client: Connection, person: Person, era: str) -> No
 
 
 @pytest.mark.long
-async def test_sampling(client: Connection) -> None:
-    result = await client.call_tool("test_sampling", {"prompt": "Say something"})
-    assert said(result.content) == f"LLM response: {MODEL_SAYS}"
-
-
-@pytest.mark.long
 async def test_several_questions_at_once(client: Connection, person: Person) -> None:
     person.answers = [answer(name="Alice")]
     result = await client.call_tool("test_input_required_result_multiple_inputs")
     assert said(result.content) == f"{MODEL_SAYS} Alice, with 1 roots"
-
-
-@pytest.mark.long
-async def test_roots(client: Connection) -> None:
-    result = await client.call_tool("test_input_required_result_list_roots")
-    assert ROOT in said(result.content)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("uri", "contents"), facts.RESOURCES.items())
-async def test_reads_resources(
-    client: Connection, uri: str, contents: dict[str, Any]
-) -> None:
-    assert [wire(c) for c in await client.read_resource(uri)] == [contents]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("prompt", "expected"), facts.PROMPTS.items())
-async def test_gets_prompts(
-    client: Connection,
-    prompt: str,
-    expected: tuple[dict[str, str], list[dict[str, Any]]],
-) -> None:
-    arguments, content = expected
-    result = await client.get_prompt(prompt, arguments)
-    assert [wire(message.content) for message in result.messages] == content
-
-
-@pytest.mark.long
-async def test_completion(client: Connection) -> None:
-    reference = PromptReference(name="test_prompt_with_arguments")
-    completion = await client.complete(reference, {"name": "arg1", "value": "test"})
-    assert completion.values == ["test", "testValue1", "testValue2"]
 
 
 @pytest.mark.long
@@ -307,12 +247,6 @@ async def test_timed_out_call(client: Connection) -> None:
         await client.call_tool("drill_sleep", {"seconds": 30}, timeout=0.2)
     result = await client.call_tool("drill_add", {"a": 1, "b": 1})
     assert said(result.content) == "2"
-
-
-@pytest.mark.long
-@stateful
-async def test_ping(client: Connection) -> None:
-    assert await client.ping()
 
 
 @pytest.mark.long

@@ -91,51 +91,32 @@ def atomic_requests(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("tool", "script", "kept"),
     [
-        ("sync", entering, 1),
-        ("async", aentering, 1),
-        ("database", aentering, 1),
-        ("not_atomic", entering, 1),
-        ("atomic_sync", entering, 0),
-        ("atomic", aentering, 0),
+        # Async functions have no transaction unless they say so.
+        ("async", aentering, (1, 1)),
+        ("database", aentering, (1, 1)),
+        ("sync", entering, (1, 0)),
+        ("not_atomic", entering, (1, 1)),
+        ("atomic_sync", entering, (0, 0)),
+        ("atomic", aentering, (0, 0)),
     ],
 )
+@pytest.mark.parametrize("is_atomic", [False, True])
 async def test_rows_of_a_call_that_raises(
     play: Play,
     line: str,
+    request: pytest.FixtureRequest,
     tool: str,
     script: Callable[..., Script],
-    kept: int,
+    kept: tuple[int, int],
+    is_atomic: bool,
     error: Exception,
 ) -> None:
+    """Where each request is a transaction of its own, sync functions are in one."""
+    if is_atomic:
+        request.getfixturevalue("atomic_requests")
     outcome = await play(tool, script(line, error))
     assert outcome.result["isError"] is True
-    assert await lines(line) == kept
-
-
-@pytest.mark.usefixtures("atomic_requests")
-@pytest.mark.parametrize("error", [ValueError("no"), ToolError("no")])
-@pytest.mark.parametrize(
-    ("tool", "script", "kept"),
-    [
-        ("sync", entering, 0),
-        ("not_atomic", entering, 1),
-        # Async functions have no transaction unless they say so.
-        ("async", aentering, 1),
-        ("database", aentering, 1),
-        ("atomic", aentering, 0),
-    ],
-)
-async def test_rows_of_a_call_that_raises_where_requests_are_atomic(
-    play: Play,
-    line: str,
-    tool: str,
-    script: Callable[..., Script],
-    kept: int,
-    error: Exception,
-) -> None:
-    outcome = await play(tool, script(line, error))
-    assert outcome.result["isError"] is True
-    assert await lines(line) == kept
+    assert await lines(line) == kept[is_atomic]
 
 
 @pytest.mark.usefixtures("atomic_requests")
