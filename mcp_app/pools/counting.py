@@ -17,10 +17,10 @@ LOOP_THREAD = 1
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """`usual` is not exceeded while nothing waits or hangs; `most` never.
+    """`usual` is not exceeded while no threads are added; `most` never.
 
-    What exceeds `usual` are threads of calls that wait for a person's answer or hang,
-    and threads of ours that were abandoned because the database did not answer.
+    Threads are added for calls that wait for a person's answer or hang, for people who
+    call while all threads are busy, and where the database did not answer ours.
     """
 
     usual: int

@@ -24,7 +24,6 @@ import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import (
     AbstractContextManager,
-    AsyncExitStack,
     ExitStack,
     asynccontextmanager,
     contextmanager,
@@ -46,6 +45,7 @@ from mcp_app.pools.connections import without_old_connections
 from mcp_app.pools.futures import settle
 from mcp_app.pools.mailbox import Mailbox
 from mcp_app.pools.statement_time import limit_transaction
+from mcp_app.pools.turns import Owner, SharedPlaces
 from mcp_app.pools.user_threads import Job, NoPlace, UserThreads
 from mcp_app.server.context import core_of, current_call
 from mcp_app.server.exchange import Exchange
@@ -75,12 +75,11 @@ class InvocationPlaces:
         around: Sequence[CallContextManager],
         halves_for_strangers: Callable[[], bool],
     ) -> None:
-        """Take what calls need, and whether strangers get half of the threads."""
+        """Take what calls need, and whether all strangers together are one caller."""
         self._mailbox = mailbox
         self._loop = mailbox.loop
         self._threads = threads
-        self._gates: dict[tuple[Gate, bool], asyncio.Semaphore] = {}
-        """By the gate, and whether it is the half of strangers."""
+        self._gates: dict[Gate, SharedPlaces] = {}
         self._around = around
         self._halves_for_strangers = halves_for_strangers
         self._plain = not around
@@ -130,33 +129,38 @@ class InvocationPlaces:
                 raise
         return convert(await self._on_loop(exchange, runnable, arguments))
 
-    def _is_stranger(self, exchange: Exchange) -> bool:
-        """Whether the caller has half of the places, with all who did not sign in."""
-        return exchange.principal.anonymous and self._halves_for_strangers()
+    def _owner(self, exchange: Exchange) -> Owner:
+        """Return who takes turns; a stranger is one only where others sign in."""
+        stranger = exchange.principal.anonymous and self._halves_for_strangers()
+        return Owner(exchange.person, stranger)
 
     @asynccontextmanager
     async def _behind(self, gate: Gate, exchange: Exchange) -> AsyncIterator[None]:
-        """Hold a place of a gate; raise `NoPlace` if none is free soon.
-
-        A stranger needs a place of the strangers' half first.
-        """
-        number = gate.places or max(1, self._threads.size // 2)
-        halves = (True, False) if self._is_stranger(exchange) else (False,)
-        async with AsyncExitStack() as held:
-            exchange.queued = True
-            try:
-                async with asyncio.timeout(GATE_S):
-                    for half in halves:
-                        most = max(1, number // 2) if half else number
-                        places = self._gates.setdefault(
-                            (gate, half), asyncio.Semaphore(most)
-                        )
-                        await held.enter_async_context(places)
-            except TimeoutError:
-                exchange.untouched = True
-                raise NoPlace(f"Too many calls of “{gate.name}” run already.") from None
-            exchange.queued = False
+        """Hold a place of a gate; raise `NoPlace` if none is free soon."""
+        places = self._gates.get(gate)
+        if places is None:
+            number = gate.places or max(1, self._threads.size // 2)
+            places = self._gates[gate] = SharedPlaces(number)
+        owner = self._owner(exchange)
+        exchange.queued = True
+        try:
+            async with asyncio.timeout(GATE_S):
+                await places.enter(owner)
+        except TimeoutError:
+            exchange.untouched = True
+            if places.is_crowded_by(owner):
+                reason = (
+                    f"This caller runs {places.most_of_one} calls of “{gate.name}”"
+                    " already, and may not run more at once."
+                )
+            else:
+                reason = f"Too many calls of “{gate.name}” run already."
+            raise NoPlace(reason) from None
+        exchange.queued = False
+        try:
             yield
+        finally:
+            places.leave(owner)
 
     async def call(self, exchange: Exchange, function: Callable[[], Value]) -> Value:
         """Run a blocking function in a thread.
@@ -236,7 +240,7 @@ class InvocationPlaces:
         run = runnable.run
         if runnable.style == "async":
             run = _on_own_loop(exchange, run)  # type: ignore[arg-type]
-        with without_old_connections():
+        with without_old_connections:
             if self._plain and not _atomic_aliases(runnable):
                 return convert(run(**arguments))
             with self._entered(exchange), _transactions(exchange, runnable):
@@ -248,9 +252,7 @@ class InvocationPlaces:
         future: asyncio.Future[Value] = self._loop.create_future()
         work = partial(contextvars.copy_context().run, function)
         job = self._threads.submit(
-            partial(self._work, future, work),
-            name,
-            stranger=self._is_stranger(exchange),
+            partial(self._work, future, work), name, self._owner(exchange)
         )
         try:
             return await future
@@ -293,7 +295,7 @@ def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | None) -> 
 
 
 def _with_fresh_connections(function: Callable[[], Value]) -> Value:
-    with without_old_connections():
+    with without_old_connections:
         return function()
 
 

@@ -23,7 +23,7 @@ def in_new_thread(function: Callable[[], Any]) -> Any:
 def test_what_was_opened_inside_is_closed_after() -> None:
     def look() -> list[bool]:
         found = []
-        with without_old_connections():
+        with without_old_connections:
             connection.ensure_connection()
             found.append(connection.connection is not None)
         found.append(connection.connection is not None)
@@ -35,7 +35,7 @@ def test_what_was_opened_inside_is_closed_after() -> None:
 def test_what_was_open_before_is_closed_at_the_beginning() -> None:
     def look() -> bool:
         connection.ensure_connection()
-        with without_old_connections():
+        with without_old_connections:
             return connection.connection is not None
 
     assert in_new_thread(look) is False
@@ -43,7 +43,7 @@ def test_what_was_open_before_is_closed_at_the_beginning() -> None:
 
 def test_a_thread_without_connections_gets_none() -> None:
     def look() -> bool:
-        with without_old_connections():
+        with without_old_connections:
             assert threading.current_thread() is not threading.main_thread()
         return connection.connection is not None
 
@@ -57,7 +57,7 @@ def raises() -> None:
 
 def test_an_exception_passes_and_the_connection_is_closed() -> None:
     def look() -> bool:
-        with pytest.raises(LookupError), without_old_connections():
+        with pytest.raises(LookupError), without_old_connections:
             raises()
         return connection.connection is not None
 

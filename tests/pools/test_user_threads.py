@@ -5,17 +5,21 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from queue import SimpleQueue
 from typing import Final
 
 import pytest
 
 from mcp_app.pools import user_threads
+from mcp_app.pools.turns import UNKNOWN, Owner
 from mcp_app.pools.user_threads import Job, UserThreads
 from mcp_app.protocol.errors import Unavailable
 
 PATIENCE_S: Final = 60
 SIZE: Final = 2
+ANN, BEN, CAT = (Owner(name, stranger=False) for name in ("ann", "ben", "cat"))
+EVE, FAY = (Owner(name, stranger=True) for name in ("eve", "fay"))
 
 
 class Scene:
@@ -27,19 +31,13 @@ class Scene:
         self.ended: SimpleQueue[int] = SimpleQueue()
         self.go = threading.Event()
 
-    def begin(self, count: int = 1, *, stranger: bool = False) -> list[Job]:
+    def begin(self, count: int = 1, owner: Owner = UNKNOWN) -> list[Job]:
         """Submit so many jobs that hold their threads."""
-        return [
-            self.pool.submit(self._hold, f"hold {i}", stranger=stranger)
-            for i in range(count)
-        ]
+        return [self.pool.submit(self._hold, f"hold {i}", owner) for i in range(count)]
 
-    def wait(self, count: int = 1, *, stranger: bool = False) -> list[Job]:
+    def wait(self, count: int = 1, owner: Owner = UNKNOWN) -> list[Job]:
         """Submit so many jobs that wait for an answer meanwhile."""
-        return [
-            self.pool.submit(self._wait, "wait", stranger=stranger)
-            for _ in range(count)
-        ]
+        return [self.pool.submit(self._wait, "wait", owner) for _ in range(count)]
 
     def _hold(self, job: Job) -> None:
         self.begun.put(threading.get_ident())
@@ -89,7 +87,7 @@ def settled(true: Callable[[], bool]) -> bool:
 
 
 def alive(pool: UserThreads) -> int:
-    return pool._places + pool.uncounted
+    return pool._threads
 
 
 def test_as_many_run_as_there_are_places(scene: Scene) -> None:
@@ -145,7 +143,7 @@ def test_all_threads_wait_and_the_next_is_refused(
     assert refused.value.http_status == 503
     assert refused.value.headers == {"Retry-After": "2"}
     assert f"All {ceiling} threads" in refused.value.message
-    assert f"Waiting or hanging: {{'wait': {ceiling}}}" in caplog.text
+    assert f"wait or hang: {{'wait': {ceiling}}}" in caplog.text
     scene.finish(ceiling)
     assert settled(lambda: scene.pool.uncounted == 0)
     scene.begin()
@@ -197,7 +195,7 @@ def test_a_job_that_is_done_is_not_lost(scene: Scene) -> None:
         (job,) = scene.begin()
         scene.threads(1)
         scene.finish(1)
-        settled(lambda job=job: not job._wanted)  # type: ignore[misc]
+        settled(lambda job=job: job.is_unwanted)  # type: ignore[misc]
         scene.pool.give_up(job)
     assert scene.pool.uncounted == 0
     assert settled(lambda: alive(scene.pool) <= SIZE)
@@ -215,32 +213,6 @@ def test_a_lost_job_that_waits_is_no_place_twice(scene: Scene) -> None:
     assert alive(scene.pool) == 1
 
 
-def test_a_job_that_ends_while_it_is_given_up_keeps_its_place(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its thread is done between two statements of who gives it up."""
-    (job,) = scene.begin()
-    scene.threads(1)
-    part, here = Job.part, threading.get_ident()
-
-    def parted(self: Job) -> bool:
-        first = part(self)
-        if threading.get_ident() == here:
-            scene.finish(1)
-            # If it could, the thread would take note of its end meanwhile.
-            noted.wait(0.2)
-        else:
-            noted.set()
-        return first
-
-    noted = threading.Event()
-    monkeypatch.setattr(Job, "part", parted)
-    scene.pool.give_up(job)
-    assert noted.wait(PATIENCE_S)
-    assert settled(lambda: scene.pool.uncounted == 0)
-    assert settled(lambda: scene.pool._places == alive(scene.pool) == 1)
-
-
 def test_a_job_that_waited_and_is_wanted_no_more_takes_no_place(scene: Scene) -> None:
     """It may go on for ever: nobody looks after it again."""
     asked, goes_on = threading.Event(), threading.Event()
@@ -251,7 +223,7 @@ def test_a_job_that_waited_and_is_wanted_no_more_takes_no_place(scene: Scene) ->
         goes_on.set()
         assert scene.go.wait(PATIENCE_S)
 
-    jobs = [scene.pool.submit(waits_and_hangs) for _ in range(SIZE)]
+    jobs = [scene.pool.submit(waits_and_hangs, "waits", UNKNOWN) for _ in range(SIZE)]
     assert settled(lambda: scene.pool.uncounted == SIZE)
     for job in jobs:
         scene.pool.give_up(job)
@@ -277,7 +249,7 @@ def test_where_no_thread_can_be_started_the_next_job_is_refused(
         for _ in range(SIZE):
             with pytest.raises(Unavailable):
                 scene.begin()
-    assert scene.pool._places == 0
+    assert alive(scene.pool) == 0
     scene.begin(SIZE)
     assert len(scene.threads(SIZE)) == SIZE
     assert scene.idle()
@@ -305,7 +277,7 @@ def test_a_substitute_that_cannot_be_started_does_not_hurt_who_waits(
     with pytest.raises(Unavailable):
         scene.begin()
     assert len(scene.finish(SIZE)) == SIZE
-    assert settled(lambda: scene.pool._places == alive(scene.pool) == SIZE)
+    assert settled(lambda: alive(scene.pool) == SIZE)
 
 
 def test_counting_a_job_that_is_counted_changes_nothing(scene: Scene) -> None:
@@ -353,125 +325,149 @@ def test_a_closed_pool_lets_running_jobs_go_on_and_takes_no_more(scene: Scene) -
     )
 
 
-HALF: Final = 2
+# -- owners -------------------------------------------------------------------------
 
 
-@pytest.fixture
-def shared() -> Iterator[Scene]:
-    """Four places, of which strangers may have two."""
-    pool = UserThreads(2 * HALF)
-    made = Scene(pool)
-    yield made
-    made.go.set()
+def test_who_has_no_call_running_begins_at_once(scene: Scene) -> None:
+    """Up to the ceiling; whoever has one running waits for a place."""
+    scene.begin(SIZE + 1, ANN)
+    scene.threads(SIZE)
+    scene.begin(2, BEN)
+    scene.threads(1)
+    people = [Owner(f"p{i}", stranger=False) for i in range(scene.pool.ceiling)]
+    for each in people:
+        scene.begin(1, each)
+    scene.threads(scene.pool.ceiling - SIZE - 1)
+    assert scene.idle()
+    assert alive(scene.pool) == scene.pool.ceiling
+    scene.finish(SIZE + 3 + len(people))
+    assert settled(lambda: alive(scene.pool) == SIZE)
+    assert scene.pool._running == {}
+
+
+def test_free_places_go_by_turns() -> None:
+    """One of each person, whatever somebody else has put before."""
+    pool, begun = UserThreads(4), SimpleQueue[str]()
+    events = [threading.Event() for _ in range(4)]
+
+    def work(event: threading.Event, job: Job) -> None:
+        begun.put(job.name)
+        assert event.wait(PATIENCE_S)
+
+    last = threading.Event()
+    for event in events:
+        pool.submit(partial(work, event), "held", ANN)
+    pool.submit(partial(work, last), "held", BEN)
+    assert [begun.get(timeout=PATIENCE_S) for _ in range(5)] == ["held"] * 5
+    for owner, number in ((ANN, 3), (BEN, 1)):
+        for index in range(number):
+            pool.submit(partial(work, last), f"{owner.person} {index}", owner)
+    # Five run where four have a place: the first that ends makes no room.
+    events.pop().set()
+    for name in ("ann 0", "ben 0", "ann 1"):
+        events.pop().set()
+        assert begun.get(timeout=PATIENCE_S) == name
+        assert begun.empty()
+    last.set()
+    assert begun.get(timeout=PATIENCE_S) == "ann 2"
     pool.close()
 
 
-def test_strangers_have_half_of_the_places(shared: Scene) -> None:
-    shared.begin(10, stranger=True)
-    assert len(shared.threads(HALF)) == HALF
-    assert shared.idle()
-    shared.begin(HALF)
-    shared.threads(HALF)
-    assert shared.idle()
-    shared.finish(10 + HALF)
-    assert shared.threads(10 - HALF)
-    assert settled(lambda: shared.pool._strangers._number == 0)
+def assert_set(event: threading.Event) -> None:
+    assert event.wait(PATIENCE_S)
 
 
-def test_a_stranger_that_waits_for_an_answer_lets_another_run(shared: Scene) -> None:
-    shared.wait(3, stranger=True)
-    shared.threads(3)
-    assert settled(lambda: shared.pool.uncounted == 3)
-    shared.begin(HALF + 1, stranger=True)
-    shared.threads(HALF)
-    assert shared.idle()
-    shared.finish(3 + HALF + 1)
-    assert settled(lambda: shared.pool._strangers._number == 0)
-    assert settled(lambda: alive(shared.pool) == 2 * HALF)
+def test_an_owner_whose_last_call_ends_goes_on_at_once(scene: Scene) -> None:
+    """Beside somebody who holds all places."""
+    scene.begin(SIZE, ANN)
+    scene.threads(SIZE)
+    short = threading.Event()
+    scene.pool.submit(lambda job: assert_set(short), "short", BEN)
+    scene.begin(1, BEN)
+    assert scene.idle()
+    short.set()
+    scene.threads(1)
 
 
-def test_strangers_who_go_on_take_no_places_of_others(shared: Scene) -> None:
-    """Those who were answered while others run keep no place until they are done."""
-    answered = threading.Event()
-    asking = [
-        shared.pool.submit(_asks(shared, answered), "asks", stranger=True)
-        for _ in range(HALF)
-    ]
-    assert settled(lambda: shared.pool.uncounted == HALF)
-    shared.begin(HALF, stranger=True)
-    shared.threads(HALF)
-    answered.set()
-    shared.threads(HALF)
-    assert [each.counted for each in asking] == [False] * HALF
-    shared.begin(HALF)
-    shared.threads(HALF)
-    shared.finish(3 * HALF)
-    assert settled(lambda: shared.pool.uncounted == 0)
-    assert settled(lambda: alive(shared.pool) == 2 * HALF)
-
-
-def _asks(scene: Scene, answered: threading.Event) -> Callable[[Job], None]:
-    def work(job: Job) -> None:
-        with scene.pool.waiting(job):
-            assert answered.wait(PATIENCE_S)
-        scene._hold(job)
-
-    return work
-
-
-def test_strangers_who_leave_do_not_take_all_threads(shared: Scene) -> None:
-    most = shared.pool.ceiling // 2
-    for _ in range(most):
-        (job,) = shared.begin(stranger=True)
-        shared.threads(1)
-        shared.pool.give_up(job)
-    with pytest.raises(Unavailable):
-        shared.begin(stranger=True)
-    shared.begin(2 * HALF)
-    assert len(shared.threads(2 * HALF)) == 2 * HALF
-    shared.finish(most + 2 * HALF)
-    assert settled(lambda: shared.pool.uncounted == 0)
-    assert settled(lambda: alive(shared.pool) == 2 * HALF)
-    shared.begin(stranger=True)
-    shared.threads(1)
-
-
-def test_strangers_whose_call_is_given_up_lose_their_share(shared: Scene) -> None:
-    jobs = shared.begin(HALF + 2, stranger=True)
-    shared.threads(HALF)
-    # One waits aside, and never runs; of one that hangs another has the share.
-    shared.pool.give_up(jobs[HALF])
-    assert shared.idle()
-    shared.pool.give_up(jobs[0])
-    shared.threads(1)
-    shared.finish(HALF + 1)
-    assert settled(lambda: shared.pool._strangers._number == 0)
-    assert shared.idle()
-
-
-def test_a_stranger_that_has_not_begun_is_given_up(shared: Scene) -> None:
-    shared.begin(2 * HALF)
-    shared.threads(2 * HALF)
-    jobs = shared.begin(HALF + 1, stranger=True)
-    for each in jobs[:HALF]:
-        shared.pool.give_up(each)
-        shared.pool.give_up(each)
-    assert shared.pool._strangers._number == 1
-    assert shared.pool.uncounted == 0
-    shared.finish(2 * HALF + 1)
-    assert settled(lambda: shared.pool._strangers._number == 0)
-
-
-def test_no_thread_for_a_stranger_could_be_started(
-    shared: Scene, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("owner", "other", "words"),
+    [
+        (ANN, BEN, r"All 4 threads that one caller may hold wait or hang\."),
+        (EVE, BEN, r"All threads of callers who did not sign in wait or hang\."),
+    ],
+)
+def test_half_of_the_threads_wait_or_hang_for_one_owner(
+    scene: Scene, owner: Owner, other: Owner, words: str
 ) -> None:
-    def fail(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
+    half = scene.pool.ceiling // 2
+    for _ in range(half):
+        (job,) = scene.begin(1, owner)
+        scene.threads(1)
+        scene.pool.give_up(job)
+    with pytest.raises(Unavailable, match=words):
+        scene.begin(1, owner)
+    scene.begin(SIZE, other)
+    scene.threads(SIZE)
+    scene.finish(half + SIZE)
+    assert settled(lambda: scene.pool.uncounted == 0)
+    scene.begin(1, owner)
+    scene.threads(1)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", fail)
-        for _ in range(HALF + 1):
-            with pytest.raises(Unavailable):
-                shared.begin(stranger=True)
-    shared.begin(HALF, stranger=True)
-    shared.threads(HALF)
+
+def test_strangers_hold_half_of_the_threads_together(scene: Scene) -> None:
+    half = scene.pool.ceiling // 2
+    strangers = [Owner(f"s{i}", stranger=True) for i in range(half + 2)]
+    for each in strangers:
+        scene.begin(1, each)
+    scene.threads(half)
+    assert scene.idle()
+    # Somebody who has signed in comes last, and goes first.
+    scene.begin(1, ANN)
+    scene.threads(1)
+    scene.finish(half + 3)
+    scene.threads(2)
+    assert settled(lambda: scene.pool._strangers == 0)
+
+
+def test_a_job_is_given_up_before_its_turn_has_come(scene: Scene) -> None:
+    scene.begin(SIZE, ANN)
+    scene.threads(SIZE)
+    waiting = scene.begin(3, ANN)
+    for each in waiting[:2]:
+        scene.pool.give_up(each)
+        scene.pool.give_up(each)
+    scene.finish(SIZE + 1)
+    scene.threads(1)
+    assert scene.idle()
+    assert settled(lambda: scene.pool._begun == 0)
+
+
+def test_many_at_once_from_many_sides(pool: UserThreads) -> None:
+    """Nothing is lost, and no more threads than may be are alive."""
+    begun, most = SimpleQueue(), []  # type: ignore[var-annotated]
+    owners = (ANN, BEN, CAT, EVE, FAY, UNKNOWN)
+
+    def work(job: Job) -> None:
+        most.append(pool._threads)
+        if job.owner is CAT:
+            with pool.waiting(job):
+                begun.put(1)
+        begun.put(1)
+
+    def submit(owner: Owner) -> None:
+        for index in range(300):
+            job = pool.submit(work, "works", owner)
+            if index % 7 == 0:
+                pool.give_up(job)
+                begun.put(0)
+
+    sides = [threading.Thread(target=submit, args=(each,)) for each in owners]
+    for side in sides:
+        side.start()
+    for side in sides:
+        side.join(PATIENCE_S)
+    assert settled(lambda: pool._turns.number == pool._begun == 0)
+    assert settled(lambda: pool.uncounted == 0)
+    assert max(most) <= pool.ceiling
+    assert (pool._running, pool._strangers) == ({}, 0)
+    assert settled(lambda: alive(pool) <= SIZE)

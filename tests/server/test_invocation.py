@@ -35,7 +35,13 @@ pytestmark = [pytest.mark.usefixtures("scripted"), pytest.mark.databases]
 
 Script: TypeAlias = Callable[[Any], Any]
 PATIENCE_S: Final = 60
-SIGNED_IN: Final[Any] = {"path": "/mcp/private", "headers": {"x-user": "7"}}
+
+
+def signed_in(user: str) -> dict[str, Any]:
+    return {"path": "/mcp/private", "headers": {"x-user": user}}
+
+
+SIGNED_IN: Final = signed_in("7")
 FORM: Final = {"type": "object", "properties": {"cake": {"type": "string"}}}
 
 
@@ -376,7 +382,7 @@ async def test_a_call_that_ended_before_a_thread_was_free_does_not_run(
     holding = [play.begin("sync", holds, client) for _ in range(process.threads.size)]
     await asyncio.to_thread(entered.wait, PATIENCE_S)
     waiting = play.begin("sync", runs, client)
-    while process.threads._jobs.empty():
+    while not process.threads._turns.number:
         await asyncio.sleep(0.001)
     await waiting.leave()
     go.set()
@@ -386,10 +392,17 @@ async def test_a_call_that_ended_before_a_thread_was_free_does_not_run(
     assert process.threads.uncounted == 0
 
 
-async def test_t20_strangers_who_leave_do_not_take_all_threads(
-    play: Play, connect: Connect, process: Process
+@pytest.mark.parametrize(
+    ("owner", "other"), [({}, SIGNED_IN), (SIGNED_IN, signed_in("8"))]
+)
+async def test_t20_who_leaves_does_not_take_all_threads(
+    play: Play,
+    connect: Connect,
+    process: Process,
+    owner: dict[str, Any],
+    other: dict[str, Any],
 ) -> None:
-    """Their threads go on without them, and count."""
+    """The threads of a caller's calls go on without the caller, and count."""
     go, entered = threading.Event(), threading.Semaphore(0)
 
     def holds(ctx: SyncContext) -> None:
@@ -399,49 +412,54 @@ async def test_t20_strangers_who_leave_do_not_take_all_threads(
     def runs(ctx: SyncContext) -> str:
         return "ran"
 
-    stranger = await connect(STATELESS)
+    leaver = await connect(STATELESS, **owner)
     for _ in range(process.threads.ceiling // 2):
-        visit = play.begin("sync", holds, stranger)
+        visit = play.begin("sync", holds, leaver)
         await asyncio.to_thread(entered.acquire, timeout=PATIENCE_S)
         await visit.leave()
-    assert (await play("sync", runs, client=stranger)).status == 503
-    client = await connect(STATELESS, **SIGNED_IN)
+    assert (await play("sync", runs, client=leaver)).status == 503
+    client = await connect(STATELESS, **other)
     assert (await play("sync", runs, client=client)).text == "ran"
     go.set()
 
 
-async def test_t20_places_of_a_gate_are_halved_for_strangers(
-    process: Process, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("number", [1, 2, 10])
+async def test_t20_one_caller_holds_half_of_the_places_of_a_gate(
+    process: Process, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """Whether they run, or wait for a thread."""
+    """The other half is for others, at once; a gate of one goes by turns."""
     await process.gate.look()
     monkeypatch.setattr(invocation, "GATE_S", PATIENCE_S)
-    go, entered = threading.Event(), threading.Semaphore(0)
+    first_over, all_over = threading.Event(), threading.Event()
+    begun: asyncio.Queue[str] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
 
-    def holds() -> str:
-        entered.release()
-        assert go.wait(PATIENCE_S)
-        return "held"
+    def holds(owner: str, over: threading.Event) -> str:
+        loop.call_soon_threadsafe(begun.put_nowait, owner)
+        assert over.wait(PATIENCE_S)
+        return owner
 
     gated: Runnable[str] = Runnable(
-        run=holds, style="sync", bind=dict, convert=str, gate=Gate("shop")
+        run=holds, style="sync", bind=dict, convert=str, gate=Gate("shop", number)
     )
-    size = process.threads.size
-    person = Principal(kind="user", user_id="7")
 
-    def call(principal: Principal) -> asyncio.Future[Any]:
+    def call(user: str, over: threading.Event) -> asyncio.Future[str]:
+        exchange = _calling(process, Principal(kind="user", user_id=user))
         run = process.adapters.user_code.run
-        return asyncio.ensure_future(run(_calling(process, principal), gated, {}, str))
+        arguments = {"owner": user, "over": over}
+        return asyncio.ensure_future(run(exchange, gated, arguments, str))
 
-    others = [call(Principal.ANONYMOUS) for _ in range(size)]
-    for _ in range(size // 4):
-        await asyncio.to_thread(entered.acquire, timeout=PATIENCE_S)
-    own = call(person)
-    await asyncio.to_thread(entered.acquire, timeout=PATIENCE_S)
-    assert not entered.acquire(blocking=False)
-    go.set()
-    assert await own == "held"
-    await asyncio.gather(*others)
+    own = [call("ann", first_over if i == 0 else all_over) for i in range(number)]
+    for _ in range(max(1, number // 2)):
+        assert await begun.get() == "ann"
+    other = call("ben", all_over)
+    if number == 1:
+        first_over.set()
+    assert await begun.get() == "ben"
+    assert begun.empty()
+    for each in (first_over, all_over):
+        each.set()
+    assert await asyncio.gather(other, *own) == ["ben", *["ann"] * number]
 
 
 def _calling(process: Process, principal: Principal) -> Exchange:
@@ -450,6 +468,7 @@ def _calling(process: Process, principal: Principal) -> Exchange:
         catalog=process.catalogs.serving("default"),
         revision=LATEST,
         principal=principal,
+        person=principal.person,
         rights=Rights(frozenset()),
         request_id=1,
         method="tools/call",
@@ -636,34 +655,30 @@ async def test_blocking_code_keeps_nobody_else(
         assert (await each.messages())[-1]["result"]["content"][0]["text"] == "held"
 
 
-async def test_t20_calls_of_strangers_hold_half_of_the_threads(
-    play: Play, connect: Connect, process: Process
+@pytest.mark.parametrize("owner", [{}, SIGNED_IN])
+async def test_t20_slow_calls_of_one_caller_keep_nobody_else(
+    play: Play, connect: Connect, process: Process, owner: dict[str, Any]
 ) -> None:
-    """Who has signed in has the others at once; more strangers wait."""
+    """Somebody else's call runs while sixty of the first one hold all places."""
     size = process.threads.size
-    go, entered = threading.Event(), threading.Barrier(size // 2 + 1)
-    begun = []
+    go, entered = threading.Event(), threading.Semaphore(0)
 
     def holds(ctx: SyncContext) -> str:
-        begun.append(ctx)
-        if len(begun) <= size // 2:
-            entered.wait(PATIENCE_S)
+        entered.release()
         assert go.wait(PATIENCE_S)
         return "held"
 
-    def meets(ctx: SyncContext) -> str:
-        entered.wait(PATIENCE_S)
-        return "met"
+    def runs(ctx: SyncContext) -> str:
+        return "ran"
 
-    stranger = await connect(STATELESS)
-    holding = [play.begin("sync", holds, stranger) for _ in range(size)]
-    await asyncio.to_thread(entered.wait, PATIENCE_S)
-    client = await connect(STATELESS, **SIGNED_IN)
-    visits = [play.begin("sync", meets, client) for _ in range(size // 2)]
-    await asyncio.to_thread(entered.wait, PATIENCE_S)
-    for each in visits:
-        assert (await each.messages())[-1]["result"]["content"][0]["text"] == "met"
-    assert len(begun) == size // 2
+    slow = await connect(STATELESS, **owner)
+    holding = [play.begin("sync", holds, slow) for _ in range(60)]
+    for _ in range(size):
+        await asyncio.to_thread(entered.acquire, timeout=PATIENCE_S)
+    quick = await connect(STATELESS, **signed_in("8"))
+    for _ in range(3):
+        assert (await play("sync", runs, client=quick)).text == "ran"
+    assert not entered.acquire(blocking=False)
     go.set()
     for each in holding:
         assert (await each.messages())[-1]["result"]["content"][0]["text"] == "held"

@@ -311,9 +311,10 @@ async def test_resources_that_cannot_be_read(
 
 
 async def test_a_site_that_hangs_holds_its_own_places_only(
-    ask: Any, served: Peer, monkeypatch: pytest.MonkeyPatch
+    ask: Any, served: Peer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two calls wait, a third is refused, and another tool answers meanwhile."""
+    settings.MCP = {**settings.MCP, "HTTP": served.settings(connections=4)}
     monkeypatch.setattr(invocation, "GATE_S", 0.1)
     go_on = asyncio.Event()
 

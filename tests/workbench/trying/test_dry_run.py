@@ -15,6 +15,7 @@ from django.db import Error, connection, connections
 from mcp_app import Accepted, Context, SyncContext, ToolError
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.pools.database import writer
+from mcp_app.pools.turns import Owner
 from mcp_app.process.runtime import Process
 from mcp_app.workbench.trying.dry_run import limit_time
 from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome, Ending, Remark
@@ -275,7 +276,12 @@ async def test_a_trial_that_is_cancelled_before_a_thread_is_free(
     process: Process, dry_runs: DryRuns
 ) -> None:
     released = threading.Event()
-    blocking = process.threads.submit(lambda job: _wait(released))
+    blocking = [
+        process.threads.submit(
+            lambda job: _wait(released), "blocks", Owner(str(index), stranger=False)
+        )
+        for index in range(process.threads.ceiling)
+    ]
     ran: list[None] = []
     params = dry_runs._play.params("sync", lambda ctx: ran.append(None))
     line = await dry_runs.begin(params, STATEFUL)
@@ -286,7 +292,7 @@ async def test_a_trial_that_is_cancelled_before_a_thread_is_free(
     await until(lambda: not len(process.running))
     assert (dry_runs.outcome.undone, dry_runs.outcome.remarks) == (True, ())
     released.set()
-    await until(lambda: blocking.is_unwanted)
+    await until(lambda: all(each.is_unwanted for each in blocking))
     assert ran == []
     assert line.messages.empty()
     for listener in [*process.listeners]:
