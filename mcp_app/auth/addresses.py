@@ -29,7 +29,7 @@ class CallerAddresses:
     """The addresses of anonymous callers, as keys for limits; used on the loop only.
 
     An address counts only if it is vouched for.  Behind a proxy that the settings do
-    not name all callers have one address, and would share one limit.
+    not name, all callers would have the proxy's.
     """
 
     def __init__(self, trusted: int | Sequence[str]) -> None:
@@ -69,9 +69,9 @@ class CallerAddresses:
         if self._is_logged:
             return
         self._is_logged = True
-        logger.info(
-            "Anonymous callers are not limited by their addresses, because these are"
-            ' not known. Behind a proxy, set MCP["TRUSTED_PROXIES"].'
+        logger.warning(
+            "Anonymous callers share one rate, because their addresses are not known."
+            ' Behind a proxy, set MCP["TRUSTED_PROXIES"].'
         )
 
 

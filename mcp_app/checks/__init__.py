@@ -17,6 +17,7 @@ from mcp_app.checks.rights import (
     check_access,
     check_open_models,
     check_permissions,
+    check_public_servers,
     check_rules,
 )
 from mcp_app.checks.settings import check_settings
@@ -35,5 +36,6 @@ checks.register(check_open_models, TAG)
 checks.register(check_deployment, TAG, deploy=True)
 checks.register(check_definitions, TAG)
 checks.register(check_access, *OF_DATABASES)
+checks.register(check_public_servers, *OF_DATABASES, deploy=True)
 checks.register(check_databases, *OF_DATABASES)
 checks.register(check_rows, *OF_DATABASES)

@@ -139,6 +139,33 @@ def check_access(
     ]
 
 
+def check_public_servers(
+    app_configs: Sequence[AppConfig] | None,
+    databases: Sequence[str] | None = None,
+    **_: Any,
+) -> list[checks.CheckMessage]:
+    """Report servers for everybody where the addresses of callers may not be known."""
+    using = router.db_for_read(Server)
+    try:
+        if using not in (databases or ()) or conf.current().trusted_proxies:
+            return []
+        with transaction.atomic(using=using):
+            rows = _servers(using)
+    except (ImproperlyConfigured, Error):
+        return []
+    return [
+        checks.Warning(
+            f"The server “{visible(row.slug)}” is open to everybody. If a proxy stands"
+            " in front of this site, all callers who do not sign in share one rate,"
+            " because their addresses are not known.",
+            hint='Set MCP["TRUSTED_PROXIES"]: 1 for one proxy, ["127.0.0.1"] for none.',
+            id="mcp_app.W028",
+        )
+        for row in rows
+        if PUBLIC in row.access_names
+    ]
+
+
 def _searching(rows: Sequence[Server]) -> list[Server]:
     """Return the servers whose clients search where nothing can be searched."""
     if has_full_text():

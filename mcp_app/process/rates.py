@@ -4,8 +4,9 @@ A *bucket* is full at first, each call takes something out of it, and it fills u
 with time.  It is kept as the moment when it will be full: so a bucket that was not used
 for some time is full, and can be forgotten.
 
-There are no buckets that strangers share with others: a limit that one caller can fill
-for another would be a way to lock that one out.
+Strangers share no bucket with people who sign in: a limit that one caller can fill for
+another would be a way to lock that one out.  Strangers whose address is not known have
+one bucket together (`UNKNOWN_ADDRESS`), because otherwise they would have no limit.
 """
 
 from __future__ import annotations

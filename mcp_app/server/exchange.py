@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from mcp_app.interface.context import LEVELS, Client
 from mcp_app.interface.definitions import Definition
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
+UNKNOWN_ADDRESS: Final = "@"
+"""The key of the rate that all share whose address is not known (`auth.addresses`)."""
 SEVERITY: Mapping[str, int] = {level: index for index, level in enumerate(LEVELS)}
 
 
@@ -272,6 +274,11 @@ class Exchange:
     def owner(self) -> Owner:
         """Who asks, for work that is done in turn."""
         return Owner(self.person, self.principal.anonymous)
+
+    @property
+    def payer(self) -> str:
+        """The key of the rates that are charged for a call, "" for none."""
+        return self.person or ("" if self.headers is None else UNKNOWN_ADDRESS)
 
     @property
     def host(self) -> str:

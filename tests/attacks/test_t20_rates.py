@@ -161,9 +161,18 @@ async def test_t20_strangers_have_the_rates_of_their_addresses(
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_rate": 10, "tool_burst": 10}}])
-async def test_t20_where_addresses_are_not_known_nobody_is_limited_by_them(
-    connect: Connect,
+@pytest.mark.parametrize("version", [SESSIONS, NEWEST])
+async def test_t20_strangers_whose_address_is_not_known_share_a_rate(
+    connect: Connect, version: str
 ) -> None:
-    client = await connect(NEWEST)
-    for _ in range(20):
-        assert (await client.call("drill_add", a=1, b=2)).text == "3"
+    """A header that no trusted proxy has written makes nobody somebody else."""
+    clients = [
+        await connect(version, headers=headers)
+        for headers in ({}, *({"x-forwarded-for": f"203.0.113.{n}"} for n in "78"))
+    ]
+    for index in range(10):
+        assert (await clients[index % 3].call("drill_add", a=1, b=2)).text == "3"
+    for each in clients:
+        assert "too often" in (await each.call("drill_add", a=1, b=2)).text
+    maria = await connect(version, path=CLOSED, headers=of("maria"))
+    assert (await maria.call("open_to_all")).text == "maria"

@@ -47,7 +47,7 @@ def test_each_function_that_checks_is_registered() -> None:
     ours = {
         each for names in named for name, each in names if name.startswith("check_")
     }
-    assert len(ours) == 11
+    assert len(ours) == 12
     assert ours == {each for each in registered if TAG in each.tags}
 
 
@@ -57,4 +57,4 @@ def test_checks_of_databases_have_the_tag_of_databases() -> None:
     ours = [each for each in registered if TAG in each.tags]
     asking = {each for each in ours if "databases" in signature(each).parameters}
     assert asking == {each for each in ours if checks.Tags.database in each.tags}
-    assert len(asking) == 3
+    assert len(asking) == 4

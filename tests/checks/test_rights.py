@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.conf import LazySettings
 from django.core import checks
@@ -11,6 +13,7 @@ from mcp_app.checks.rights import (
     check_access,
     check_open_models,
     check_permissions,
+    check_public_servers,
     check_rules,
 )
 from mcp_app.models import Server
@@ -116,3 +119,24 @@ def test_a_server_that_cannot_search(monkeypatch: pytest.MonkeyPatch) -> None:
     [found] = check_access(None, databases=["default"])
     assert (found.id, found.level) == ("mcp_app.E013", checks.ERROR)
     assert found.msg.startswith("Clients of the server “shop” search for tools")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("access", "trusted", "ids"),
+    [
+        ("public", 0, ["mcp_app.W028"]),
+        ("public token", 0, ["mcp_app.W028"]),
+        ("public", 1, []),
+        ("public", ["127.0.0.1"], []),
+        ("token", 0, []),
+    ],
+)
+def test_a_server_for_everybody_whose_callers_may_have_no_address(
+    settings: Any, access: str, trusted: object, ids: list[str]
+) -> None:
+    Server.objects.all().delete()
+    Server.objects.create(slug="open", access=access)
+    settings.MCP = {**settings.MCP, "TRUSTED_PROXIES": trusted}
+    assert [each.id for each in check_public_servers(None, ["default"])] == ids
+    assert check_public_servers(None, ["other"]) == []

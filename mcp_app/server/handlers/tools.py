@@ -130,7 +130,7 @@ def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
 def _too_often(exchange: Exchange, entry: ToolEntry) -> str | None:
     """Charge the caller for the call; return what a model reads if it must wait."""
     rates, server = exchange.adapters.rates, exchange.catalog.server.slug
-    wait = rates.wait_for_tool(exchange.person, server, entry)
+    wait = rates.wait_for_tool(exchange.payer, server, entry)
     if not wait:
         return None
     sentence = rates.sentence(entry, wait)

@@ -99,7 +99,7 @@ class EndpointHandler(CallHandler):
         elif type(message) is Notification:
             # The core has none for HTTP; an unknown one is no error (JSON-RPC 2.0).
             if not client_messages.is_charged(message):
-                self._process.rates.note_requests(self._person)
+                self._process.rates.note_requests(self._payer)
             negotiation.check_version_header(version)
             await self._send_accepted()
         else:

@@ -39,7 +39,7 @@ from mcp_app.protocol.headers import MOST_HEADER_BYTES, MOST_HEADERS, Accepts, H
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import dispatch, recording
 from mcp_app.server.context import AsyncFace, core_of
-from mcp_app.server.exchange import Adapters, Exchange
+from mcp_app.server.exchange import UNKNOWN_ADDRESS, Adapters, Exchange
 from mcp_app.server.handlers import Handler, tools
 from mcp_app.transports.asgi_types import Message, RawHeaders, Receive, Scope, Send
 from mcp_app.transports.http.bodies import is_more, too_slow
@@ -301,7 +301,8 @@ class PlainCall(Exchange):
         rates, now = self.process.rates, self._began
         charge = tool.charge
         if charge is None or not rates.is_current(charge, now):
-            charge = rates.charge_of(self.person, self.slug, tool.entry)
+            payer = self.person or UNKNOWN_ADDRESS
+            charge = rates.charge_of(payer, self.slug, tool.entry)
             if charge is None:
                 return True
             if not self.principal.anonymous:

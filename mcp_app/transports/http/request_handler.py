@@ -36,7 +36,7 @@ from mcp_app.protocol.headers import Accepts, Headers, check_singletons
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revision
 from mcp_app.server import conversation, dispatch
 from mcp_app.server.conversation import Batch, MixedEras
-from mcp_app.server.exchange import Exchange, NoWayBack
+from mcp_app.server.exchange import UNKNOWN_ADDRESS, Exchange, NoWayBack
 from mcp_app.server.identity import runs_once
 from mcp_app.server.searching import resolve_called_tool
 from mcp_app.streams.open_session import OpenSession
@@ -184,7 +184,7 @@ class HttpRequestHandler:
         is_free = not self._is_charged and self._method in ("POST", "DELETE")
         if self._identified and is_free:
             # What cannot be read is not for nothing either.
-            self._process.rates.note_requests(self._person)
+            self._process.rates.note_requests(self._payer)
         await self._refuse(error)
 
     def _serving(self) -> Callable[[], Awaitable[None]]:
@@ -299,6 +299,11 @@ class HttpRequestHandler:
         addresses = self._process.addresses
         return self._principal.person or addresses.of(peer(self._scope), forwarded)
 
+    @property
+    def _payer(self) -> str:
+        """Whose rates are charged: all share one whose address is not known."""
+        return self._person or UNKNOWN_ADDRESS
+
     @cached_property
     def _owner(self) -> Owner:
         """Whose body it is."""
@@ -309,7 +314,7 @@ class HttpRequestHandler:
         self._is_charged = True
         rates = self._process.rates
         if rates.on:
-            rates.check_requests(self._person, messages)
+            rates.check_requests(self._payer, messages)
 
     def _charge_batch(self, batch: Batch) -> None:
         """Charge for a batch, which is taken or refused as a whole."""
