@@ -22,7 +22,7 @@ class ToolError(Exception):
 
 
 class ExternalError(ToolError):
-    """Another site is at fault: the model reads the message, staff read the detail.
+    """Another site gave no answer: the model reads the message, staff read the detail.
 
     The call log has this outcome, and the detail if there is one.
     """

@@ -211,6 +211,8 @@ def failures_as_errors(exchange: Exchange, entry: Entry[Any, Any]) -> Iterator[N
         raise Unavailable(error.message) from error
     except ExternalError as error:
         exchange.record_outcome(error.outcome, error.detail)
+        if error.outcome is Outcome.ARGUMENTS:
+            raise InvalidParams(error.message) from error
         raise InternalError(error.message) from error
     except asyncio.CancelledError:
         survive(exchange, End.TIMED_OUT)

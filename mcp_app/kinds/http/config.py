@@ -43,6 +43,7 @@ class HttpCall:
     site: Site
     method: str
     path: str
+    segments: str = ""
     query: tuple[Pair, ...] = ()
     headers: tuple[Pair, ...] = ()
     body: Mapping[str, Any] | None = None
@@ -93,6 +94,7 @@ def _call(config: JsonObject, site: Site) -> HttpCall:
         site=site,
         method=config.get("method", "GET"),
         path=config["path"],
+        segments=config.get("segments", ""),
         query=pairs(config.get("query", ())),
         headers=pairs(config.get("headers", ())),
         body=config.get("body"),

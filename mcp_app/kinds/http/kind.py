@@ -305,6 +305,10 @@ class SiteCaller:
         """Call the site, by the loop's own connections if no others are given."""
         try:
             request = request_for(self.call, values, idempotent=repeatable)
+        except Forbidden as error:
+            # Who gave the value can mend it.
+            raise ExternalError(error.message, Outcome.ARGUMENTS) from None
+        try:
             own = through or connections()
             return await own.call(self.call.site, request, asked)
         except EgressError as error:

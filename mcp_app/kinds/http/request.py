@@ -9,9 +9,10 @@ from urllib.parse import quote, unquote
 from mcp_app.conf import MIB
 from mcp_app.egress.errors import Forbidden
 from mcp_app.egress.requests import SiteRequest
+from mcp_app.egress.sites import slashes
 from mcp_app.kinds import placeholders
 from mcp_app.kinds.http.config import HttpCall, Pair, pairs, quoted_path
-from mcp_app.kinds.http.schema import BRACKETS, COMMAS, PIPES, REPEAT, SPACES
+from mcp_app.kinds.http.schema import BRACKETS, COMMAS, PIPES, REPEAT, SEVERAL, SPACES
 from mcp_app.kinds.placeholders import as_text
 from mcp_app.protocol import jsonrpc
 
@@ -34,7 +35,7 @@ def request_for(call: HttpCall, values: Values, *, idempotent: bool) -> SiteRequ
         headers.append(("Content-Type", media_type))
     return SiteRequest(
         method=call.method,
-        path=_path(call.path, given),
+        path=_path(call, given),
         query=_encoded(call.query, given, call.site.secret_query),
         headers=headers,
         body=body,
@@ -43,25 +44,34 @@ def request_for(call: HttpCall, values: Values, *, idempotent: bool) -> SiteRequ
     )
 
 
-def _path(text: str, given: Values) -> str:
-    """Return a path; each value is a segment of it, or a part of one."""
-    own_and_names = placeholders.pieces(text)
-    parts = []
-    for index, piece in enumerate(own_and_names):
-        if index % 2 == 0:
-            parts.append(quoted_path(piece))
-            continue
-        value = _segment(given.get(piece))
+def _path(call: HttpCall, given: Values) -> str:
+    """Return a path; each value is a segment of it, or a part of one.
+
+    The last value may have several segments, if the call says so.  Of all others none
+    adds a slash, however often a server decodes the path: another address would answer.
+    """
+    pieces = placeholders.pieces(call.path)
+    names = pieces[1::2]
+    pieces[0::2] = map(quoted_path, pieces[0::2])
+    pieces[1::2] = "x" * len(names)
+    for index, name in enumerate(names):
+        several = call.segments == SEVERAL and index == len(names) - 1
+        value = ",".join(
+            quote(as_text(each), safe="/" if several else "")
+            for each in _flat(given.get(name))
+        )
         if not value:
             raise Forbidden(
-                f"The value of {piece}, which is part of the path, is empty."
+                f"The value of {name}, which is part of the path, is empty."
             )
-        parts.append(value)
-    return "".join(parts)
-
-
-def _segment(value: object) -> str:
-    return ",".join(map(_quoted, _flat(value)))
+        before = slashes("".join(pieces))
+        pieces[2 * index + 1] = value
+        if not several and slashes("".join(pieces)) != before:
+            raise Forbidden(
+                f"The value of {name} must be one segment of the path, such as 17 or"
+                " a.txt: no slash and no backslash, not even as %2F or %5C."
+            )
+    return "".join(pieces)
 
 
 def _flat(value: object) -> list[object]:

@@ -7,7 +7,8 @@
      "take": "ticket", "keep": ["id", "url"], "most": 50,
      "errors": {"404": "There is no queue {{queue}}."}}
 
-A body is `json`, `form` (pairs as in `query`) or `text` with its `type`.
+With `"segments": "several"`, the last value of the path may have slashes in it.  A body
+is `json`, `form` (pairs as in `query`) or `text` with its `type`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ REPEAT, COMMAS, SPACES, PIPES, BRACKETS = (
 )
 STYLES: Final = (REPEAT, COMMAS, SPACES, PIPES, BRACKETS)
 """How lists and objects stand in a query; OpenAPI's style and explode say the same."""
+SEVERAL: Final = "several"
 MOST_PAIRS: Final = 50
 MOST_ENTRIES: Final = 1_000
 
@@ -59,6 +61,7 @@ SCHEMA: Final[JsonObject] = _object(
     site={"type": "string"},
     method={"enum": [*METHODS]},
     path=_TEXT,
+    segments={"enum": [SEVERAL]},
     query=_PAIRS,
     headers={
         "type": "array",

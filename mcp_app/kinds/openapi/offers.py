@@ -21,7 +21,7 @@ from mcp_app.egress.sites import Site
 from mcp_app.interface.rules import text_problem
 from mcp_app.kinds.http.answer import is_json
 from mcp_app.kinds.http.config import TAKEN, read
-from mcp_app.kinds.http.schema import METHODS, MOST_PAIRS, REPEAT
+from mcp_app.kinds.http.schema import METHODS, MOST_PAIRS, REPEAT, SEVERAL
 from mcp_app.kinds.openapi.addresses import split_path, style_of
 from mcp_app.kinds.openapi.names import Names, argument_name, snake_case
 from mcp_app.kinds.openapi.offer import Offer
@@ -108,6 +108,8 @@ class _OperationReader:
     """Bytes of the schema."""
     address: str = ""
     """The path without what a document writes behind it."""
+    _reserved: set[str] = field(default_factory=set)
+    """Parameters of the path whose values may have slashes."""
 
     def offer(self, item: JsonObject, operation: Any, names: Names) -> Offer:
         about: JsonObject = operation if isinstance(operation, dict) else {}
@@ -193,7 +195,13 @@ class _OperationReader:
         """Return the path with placeholders of the tool."""
         if re.search("[{}]", _PLACE.sub("", self.address)):
             raise Unusable(_("its path has a brace that is no parameter's"))
-        for original in _PLACE.findall(self.address):
+        originals = _PLACE.findall(self.address)
+        if originals and originals[-1] in self._reserved:
+            self.config["segments"] = SEVERAL
+        for original in self._reserved.difference(originals[-1:]):
+            said = _("%(name)s may have no slash: it is not the last value of the path")
+            self.remarks.append(said % {"name": original[:60]})
+        for original in originals:
             if original not in in_path:
                 said = _("its path has {%(name)s}, which no parameter describes")
                 raise Unusable(said % {"name": original[:40]})
@@ -261,6 +269,8 @@ class _OperationReader:
                 {**parameter, "required": False}, _("the path does not have it")
             )
             return {}
+        if parameter.get("allowReserved") is True:
+            self._reserved.add(parameter["name"])
         return {parameter["name"]: self._argument(parameter, "path", Counter())}
 
     def _pair(self, parameter: JsonObject, names: Counter[str]) -> list[JsonObject]:

@@ -115,6 +115,14 @@ def test_one_part_is_changed(admin_client: Client) -> None:
     }
 
 
+def test_the_last_value_may_have_several_segments(admin_client: Client) -> None:
+    url = _tool(TICKET)
+    assert saved(fill_in(admin_client, url, **_rows(several="on")))
+    assert _config() == {**TICKET, "segments": "several"}
+    assert saved(fill_in(admin_client, url, **_rows(several=None)))
+    assert _config() == TICKET
+
+
 def test_rows_are_removed(admin_client: Client) -> None:
     url = _tool(TICKET)
     typed = _rows(querys__0__DELETE="on", errorss__0__DELETE="on")

@@ -135,14 +135,14 @@ async def logged(process: Process) -> tuple[str, str]:
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
 async def test_a_call(ask: Any, served: Peer, version: str) -> None:
     served.send = answer({"ticket": {"id": 7, "secret": 1}}, 201)
-    arguments = {"queue": "a/b", "subject": "Cake"}
+    arguments = {"queue": "a b", "subject": "Cake"}
     params = {"name": "create_ticket", "arguments": arguments}
     result = (await ask("tools/call", version, **params)).result
     assert result["structuredContent"] == {"id": 7}
     assert json.loads(result["content"][0]["text"]) == {"id": 7}
     assert result["_meta"]["untrusted"] is True
     (sent,) = served.received
-    assert (sent.method, sent.target) == ("POST", "/api/tickets/a%2Fb")
+    assert (sent.method, sent.target) == ("POST", "/api/tickets/a%20b")
     # What was not given has its default.
     assert sent.json == {"subject": "Cake", "priority": 3}
     assert sent.header("X-Partner") == [SECRET]
@@ -253,6 +253,26 @@ async def test_what_the_guard_refuses(ask: Any, served: Peer, process: Process) 
         Outcome.EGRESS,
         "A segment of the path is “.” or “..”.",
     )
+    assert not served.received
+
+
+A_SEGMENT: Final = (
+    "The value of {} must be one segment of the path, such as 17 or a.txt: no slash and"
+    " no backslash, not even as %2F or %5C."
+)
+
+
+async def test_a_value_with_a_slash(ask: Any, served: Peer, process: Process) -> None:
+    """It would reach another address of the site, with the site's key."""
+    said = await refused(ask, "create_ticket", queue="1/keys", subject="b")
+    assert said == A_SEGMENT.format("queue")
+    assert await logged(process) == (Outcome.ARGUMENTS, said)
+    assert not served.received
+
+
+async def test_an_address_with_a_slash(ask: Any, served: Peer) -> None:
+    error = (await read(ask, "ticket://1%2Fkeys")).error
+    assert (error["code"], error["message"]) == (-32602, A_SEGMENT.format("id"))
     assert not served.received
 
 

@@ -138,6 +138,27 @@ VALUES: Final[dict[str, Any]] = {
 }
 SCHEMAS: Final[dict[str, Any]] = {"string": STRING, "array": ARRAY, "object": OBJECT}
 
+
+@pytest.mark.parametrize(
+    ("path", "segments", "remarks"),
+    [
+        ("/files/{x}", "several", 0),
+        ("/files/{x}/raw", "several", 0),
+        ("/{x}/raw/{y}", None, 1),
+        ("/{y}/raw/{x}", "several", 0),
+    ],
+)
+def test_values_of_several_segments(
+    path: str, segments: str | None, remarks: int
+) -> None:
+    """As `allowReserved` says; the last value of a path can have them."""
+    own = [parameter("x", "path", allowReserved=True), parameter("y", "path")]
+    made = offer({"parameters": own[: path.count("{")]}, path=path)
+    assert made.config.get("segments") == segments
+    assert len(made.remarks) == remarks
+    assert all("x " in each for each in made.remarks)
+
+
 # The table "Style Examples" of the specification (3.1.1, section 4.8.12.2), and its
 # defaults: form in queries, simple in paths and headers.
 STYLES: Final = [

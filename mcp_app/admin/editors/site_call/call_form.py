@@ -16,7 +16,7 @@ from mcp_app.admin.editors.one_form import OneForm
 from mcp_app.admin.editors.rows import LinesField, Rows
 from mcp_app.admin.editors.site_call.pair_rows import ROWS, initial_pairs, members_of
 from mcp_app.egress.sites import sites
-from mcp_app.kinds.http.schema import METHODS, MOST_ENTRIES
+from mcp_app.kinds.http.schema import METHODS, MOST_ENTRIES, SEVERAL
 from mcp_app.kinds.placeholders import pieces
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
@@ -44,6 +44,13 @@ class CallForm(OneForm):
         required=False,
         widget=forms.TextInput({"class": "vLargeTextField"}),
         help_text=_("For example /tickets/{{number}}."),
+    )
+    several = forms.BooleanField(
+        label=_("Its last value may have several segments"),
+        required=False,
+        help_text=_(
+            "Such as docs/plan.txt. Otherwise a value with a slash is refused."
+        ),
     )
     sends = forms.ChoiceField(
         label=_("What is sent"),
@@ -129,6 +136,7 @@ class CallForm(OneForm):
         path, query = _apart(given["path"])
         self.put(config, "site", given["site"])
         self.put(config, "path", path)
+        self.put(config, "segments", SEVERAL if given["several"] else "")
         if not self.only_reads:
             config["method"] = given["method"] or "GET"
             self._put_body(config)
@@ -176,6 +184,7 @@ def _initial(config: JsonObject) -> dict[str, Any]:
         "site": config.get("site", ""),
         "method": config.get("method", "GET"),
         "path": config.get("path", ""),
+        "several": config.get("segments") == SEVERAL,
         "sends": sends,
         "body": lines_from_browser(text),
         "media_type": body.get("type", ""),
