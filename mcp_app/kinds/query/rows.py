@@ -17,7 +17,6 @@ from mcp_app.kinds.query.lists import read_list
 from mcp_app.kinds.query.scoping import Scopes
 from mcp_app.kinds.query.shapes import Columns, Shape
 from mcp_app.kinds.query.sorting import Sorting
-from mcp_app.kinds.query.values import exact
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
@@ -64,7 +63,7 @@ class RowReader:
         rows = rows.order_by(*sorting.order)
         values = list(rows.values(*columns.names())[: self.most + 1])
         objects = self._whole(shape, links, values[: self.most])
-        fitting = list(self._fitting(objects, values, sorting.key))
+        fitting = list(self._fitting(objects))
         more = len(values) > len(fitting)
         following = None
         if more:
@@ -101,23 +100,21 @@ class RowReader:
                 complete[each.field.name] = lists.get(row[column], nothing)
         return objects
 
-    def _fitting(
-        self,
-        objects: Sequence[JsonObject],
-        values: Sequence[dict[str, Any]],
-        key: str,
-    ) -> Iterator[JsonObject]:
+    def _fitting(self, objects: Sequence[JsonObject]) -> Iterator[JsonObject]:
         """Yield as many rows as fit into an answer."""
         left = self.size
-        for row, read in zip(objects, values, strict=False):
+        for row in objects:
             size = len(jsonrpc.write(row))
             if size <= left:
                 left -= size
                 yield row
                 continue
             if left == self.size:
+                # Its key, if it is shown at all.
+                key = row.get(self.query.model.model._meta.pk.name, "")
+                named = f"The row {key}".rstrip()
                 raise ToolError(
-                    f"The row {exact(read[key])} is larger than {self.size} bytes. Ask"
-                    " so that it is left out."
+                    f"{named} is larger than {self.size} bytes. Ask so that it is left"
+                    " out."
                 )
             return

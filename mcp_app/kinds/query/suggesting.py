@@ -1,6 +1,7 @@
 """Suggestions from data of the site: “{{shop.Customer.email}}” among fixed ones.
 
-They are values of rows that the caller may see, and of fields that they may ask by.
+They are values of rows that the caller may see, and of fields that are opened to be
+shown and to be asked by.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ def field_of(reference: str, opened: OpenModels) -> Path:
     model = opened.get(match[1])
     if model is None:
         raise KindError(f"“{reference}”: no code opens the model “{match[1]}”.")
+    resolve(match[2], model, opened, "fields")
     path = resolve(match[2], model, opened, "filters")
     if path.field.kind not in (FieldKind.TEXT, FieldKind.CHOICE):
         raise KindError(f"“{reference}” is a {path.field.kind.value}, and no text.")

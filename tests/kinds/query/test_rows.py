@@ -127,10 +127,14 @@ def test_a_page_ends_where_the_answer_is_full() -> None:
     assert [each["number"] for each in reader.page(page.next).rows] == ["c"]
 
 
-def test_a_row_that_is_larger_than_an_answer_is_named() -> None:
+@pytest.mark.parametrize(
+    ("fields", "said"), [(["note", "id"], r"The row \d+ is"), (["note"], "The row is")]
+)
+def test_a_row_that_is_larger_than_an_answer(fields: list[str], said: str) -> None:
+    """Its key is named if the query shows keys."""
     shop.order("a", note="a" * 500)
-    reader = shop.reader({"fields": ["note"]}, size=300)
-    with pytest.raises(ToolError, match=r"The row \d+ is larger than 300 bytes"):
+    reader = shop.reader({"fields": fields}, size=300)
+    with pytest.raises(ToolError, match=f"{said} larger than 300 bytes"):
         reader.page(None)
 
 

@@ -153,6 +153,27 @@ def test_what_names_no_field(reference: str, sentence: str) -> None:
         field_of(reference, opened().open_models)
 
 
+@pytest.mark.parametrize(
+    ("fields", "filters", "reference", "sentence"),
+    [
+        (
+            ["number"],
+            ["number", "note"],
+            "note",
+            "“note” of drill.Order cannot be shown",
+        ),
+        (["number", "note"], ["number"], "note", "cannot be asked by"),
+    ],
+)
+def test_a_field_is_opened_to_be_shown_and_asked_by(
+    fields: list[str], filters: list[str], reference: str, sentence: str
+) -> None:
+    registry = Registry()
+    registry.open_model(Order, fields=fields, filters=filters, rows="all")
+    with pytest.raises(KindError, match=f"{sentence}: no code opens it for that"):
+        field_of(f"{{{{drill.Order.{reference}}}}}", registry.open_models)
+
+
 def test_a_field() -> None:
     path = field_of("{{ drill.Customer.email }}", opened().open_models)
     assert path.owner.model is Customer
