@@ -6,12 +6,15 @@ scope of the model that it leads to.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from django.core.exceptions import EmptyResultSet
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from mcp_app.catalog.open_models import ALL, FieldKind, OpenField, OpenModel
+from mcp_app.interface.errors import ToolError
 from mcp_app.interface.rights import AccessRequest
 from mcp_app.kinds.query.paths import Hop, Path
 
@@ -92,6 +95,7 @@ class Scopes:
             rows = model.rows(self._request)
             _check(rows, model, self.using)
         rows = rows.using(self.using).order_by().select_related(None)
+        _check_sql(rows, model)
         if _is_simple(rows):
             return rows
         # In a subquery of its own, nothing of ours meets its joins and names.
@@ -123,6 +127,33 @@ def _check(rows: object, model: OpenModel, using: str) -> None:
     if rows._db not in (None, using):  # type: ignore[attr-defined]
         raise TypeError(
             f"{said} rows of the database “{rows.db}”, but “{using}” is read."
+        )
+
+
+def _check_sql(rows: QuerySet[Any], model: OpenModel) -> None:
+    """Raise `ToolError` for SQL of the site that names a table of the queryset.
+
+    In a subquery Django gives each table another name, but not in such a text.  There
+    the old name would be that of a row of the statement around it, which is visible
+    anyway: all others would be, too.
+    """
+    query: Any = rows.values("pk").query.clone()
+    if _is_simple(rows) and not query.where:
+        return
+    query.get_initial_alias()
+    tables = {re.findall(r"\w+", name)[-1] for name in query.alias_map}
+    query.bump_prefix(query.clone())
+    try:
+        sql, _values = query.get_compiler(rows.db).as_sql()
+    except EmptyResultSet:
+        return
+    named = re.compile(rf"(?<!\w)({'|'.join(tables)})[\"`]?\s*\.", re.IGNORECASE)
+    if found := named.search(sql):
+        raise ToolError(
+            f"{model.rows_name or f'The manager of {model.label}'} returned rows that"
+            f" are chosen by SQL with “{found[1]}.” in it: in a subquery this table has"
+            " another name, and hidden rows would be shown. A developer must write a"
+            " filter() instead, or columns without their table, such as “tenant_id”."
         )
 
 

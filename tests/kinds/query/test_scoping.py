@@ -9,12 +9,24 @@ from typing import Any, Final
 
 import pytest
 from django.db import connection
-from django.db.models import Count, Model, Q
+from django.db.models import (
+    BooleanField,
+    Case,
+    Count,
+    Exists,
+    Func,
+    Model,
+    OuterRef,
+    Q,
+    When,
+)
+from django.db.models.expressions import RawSQL
 from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
 from mcp_app.catalog.open_models import OpenModels
+from mcp_app.interface.errors import ToolError
 from mcp_app.kinds.query.comparisons import PERIODS
 from mcp_app.kinds.query.schema import UNITS
 from mcp_app.kinds.query.scoping import Scopes
@@ -377,6 +389,70 @@ def test_a_scope_is_asked_once_for_each_model() -> None:
 def test_what_is_no_scope(rows: Any, sentence: str) -> None:
     with pytest.raises(TypeError, match=sentence):
         shop.rows({"fields": ["id"]}, shop.shop(Order=rows))
+
+
+def _by_raw(sql: str) -> RawSQL:
+    return RawSQL(sql, [], output_field=BooleanField())  # noqa: S611 - of the test
+
+
+_NAMED: Final = "NOT drill_order.hidden"
+SQL_SCOPES: Final[Mapping[str, Callable[[str], Any]]] = {
+    "extra": lambda sql: Order.objects.extra(where=[sql]),  # noqa: S610
+    "filter": lambda sql: Order.objects.filter(_by_raw(sql)),
+    "alias": lambda sql: Order.objects.alias(seen=_by_raw(sql)).filter(seen=True),
+    "annotation": lambda sql: Order.objects.annotate(x=_by_raw(sql)).filter(x=True),
+    "function": lambda sql: Order.objects.filter(
+        Func(template=sql, output_field=BooleanField())
+    ),
+    "case": lambda sql: Order.objects.filter(
+        Case(When(_by_raw(sql), then=True), default=False)
+    ),
+    "join": lambda sql: Order.objects.filter(_by_raw(sql), customer__name__gt=""),
+    "exists": lambda sql: Order.objects.filter(
+        Exists(Country.objects.filter(_by_raw(sql)))
+    ),
+    "subquery": lambda sql: Order.objects.filter(
+        pk__in=Item.objects.filter(_by_raw(sql), order=OuterRef("pk")).values("order")
+    ),
+}
+
+
+@pytest.mark.parametrize("way", SQL_SCOPES)
+@pytest.mark.parametrize(
+    "sql", [_NAMED, "NOT DRILL_ORDER.hidden", "NOT drill_order . hidden"]
+)
+def test_no_scope_is_sql_that_names_its_table(way: str, sql: str) -> None:
+    """In a subquery it would be a table of the statement around it."""
+    shop.fill()
+    scope = SQL_SCOPES[way](sql)
+    config = {"fields": ["invoice.order.number"]}
+    with pytest.raises(ToolError, match=r"<lambda> returned.*write a filter\(\)"):
+        shop.rows(config, shop.shop(Order=lambda request: scope))
+
+
+def test_no_manager_has_sql_that_names_its_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scope = SQL_SCOPES["extra"](_NAMED)
+    monkeypatch.setattr(Order._default_manager, "get_queryset", lambda: scope)
+    with pytest.raises(ToolError, match=r"The manager of drill\.Order returned"):
+        shop.rows({"fields": ["id"]}, shop.shop(Order="all"))
+
+
+def test_a_scope_may_be_sql_without_its_table() -> None:
+    customer = Customer.objects.create(name="c", email="c@example.org")
+    shop.order("open", customer=customer)
+    shop.order("closed", customer=customer, hidden=True)
+    named = "id IN (SELECT o.id FROM drill_order o WHERE NOT o.hidden)"
+    for sql in ("NOT hidden", named):
+        scope = Order.objects.extra(where=[sql])  # noqa: S610 - of the test
+        opened = shop.shop(Order=lambda request, scope=scope: scope)
+        assert shop.rows({"fields": ["number"]}, opened) == [{"number": "open"}]
+        below = {"path": "orders", "fields": ["number"]}
+        (row,) = shop.rows(
+            {"model": "drill.Customer", "fields": ["name"], "lists": [below]}, opened
+        )
+        assert row["orders"] == {"rows": [{"number": "open"}], "total": 1}
 
 
 def test_all_rows_are_those_of_the_default_manager() -> None:
