@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
 from functools import cached_property
+from itertools import product
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from django.contrib.auth import get_permission_codename, get_user_model
@@ -384,6 +385,28 @@ def missing_targets(opened: OpenModels) -> Iterator[tuple[str, str]]:
                     f" opens {target}. Open it, too, or leave {name!r} out.",
                     each.label,
                 )
+
+
+def rows_of_everybody(
+    opened: OpenModels,
+) -> Iterator[tuple[OpenModel, OpenModel, str]]:
+    """Yield each model with all rows that belongs to a limited one, which, and how.
+
+    How is a lookup: its own relation leads there, or the other has a list of its rows.
+    A sum over such a model is one over the rows that the other hides.
+    """
+    limited = [each for each in opened.values() if each.per_caller]
+    for model, other in product(opened.values(), limited):
+        leading = (each for each in model.named.values() if each.relation)
+        back = (each for each in other.named.values() if each.relation)
+        lookups = [each.source.name for each in leading if each.target is other.model]
+        lookups += [
+            each.source.field.name
+            for each in back
+            if each.target is model.model and not each.source.concrete
+        ]
+        if lookups and not model.per_caller:
+            yield model, other, lookups[0]
 
 
 def advice(opened: OpenModels) -> Iterator[str]:

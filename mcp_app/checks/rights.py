@@ -15,7 +15,7 @@ from django.db.models import Model
 
 from mcp_app import conf
 from mcp_app.catalog.cross_references import unknown_rules
-from mcp_app.catalog.open_models import advice
+from mcp_app.catalog.open_models import OpenModel, advice, rows_of_everybody
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.search_index import has_full_text
 from mcp_app.interface.rules import visible
@@ -58,8 +58,25 @@ def _demanded() -> Iterator[tuple[str, str]]:
 def check_open_models(
     app_configs: Sequence[AppConfig] | None, **_: Any
 ) -> list[checks.CheckMessage]:
-    """Report fields that tell more than their developer may want."""
-    return [checks.Warning(each, id="mcp_app.W023") for each in advice(mcp.open_models)]
+    """Report fields and rows that tell more than their developer may want."""
+    opened = mcp.open_models
+    return [
+        *(checks.Warning(each, id="mcp_app.W023") for each in advice(opened)),
+        *(_everybody(*each) for each in rows_of_everybody(opened)),
+    ]
+
+
+def _everybody(model: OpenModel, other: OpenModel, lookup: str) -> checks.Warning:
+    name = getattr(other.rows, "__name__", "")
+    rows = name if name.isidentifier() else f"rows_of_{other.model.__name__}"
+    objects = f"{model.model.__name__}.objects.filter({lookup}__in={rows}(request))"
+    return checks.Warning(
+        f'{model.label} is opened with rows="all", but it belongs to {other.label}, of'
+        f" which a caller sees only some rows. Who looks up {model.label} gets the rows"
+        " of everybody, and counts and sums of them.",
+        hint=f"If that is not meant: rows=lambda request: {objects}.distinct()",
+        id="mcp_app.W025",
+    )
 
 
 def check_rules(

@@ -16,8 +16,9 @@ from mcp_app.checks.rights import (
     check_public_servers,
     check_rules,
 )
+from mcp_app.interface.rights import AccessRequest
 from mcp_app.models import Server
-from tests.drill.models import Ledger, Stock
+from tests.drill.models import Country, Customer, Item, Ledger, Order, Stock
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,47 @@ def test_what_code_opens(monkeypatch: pytest.MonkeyPatch) -> None:
     [warning] = check_open_models(None)
     assert warning.id == "mcp_app.W023"
     assert "'price' is in filters and not in fields" in warning.msg
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        (
+            {Item: ["amount", "order"], Order: ["number"]},
+            "Item.objects.filter(order__in=",
+        ),
+        (
+            {Item: ["amount"], Order: ["number", "items"]},
+            "Item.objects.filter(order__in=",
+        ),
+        (
+            {Customer: ["name", "orders"], Order: ["number"]},
+            "Customer.objects.filter(orders__in=",
+        ),
+        (
+            {Country: ["name", "supplies"], Order: ["number"]},
+            "Country.objects.filter(supplies__in=",
+        ),
+        ({Stock: ["sku", "items"], Item: ["amount", "stock"], Order: ["number"]}, ""),
+        ({Customer: ["name"], Order: ["number", "customer"]}, ""),
+    ],
+)
+def test_rows_of_everybody_beside_a_limited_model(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[Any, list[str]], line: str
+) -> None:
+    def orders_of(request: AccessRequest) -> Any:
+        return Order.objects.none()
+
+    registry = Registry()
+    monkeypatch.setattr(rights, "mcp", registry)
+    for model, names in fields.items():
+        rows = orders_of if model is Order else "all"
+        registry.open_model(model, fields=names, rows=rows, permission="")
+    warnings = check_open_models(None)
+    assert [each.id for each in warnings] == (["mcp_app.W025"] if line else [])
+    for each in warnings:
+        assert "gets the rows of everybody" in each.msg
+        assert f"{line}orders_of(request)).distinct()" in (each.hint or "")
 
 
 def test_rules_that_let_nobody_in(

@@ -61,6 +61,14 @@ def _filter(at: int, path: str, comparison: str, **more: Any) -> dict[str, Any]:
     return {f"filters-{at}-{name}": value for name, value in typed.items()}
 
 
+def test_rows_of_everybody(admin_client: Client, monkeypatch: Any) -> None:
+    said = "This looks up the rows of everybody"
+    url = _stored("drill.Item")
+    assert said not in admin_client.get(url).content.decode()
+    monkeypatch.setattr(mcp, "open_models", shop.shop(Item="all"))
+    assert said in admin_client.get(url).content.decode()
+
+
 def test_orders_of_the_week_by_state(admin_client: Client) -> None:
     url = _made(admin_client, "drill.Order")
     assert _config() == {"model": "drill.Order"}

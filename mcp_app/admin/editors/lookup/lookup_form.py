@@ -18,7 +18,13 @@ from mcp_app.admin.editors.lookup.filter_rows import (
 )
 from mcp_app.admin.editors.one_form import OneForm
 from mcp_app.admin.editors.rows import Rows
-from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
+from mcp_app.catalog.open_models import (
+    FieldKind,
+    OpenField,
+    OpenModel,
+    OpenModels,
+    rows_of_everybody,
+)
 from mcp_app.kinds.query.schema import (
     GROUPS,
     LONGEST_NAME,
@@ -91,6 +97,12 @@ class LookupForm(OneForm):
         offered = [(each.label, each.title) for each in self.opened.values()]
         field.choices = [choices.NONE, *offered]
         self.initial["model"] = chosen
+
+    def everybody(self) -> bool:
+        """Whether it looks up all rows of a model that belongs to a limited one."""
+        return any(
+            each[0] is self.open_model for each in rows_of_everybody(self.opened)
+        )
 
     # -- the parts of the page -------------------------------------------------------
 
