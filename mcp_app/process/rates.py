@@ -165,24 +165,25 @@ class Rates:
         bucket.full = now + bucket.room
         return False
 
-    def wait_for_tool(self, person: str, server: str, entry: ToolEntry) -> int:
+    def wait_for_tool(self, person: str, entry: ToolEntry) -> int:
         """Charge a person for a call of a tool; return how many seconds to wait.
 
-        0 stands for a call that may run now.
+        0 stands for a call that may run now.  It counts alike at each server that
+        offers the tool.
         """
         if not self.on or not person:
             return 0
         now = self._clock()
-        return self._take(self._tool_bucket(person, server, entry, now), 1, now)
+        return self._take(self._tool_bucket(person, entry, now), 1, now)
 
-    def charge_of(self, person: str, server: str, entry: ToolEntry) -> Charge | None:
+    def charge_of(self, person: str, entry: ToolEntry) -> Charge | None:
         """Return what `admits` takes; None if the person is not limited."""
         if not self.on or not person:
             return None
         now = self._clock()
         return Charge(
             self._request_bucket(person, now),
-            self._tool_bucket(person, server, entry, now),
+            self._tool_bucket(person, entry, now),
         )
 
     def is_current(self, charge: Charge, now: float) -> bool:
@@ -234,10 +235,8 @@ class Rates:
     def _request_bucket(self, person: str, now: float) -> Bucket:
         return self._of(person).of(person, *self._request, now)
 
-    def _tool_bucket(
-        self, person: str, server: str, entry: ToolEntry, now: float
-    ) -> Bucket:
-        key = person, server, entry.definition.name
+    def _tool_bucket(self, person: str, entry: ToolEntry, now: float) -> Bucket:
+        key = person, entry.definition.name
         return self._of(person).of(key, *self._parts_of(entry), now)
 
     def _parts_of(self, entry: ToolEntry) -> tuple[float, float]:

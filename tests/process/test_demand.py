@@ -98,7 +98,7 @@ class Cluster:
             self.written[number] = 0.0
 
     def calls(self, at: int, person: str = "u1") -> bool:
-        return not self.rates[at].wait_for_tool(person, "default", ENTRY)
+        return not self.rates[at].wait_for_tool(person, ENTRY)
 
 
 def played(
@@ -244,7 +244,7 @@ def used(keys: HotKeys, key: object, count: int) -> Bucket:
 
 
 def test_a_row_names_the_hottest_keys_and_nobody_by_name(keys: HotKeys) -> None:
-    buckets = [used(keys, ("u1", "default", f"tool-{n}"), n + 20) for n in range(200)]
+    buckets = [used(keys, ("u1", f"tool-{n}"), n + 20) for n in range(200)]
     keys.count(1.0, 2)
     assert len(keys.hot) == 200
     text = keys.text()

@@ -44,9 +44,7 @@ def limited(clock: Clock) -> Rates:
 
 
 def calls(limited: Rates, number: int, person: str = ANNA, **of: Any) -> list[int]:
-    return [
-        limited.wait_for_tool(person, "default", entry(**of)) for _ in range(number)
-    ]
+    return [limited.wait_for_tool(person, entry(**of)) for _ in range(number)]
 
 
 def test_a_burst_and_then_one_for_one(limited: Rates, clock: Clock) -> None:
@@ -59,7 +57,7 @@ def test_a_burst_and_then_one_for_one(limited: Rates, clock: Clock) -> None:
 
 def test_the_wait_is_enough(limited: Rates, clock: Clock) -> None:
     for _ in range(200):
-        wait = limited.wait_for_tool(ANNA, "default", entry(calls_per_minute=7))
+        wait = limited.wait_for_tool(ANNA, entry(calls_per_minute=7))
         if wait:
             clock.now += wait
             assert calls(limited, 1, calls_per_minute=7) == [0]
@@ -91,7 +89,6 @@ def test_nobody_fills_the_bucket_of_another(limited: Rates) -> None:
     assert calls(limited, 1, BERT) == [0]
     assert calls(limited, 1, FAR) == [0]
     assert calls(limited, 1, name="other") == [0]
-    assert limited.wait_for_tool(ANNA, "elsewhere", entry()) == 0
 
 
 def test_a_tool_has_a_rate_of_its_own(limited: Rates, clock: Clock) -> None:
@@ -141,7 +138,7 @@ def test_nobody_in_particular_has_no_limit(limited: Rates) -> None:
     assert set(calls(limited, 100, "")) == {0}
     limited.check_requests("", 10_000)
     limited.note_requests("")
-    assert limited.charge_of("", "default", entry()) is None
+    assert limited.charge_of("", entry()) is None
     assert len(limited) == 0
 
 
@@ -155,7 +152,7 @@ def test_limits_are_switched_off(clock: Clock) -> None:
 def test_a_plain_call_takes_from_both_buckets_or_from_none(
     limited: Rates, clock: Clock
 ) -> None:
-    charge = limited.charge_of(ANNA, "default", entry())
+    charge = limited.charge_of(ANNA, entry())
     assert charge is not None
     assert [limited.admits(charge, clock.now) for _ in range(11)] == [True] * 10 + [
         False
@@ -164,7 +161,7 @@ def test_a_plain_call_takes_from_both_buckets_or_from_none(
     limited.check_requests(ANNA, 10)
     with pytest.raises(Unavailable):
         limited.check_requests(ANNA)
-    other = limited.charge_of(ANNA, "default", entry("other"))
+    other = limited.charge_of(ANNA, entry("other"))
     assert other is not None
     assert not limited.admits(other, clock.now)
     clock.now += 0.6
@@ -173,7 +170,7 @@ def test_a_plain_call_takes_from_both_buckets_or_from_none(
 
 
 def test_what_is_kept_is_the_bucket_of_everybody(limited: Rates, clock: Clock) -> None:
-    charge = limited.charge_of(ANNA, "default", entry())
+    charge = limited.charge_of(ANNA, entry())
     assert charge is not None
     for _ in range(5):
         assert limited.is_current(charge, clock.now)
@@ -182,7 +179,7 @@ def test_what_is_kept_is_the_bucket_of_everybody(limited: Rates, clock: Clock) -
     clock.now += 10
     assert not limited.is_current(charge, clock.now)
     assert calls(limited, 10) == [0] * 10
-    again = limited.charge_of(ANNA, "default", entry())
+    again = limited.charge_of(ANNA, entry())
     assert again is not None
     assert limited.is_current(again, clock.now)
     assert not limited.admits(again, clock.now)
@@ -193,8 +190,8 @@ def test_t20_addresses_fill_no_memory_and_refuse_no_person(
 ) -> None:
     monkeypatch.setattr(rates, "MOST", 100)
     for number in range(500):
-        limited.wait_for_tool(f"@2001:db8:{number}::/64", "default", entry())
-        limited.wait_for_tool(f"u{number}", "default", entry())
+        limited.wait_for_tool(f"@2001:db8:{number}::/64", entry())
+        limited.wait_for_tool(f"u{number}", entry())
         assert len(limited) <= 210
     assert calls(limited, 1, "@2001:db8:ffff::/64") == [1]
     assert calls(limited, 10, "u900") == [0] * 10

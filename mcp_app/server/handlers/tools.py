@@ -129,8 +129,8 @@ def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
 
 def _too_often(exchange: Exchange, entry: ToolEntry) -> str | None:
     """Charge the caller for the call; return what a model reads if it must wait."""
-    rates, server = exchange.adapters.rates, exchange.catalog.server.slug
-    wait = rates.wait_for_tool(exchange.payer, server, entry)
+    rates = exchange.adapters.rates
+    wait = rates.wait_for_tool(exchange.payer, entry)
     if not wait:
         return None
     sentence = rates.sentence(entry, wait)

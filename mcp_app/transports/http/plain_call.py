@@ -301,8 +301,7 @@ class PlainCall(Exchange):
         rates, now = self.process.rates, self._began
         charge = tool.charge
         if charge is None or not rates.is_current(charge, now):
-            payer = self.person or UNKNOWN_ADDRESS
-            charge = rates.charge_of(payer, self.slug, tool.entry)
+            charge = rates.charge_of(self.person or UNKNOWN_ADDRESS, tool.entry)
             if charge is None:
                 return True
             if not self.principal.anonymous:
