@@ -254,7 +254,7 @@ def refresh(
     if token is None:
         _end(connection, Ended.REFRESH)
         return _refused("This refresh token was used before. The connection has ended.")
-    return _answer(connection, now, token)
+    return _answer(connection, now, token, only_reads=CHANGE not in grant.scope)
 
 
 def _of_refresh_token(token: str) -> Connection | None:
@@ -311,7 +311,8 @@ def token_of_machine(credentials: ClientCredentials, slug: str | None) -> JsonOb
             "invalid_target", "resource must be a server where the token is good."
         )
     most = now + MACHINE_LASTS
-    return _bearer(credentials.secret, row, min(row.expires or most, most) - now)
+    lasts = min(row.expires or most, most) - now
+    return _bearer(credentials.secret, lasts, row.may == AccessToken.May.CHANGE)
 
 
 def end_of(connection: Connection, until: datetime | None, now: datetime) -> datetime:
@@ -386,8 +387,13 @@ def signs_in(server: Server) -> bool:
 
 
 @sensitive_variables()
-def _answer(connection: Connection, now: datetime, token: str) -> JsonObject:
-    """Issue a key, and return it with the refresh token, "" for none."""
+def _answer(
+    connection: Connection, now: datetime, token: str, *, only_reads: bool = False
+) -> JsonObject:
+    """Issue a key, and return it with the refresh token, "" for none.
+
+    A key that only reads narrows neither the refresh token nor other keys.
+    """
     row, limits = connection.token, mcp_settings.limits
     if _are_too_many(row, now):
         raise OAuthError("slow_down", "Too many tokens in a minute.", status=429)
@@ -396,9 +402,14 @@ def _answer(connection: Connection, now: datetime, token: str) -> JsonObject:
     key_ends = min(ends, now + timedelta(seconds=limits.oauth_access))
     key = new_access()
     IssuedToken.objects.using(_alias()).create(
-        digest=digest(key), token=row, created=now, expires=key_ends
+        digest=digest(key),
+        token=row,
+        created=now,
+        expires=key_ends,
+        only_reads=only_reads,
     )
-    answer = _bearer(key, row, key_ends - now)
+    changes = not only_reads and row.may == AccessToken.May.CHANGE
+    answer = _bearer(key, key_ends - now, changes)
     return {**answer, "refresh_token": token} if token else answer
 
 
@@ -415,8 +426,7 @@ def _are_too_many(row: AccessToken, now: datetime) -> bool:
     return False
 
 
-def _bearer(key: str, row: AccessToken, lasts: timedelta) -> JsonObject:
-    changes = row.may == AccessToken.May.CHANGE
+def _bearer(key: str, lasts: timedelta, changes: bool) -> JsonObject:
     return {
         "access_token": key,
         "token_type": "Bearer",

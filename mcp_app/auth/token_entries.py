@@ -92,9 +92,14 @@ def read_keys(names: list[str]) -> dict[str, TokenEntry]:
 
 def _issued_entry(key: IssuedToken, entry: TokenEntry) -> TokenEntry:
     connection = key.token.connection
+    principal = entry.principal
+    if key.only_reads:
+        scope = replace(principal.scope or Scope(), read_only=True)
+        principal = replace(principal, scope=scope)
     newest = connection.refreshed is not None and key.created >= connection.refreshed
     return replace(
         entry,
+        principal=principal,
         ends=key.expires if entry.ends is None else min(key.expires, entry.ends),
         is_app=True,
         arrives=key.created if newest and not connection.received else None,

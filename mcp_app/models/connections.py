@@ -69,7 +69,10 @@ class Connection(models.Model):
 
 
 class IssuedToken(models.Model):
-    """An access token of OAuth: a key to the row of its app, until it expires."""
+    """An access token of OAuth: a key to the row of its app, until it expires.
+
+    One that `only_reads` may less than the app: the program asked for less.
+    """
 
     id = models.BigAutoField(primary_key=True)
     digest = DigestField(unique=True)
@@ -78,6 +81,7 @@ class IssuedToken(models.Model):
     )
     created = models.DateTimeField()
     expires = models.DateTimeField(db_index=True)
+    only_reads = models.BooleanField(default=False)
 
     class Meta:
         app_label = "mcp_app"

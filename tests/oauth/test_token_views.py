@@ -15,7 +15,9 @@ from django.test import Client
 from django.views.debug import ExceptionReporter
 
 from mcp_app.auth import app_changes, connections
+from mcp_app.auth.token_entries import read_keys
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server
+from mcp_app.models.fields import digest
 from mcp_app.oauth import token_views
 from tests.oauth.program import ORIGIN, RESOURCE, Program, allow, answer_in, sign_in
 from tests.published import published
@@ -42,6 +44,23 @@ def test_a_program_signs_in_and_refreshes(program: Program, hers: Client) -> Non
     row = AccessToken.objects.get()
     assert (row.name, row.may, row.prefix[:4]) == ("Claude", "change", "app_")
     assert [each.slug for each in row.servers.all()] == ["support"]
+
+
+def test_a_program_refreshes_for_less(program: Program, hers: Client) -> None:
+    """What it asks, if that is less; the refresh token stays good for all of it."""
+    token = sign_in(program, hers)["refresh_token"]
+    for asked, scope, only_reads in (
+        ("mcp:read", "mcp:read", True),
+        ("mcp:read offline_access", "mcp:read", True),
+        ("", "mcp:read mcp:change", False),
+        ("mcp:change", "mcp:read mcp:change", False),
+    ):
+        answer = program.refresh(token, **({"scope": asked} if asked else {})).json()
+        token = answer["refresh_token"]
+        assert answer["scope"] == scope, asked
+        name = digest(answer["access_token"])
+        granted = read_keys([name])[name].principal.scope
+        assert bool(granted and granted.read_only) is only_reads, asked
 
 
 def test_what_is_for_one_server_gets_nothing_for_another(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from mcp_app.protocol.oauth.authorization import SCOPES, read_scope
 from mcp_app.protocol.oauth.errors import OAuthError, invalid_request
 from mcp_app.protocol.oauth.parameters import decode, read_parameters
 from mcp_app.protocol.oauth.pkce import is_verifier
@@ -50,10 +51,11 @@ class CodeGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshGrant:
-    """A refresh token to exchange (RFC 6749 §6)."""
+    """A refresh token to exchange (RFC 6749 §6); `scope` is the most that is asked."""
 
     refresh_token: str
     resource: str
+    scope: frozenset[str] = frozenset(SCOPES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +133,8 @@ def read_grant(form: Mapping[str, str]) -> CodeGrant | RefreshGrant | MachineGra
             return _code_grant(form, resource)
         case "refresh_token":
             token = _needed(form, "refresh_token")
-            return RefreshGrant(refresh_token=token, resource=resource)
+            scope = read_scope(form.get("scope", ""))
+            return RefreshGrant(refresh_token=token, resource=resource, scope=scope)
         case "client_credentials":
             return MachineGrant(resource=resource)
     raise OAuthError(
