@@ -87,7 +87,7 @@ class NoWayBack:
 class ToolRates(Protocol):
     """Limits how often a person calls a tool."""
 
-    def wait_for_tool(self, person: str, server: str, entry: ToolEntry) -> int:
+    def wait_for_tool(self, person: str, entry: ToolEntry) -> int:
         """Charge a person for a call; return how many seconds to wait instead, or 0."""
 
     def sentence(self, entry: ToolEntry, wait: int) -> str:

@@ -100,7 +100,7 @@ def test_rows_of_everybody_beside_a_limited_model(
     registry = Registry()
     monkeypatch.setattr(rights, "mcp", registry)
     for model, names in fields.items():
-        rows = orders_of if model is Order else "all"
+        rows: Any = orders_of if model is Order else "all"
         registry.open_model(model, fields=names, rows=rows, permission="")
     warnings = check_open_models(None)
     assert [each.id for each in warnings] == (["mcp_app.W025"] if line else [])

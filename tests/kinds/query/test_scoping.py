@@ -445,8 +445,12 @@ def test_a_scope_may_be_sql_without_its_table() -> None:
     shop.order("closed", customer=customer, hidden=True)
     named = "id IN (SELECT o.id FROM drill_order o WHERE NOT o.hidden)"
     for sql in ("NOT hidden", named):
-        scope = Order.objects.extra(where=[sql])  # noqa: S610 - of the test
-        opened = shop.shop(Order=lambda request, scope=scope: scope)
+        rows = Order.objects.extra(where=[sql])  # noqa: S610 - of the test
+
+        def scope(request: object, rows: Any = rows) -> Any:
+            return rows
+
+        opened = shop.shop(Order=scope)
         assert shop.rows({"fields": ["number"]}, opened) == [{"number": "open"}]
         below = {"path": "orders", "fields": ["number"]}
         (row,) = shop.rows(
