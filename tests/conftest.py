@@ -74,13 +74,14 @@ settings.load_profile(profile_for(os.environ))
 
 
 @pytest.fixture(autouse=True)
-def _rows_are_not_folded_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no change row go because its key is a round number.
+def _nothing_depends_on_tests_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no change row go because its key is a round number, and read servers anew.
 
-    Each thousandth lets all be folded: a test that has just written one would not see
-    it.  Which test that is depends on those before it.
+    Each thousandth change row lets all be folded: a test that has just written one
+    would not see it.  Metadata is answered from what was read in the last second.
     """
     monkeypatch.setattr("mcp_app.models.changes.RARELY", 1_000_000_000)
+    monkeypatch.setattr("mcp_app.oauth.metadata_views.SERVERS_MAX_AGE_S", 0)
 
 
 def room(nodeid: str) -> str:

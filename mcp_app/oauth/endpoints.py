@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import Final
@@ -31,6 +32,14 @@ Serve = Callable[[HttpRequest], HttpResponse]
 UNAUTHORIZED: Final = 401
 NO_STORE: Final = "no-store"
 MOST_DIGITS: Final = 20
+MAX_AT_ONCE: Final = 16
+"""Requests of programs that are served at once: each may need a database connection."""
+BUSY: Final = OAuthError(
+    "temporarily_unavailable",
+    f"{MAX_AT_ONCE} programs are being served already. Try again in 2 seconds.",
+    status=503,
+)
+_places: Final = threading.BoundedSemaphore(MAX_AT_ONCE)
 _QUERY: Final = "MCP_SECRET_QUERY"
 """In META: by such a name Django's error pages hide it."""
 
@@ -56,12 +65,17 @@ def origin_of(request: HttpRequest) -> str | None:
 
 
 def for_programs(
-    method: str, cache_control: str = NO_STORE, status: int = 200
+    method: str,
+    cache_control: str = NO_STORE,
+    status: int = 200,
+    *,
+    from_memory: bool = False,
 ) -> Callable[[View], Serve]:
     """Return a decorator of views that answer programs, to one method and preflights.
 
     They return the JSON of their answer.  They read no cookie, so that any page may
-    call them.
+    call them.  Of those that do not answer `from_memory`, so many run at once that
+    strangers leave the database connections to others; the rest gets 503.
     """
 
     def decorate(view: View) -> Serve:
@@ -82,7 +96,15 @@ def for_programs(
                 response = HttpResponse(status=405, headers={"Allow": method})
             else:
                 served = partial(view, request, **named)
-                response = _served(request, served, status)
+                if from_memory:
+                    response = _served(request, served, status)
+                elif _places.acquire(blocking=False):
+                    try:
+                        response = _served(request, served, status)
+                    finally:
+                        _places.release()
+                else:
+                    response = refusal(BUSY, retry_after="2")
             response["Access-Control-Allow-Origin"] = "*"
             response.setdefault("Cache-Control", cache_control)
             return response
@@ -112,16 +134,17 @@ def _served(
     except DatabaseError as error:
         if (away := outage(error)) is None:
             raise
-        response = refusal(
-            OAuthError("temporarily_unavailable", away.message, status=503)
+        return refusal(
+            OAuthError("temporarily_unavailable", away.message, status=503),
+            retry_after=away.headers.get("Retry-After", "5"),
         )
-        response["Retry-After"] = away.headers.get("Retry-After", "5")
-        return response
 
 
-def refusal(error: OAuthError) -> HttpResponse:
-    """Return the answer of RFC 6749, section 5.2."""
+def refusal(error: OAuthError, retry_after: str = "") -> HttpResponse:
+    """Return the answer of RFC 6749, section 5.2; `retry_after` is in seconds."""
     response = JsonResponse(error.body(), status=error.status)
+    if retry_after:
+        response["Retry-After"] = retry_after
     if error.status == UNAUTHORIZED:
         response["WWW-Authenticate"] = 'Basic realm="mcp"'
     return response

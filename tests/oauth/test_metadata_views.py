@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from mcp_app.models import Server
+from mcp_app.oauth import metadata_views
 from tests.oauth.program import ORIGIN, WAYS
 from tests.published import published, stopped
 
@@ -147,3 +148,19 @@ def test_a_host_is_missing(client: Client, path: str) -> None:
     assert response.json()["error_description"] == "The Host header is missing."
     named = client.get(path, SERVER_NAME="127.0.0.1", HTTP_HOST="testserver")
     assert named.status_code == 200
+
+
+@pytest.mark.usefixtures("support")
+def test_many_who_ask_take_no_connections(
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    django_assert_num_queries: Any,
+) -> None:
+    """Whatever they ask for: what is there is read once a second."""
+    monkeypatch.setattr(metadata_views, "SERVERS_MAX_AGE_S", 600)
+    monkeypatch.setattr(metadata_views, "servers", metadata_views.OpenServers())
+    assert client.get(f"{RESOURCE}/mcp/support").status_code == 200
+    with django_assert_num_queries(0):
+        assert client.get(f"{RESOURCE}/mcp/support").status_code == 200
+        assert client.get(f"{RESOURCE}/mcp/made-up").status_code == 404
+        assert client.get(SERVER).status_code == 200

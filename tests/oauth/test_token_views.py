@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +22,7 @@ from mcp_app.auth.token_entries import read_keys
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server
 from mcp_app.models.fields import digest
 from mcp_app.oauth import token_views
+from mcp_app.oauth.endpoints import MAX_AT_ONCE
 from tests.oauth.program import ORIGIN, RESOURCE, Program, allow, answer_in, sign_in
 from tests.published import published
 
@@ -27,6 +31,8 @@ pytestmark = [
     pytest.mark.databases,
     pytest.mark.usefixtures("support"),
 ]
+
+PATIENCE_S = 60
 
 
 def test_a_program_signs_in_and_refreshes(program: Program, hers: Client) -> None:
@@ -261,3 +267,34 @@ def test_no_error_page_has_what_stands_in_the_address(
     for each in found:
         assert "This is a fault." in each
         assert "a-canary" not in each
+
+
+def test_so_many_programs_are_served_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strangers leave the database connections to others, who try again."""
+    entered, go = threading.Semaphore(0), threading.Event()
+
+    def wait(_request: object) -> str:
+        entered.release()
+        assert go.wait(PATIENCE_S)
+        return ORIGIN
+
+    def revoke() -> Any:
+        return Client().post("/mcp-oauth/revoke", {"token": "made-up"})
+
+    monkeypatch.setattr(token_views, "issuer_of", wait)
+    with ThreadPoolExecutor(MAX_AT_ONCE) as pool:
+        served = [pool.submit(revoke) for _ in range(MAX_AT_ONCE)]
+        for _ in served:
+            assert entered.acquire(timeout=PATIENCE_S)
+        refused = revoke()
+        go.set()
+        # It has a form that no program sends.
+        assert {each.result().status_code for each in served} == {400}
+    assert (refused.status_code, refused["Retry-After"]) == (503, "2")
+    assert json.loads(refused.content) == {
+        "error": "temporarily_unavailable",
+        "error_description": (
+            "16 programs are being served already. Try again in 2 seconds."
+        ),
+    }
+    assert revoke().status_code == 400
