@@ -29,6 +29,8 @@ members in Redis, which may lose them."""
 RETRY = 5.0
 PATIENCE = 2.0
 """Time limit of sending, in seconds."""
+LAYERS_LOG = logging.getLogger("channels_redis.pubsub")
+"""Where that layer writes a traceback each second while its Redis is away."""
 
 
 class Doorbell:
@@ -40,11 +42,15 @@ class Doorbell:
         self._hearing: asyncio.Task[None] | None = None
         self._ringing: asyncio.Task[None] | None = None
         self._broken = False
+        self._until: asyncio.Timeout | None = None
+        """When it joins again."""
 
     def listen(self) -> None:
         """Start to hear the others."""
         if self._layer is not None and self._hearing is None:
+            self._loop = asyncio.get_running_loop()
             self._hearing = asyncio.create_task(self._hear_always())
+            LAYERS_LOG.addFilter(self._is_worth_logging)
 
     def ring(self) -> None:
         """Wake the others, unless a message to them is already on its way."""
@@ -53,6 +59,7 @@ class Doorbell:
 
     def close(self) -> None:
         """Stop sending and listening."""
+        LAYERS_LOG.removeFilter(self._is_worth_logging)
         for task in (self._hearing, self._ringing):
             if task is not None:
                 task.cancel()
@@ -64,9 +71,9 @@ class Doorbell:
                 await self._layer.group_send(GROUP, RING)
         except Exception as error:
             # Layers raise the exceptions of their servers' clients.
-            self._told(error)
+            self._note_outage(error)
         else:
-            self._broken = False
+            self._note_answer()
         finally:
             self._ringing = None
 
@@ -76,7 +83,7 @@ class Doorbell:
             try:
                 await self._hear(self._layer)
             except Exception as error:
-                self._told(error)
+                self._note_outage(error)
                 await asyncio.sleep(RETRY * random.uniform(0.5, 1.5))  # noqa: S311
 
     async def _hear(self, layer: Any) -> None:
@@ -84,10 +91,11 @@ class Doorbell:
         channel = await layer.new_channel("mcp_app")
         try:
             await layer.group_add(GROUP, channel)
+            self._note_answer()
             # Commits before it joined sent it no message.
             self._heard()
             with suppress(TimeoutError):
-                async with asyncio.timeout(RENEW):
+                async with asyncio.timeout(RENEW) as self._until:
                     while self._layer is not None:
                         await layer.receive(channel)
                         self._heard()
@@ -97,7 +105,27 @@ class Doorbell:
                 async with asyncio.timeout(PATIENCE):
                     await layer.group_discard(GROUP, channel)
 
-    def _told(self, error: Exception) -> None:
+    def _is_worth_logging(self, record: logging.LogRecord) -> bool:
+        """Return whether a layer's log line is more than that its server is away."""
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, Exception) or self._loop.is_closed():
+            return True
+        self._loop.call_soon_threadsafe(self._join_again, error)
+        return False
+
+    def _join_again(self, error: Exception) -> None:
+        self._note_outage(error)
+        # It may not be waiting at this moment.
+        with suppress(RuntimeError):
+            if self._until is not None:
+                self._until.reschedule(self._loop.time())
+
+    def _note_answer(self) -> None:
+        if self._broken:
+            self._broken = False
+            logger.warning("The doorbell can be reached again.")
+
+    def _note_outage(self, error: Exception) -> None:
         """Log the first of several failures."""
         if not self._broken:
             self._broken = True

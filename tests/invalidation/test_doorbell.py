@@ -146,6 +146,33 @@ async def test_a_server_that_is_killed_and_comes_back(
         ringing.cancel()
 
 
+@pytest.mark.filterwarnings(
+    "ignore:.*StreamWriter.__del__:pytest.PytestUnraisableExceptionWarning"
+)
+@pytest.mark.usefixtures("layers")
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_a_server_that_is_away_for_a_while_is_two_lines_in_the_log(
+    backend: str,
+    redis: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Although nobody rings, and the layer tries it each second."""
+    monkeypatch.setattr(doorbell, "RETRY", 0.5)
+    caplog.set_level(logging.WARNING)
+    async with listening(f"here {backend}"), asyncio.timeout(PATIENCE_S):
+        redis.kill()
+        while "The doorbell cannot be reached" not in caplog.text:
+            await asyncio.sleep(0.01)
+        # The layer would have written two more by now.
+        await asyncio.sleep(2)
+        redis.start()
+        while "The doorbell can be reached again." not in caplog.text:
+            await asyncio.sleep(0.01)
+    lines = [each.levelname for each in caplog.records if each.name != "asyncio"]
+    assert lines == ["WARNING", "WARNING"], caplog.text
+
+
 @pytest.mark.usefixtures("layers")
 @pytest.mark.parametrize("alias", ["inside", "unheard of"])
 async def test_where_nobody_else_can_hear_nothing_is_rung(alias: str) -> None:
