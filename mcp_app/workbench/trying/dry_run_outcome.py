@@ -18,6 +18,8 @@ class Ending(Enum):
     UNDONE = "undone"
     COMMITTED = "committed"
     """Its savepoint is gone, while the connection is open."""
+    BESIDE = "beside"
+    """The function opened a connection of its own to the database."""
     LOST = "lost"
     """The function closed the connection, or the database ended the transaction."""
     CUT = "cut"
@@ -42,6 +44,9 @@ class Remark(Enum):
 _ENDINGS: Final[Mapping[Ending, Promise]] = {
     Ending.COMMITTED: gettext_lazy(
         "It committed by itself. What it wrote stays. The database is “%(alias)s”."
+    ),
+    Ending.BESIDE: gettext_lazy(
+        "It opened a connection of its own to “%(alias)s”. What it wrote there stays."
     ),
     Ending.LOST: gettext_lazy(
         "Its transaction on “%(alias)s” was lost. The database undoes what was not"

@@ -6,11 +6,14 @@ savepoint, which is gone at the end if something got past the guard.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Final, Self
 
 from django.db import Error, IntegrityError, OperationalError, connections, transaction
+from django.db.backends.signals import connection_created
 from django.db.transaction import TransactionManagementError
 
 from mcp_app.models.transactions import INNODB_DEADLOCK
@@ -49,6 +52,7 @@ class TrialTransaction:
         """How to cut its connection from another thread; None where nobody can."""
         self._statements = statements
         self._is_lost = False
+        self._is_beside = False
         self._may_have_written = False
         self._changes = 0
         self._connection: Any = None
@@ -108,12 +112,20 @@ class TrialTransaction:
         # Django takes an open transaction for a connection that was left in disorder;
         # in earnest, `close_old_connections()` finds none.
         connection.close_if_unusable_or_obsolete = _keep
+        note = partial(self._note_connection, threading.get_ident())
+        connection_created.connect(note, weak=False)
         try:
             yield
         finally:
+            connection_created.disconnect(note)
             vars(connection).pop("close_if_unusable_or_obsolete", None)
             # The code may have left others there, or taken this one.
             wrappers[:] = [each for each in wrappers if each != self._guarded]
+
+    def _note_connection(self, thread: int, connection: Any, **_: object) -> None:
+        """Take note of a connection that the code opened beside this one."""
+        if connection.alias == self.alias and threading.get_ident() == thread:
+            self._is_beside |= connection is not self._connection
 
     def _guarded(
         self, run: Any, sql: Any, params: Any, many: bool, context: Any
@@ -169,6 +181,8 @@ class TrialTransaction:
 
     def __exit__(self, *_: object) -> None:
         self.ending = self._back_to_savepoint()
+        if self.ending is Ending.UNDONE and self._is_beside:
+            self.ending = Ending.BESIDE
         self._leave()
 
     def _back_to_savepoint(self) -> Ending:

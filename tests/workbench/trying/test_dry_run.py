@@ -77,6 +77,25 @@ async def test_what_it_writes_is_undone(dry_runs: DryRuns, version: str) -> None
         assert dry_runs.line.messages.empty()
 
 
+async def test_a_connection_of_its_own_is_told(dry_runs: DryRuns) -> None:
+    """What is written there is in no transaction of the dry run."""
+
+    def script(ctx: SyncContext) -> str:
+        own = connections.create_connection("default")
+        try:
+            with own.cursor() as cursor:
+                cursor.execute("SELECT 1")
+        finally:
+            own.close()
+        return "looked"
+
+    assert said(await dry_runs("sync", script)) == "looked"
+    assert (dry_runs.outcome.undone, dry_runs.outcome.sentences()[0]) == (
+        False,
+        "It opened a connection of its own to “default”. What it wrote there stays.",
+    )
+
+
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize("error", [ValueError("no"), ToolError("no")])
 async def test_an_error_is_answered_as_in_earnest(
