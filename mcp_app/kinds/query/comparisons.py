@@ -7,7 +7,7 @@ column itself, because a form's field would tell which rows exist.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -162,8 +162,15 @@ def _clean_one(field: OpenField, value: object) -> Value:
         if field.kind is FieldKind.NUMBER:
             # Forms do not know how large a number the database holds.
             column.run_validators(cleaned)
+        if isinstance(cleaned, datetime) and timezone.is_aware(cleaned):
+            # Databases store it in UTC.
+            cleaned.astimezone(UTC)
     except ValidationError as error:
         raise Unfit(" ".join(map(str, error.messages))) from None
+    except OverflowError:
+        raise Unfit(
+            f"“{value}” is before the year 1 or after the year 9999 in UTC."
+        ) from None
     return cleaned
 
 

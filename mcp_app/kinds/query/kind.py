@@ -5,11 +5,13 @@ A query reads, and only rows that `rows` of each open model lets its caller see.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
+from django.db import Error as DatabaseError
 from django.db import router
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -49,10 +51,14 @@ from mcp_app.kinds.query.reading import read
 from mcp_app.kinds.query.rows import Page, RowReader
 from mcp_app.kinds.query.schema import CURSOR, GROUPS, ONE, ROWS, SCHEMA
 from mcp_app.kinds.query.scoping import Scopes
+from mcp_app.pools.outages import is_outage
 from mcp_app.pools.statement_time import TimeIsUp, time_limit
+from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import Violation
 from mcp_app.protocol.uri_templates import UriTemplate
+
+logger = logging.getLogger("mcp_app.calls")
 
 HINTS: Final = ToolHints(
     read_only=True, destructive=False, idempotent=True, open_world=False
@@ -279,6 +285,13 @@ class Lookup:
                 yield
         except TimeIsUp as error:
             raise self._late(seconds, arguments) from error
+        except DatabaseError as error:
+            if not is_outage(error):
+                raise
+            logger.warning("A look-up got no answer from the database: %r", error)
+            raise Unavailable(
+                "The database is busy or cannot be reached. Try again later."
+            ) from error
 
     def _scopes(self, ctx: SyncContext, arguments: JsonObject) -> Scopes:
         request = AccessRequest(

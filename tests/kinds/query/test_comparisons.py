@@ -155,6 +155,11 @@ def test_values_as_the_column_has_them(
         ("Invoice.key", "is", "x", "is not a valid UUID"),
         ("Order.due", "is", "2026-13-02", "Enter a valid date."),
         ("Order.created", "is", "yesterday", "Enter a valid date/time."),
+        (
+            *("Order.created", "least", "9999-12-31T23:59:59-23:59"),
+            "“9999-12-31T23:59:59-23:59” is before the year 1 or after the year 9999",
+        ),
+        ("Order.created", "most", "0001-01-01T00:00:00+23:59", "before the year 1"),
         ("Customer.email", "is", "nobody", "Enter a valid email address."),
     ],
 )

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.db.models.expressions import RawSQL
 
 from mcp_app.pools.database import writer
@@ -71,6 +72,23 @@ async def test_rows_that_are_none(
     assert "returned" not in said
     assert "ZeroDivision" not in said
     assert logged in caplog.text
+
+
+def _locked() -> Any:
+    raise OperationalError("database is locked")
+
+
+@pytest.mark.parametrize("name", ["orders", "by_state"])
+async def test_a_database_that_is_busy_is_told(
+    ask: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As where it cannot be reached: whoever asks again later is answered."""
+    monkeypatch.setattr(waits, "rows", _locked)
+    outcome = await ask("tools/call", name=name, arguments={})
+    assert (outcome.status, outcome.error["message"]) == (
+        503,
+        "The database is busy or cannot be reached. Try again later.",
+    )
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"query_time": 0.0001}}])
