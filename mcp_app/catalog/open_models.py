@@ -393,20 +393,20 @@ def rows_of_everybody(
     """Yield each model with all rows that belongs to a limited one, which, and how.
 
     How is a lookup: its own relation leads there, or the other has a list of its rows.
-    A sum over such a model is one over the rows that the other hides.
     """
-    limited = [each for each in opened.values() if each.per_caller]
-    for model, other in product(opened.values(), limited):
-        leading = (each for each in model.named.values() if each.relation)
-        back = (each for each in other.named.values() if each.relation)
-        lookups = [each.source.name for each in leading if each.target is other.model]
-        lookups += [
-            each.source.field.name
-            for each in back
-            if each.target is model.model and not each.source.concrete
-        ]
-        if lookups and not model.per_caller:
-            yield model, other, lookups[0]
+    for model, other in product(opened.values(), repeat=2):
+        if model.per_caller or not other.per_caller:
+            continue
+        for each in model.named.values():
+            if each.relation and each.target is other.model:
+                yield model, other, each.source.name
+        for each in other.named.values():
+            if (
+                each.relation
+                and each.target is model.model
+                and not each.source.concrete
+            ):
+                yield model, other, each.source.field.name
 
 
 def advice(opened: OpenModels) -> Iterator[str]:

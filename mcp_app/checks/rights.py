@@ -60,9 +60,10 @@ def check_open_models(
 ) -> list[checks.CheckMessage]:
     """Report fields and rows that tell more than their developer may want."""
     opened = mcp.open_models
+    everybody = {each[0].label: each for each in rows_of_everybody(opened)}
     return [
         *(checks.Warning(each, id="mcp_app.W023") for each in advice(opened)),
-        *(_everybody(*each) for each in rows_of_everybody(opened)),
+        *(_everybody(*each) for each in everybody.values()),
     ]
 
 

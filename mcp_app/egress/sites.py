@@ -196,20 +196,13 @@ def address_of(url: object, *, private: bool, option: str = "url") -> dict[str, 
     return {"scheme": scheme, "host": host, "port": port, "prefix": prefix}
 
 
-def path_readings(path: str) -> list[str]:
-    """Return a path as it is, and as whoever decodes it once or more often reads it.
+def readings_of(path: str) -> list[list[str]]:
+    """Return the segments of a path as servers may read them, which decode it.
 
     It is encoded once to be sent, and a caller may have encoded a value twice before.
     """
-    readings = [path]
-    for _time in range(3):
-        readings.append(unquote(readings[-1]))
-    return readings
-
-
-def slashes(path: str) -> list[int]:
-    """Return how many slashes, and backslashes, each reading of a path has."""
-    return [len(_SLASH.findall(each)) for each in path_readings(path)]
+    readings = [path, once := unquote(path), twice := unquote(once), unquote(twice)]
+    return [_SLASH.split(each) for each in readings]
 
 
 def path_problem(path: str) -> str:
@@ -218,9 +211,10 @@ def path_problem(path: str) -> str:
     Servers and proxies decode it once or twice, some take a backslash for a slash, and
     some leave out what follows a semicolon: “..;a” is “..” to them.
     """
-    for text in path_readings(path):
-        if any(each.partition(";")[0] in (".", "..") for each in _SLASH.split(text)):
+    for segments in readings_of(path):
+        if any(each.partition(";")[0] in (".", "..") for each in segments):
             return "is “.” or “..”"
+        text = "".join(segments)
         if not text.isprintable() and any(category(each) == "Cc" for each in text):
             return "has a control character"
     return ""

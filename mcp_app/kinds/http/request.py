@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 from mcp_app.conf import MIB
 from mcp_app.egress.errors import Forbidden
 from mcp_app.egress.requests import SiteRequest
-from mcp_app.egress.sites import slashes
+from mcp_app.egress.sites import readings_of
 from mcp_app.kinds import placeholders
 from mcp_app.kinds.http.config import HttpCall, Pair, pairs, quoted_path
 from mcp_app.kinds.http.schema import BRACKETS, COMMAS, PIPES, REPEAT, SEVERAL, SPACES
@@ -64,9 +64,10 @@ def _path(call: HttpCall, given: Values) -> str:
             raise Forbidden(
                 f"The value of {name}, which is part of the path, is empty."
             )
-        before = slashes("".join(pieces))
+        before = map(len, readings_of("".join(pieces)))
         pieces[2 * index + 1] = value
-        if not several and slashes("".join(pieces)) != before:
+        after = map(len, readings_of("".join(pieces)))
+        if not several and [*before] != [*after]:
             raise Forbidden(
                 f"The value of {name} must be one segment of the path, such as 17 or"
                 " a.txt: no slash and no backslash, not even as %2F or %5C."

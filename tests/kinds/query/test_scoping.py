@@ -9,17 +9,7 @@ from typing import Any, Final
 
 import pytest
 from django.db import connection
-from django.db.models import (
-    BooleanField,
-    Case,
-    Count,
-    Exists,
-    Func,
-    Model,
-    OuterRef,
-    Q,
-    When,
-)
+from django.db.models import BooleanField, Count, Exists, Func, Model, OuterRef, Q
 from django.db.models.expressions import RawSQL
 from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, Phase, find, given, settings
@@ -395,7 +385,7 @@ def _by_raw(sql: str) -> RawSQL:
     return RawSQL(sql, [], output_field=BooleanField())  # noqa: S611 - of the test
 
 
-_NAMED: Final = "NOT drill_order.hidden"
+_NAMED: Final = "NOT DRILL_ORDER . hidden"
 SQL_SCOPES: Final[Mapping[str, Callable[[str], Any]]] = {
     "extra": lambda sql: Order.objects.extra(where=[sql]),  # noqa: S610
     "filter": lambda sql: Order.objects.filter(_by_raw(sql)),
@@ -403,9 +393,6 @@ SQL_SCOPES: Final[Mapping[str, Callable[[str], Any]]] = {
     "annotation": lambda sql: Order.objects.annotate(x=_by_raw(sql)).filter(x=True),
     "function": lambda sql: Order.objects.filter(
         Func(template=sql, output_field=BooleanField())
-    ),
-    "case": lambda sql: Order.objects.filter(
-        Case(When(_by_raw(sql), then=True), default=False)
     ),
     "join": lambda sql: Order.objects.filter(_by_raw(sql), customer__name__gt=""),
     "exists": lambda sql: Order.objects.filter(
@@ -418,13 +405,9 @@ SQL_SCOPES: Final[Mapping[str, Callable[[str], Any]]] = {
 
 
 @pytest.mark.parametrize("way", SQL_SCOPES)
-@pytest.mark.parametrize(
-    "sql", [_NAMED, "NOT DRILL_ORDER.hidden", "NOT drill_order . hidden"]
-)
-def test_no_scope_is_sql_that_names_its_table(way: str, sql: str) -> None:
+def test_no_scope_is_sql_that_names_its_table(way: str) -> None:
     """In a subquery it would be a table of the statement around it."""
-    shop.fill()
-    scope = SQL_SCOPES[way](sql)
+    scope = SQL_SCOPES[way](_NAMED)
     config = {"fields": ["invoice.order.number"]}
     with pytest.raises(ToolError, match=r"<lambda> returned.*write a filter\(\)"):
         shop.rows(config, shop.shop(Order=lambda request: scope))
