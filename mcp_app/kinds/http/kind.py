@@ -211,13 +211,16 @@ def names_of(definition: Definition) -> tuple[Collection[str], str]:
 
 
 def defaults_of(definition: ToolDefinition) -> Mapping[str, object]:
-    """Return the values of parameters that clients leave out."""
+    """Return the values of parameters that clients leave out.
+
+    A default of null is none: left out is not the same as null.
+    """
     properties = definition.input_schema.get("properties")
     members = properties.items() if isinstance(properties, dict) else ()
     return {
         name: schema["default"]
         for name, schema in members
-        if isinstance(schema, dict) and "default" in schema
+        if isinstance(schema, dict) and schema.get("default") is not None
     }
 
 

@@ -26,10 +26,11 @@ Values = Mapping[str, object]
 def request_for(call: HttpCall, values: Values, *, idempotent: bool) -> SiteRequest:
     """Return the request for these arguments; raise `Forbidden`.
 
-    A value that is missing, or null, was not given.
+    A value that is missing was not given, nor was one that is null: only in JSON it is
+    null.
     """
     given = {name: value for name, value in values.items() if value is not None}
-    body, media_type = _body(call, given)
+    body, media_type = _body(call, values, given)
     headers = [*_headers(call.headers, given)]
     if media_type:
         headers.append(("Content-Type", media_type))
@@ -156,19 +157,22 @@ def _object(name: str, value: dict[str, Any], style: str) -> Iterable[tuple[str,
     return ((name, _SEPARATORS[style].join(map(_quoted, _flat(value)))),)
 
 
-def _body(call: HttpCall, given: Values) -> tuple[bytes | None, str]:
-    """Return a body and its type."""
+def _body(call: HttpCall, values: Values, given: Values) -> tuple[bytes | None, str]:
+    """Return a body and its type; a body whose only value was not given is none."""
     if call.body is None:
         return None, ""
     ((kind, part),) = ((name, call.body[name]) for name in _BODIES if name in call.body)
-    body = _BODIES[kind](part, given)
+    body = _BODIES[kind](part, values if kind == "json" else given)
+    if body is None:
+        return None, ""
     if len(body) > MOST_BODY:
         raise Forbidden(f"The body would be larger than {MOST_BODY:,} bytes.")
     return body, call.body.get("type", _TYPES.get(kind, ""))
 
 
-def _json(part: object, given: Values) -> bytes:
-    return jsonrpc.write(_filled(part, given))
+def _json(part: object, values: Values) -> bytes | None:
+    value = _filled_or_absent(part, values)
+    return None if value is _ABSENT else jsonrpc.write(value)
 
 
 def _form(part: Any, given: Values) -> bytes:
@@ -179,7 +183,7 @@ def _text(part: str, given: Values) -> bytes:
     return str(placeholders.fill(part, given)).encode()
 
 
-_BODIES: Final[Mapping[str, Callable[[Any, Values], bytes]]] = {
+_BODIES: Final[Mapping[str, Callable[[Any, Values], bytes | None]]] = {
     "json": _json,
     "form": _form,
     "text": _text,
@@ -189,16 +193,11 @@ _TYPES: Final = {"json": JSON, "form": FORM}
 _ABSENT: Final = object()
 
 
-def _filled(part: object, given: Values) -> object:
+def _filled_or_absent(part: object, given: Values) -> object:
     """Return a JSON value filled in: what is one placeholder becomes its value.
 
     Members and entries whose value was not given are left out.
     """
-    value = _filled_or_absent(part, given)
-    return None if value is _ABSENT else value
-
-
-def _filled_or_absent(part: object, given: Values) -> object:
     if isinstance(part, str):
         alone = placeholders.only_name(part)
         if alone:

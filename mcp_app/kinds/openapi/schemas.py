@@ -311,6 +311,8 @@ def _is_read_only(schema: Any, translator: Translator) -> bool:
 def _of_old(members: JsonObject) -> JsonObject:
     """Translate what only OpenAPI 3.0 says in its own way."""
     nullable = members.pop("nullable", False)
+    if nullable is True and members.keys() & {"allOf", "anyOf", "oneOf"}:
+        return {"anyOf": [_of_old(members), {"type": "null"}]}
     if nullable is True and "type" in members:
         kinds = members["type"]
         kinds = kinds if isinstance(kinds, list) else [kinds]

@@ -51,7 +51,7 @@ PARAMETERS: Final[JsonObject] = {
     "type": "object",
     "properties": {
         "queue": {"type": "string"},
-        "subject": {"type": "string"},
+        "subject": {"type": ["string", "null"], "default": None},
         "priority": {"type": "integer", "default": 3},
     },
     "required": ["queue"],
@@ -254,6 +254,18 @@ async def test_what_the_guard_refuses(ask: Any, served: Peer, process: Process) 
         "A segment of the path is “.” or “..”.",
     )
     assert not served.received
+
+
+async def test_null_is_sent(ask: Any, served: Peer) -> None:
+    """Only what the caller leaves out is left out."""
+    served.send = answer({"ticket": {"id": 7}})
+    await called(ask, "create_ticket", queue="a")
+    await called(ask, "create_ticket", queue="a", subject=None)
+    left_out = {"priority": 3}
+    assert [each.json for each in served.received] == [
+        left_out,
+        {"subject": None, **left_out},
+    ]
 
 
 A_SEGMENT: Final = (

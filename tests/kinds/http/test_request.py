@@ -220,17 +220,19 @@ def test_a_body_of_json() -> None:
             "number": "{{number}}",
             "list": ["{{number}}", "{{missing}}", "x{{number}}", None],
             "gone": "{{missing}}",
+            "null": "{{null}}",
             "nested": {"object": "{{object}}", "gone": "{{missing}}"},
             "fixed": 5,
         }
     }
-    values = {"text": 'a"b', "number": 7, "object": {"c": [1.5]}, "other": "{{text}}"}
+    values = {"text": 'a"b', "number": 7, "object": {"c": [1.5]}, "null": None}
     made = request(values, body=body)
     assert made.headers == [("Content-Type", "application/json")]
     assert json.loads(made.body or b"") == {
         "text": 'a"b',
         "number": 7,
         "list": [7, "x7", None],
+        "null": None,
         "nested": {"object": {"c": [1.5]}},
         "fixed": 5,
     }
@@ -238,7 +240,9 @@ def test_a_body_of_json() -> None:
 
 def test_a_body_that_is_one_value() -> None:
     assert request({"x": [1]}, body={"json": "{{x}}"}).body == b"[1]"
-    assert request({}, body={"json": "{{x}}"}).body == b"null"
+    assert request({"x": None}, body={"json": "{{x}}"}).body == b"null"
+    left_out = request({}, body={"json": "{{x}}"})
+    assert (left_out.body, left_out.headers) == (None, [])
 
 
 def test_a_body_of_a_form() -> None:

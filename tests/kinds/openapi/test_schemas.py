@@ -71,6 +71,10 @@ def test_what_is_dropped() -> None:
         ),
         ({"type": "string", "nullable": False}, {"type": "string"}),
         ({"nullable": True}, {}),
+        (
+            {"nullable": True, "allOf": [{"type": "string"}]},
+            {"anyOf": [{"allOf": [{"type": "string"}]}, {"type": "null"}]},
+        ),
         ({"minimum": 1, "exclusiveMinimum": True}, {"exclusiveMinimum": 1}),
         ({"minimum": 1, "exclusiveMinimum": False}, {"minimum": 1}),
         ({"maximum": 1, "exclusiveMaximum": True}, {"exclusiveMaximum": 1}),
