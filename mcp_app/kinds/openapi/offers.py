@@ -75,16 +75,29 @@ def offers_of(
     return offers
 
 
-def _operations(document: JsonObject) -> Iterator[tuple[str, str, JsonObject, Any]]:
+def _operations(
+    document: JsonObject,
+) -> Iterator[tuple[str, str, JsonObject, JsonObject | Unusable]]:
     paths: JsonObject = document.get("paths") or {}
     for path, item in paths.items():
-        try:
-            found = resolve(document, item)
-        except Unusable:
+        if not path.startswith("/"):
+            continue
+        found = _resolved(document, item)
+        if isinstance(found, Unusable):
+            # Nobody knows which operations these are.
+            yield "ANY", path, {}, found
             continue
         for method in METHODS:
-            if method.lower() in found and path.startswith("/"):
-                yield method, path, found, found[method.lower()]
+            if method.lower() in found:
+                yield method, path, found, _resolved(document, found[method.lower()])
+
+
+def _resolved(document: JsonObject, part: Any) -> JsonObject | Unusable:
+    """Return what a part leads to, or why it leads nowhere."""
+    try:
+        return resolve(document, part)
+    except Unusable as error:
+        return error
 
 
 def _text(value: object, longest: int) -> str:
@@ -111,8 +124,10 @@ class _OperationReader:
     _reserved: set[str] = field(default_factory=set)
     """Parameters of the path whose values may have slashes."""
 
-    def offer(self, item: JsonObject, operation: Any, names: Names) -> Offer:
-        about: JsonObject = operation if isinstance(operation, dict) else {}
+    def offer(
+        self, item: JsonObject, operation: JsonObject | Unusable, names: Names
+    ) -> Offer:
+        about = {} if isinstance(operation, Unusable) else operation
         key = f"{self.method} {self.path}"
         is_long = len(key) > LONGEST_KEY
         described: JsonObject = {
@@ -124,8 +139,8 @@ class _OperationReader:
             "tags": tuple(self._tags(about)),
         }
         try:
-            if not isinstance(operation, dict):
-                raise Unusable(_("it is no object"))
+            if isinstance(operation, Unusable):
+                raise operation
             if is_long:
                 said = _("its path is longer than %d characters")
                 raise Unusable(said % (LONGEST_KEY - len(self.method) - 1))

@@ -62,8 +62,14 @@ def steps_of(reference: object) -> _Steps:
 
     Raises `Unusable`, for anchors, too.
     """
-    if not isinstance(reference, str) or not reference.startswith("#"):
+    if not isinstance(reference, str):
         raise Unusable(_leads_nowhere(reference))
+    if not reference.startswith("#"):
+        said = _(
+            "its reference %(reference)s leads to another document: make one document"
+            " of all first, for example with “redocly bundle”"
+        )
+        raise Unusable(said % {"reference": repr(reference)[:100]})
     pointer = unquote(reference[1:])
     if pointer and not pointer.startswith("/"):
         raise Unusable(_leads_nowhere(reference))
