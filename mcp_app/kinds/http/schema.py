@@ -8,7 +8,8 @@
      "errors": {"404": "There is no queue {{queue}}."}}
 
 With `"segments": "several"`, the last value of the path may have slashes in it.  A body
-is `json`, `form` (pairs as in `query`) or `text` with its `type`.
+is `json`, which may have a `type` of its own, `form` (pairs as in `query`) or `text`
+with its `type`.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ SCHEMA: Final[JsonObject] = _object(
     },
     body={
         "oneOf": [
-            _object("json", json={}),
+            _object("json", json={}, type=_NAME),
             _object("form", form=_PAIRS),
             _object("text", "type", text={"type": "string"}, type=_NAME),
         ]

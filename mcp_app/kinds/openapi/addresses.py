@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
+from mcp_app.egress.sites import Site
 from mcp_app.kinds.http.schema import BRACKETS, COMMAS, PIPES, REPEAT, SPACES
 from mcp_app.protocol.json_types import JsonObject
 
@@ -25,6 +26,18 @@ def split_path(path: str) -> tuple[str, list[tuple[str, str]]]:
     """
     path, _, query = path.partition("#")[0].partition("?")
     return path, parse_qsl(query, keep_blank_values=True)
+
+
+def is_here(url: str, site: Site, *, any_host: bool) -> bool:
+    """Return whether calls of a site go to a server of a document, if that is known."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return True
+    path = parts.path.rstrip("/")
+    if "{" in url or (any_host and not path):
+        return True
+    return path == site.prefix and (any_host or parts.hostname in (None, site.host))
 
 
 def style_of(parameter: JsonObject) -> str | None:

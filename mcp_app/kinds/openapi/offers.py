@@ -22,7 +22,7 @@ from mcp_app.interface.rules import text_problem
 from mcp_app.kinds.http.answer import is_json
 from mcp_app.kinds.http.config import TAKEN, read
 from mcp_app.kinds.http.schema import METHODS, MOST_PAIRS, REPEAT, SEVERAL
-from mcp_app.kinds.openapi.addresses import split_path, style_of
+from mcp_app.kinds.openapi.addresses import is_here, split_path, style_of
 from mcp_app.kinds.openapi.names import Names, argument_name, snake_case
 from mcp_app.kinds.openapi.offer import Offer
 from mcp_app.kinds.openapi.reading import DocumentError
@@ -40,6 +40,7 @@ MOST_OPERATIONS: Final = 30_000
 LONGEST_TEXT: Final = 1_000
 LONGEST_SUMMARY: Final = 200
 LONGEST_KEY: Final = 500
+MOST_SERVERS: Final = 10
 MOST_PARAMETERS: Final = 3 * MOST_PAIRS
 """Of all places; more are not even looked at."""
 
@@ -204,6 +205,7 @@ class _OperationReader:
         self.config.update({"headers": headers} if headers else {})
         self._answers(operation)
         self._body(operation)
+        self._remark_servers(item, operation)
         return self._whole()
 
     def _own_path(self, in_path: Mapping[str, str]) -> str:
@@ -330,33 +332,43 @@ class _OperationReader:
     # -- bodies ----------------------------------------------------------------------
 
     def _body(self, operation: JsonObject) -> None:
-        if not operation.get("requestBody") or self.method == "GET":
+        if not operation.get("requestBody"):
             return
         body = resolve(self.document, operation["requestBody"])
         content = body.get("content")
         if not isinstance(content, dict) or not content:
             return
         required = body.get("required") is True
+        if self.method == "GET":
+            self._leave_out_body(_("the body of a GET, which is never sent"), required)
+            return
         for fits, take in _BODIES:
             for media_type, media in self._count(content).items():
                 if fits(_bare(media_type)):
                     described = resolve(self.document, media)
                     take(self, media_type, described, required)
                     return
-        if required:
-            raise Unusable(_("it wants a file"))
-        self.remarks.append(_("the body is left out: it is a file"))
+        what = _("a file")
+        if parts := [each for each in content if each.startswith("multipart/")]:
+            what = _("%s, which cannot be sent") % parts[0][:60]
+        self._leave_out_body(what, required)
 
-    def json_body(self, _type: str, media: JsonObject, required: bool) -> None:
+    def _leave_out_body(self, what: str, required: bool) -> None:
+        if required:
+            raise Unusable(_("it wants %s") % what)
+        self.remarks.append(_("the body is left out: it is %s") % what)
+
+    def json_body(self, media_type: str, media: JsonObject, required: bool) -> None:
+        own = _bare(media_type) != "application/json" and "*" not in media_type
+        body: JsonObject = {"type": media_type} if own else {}
+        self.config["body"] = body
         schema = self._translated(media)
         lifted = self._lifted(schema)
         if lifted is None:
-            self.config["body"] = {"json": self._whole_body(schema, required)}
+            body["json"] = self._whole_body(schema, required)
             return
         self._lift(schema, lifted, required)
-        self.config["body"] = {
-            "json": {each: "{{" + name + "}}" for each, name in lifted.items()}
-        }
+        body["json"] = {each: "{{" + name + "}}" for each, name in lifted.items()}
 
     def form_body(self, _type: str, media: JsonObject, required: bool) -> None:
         schema = self._translated(media)
@@ -425,6 +437,21 @@ class _OperationReader:
         if required:
             self.required.append(name)
         return "{{" + name + "}}"
+
+    def _remark_servers(self, item: JsonObject, operation: JsonObject) -> None:
+        """Say where the document has an operation, if the call goes elsewhere.
+
+        The host of the whole document does not matter: the settings say which it is.
+        """
+        own = operation.get("servers") or item.get("servers")
+        servers = own or self.document.get("servers")
+        known = servers[:MOST_SERVERS] if isinstance(servers, list) else []
+        urls = [str(each.get("url", "")) for each in known if isinstance(each, dict)]
+        if any(is_here(url, self.site, any_host=not own) for url in urls) or not urls:
+            return
+        said = _("the document has it at %(theirs)s, but the call goes to %(ours)s")
+        shown = {"theirs": urls[0][:LONGEST_SUMMARY], "ours": self.site.url}
+        self.remarks.append(said % shown)
 
     # -- the rest --------------------------------------------------------------------
 

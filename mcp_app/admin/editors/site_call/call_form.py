@@ -16,6 +16,7 @@ from mcp_app.admin.editors.one_form import OneForm
 from mcp_app.admin.editors.rows import LinesField, Rows
 from mcp_app.admin.editors.site_call.pair_rows import ROWS, initial_pairs, members_of
 from mcp_app.egress.sites import sites
+from mcp_app.kinds.http.answer import is_json
 from mcp_app.kinds.http.schema import METHODS, MOST_ENTRIES, SEVERAL
 from mcp_app.kinds.placeholders import pieces
 from mcp_app.protocol import jsonrpc
@@ -67,7 +68,7 @@ class CallForm(OneForm):
         ),
     )
     media_type = forms.CharField(
-        label=_("Type of the text"), required=False, max_length=200
+        label=_("Type of the JSON or text"), required=False, max_length=200
     )
     take = forms.CharField(
         label=_("From the answer take"),
@@ -156,6 +157,8 @@ class CallForm(OneForm):
         sends = given["sends"]
         if sends == JSON and "json" in given:
             config["body"] = {"json": given["json"]}
+            if is_json(given["media_type"]):
+                config["body"]["type"] = given["media_type"]
         elif sends == FORM:
             config["body"] = {"form": members_of(self._rows[FORM])}
         elif sends == TEXT:
