@@ -9,6 +9,8 @@ from typing import Final
 LONGEST_NAME: Final = 64
 _READ: Final = 500
 """Characters of a text that is longer than any name; one of them is quadratic."""
+_CODED: Final = 10
+"""Characters of a name without a letter or digit of ASCII that stand in it."""
 _LONGEST_END: Final = len("_99999")
 
 
@@ -20,7 +22,9 @@ def snake_case(text: str) -> str:
 
 
 def argument_name(text: str) -> str:
-    """Return a name that a placeholder can have."""
+    """Return a name that a placeholder can have; `用户` is `u7528_u6237`."""
+    if not re.search("[A-Za-z0-9]", text):
+        text = "_".join(f"u{ord(each):x}" for each in text[:_CODED])
     name = re.sub(r"[^A-Za-z0-9_-]", "_", text)
     return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
 

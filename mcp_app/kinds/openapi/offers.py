@@ -39,6 +39,8 @@ from mcp_app.protocol.json_types import JsonObject
 MOST_OPERATIONS: Final = 30_000
 LONGEST_TEXT: Final = 1_000
 LONGEST_SUMMARY: Final = 200
+SHORTEST_NAME: Final = 3
+"""Characters; what keeps fewer of its operationId has method and path as its name."""
 LONGEST_KEY: Final = 500
 MOST_SERVERS: Final = 10
 MOST_PARAMETERS: Final = 3 * MOST_PAIRS
@@ -135,7 +137,7 @@ class _OperationReader:
             # With the mark it is no key that another operation has.
             "key": f"{key[:LONGEST_KEY]}…" if is_long else key,
             "name": names.take(self._base(about)),
-            "summary": _text(about.get("summary"), LONGEST_SUMMARY),
+            "summary": self._summary(about),
             "description": _text(about.get("description"), LONGEST_TEXT),
             "tags": tuple(self._tags(about)),
         }
@@ -162,9 +164,18 @@ class _OperationReader:
 
     def _base(self, about: JsonObject) -> str:
         given = about.get("operationId")
-        text = given if isinstance(given, str) and given else ""
-        base = snake_case(text or f"{self.method.lower()} {self.path}")
-        return base or self.method.lower()
+        base = snake_case(given) if isinstance(given, str) else ""
+        if len(base) < SHORTEST_NAME:
+            base = snake_case(f"{self.method.lower()} {self.path}")
+        return base
+
+    def _summary(self, about: JsonObject) -> str:
+        """Return the summary, with an operationId that is lost in the name."""
+        summary = _text(about.get("summary"), LONGEST_SUMMARY)
+        given = about.get("operationId")
+        if not isinstance(given, str) or given.isascii() or given in summary:
+            return summary
+        return _text(f"{summary} ({given})" if summary else given, LONGEST_SUMMARY)
 
     def _tags(self, about: JsonObject) -> Iterator[str]:
         tags = about.get("tags")
@@ -265,9 +276,7 @@ class _OperationReader:
             name = f"{base}_{number}"
         schema = self.translator.translate(parameter.get("schema", {}))
         about = _text(parameter.get("description"), LONGEST_TEXT)
-        if about and isinstance(schema, dict) and "description" not in schema:
-            schema = {"description": about, **schema}
-        self.properties[name] = schema
+        self.properties[name] = _described(schema, original, about)
         if parameter.get("required") is True or place == "path":
             self.required.append(name)
         return name
@@ -421,7 +430,7 @@ class _OperationReader:
             name = schema["$ref"].rpartition("/")[2]
             schema = self.translator.definition(name)
         for each, name in lifted.items():
-            self.properties[name] = schema["properties"][each]
+            self.properties[name] = _described(schema["properties"][each], each, "")
         if required and isinstance(schema.get("required"), list):
             self.required += [
                 lifted[each]
@@ -498,6 +507,16 @@ _PLACE: Final = re.compile(r"\{([^{}]*)\}")
 _COMPOSED: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "$ref"})
 _OF_THE_ANSWER: Final = frozenset({"accept", "content-type", "authorization"})
 """Headers that OpenAPI itself says are ignored as parameters."""
+
+
+def _described(schema: Any, original: str, about: str) -> Any:
+    """Return a schema with a description, which has a name that is lost otherwise."""
+    if not isinstance(schema, dict):
+        return schema
+    text = schema.get("description", about)
+    if not original.isascii():
+        text = f"“{original[:60]}”: {text}" if text else f"“{original[:60]}”"
+    return {**schema, "description": text} if text else schema
 
 
 def _bare(media_type: str) -> str:

@@ -233,7 +233,7 @@ def test_styles(
         ),
         (
             {"application/vnd.api+json": {"schema": ARRAY}},
-            {"json": "{{body}}"},
+            {"json": "{{body}}", "type": "application/vnd.api+json"},
             ["body"],
         ),
         ({"application/json": {}}, {"json": "{{body}}"}, ["body"]),
@@ -393,7 +393,7 @@ def test_what_the_settings_set_is_left_out() -> None:
         ),
         (
             {"requestBody": {"content": {"multipart/form-data": {}}}},
-            "the body is left out: it is a file",
+            "the body is left out: it is multipart/form-data, which cannot be sent",
         ),
     ],
 )
@@ -415,7 +415,7 @@ STREAM: Final[Any] = {"responses": {"200": {"content": {"text/event-stream": {}}
         (
             {"parameters": [{"$ref": "other.yaml"}]},
             "/x",
-            "its reference 'other.yaml' leads nowhere",
+            "its reference 'other.yaml' leads to another document",
         ),
         ({"parameters": [{"in": "query"}]}, "/x", "has no name or no place"),
         (
@@ -461,6 +461,99 @@ def test_what_cannot_be_a_tool(operation: Any, path: str, bar: str) -> None:
     assert fine.bar == ""
 
 
+OUTSIDE: Final = {"$ref": "resources/create.yml"}
+TEXTS: Final = {"multipart/form-data": {"schema": OBJECT}}
+PET: Final = {"type": "object", "properties": {"name": STRING}}
+UPLOADS: Final = {"servers": [{"url": "https://uploads.example.com"}]}
+BUNDLE: Final = (
+    "its reference 'resources/create.yml' leads to another document: make one document"
+    " of all first, for example with “redocly bundle”"
+)
+
+
+def with_body(content: Any, **more: Any) -> dict[str, Any]:
+    return {"requestBody": {"content": content, **more}}
+
+
+@pytest.mark.parametrize(
+    ("item", "more", "told"),
+    [
+        ({"post": OUTSIDE}, {}, {"key": "POST /x", "bar": BUNDLE}),
+        (OUTSIDE, {}, {"key": "ANY /x", "bar": BUNDLE}),
+        (
+            {"patch": with_body({"application/merge-patch+json": {"schema": PET}})},
+            {},
+            {"type": "application/merge-patch+json", "json": {"name": "{{name}}"}},
+        ),
+        (
+            {"get": with_body(as_json(PET), required=True)},
+            {},
+            {"bar": "it wants the body of a GET, which is never sent"},
+        ),
+        (
+            {"post": with_body(TEXTS, required=True)},
+            {},
+            {"bar": "it wants multipart/form-data, which cannot be sent"},
+        ),
+        (
+            {"get": {}},
+            {"servers": [{"url": "https://elsewhere.example/v2/"}]},
+            {"remarks": "it at https://elsewhere.example/v2/, but the call goes to"},
+        ),
+        (
+            {"get": UPLOADS},
+            {"servers": [{"url": "/api"}]},
+            {"remarks": "at https://uploads.example.com, but the call goes to https:"},
+        ),
+        (
+            {
+                "get": {
+                    "operationId": "获取用户列表",
+                    "parameters": [
+                        parameter("用户", description="Who."),
+                        parameter("密码"),
+                    ],
+                }
+            },
+            {},
+            {
+                "name": "get_x",
+                "summary": "获取用户列表",
+                "u7528_u6237": "“用户”: Who.",
+                "u5bc6_u7801": "“密码”",
+            },
+        ),
+    ],
+)
+def test_small_documents(item: Any, more: Any, told: dict[str, Any]) -> None:
+    """What cannot be sent as it is written is said, and so is what a name loses."""
+    given = {"openapi": "3.1.0", "paths": {"/x": item}, **more}
+    (made,) = offers_of(given, site())
+    properties = made.input_schema.get("properties", {})
+    shown = {
+        **{name: each.get("description") for name, each in properties.items()},
+        **made.config.get("body", {}),
+        **{name: getattr(made, name) for name in ("key", "name", "summary", "bar")},
+        "remarks": "; ".join(made.remarks),
+    }
+    for name, text in told.items():
+        assert text == shown[name] or (name == "remarks" and text in shown[name])
+
+
+@pytest.mark.parametrize(
+    "servers",
+    [
+        [],
+        [{"url": "https://elsewhere.example"}],
+        [{"url": "https://x.example/v2"}, {"url": "https://help.example.com/api/"}],
+        [{"url": "https://{host}/v2"}],
+        [{"url": "http://[x"}, 5, {}],
+    ],
+)
+def test_servers_that_are_the_site_of_the_settings(servers: Any) -> None:
+    assert offer({}, servers=servers).remarks == ()
+
+
 def test_names_are_unique() -> None:
     paths = {f"/{n}": {"get": {"operationId": "same"}} for n in range(3)}
     made = offers_of({"openapi": "3.1.0", "paths": paths}, site())
@@ -470,7 +563,7 @@ def test_names_are_unique() -> None:
 def test_odd_documents() -> None:
     paths = {"no-slash": {"get": {}}, "/a": 5, "/b": {"options": {}, "get": {}}}
     made = offers_of({"openapi": "3.1.0", "paths": paths}, site())
-    assert [each.key for each in made] == ["GET /b"]
+    assert [each.key for each in made] == ["ANY /a", "GET /b"]
     assert offers_of({"openapi": "3.1.0"}, site()) == []
 
 
@@ -507,7 +600,7 @@ def test_a_document_that_nobody_here_wrote(name: str) -> None:
     assert len(offers) == 10
     assert not any(each.bar for each in made)
     upload = offers.pop("upload_image")
-    assert upload.remarks == ("the body is left out: it is a file",)
+    assert "the body is left out: it is multipart/form-data" in upload.remarks[0]
     assert not any(each.remarks for each in offers.values())
     planet = offers["create_planet"]
     assert planet.config["body"]["json"]["name"] == "{{name}}"
