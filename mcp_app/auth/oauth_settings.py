@@ -35,6 +35,8 @@ class OAuthSettings:
 
     clients: tuple[str, ...] = ()
     registration: bool = True
+    documents: bool = True
+    """Whether programs may name an address as their id, which is then fetched."""
     schemes: tuple[str, ...] = ()
     networks: tuple[Network, ...] = ()
     ca: str = ""
@@ -85,6 +87,7 @@ def oauth_settings() -> OAuthSettings:
     return OAuthSettings(
         clients=tuple(map(_entry, given.get("clients", ()))),
         registration=given.get("registration", True),
+        documents=given.get("documents", True),
         schemes=tuple(each.lower() for each in given.get("schemes", ())),
         networks=tuple(map(ip_network, given.get("networks", ()))),
         ca=str(given.get("ca", "")),
@@ -105,6 +108,11 @@ def problems(given: object) -> Iterator[str]:
     for name, value in given.items():
         for problem in _option_problems(str(name), value):
             yield f'MCP["OAUTH"][{name!r}] {problem}'
+    if given.get("registration") is given.get("documents") is False:
+        yield (
+            'MCP["OAUTH"] has False for "registration" and for "documents", so no'
+            " program can say who it is. Leave one of them out."
+        )
 
 
 def _option_problems(name: str, value: Any) -> Iterator[str]:
@@ -112,7 +120,7 @@ def _option_problems(name: str, value: Any) -> Iterator[str]:
         close = difflib.get_close_matches(name, OPTIONS, 1)
         meant = f" Did you mean {close[0]!r}?" if close else ""
         yield f"is not an option.{meant}"
-    elif name == "registration":
+    elif name in ("registration", "documents"):
         if type(value) is not bool:
             yield f"is {value!r}: it must be True or False."
     elif name == "ca":

@@ -11,7 +11,7 @@ from mcp_app.auth.connections import Client
 from mcp_app.auth.oauth_settings import oauth_settings
 from mcp_app.conf import secrets
 from mcp_app.interface.rules import visible
-from mcp_app.oauth.documents import documents
+from mcp_app.oauth.documents import NotFetched, documents
 from mcp_app.protocol.oauth.authorization import AuthorizationRequest
 from mcp_app.protocol.oauth.documents import ClientDocument, is_document_url
 from mcp_app.protocol.oauth.errors import OAuthError
@@ -72,9 +72,21 @@ def find_client(request: AuthorizationRequest, user: AbstractBaseUser) -> Client
 def _known(client_id: str, user: AbstractBaseUser) -> Registration | ClientDocument:
     if not client_id:
         raise Refusal(_("The program did not say which one it is (client_id)."))
-    if is_document_url(client_id):
+    has_document = is_document_url(client_id)
+    if has_document and oauth_settings().documents:
         try:
             return documents.find(client_id, user)
+        except NotFetched:
+            raise Refusal(
+                _(
+                    "This site could not fetch %(url)s, where the program says who it"
+                    " is. Try again in a minute. If that does not help, tell the people"
+                    " who run this site: its log has the reason. If it has no way to"
+                    " the internet, they can set %(setting)s to False; programs then"
+                    " register."
+                )
+                % {"url": visible(client_id), "setting": 'MCP["OAUTH"]["documents"]'}
+            ) from None
         except OAuthError as error:
             raise Refusal(
                 _(
@@ -84,7 +96,7 @@ def _known(client_id: str, user: AbstractBaseUser) -> Registration | ClientDocum
                 % {"host": visible(client_id.split("/")[2]), "why": error.description}
             ) from None
     registration = registration_of(client_id, secrets())
-    if registration is None and client_id.startswith(CLIENT):
+    if registration is None and (has_document or client_id.startswith(CLIENT)):
         raise Refusal(
             _(
                 "Your program knows this site by an old registration. Remove the"

@@ -45,11 +45,21 @@ Fetch = Callable[[str], tuple[ClientDocument, int]]
 """Returns a document, and for how many seconds it is good; raises `OAuthError`."""
 
 
+REMEDY: Final = (
+    'If this site has no way to the internet, set MCP["OAUTH"]["documents"] to False:'
+    " programs then register."
+)
+
+
 class NoDocument(OAuthError):
     """A document cannot be had at the moment."""
 
     def __init__(self) -> None:
         super().__init__("invalid_client", "Its document cannot be had at the moment.")
+
+
+class NotFetched(NoDocument):
+    """It was asked for, and nothing came; the log has the reason."""
 
 
 class Busy(NoDocument):
@@ -62,6 +72,8 @@ class _Entry:
     """None where the last fetch failed and none was read before."""
     read: float
     until: float
+    fetched: bool = True
+    """Whether something came."""
 
 
 class Documents:
@@ -85,7 +97,7 @@ class Documents:
         known, now = self._stored.get(url), self._clock()
         if known is not None and now < known.until:
             if known.document is None:
-                raise NoDocument
+                raise NoDocument if known.fetched else NotFetched
             return known.document
         old = None
         if known is not None and now - known.read < LONGEST_S:
@@ -96,7 +108,8 @@ class Documents:
         except OAuthError as error:
             if not isinstance(error, Busy):
                 read = known.read if known is not None else now
-                self._store(url, _Entry(old, read, self._clock() + FAILED_S))
+                fetched = not isinstance(error, NotFetched)
+                self._store(url, _Entry(old, read, self._clock() + FAILED_S, fetched))
             if old is None:
                 raise
             return old
@@ -137,8 +150,8 @@ def fetch_document(url: str) -> tuple[ClientDocument, int]:
         answer = async_to_sync(fetch)(url, bounds, key="a client's document")
         document = read_document(url, answer.media_type, answer.body, options.schemes)
     except EgressError as error:
-        logger.warning("No document of the client %s: %s", url, error.message)
-        raise NoDocument from None
+        logger.warning("No document of %s: %s %s", url, error.message, REMEDY)
+        raise NotFetched from None
     except OAuthError as error:
         logger.warning("No document of the client %s: %s", url, error.description)
         raise

@@ -70,11 +70,11 @@ def resource(request: HttpRequest, path: str = "") -> JsonObject:
 @for_programs("GET", MAX_AGE, from_memory=True)
 def server(request: HttpRequest) -> JsonObject:
     """Say how programs sign in at this site."""
-    issuer = issuer_of(request)
+    issuer, options = issuer_of(request), oauth_settings()
     endpoints = {name: f"{issuer}{reverse(f'mcp_oauth:{name}')}" for name in ENDPOINTS}
     return server_metadata(
         issuer,
         endpoints,
-        documents=is_installed("httpcore2"),
-        registration=oauth_settings().registration,
+        documents=options.documents and is_installed("httpcore2"),
+        registration=options.registration,
     )

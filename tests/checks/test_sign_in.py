@@ -43,6 +43,8 @@ def test_who_lets_nobody_sign_in_reads_nothing() -> None:
         ({"OAUTH": {"networks": ["10.0.0.1/8"]}}, "mcp_app.E015"),
         ({"OAUTH": {"ca": "/nowhere.pem"}}, "mcp_app.E015"),
         ({"OAUTH": {"registration": "yes"}}, "mcp_app.E015"),
+        ({"OAUTH": {"documents": "no"}}, "mcp_app.E015"),
+        ({"OAUTH": {"registration": False, "documents": False}}, "mcp_app.E015"),
     ],
 )
 def test_what_is_unsafe(options: dict[str, Any], number: str) -> None:

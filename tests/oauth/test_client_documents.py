@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 import pytest
@@ -78,7 +79,7 @@ def test_its_answer_goes_nowhere_else(web: Web, hers: Client) -> None:
 
 
 def test_a_document_in_a_private_network_is_not_had(
-    web: Web, hers: Client, settings: Any
+    web: Web, hers: Client, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its name leads there, or it is named by its address."""
     ca = settings.MCP["OAUTH"]["ca"]
@@ -88,7 +89,22 @@ def test_a_document_in_a_private_network_is_not_had(
         program = Program(Client(), client_id=url, redirect=f"https://{web.host}/back")
         response = hers.get(program.request())
         assert response.status_code == 400
-        assert "did not say who this program is" in response.content.decode()
+        page = html.unescape(response.content.decode())
+        assert f"This site could not fetch {url}" in page
+        assert 'MCP["OAUTH"]["documents"] to False' in page
+    assert web.requests == 0
+    assert 'set MCP["OAUTH"]["documents"] to False' in caplog.text
+
+
+def test_a_site_that_fetches_no_documents(
+    web: Web, hers: Client, settings: Any
+) -> None:
+    options = {**settings.MCP["OAUTH"], "documents": False}
+    settings.MCP = {**settings.MCP, "OAUTH": options}
+    program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
+    response = hers.get(program.request())
+    assert response.status_code == 400
+    assert "Remove the connection there and add it" in response.content.decode()
     assert web.requests == 0
 
 

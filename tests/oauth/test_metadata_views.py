@@ -123,6 +123,13 @@ def test_registration_can_be_switched_off(client: Client, settings: Any) -> None
     assert client.post("/mcp-oauth/register").status_code == 404
 
 
+def test_documents_can_be_switched_off(client: Client, settings: Any) -> None:
+    settings.MCP = {**settings.MCP, "OAUTH": {"documents": False}}
+    metadata = client.get(SERVER).json()
+    assert metadata["client_id_metadata_document_supported"] is False
+    assert metadata["registration_endpoint"] == f"{ORIGIN}/mcp-oauth/register"
+
+
 @pytest.mark.parametrize("name", ["token", "register", "revoke"])
 def test_a_preflight(client: Client, name: str) -> None:
     response = client.options(f"/mcp-oauth/{name}")

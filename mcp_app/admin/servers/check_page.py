@@ -125,5 +125,5 @@ def _lines(findings: list[Finding]) -> list[Line]:
 
 def here_lines(row: Server) -> list[Line]:
     """Look at what can be seen in this process; blocks."""
-    found = [*here.server_findings(row), *here.process_findings()]
-    return _lines([*found, *here.settings_findings()])
+    found = [*here.server_findings(row), *here.document_findings(row)]
+    return _lines([*found, *here.process_findings(), *here.settings_findings()])

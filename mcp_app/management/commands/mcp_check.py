@@ -123,6 +123,7 @@ class Command(BaseCommand):
         looked = report is not None or has_problem(findings)
         if report is not None:
             findings += here.server_findings(server)
+            findings += here.document_findings(server)
             speaker = Conversations(url, tls, streams=report.interface == "ASGI")
             findings += _tried(findings, speaker, server, user, token)
         findings += [*here.process_findings(), *here.settings_findings()]

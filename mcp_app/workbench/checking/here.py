@@ -15,8 +15,13 @@ from django.http.request import split_domain_port, validate_host
 from django.utils.translation import gettext as _
 
 from mcp_app.auth.authenticators import Unusable, authenticators_of, issuers_of
+from mcp_app.auth.connections import signs_in
+from mcp_app.auth.oauth_settings import oauth_settings
 from mcp_app.auth.resources import site_origin
 from mcp_app.conf import mcp_settings
+from mcp_app.egress.documents import Bounds, fetch
+from mcp_app.egress.errors import EgressError, TooLarge, Unreadable
+from mcp_app.interface.extras import is_installed
 from mcp_app.interface.rules import visible
 from mcp_app.invalidation.doorbell import why_unreachable
 from mcp_app.models import Server, Stop, Worker
@@ -27,6 +32,8 @@ from mcp_app.workbench.checking.judging import Site
 
 TAG = "mcp"
 _LONGEST = 300
+TRIED_DOCUMENT = "https://claude.ai/oauth/claude-code-client-metadata"
+"""The id of a program that many people use: if it can be had, so can others."""
 
 
 def site_at(url: str, server: Server) -> Site:
@@ -79,6 +86,30 @@ def server_findings(server: Server) -> list[Finding]:
         why = _("Whoever may stop and start can start it again.")
         return [Finding(rule, Grade.PROBLEM, said, why, "mcp_stop list")]
     return []
+
+
+def document_findings(server: Server) -> list[Finding]:
+    """Return whether documents of programs that sign in can be fetched from here."""
+    options = oauth_settings()
+    if not (options.documents and is_installed("httpcore2") and signs_in(server)):
+        return []
+    rule, bounds = "documents", Bounds(networks=options.networks, ca=options.ca)
+    try:
+        async_to_sync(fetch)(TRIED_DOCUMENT, bounds, key="a client's document")
+    except (TooLarge, Unreadable):
+        # Whatever answers shows a way out.
+        pass
+    except EgressError as error:
+        said = _("The document of Claude Code cannot be fetched from here: %(url)s")
+        why = _(
+            "%(error)s So programs with a document cannot sign in. Let the site reach"
+            " the internet, or let all programs register:"
+        )
+        what, because = said % {"url": TRIED_DOCUMENT}, why % {"error": error.message}
+        line = 'MCP["OAUTH"] = {..., "documents": False}'
+        return [Finding(rule, Grade.PROBLEM, what, because, line)]
+    said = _("Documents of programs that sign in can be fetched.")
+    return [Finding(rule, Grade.GOOD, said)]
 
 
 def settings_findings() -> list[Finding]:

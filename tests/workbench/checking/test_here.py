@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from mcp_app.models import Server, Stop, Worker
 from mcp_app.models.stops import By, Scope
 from mcp_app.workbench.checking import here
 from mcp_app.workbench.checking.findings import Grade
+from tests.oauth.web import web as serving
 from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
@@ -113,6 +115,34 @@ def test_who_may_sign_in(settings: Settings) -> None:
     }
     assert here.site_at(url, Server(slug="team", access="oauth")).signs_in
     assert not here.site_at(url, Server(slug="team", access="public")).signs_in
+
+
+def test_whether_documents_of_programs_can_be_fetched(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def grades(access: str = "oauth", **options: Any) -> list[Grade]:
+        settings.MCP = {
+            "PUBLIC_URL": "https://mcp.example.com/mcp",
+            "AUTHENTICATION": {"oauth": "mcp_app.authentication.oauth"},
+            "OAUTH": {"ca": str(tmp_path / "certificate.pem"), **options},
+        }
+        server = Server(slug="team", access=access)
+        return [each.grade for each in here.document_findings(server)]
+
+    near: Any = {"networks": ["127.0.0.1/32"]}
+    with serving(tmp_path, "localhost") as web:
+        web.document = {}
+        monkeypatch.setattr(here, "TRIED_DOCUMENT", web.url)
+        assert grades(**near) == [Grade.GOOD]
+        assert web.requests == 1
+        assert grades() == [Grade.PROBLEM]
+        assert grades("public", **near) == grades(**near, documents=False) == []
+        # Whatever answers shows a way out.
+        web.document = {"padding": "x" * 17_000}
+        assert grades(**near) == [Grade.GOOD]
+    assert grades(**near) == [Grade.PROBLEM]
+    [finding] = here.document_findings(Server(slug="team", access="oauth"))
+    assert '"documents": False' in finding.line
 
 
 def test_a_system_check_is_told_whole(monkeypatch: pytest.MonkeyPatch) -> None:
