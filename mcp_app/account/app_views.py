@@ -43,6 +43,8 @@ def app(request: HttpRequest, key: int) -> HttpResponse:
         connection=row.connection,
         tags=tags_of(visible) if visible else Counter(),
     )
+    if visible is not None:
+        form.tell_what_is_missing(visible)
     if form.is_valid() and (answer := _saved(request, row, form)):
         return answer
     return _page(request, row, line, form=form, sees_nothing=visible is None)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django import forms
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.account.expiry_choice import ExpiryChoice
 from mcp_app.models import AccessToken
@@ -60,6 +60,18 @@ class RightsChoice(ExpiryChoice):
         # The widget has a list of its own.
         may.choices = choices
         self._add_tags(tags)
+
+    def tell_what_is_missing(self, visible: Visible) -> None:
+        """Say beside the choice how many tools only a program that may change has."""
+        changing = sum(not each.only_reads for each in visible.tools)
+        if changing and len(self.fields["may"].choices) > 1:  # type: ignore[attr-defined]
+            self.fields["may"].help_text = ngettext(
+                "It asked to change things, too; without that, %(changing)d of %(all)d"
+                " tools is missing in it.",
+                "It asked to change things, too; without that, %(changing)d of %(all)d"
+                " tools are missing in it.",
+                changing,
+            ) % {"changing": changing, "all": len(visible.tools)}
 
     def _add_tags(self, tags: Counter[str]) -> None:
         # Without tags there is no choice; but whoever chose some that are gone since

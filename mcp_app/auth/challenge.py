@@ -43,7 +43,11 @@ def insufficient_scope(message: str, scope: str, metadata: str = "") -> RequestR
     `scope` is what a token would have to allow, `metadata` the address of the server's
     metadata (RFC 9728, section 5.1), "" for none.
     """
-    challenge = f'{CHALLENGE}, error="{TOO_LITTLE}", scope="{scope}"'
-    if metadata:
-        challenge = f'{challenge}, resource_metadata="{metadata}"'
+    challenge = scope_challenge(scope, metadata)
     return RequestRefused(403, message, {"WWW-Authenticate": challenge})
+
+
+def scope_challenge(scope: str, metadata: str) -> str:
+    """Return the challenge of a 403; the parameters are those of above."""
+    challenge = f'{CHALLENGE}, error="{TOO_LITTLE}", scope="{scope}"'
+    return f'{challenge}, resource_metadata="{metadata}"' if metadata else challenge

@@ -54,12 +54,12 @@ async def find_principal(
         except AuthenticationFailed as error:
             said, where = (
                 str(error) or "Authentication failed.",
-                _where(server, request),
+                metadata_for(server, request),
             )
             raise unauthenticated(said, WRONG, metadata=where) from None
         if found is not None:
             return found
-    where = _where(server, request)
+    where = metadata_for(server, request)
     raise unauthenticated(_required(server, signs_in=bool(where)), metadata=where)
 
 
@@ -71,7 +71,7 @@ def lets_anyone_in(server: ServerDefinition) -> bool:
         return False
 
 
-def _where(server: ServerDefinition, request: AuthenticationRequest) -> str:
+def metadata_for(server: ServerDefinition, request: AuthenticationRequest) -> str:
     """Return the URL of the metadata that says who issues tokens, "" without one."""
     origin = site_origin(request.scheme, request.host)
     if origin is None or not issuers_of(_authenticators(server), origin):

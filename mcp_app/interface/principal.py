@@ -40,6 +40,12 @@ class Scope:
             return False
         return not self.tags or bool(self.tags & definition.tags)
 
+    def lacks_change(self, definition: Definition) -> bool:
+        """Whether a definition is hidden only because it changes something."""
+        return not self.includes(definition) and Scope(tags=self.tags).includes(
+            definition
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:

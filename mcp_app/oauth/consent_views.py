@@ -217,6 +217,7 @@ def _page_of(request: HttpRequest, user: Any, question: Question) -> dict[str, A
         with_others=bool(others),
         initial={"sealed": question.sealed(user)},
     )
+    form.tell_what_is_missing(visible)
     return {
         "form": form,
         "server": server,

@@ -3,6 +3,7 @@
     ProtocolError
     ├── ParseError                   -32700  the body is not strict JSON
     ├── InvalidRequest               -32600  no envelope, or not allowed here
+    │   ├── InsufficientScope        -32600  403: the token may do too little
     │   └── Refused                  -32600  refused by HTTP already
     ├── MethodNotFound               -32601
     ├── InvalidParams                -32602
@@ -72,6 +73,12 @@ class RequestRefused(InvalidRequest):
         super().__init__(message)
         self.http_status = http_status
         self.headers = headers or {}
+
+
+class InsufficientScope(InvalidRequest):
+    """The caller may do this, but not with this token (basic/authorization)."""
+
+    http_status = 403
 
 
 class MethodNotFound(ProtocolError):

@@ -20,6 +20,7 @@ from mcp_app.interface.errors import (
 )
 from mcp_app.interface.outcomes import Outcome
 from mcp_app.protocol.errors import (
+    InsufficientScope,
     InternalError,
     InvalidParams,
     InvalidRequest,
@@ -152,6 +153,17 @@ def unknown(
     hidden = exchange.entry is not None
     exchange.record_outcome(Outcome.FORBIDDEN if hidden else Outcome.UNKNOWN, said)
     return error or InvalidParams(said)
+
+
+def beyond_scope(exchange: Exchange, entry: Entry[Any, Any]) -> InsufficientScope:
+    """Return the error for what only the scope of the caller's token hides."""
+    said = (
+        f"{entry.identity:.200} can change something, but this access token may only"
+        " look things up. Sign in again and allow changes, or use a token that may"
+        " change things."
+    )
+    exchange.record_outcome(Outcome.FORBIDDEN, said)
+    return InsufficientScope(said)
 
 
 def forbidden(exchange: Exchange, entry: Entry[Any, Any]) -> str:

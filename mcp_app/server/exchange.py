@@ -292,6 +292,12 @@ class Exchange:
             return False
         return self.rights.meet(definition.demands)
 
+    def lacks_scope(self, definition: Definition) -> bool:
+        """Whether a definition is hidden only because the token may change nothing."""
+        scope = self.principal.scope
+        hidden = scope is not None and scope.lacks_change(definition)
+        return hidden and self.rights.meet(definition.demands)
+
     async def allows(
         self, definition: Definition, arguments: Mapping[str, object]
     ) -> bool:

@@ -198,6 +198,11 @@ async def test_what_a_person_did_not_allow_is_not_there(
     listed = await client.request("tools/list")
     names = {each["name"] for each in listed.result["tools"]}
     assert names
+    call = {"name": "drill_count", "arguments": {"n": 1, "delay_ms": 0}}
+    found = await client.request("tools/call", call)
+    metadata = f"{ORIGIN}/.well-known/oauth-protected-resource/mcp/signed"
+    assert found.status == 403
+    assert f'resource_metadata="{metadata}"' in found.headers["www-authenticate"]
     row = await writer.run(lambda: program.row.token)
     row.may = "change"
     await commit(row.save)

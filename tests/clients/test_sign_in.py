@@ -32,10 +32,11 @@ pytestmark = [
 
 NAME: Final = "A program"
 ADD: Final = {"a": 20, "b": 22}
+COUNT: Final = {"n": 1, "delay_ms": 0}
 SUM: Final = {"result": 42}
 READS: Final = "drill_add"
 CHANGES: Final = "drill_count"
-UNKNOWN: Final = f"Unknown tool: {CHANGES}"
+BEYOND: Final = f"{CHANGES} can change something"
 NARROWED: Final = """
 from dataclasses import replace
 from mcp_app.auth.app_changes import change
@@ -192,20 +193,27 @@ async def test_the_sdk_signs_in_anew_after_an_end(
     assert storage.tokens.refresh_token != before.refresh_token
 
 
-async def test_what_a_person_did_not_allow_is_not_there(
+async def test_the_sdk_asks_for_more_than_a_person_allowed(
     signed: Site, window: Window
 ) -> None:
+    """Its next call opens the page again; what it may is the person's alone."""
     storage = Storage()
     window.choices["may"] = "read"
     async with connected(signed.url, storage, window) as client:
         assert READS in await names(client)
         assert CHANGES not in await names(client)
         assert await added(client) == SUM
-        with pytest.raises(MCPError, match=UNKNOWN):
-            await client.call_tool(CHANGES)
-    assert window.count == 1
-    assert storage.tokens is not None
-    assert storage.tokens.scope == "mcp:read"
+        assert window.count == 1
+        with pytest.raises(MCPError, match=BEYOND):
+            await client.call_tool(CHANGES, COUNT)
+        assert window.count == 2
+        assert storage.tokens is not None
+        assert storage.tokens.scope == "mcp:read"
+        window.choices["may"] = "change"
+        assert not (await client.call_tool(CHANGES, COUNT)).is_error
+        assert CHANGES in await names(client)
+    assert window.count == 3
+    assert storage.tokens.scope == "mcp:read mcp:change"
 
 
 async def test_it_is_told_when_it_may_less(signed: Site, window: Window) -> None:
@@ -214,14 +222,11 @@ async def test_it_is_told_when_it_may_less(signed: Site, window: Window) -> None
         client.listen(tools_list_changed=True) as listening,
     ):
         assert CHANGES in await names(client)
-        result = await client.call_tool(CHANGES, {"n": 1, "delay_ms": 0})
+        result = await client.call_tool(CHANGES, COUNT)
         assert not result.is_error
         await asyncio.to_thread(signed.operator.runs, NARROWED)
         async with asyncio.timeout(PATIENCE_S):
             assert await anext(aiter(listening)) == ToolsListChanged()
         assert CHANGES not in await names(client)
-        with pytest.raises(MCPError, match=UNKNOWN):
-            await client.call_tool(CHANGES)
         assert await added(client) == SUM
-    # Nobody was asked for more: what it may is the person's alone.
     assert window.count == 1

@@ -112,7 +112,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        principals._where,
+        principals.metadata_for,
         returns=None,
         demands=(
             "S-AUTH-057",

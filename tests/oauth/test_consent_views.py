@@ -11,6 +11,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.db import OperationalError
 from django.test import Client
+from django.urls import reverse
 
 from mcp_app.auth import connections
 from mcp_app.models import AccessToken, Connection, Server, Tool
@@ -123,6 +124,30 @@ def test_less_than_was_asked_for(hers: Client, program: Program) -> None:
     assert answer["scope"] == "mcp:read"
     row = AccessToken.objects.get()
     assert (row.may, row.connection.may_ask) == ("read", "change")
+
+
+def test_what_will_be_missing(hers: Client, program: Program) -> None:
+    """The safe choice stays chosen, and says what it costs."""
+    for name, reads in (("look_up", True), ("refund", False)):
+        config = '{"content": [{"type": "text", "text": "Hello"}]}'
+        published(Tool(name=name, config=config, read_only=reads))
+    program.register()
+    response = hers.get(program.request())
+    assert re.search(r'value="read"[^>]* checked', response.content.decode())
+    figures = re.search(
+        r"(\d+) tools \(\d+ only look .*? (\d+) change", words(response)
+    )
+    assert figures
+    assert (
+        "It asked to change things, too; without that,"
+        f" {figures[2]} of {figures[1]} tools are missing in it." in words(response)
+    )
+    asks_less = hers.get(program.request(scope="mcp:read"))
+    assert "It asked to change things" not in words(asks_less)
+    sign_in(program, hers, may="read")
+    row = AccessToken.objects.get()
+    page = hers.get(reverse("mcp_account:app", args=[row.pk]))
+    assert "It asked to change things, too;" in words(page)
 
 
 def test_never_more_than_was_asked_for(hers: Client, program: Program) -> None:

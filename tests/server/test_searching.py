@@ -245,7 +245,13 @@ async def test_a_token_that_reads(ask: Any) -> None:
     outcome = await ask(
         "tools/call", headers=reads, name=CALL_TOOL, arguments=arguments
     )
-    assert outcome.error["message"] == "Unknown tool: call_tool"
+    assert outcome.status == 403
+    assert "call_tool can change something" in outcome.error["message"]
+    refund = {"name": "refund"}
+    outcome = await ask(
+        "tools/call", headers=reads, name=CALL_READING_TOOL, arguments=refund
+    )
+    assert "refund can change something" in outcome.error["message"]
     result = await call(ask, CALL_READING_TOOL, arguments, headers=reads)
     assert result["content"][0]["text"] == "Enough money."
 

@@ -148,6 +148,8 @@ def _visible_entry(exchange: Exchange) -> ToolEntry | None:
         exchange.entry = off = exchange.catalog.switched_off("tools", name)
         if off is not None and exchange.sees(off.definition):
             return None
+    elif exchange.lacks_scope(entry.definition):
+        raise calls.beyond_scope(exchange, entry)
     raise calls.unknown(exchange, f"Unknown tool: {name:.200}")
 
 

@@ -52,6 +52,7 @@ from mcp_app.transports.http.plain_headers import (
     known_headers,
 )
 from mcp_app.transports.http.request_handler import AT_ONCE_S, NO_WAY_BACK, UNREAD, peer
+from mcp_app.transports.http.responses import with_retry
 from mcp_app.transports.json_body import is_large
 
 logger = logging.getLogger("mcp_app.transports")
@@ -456,6 +457,10 @@ class PlainCall(Exchange):
     @abstractmethod
     def outgoing(self) -> Any:  # type: ignore[override]
         """The way back for messages before the answer; made when it is asked for."""
+
+    def error_headers(self, status: int) -> RawHeaders:
+        """Return the headers of an error with this status; its tool is in scope."""
+        return with_retry(status, self.known.cors)
 
     def watch(self) -> None:
         """Beat and look for changes as long as the reply is open."""

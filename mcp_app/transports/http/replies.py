@@ -10,7 +10,7 @@ from mcp_app.process.running import Answer, RunningCalls
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.streams.log_writer import Beside
 from mcp_app.transports.http.event_stream import EventStream
-from mcp_app.transports.http.responses import OK, Connection, send_json, with_retry
+from mcp_app.transports.http.responses import OK, Connection, send_json
 
 PROMOTE_AFTER = 1.0
 """Seconds of silence after which the answer becomes a stream, with heartbeats."""
@@ -109,7 +109,7 @@ class Reply:
         status, body = answer
         way = self._connection
         if self._events is None and (way.accepts.json or status != OK):
-            headers = way.cors if status == OK else with_retry(status, way.cors)
+            headers = way.cors if status == OK else way.error_headers(status)
             return send_json(way.send, status, body, headers)
         self._opened().message(body)
         return self._end()

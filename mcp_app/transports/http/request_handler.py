@@ -12,9 +12,11 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import cached_property
+from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from mcp_app.auth import principals
+from mcp_app.auth.challenge import SCOPES, scope_challenge
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.interface.rights import NOTHING, Rights
@@ -46,7 +48,7 @@ from mcp_app.transports.http import refusals
 from mcp_app.transports.http.bodies import ClientGone, read_body, read_id, too_slow
 from mcp_app.transports.http.host_and_origin import HostAndOriginPolicy, preflight
 from mcp_app.transports.http.probe_tickets import NAME as PROBE
-from mcp_app.transports.http.responses import send_empty, send_json
+from mcp_app.transports.http.responses import send_empty, send_json, with_retry
 from mcp_app.transports.http.token_in_address import forget_token
 from mcp_app.transports.json_body import is_large, read_json
 
@@ -322,17 +324,28 @@ class HttpRequestHandler:
         self._charge(len(batch.requests) + sum(others))
 
     async def _authenticate(self) -> Principal:
-        server = self._catalog.server
-        request = AuthenticationRequest(
+        return await principals.find_principal(
+            self._catalog.server, self._authentication_request()
+        )
+
+    def _authentication_request(self) -> AuthenticationRequest:
+        return AuthenticationRequest(
             headers=self._headers,
             host=self._headers.get(b"host") or "",
             path=self._scope["path"],
-            server=server.slug,
+            server=self._catalog.server.slug,
             method=self._method,
             peer=peer(self._scope),
             scheme=self._scope.get("scheme", "http"),
         )
-        return await principals.find_principal(server, request)
+
+    def error_headers(self, status: int) -> RawHeaders:
+        """Return the headers of an error; 403 says which scopes a call needs."""
+        if status != HTTPStatus.FORBIDDEN:
+            return with_retry(status, self.cors)
+        server, request = self._catalog.server, self._authentication_request()
+        challenge = scope_challenge(SCOPES, principals.metadata_for(server, request))
+        return [(b"www-authenticate", challenge.encode("latin-1")), *self.cors]
 
     @property
     def queues(self) -> Queues:

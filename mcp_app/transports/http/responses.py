@@ -75,6 +75,9 @@ class Connection(Protocol):
     @property
     def queues(self) -> Queues: ...
 
+    def error_headers(self, status: int) -> RawHeaders:
+        """Return the headers of an error with this status."""
+
     def watch(self) -> None:
         """Look after the reply for as long as it is open."""
 

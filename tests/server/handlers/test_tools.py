@@ -118,6 +118,34 @@ async def test_unknown_tools(connect: Connect, version: str, name: str) -> None:
     assert found.error == {"code": -32602, "message": f"Unknown tool: {name}"}
 
 
+@pytest.mark.parametrize("version", NEWEST_FIRST)
+async def test_a_call_that_only_the_scope_hides(connect: Connect, version: str) -> None:
+    """Whoever lacks the right, too, learns of no tool."""
+    reads = {"x-user": "ana", "x-may": "read", "x-permissions": ""}
+    client = await connect(version, path="/mcp/private", headers=reads)
+    found = await client.request("tools/call", {"name": "open_to_all"})
+    assert (found.status, found.error["code"]) == (403, -32600)
+    assert "open_to_all can change something" in found.error["message"]
+    assert found.headers["www-authenticate"] == (
+        'Bearer realm="mcp", error="insufficient_scope", scope="mcp:read mcp:change"'
+    )
+    for name, other in (
+        ("secret", {}),
+        ("nowhere", {}),
+        ("open_to_all", {"x-tags": "shown"}),
+    ):
+        found = await client.request("tools/call", {"name": name}, headers=other)
+        assert (found.status, found.error["code"]) == (200, -32602)
+    found = await client.request(
+        "tools/call", {"name": "secret"}, headers={"x-permissions": SECRET}
+    )
+    assert found.status == 403
+    if client.revision.batches:
+        one = client.message("tools/call", {"name": "open_to_all"})
+        [answer] = (await client.sent([one])).messages
+        assert "open_to_all can change something" in answer["error"]["message"]
+
+
 # -- arguments ------------------------------------------------------------------
 
 WRONG_ARGUMENTS: Final[list[tuple[str, JsonObject, set[tuple[str, str]]]]] = [
