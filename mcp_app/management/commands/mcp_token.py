@@ -19,12 +19,14 @@ from mcp_app.account.client_formats import TOKEN
 from mcp_app.auth.permissions import find_user
 from mcp_app.auth.resources import server_url
 from mcp_app.conf import mcp_settings
+from mcp_app.interface.principal import Scope
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.management.servers import find_server
 from mcp_app.models import AccessToken
 from mcp_app.models.listings import words
 from mcp_app.models.tokens import APP, SHOWN
+from mcp_app.process.visible import visible_to
 
 UNITS: Final[Mapping[str, str]] = {"m": "minutes", "h": "hours", "d": "days"}
 MOST_DAYS: Final = 36_500
@@ -152,12 +154,28 @@ class Command(BaseCommand):
         slug = slugs[0] if slugs else DEFAULT_SLUG
         # A token that is written to a file is not to appear on the screen as well.
         shown = token if self.stdout.isatty() else TOKEN
+        self._note_hidden(row, slug)
         line = command_line(server_name(slug), server_url(slug), shown)
         self._tell(f"Connect Claude Code with it:\n  {line}")
         if not mcp_settings.public_url:
             self._tell(
                 "If your site has another host or port, change the address in this"
                 " line, or set MCP['PUBLIC_URL']."
+            )
+
+    def _note_hidden(self, row: AccessToken, slug: str) -> None:
+        """Say how many tools a token that only reads does not have at a server."""
+        view = visible_to(row.user, slug)
+        if view is None or row.may == AccessToken.May.CHANGE:
+            return
+        whole = Scope(tags=row.tag_names)
+        tools = [each for each in view.tools if whole.includes(each)]
+        hidden = sum(not each.only_reads for each in tools)
+        if hidden:
+            self._tell(
+                f"This token only reads: {hidden} of {len(tools)} tools"
+                f" {'is' if hidden == 1 else 'are'} hidden from it. With --change `new`"
+                " makes a token for all of them."
             )
 
     def _revoke(self, options: Mapping[str, Any]) -> None:

@@ -13,8 +13,9 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from mcp_app.management.commands import mcp_token
-from mcp_app.models import AccessToken, Connection, Server
+from mcp_app.models import AccessToken, Connection, Server, Tool
 from tests.account.apps import app, end
+from tests.published import published
 
 pytestmark = pytest.mark.django_db
 
@@ -62,6 +63,22 @@ def test_the_token_alone_is_printed(user: Any) -> None:
         "read",
         None,
     )
+
+
+@pytest.mark.usefixtures("user")
+def test_what_is_hidden_from_a_token_that_only_reads() -> None:
+    text = '{"content": [{"type": "text", "text": "Hello"}]}'
+    published(Tool(name="look", tags="shop looks", read_only=True, config=text))
+    published(Tool(name="refund", tags="shop money", config=text))
+    for slug in ("shop", "looks"):
+        published(Server(slug=slug, access="token", selection="tags", tags=slug))
+    new = ("new", "ana", "x", "--server", "shop")
+    said = "This token only reads: 1 of 2 tools is hidden from it. With --change"
+    assert said in notes(*new)
+    assert "1 of 1 tools is hidden" in notes(*new, "--tag", "money")
+    for more in (("--change",), ("--tag", "looks")):
+        assert "only reads" not in notes(*new, *more)
+    assert "only reads" not in notes("new", "ana", "x", "--server", "looks")
 
 
 class Terminal(StringIO):
