@@ -21,8 +21,8 @@ FALSE_WORDS: Final = frozenset({"", "0", "false", "no", "off"})
 
 SECRET: Final = frozenset({"MCP_HTTP", "MCP_STATE_KEYS"})
 """Variables whose values no message shows."""
-COMMANDS = frozenset({"MCP_USER"})
-"""What begins like a setting, and is read by a command (`mcp_stdio`)."""
+COMMANDS = frozenset({"MCP_TOKEN", "MCP_USER"})
+"""What begins like a setting, and is read by a command (`mcp_check`, `mcp_stdio`)."""
 
 
 def mcp_settings(environ: Mapping[str, str]) -> dict[str, Any]:

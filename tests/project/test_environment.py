@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+import mcp_app
 from mcp_app.conf import KEYS
 from mcp_project.environment import READERS, mcp_settings
 
@@ -34,7 +38,14 @@ def test_each_key_is_read_by_its_own_rule(key: str, text: str, value: object) ->
 
 def test_other_variables_are_left_out() -> None:
     assert mcp_settings({"PATH": "/bin", "XMCP_THREADS": "1"}) == {}
-    assert mcp_settings({"MCP_USER": "eve"}) == {}
+
+
+def test_what_a_command_reads_is_no_setting() -> None:
+    commands = Path(mcp_app.__file__).parent.glob("management/commands/*.py")
+    text = "".join(each.read_text("utf-8") for each in commands)
+    names = re.findall(r'environ\.get\("(MCP_\w+)"', text)
+    assert {"MCP_TOKEN", "MCP_USER"} <= {*names}
+    assert mcp_settings(dict.fromkeys(names, "eve")) == {}
 
 
 @pytest.mark.parametrize(
