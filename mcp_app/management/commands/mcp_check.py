@@ -159,8 +159,12 @@ def _tried(
     if has_problem(found):
         said = "Clients were not tried: first mend what is a problem."
         return [Finding("revisions", Grade.UNKNOWN, said)]
-    is_public = server.access_names == (PUBLIC,)
-    if is_public or (user is None and not token):
+    if server.access_names == (PUBLIC,):
+        said = "The server is public: it looks at no token, so none was tried."
+        why = "Whoever shows a wrong one is let in as nobody, like everybody else."
+        told = [Finding("token", Grade.ADVICE, said, why)] if user or token else []
+        return [*told, *judge_revisions(speaker.all())]
+    if user is None and not token:
         return judge_revisions(speaker.all())
     why = why_no_token(speaker.url, made_here=user is not None)
     if why:

@@ -21,9 +21,9 @@ from mcp_app.auth.resources import server_url
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import Scope
 from mcp_app.interface.rules import visible
-from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.management.servers import find_server
-from mcp_app.models import AccessToken
+from mcp_app.models import AccessToken, Server
 from mcp_app.models.listings import words
 from mcp_app.models.tokens import APP, SHOWN
 from mcp_app.process.visible import visible_to
@@ -164,7 +164,13 @@ class Command(BaseCommand):
             )
 
     def _note_hidden(self, row: AccessToken, slug: str) -> None:
-        """Say how many tools a token that only reads does not have at a server."""
+        """Say what a token does not open at a server, or that it opens nothing."""
+        if Server.objects.filter(slug=slug, access=PUBLIC).exists():
+            self._tell(
+                f"The server {slug!r} is public: it looks at no token, and takes"
+                " whoever shows a wrong one for nobody."
+            )
+            return
         view = visible_to(row.user, slug)
         if view is None or row.may == AccessToken.May.CHANGE:
             return

@@ -79,6 +79,8 @@ def test_what_is_hidden_from_a_token_that_only_reads() -> None:
     for more in (("--change",), ("--tag", "looks")):
         assert "only reads" not in notes(*new, *more)
     assert "only reads" not in notes("new", "ana", "x", "--server", "looks")
+    Server.objects.filter(slug="shop").update(access="public")
+    assert "The server 'shop' is public: it looks at no token" in notes(*new)
 
 
 class Terminal(StringIO):
