@@ -240,7 +240,7 @@ async def _http(wire: Wire) -> None:
     await wire.say(message("tools/list"), content_type="text/plain")
     await wire.say(message("tools/list"), accept="text/html")
     await wire.send("PUT")
-    await wire.send("GET", accept="text/html")
+    await wire.send("GET", accept="text/plain")
 
 
 async def _origin(wire: Wire) -> None:

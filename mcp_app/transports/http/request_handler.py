@@ -48,7 +48,14 @@ from mcp_app.transports.http import refusals
 from mcp_app.transports.http.bodies import ClientGone, read_body, read_id, too_slow
 from mcp_app.transports.http.host_and_origin import HostAndOriginPolicy, preflight
 from mcp_app.transports.http.probe_tickets import NAME as PROBE
-from mcp_app.transports.http.responses import send_empty, send_json, with_retry
+from mcp_app.transports.http.responses import (
+    PAGE_FOR_PEOPLE,
+    PAGE_HEADERS,
+    send_empty,
+    send_json,
+    send_whole,
+    with_retry,
+)
 from mcp_app.transports.http.token_in_address import forget_token
 from mcp_app.transports.json_body import is_large, read_json
 
@@ -60,6 +67,9 @@ ALLOW_WHOLE = "POST, DELETE, OPTIONS"
 
 BEFORE_THE_BODY: Final = frozenset((400, 401, 403, 404, 429, 503))
 """Statuses of refusals that name their request, though its body was not read."""
+
+SEEN_BY_BROWSERS: Final = (401, 405, 406)
+"""Statuses of what a browser gets that opens the address of a server."""
 
 AT_ONCE_S = 0.005
 """A request that took longer to arrive is checked again before it is served."""
@@ -264,7 +274,16 @@ class HttpRequestHandler:
             (name.lower().encode("latin-1"), value.encode("latin-1"))
             for name, value in error.headers.items()
         ]
+        if status in SEEN_BY_BROWSERS and self._is_browser():
+            own = [*PAGE_HEADERS, *named, *self.cors]
+            await send_whole(self.send, status, PAGE_FOR_PEOPLE, own)
+            return
         await send_json(self.send, status, body, [*named, *self.cors])
+
+    def _is_browser(self) -> bool:
+        """Whether a person has typed the address into a browser."""
+        accept = self._headers.raw.get(b"accept", b"")
+        return self._method == "GET" and b"text/html" in accept
 
     def _note(self, error: ProtocolError) -> None:
         """Count a refusal, so that staff can see why a client is refused."""

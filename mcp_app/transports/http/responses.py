@@ -13,6 +13,20 @@ from mcp_app.transports.asgi_types import Message, RawHeaders, Receive, Send
 _JSON_HEADER = (b"content-type", b"application/json")
 JSON_HEADERS: RawHeaders = [_JSON_HEADER]
 
+PAGE_FOR_PEOPLE = (
+    b'<!doctype html><html lang="en"><meta charset="utf-8"><title>MCP server</title>'
+    b"<p>This is the address of a server for programs that speak the Model Context"
+    b" Protocol (MCP), such as Claude or Cursor; a browser finds nothing here.</p>"
+    b"<p>If you want to use it, add this address to such a program.</p>"
+    b"<p>Whether it is for you, and how to sign in, the people who run this site can"
+    b" say.</p></html>"
+)
+PAGE_HEADERS: RawHeaders = [
+    (b"content-type", b"text/html; charset=utf-8"),
+    (b"content-length", b"%d" % len(PAGE_FOR_PEOPLE)),
+    (b"content-security-policy", b"default-src 'none'"),
+]
+
 OK = 200
 UNAVAILABLE = 503
 RETRY_AFTER = (b"retry-after", b"2")

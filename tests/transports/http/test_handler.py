@@ -372,7 +372,7 @@ async def test_get_without_a_session(application: WireCheck) -> None:
     assert await counted() == NOTHING
 
 
-@pytest.mark.parametrize("accept", ["application/json", "text/html"])
+@pytest.mark.parametrize("accept", ["application/json", "text/plain"])
 async def test_get_wants_events(connect: Connect, accept: str) -> None:
     client = await connect("2025-11-25")
     headers = {"accept": accept}
@@ -429,6 +429,25 @@ async def test_nobody_authenticates(
         found = await outcome(client.visit(method, b"{"))
         refused(found, 401)
         assert found.headers["www-authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize(("path", "status"), [("/mcp/private", 401), ("/mcp", 405)])
+async def test_a_browser_is_told_whose_address_it_is(
+    application: WireCheck, path: str, status: int
+) -> None:
+    client = Client(application, path=path)
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    visit = client.visit("GET", headers=browser)
+    page = (await visit.body()).decode()
+    assert visit.status == status
+    assert visit.headers["content-type"] == "text/html; charset=utf-8"
+    assert ("www-authenticate" in visit.headers) == (status == 401)
+    assert page.count("<p>") == 3
+    assert "for programs that speak the Model Context Protocol" in page
+    # What a program sends gets JSON as before.
+    refused(await outcome(client.visit("GET")), status)
+    posted = await outcome(client.visit("POST", b"{", headers=browser))
+    assert posted.headers["content-type"] == "application/json"
 
 
 async def test_wrong_credentials(application: WireCheck) -> None:
