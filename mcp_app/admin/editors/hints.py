@@ -107,11 +107,13 @@ class HintsWidget(CompositeWidget):
 
     template_name = "mcp_app/widgets/hints.html"
     there = "-asked"
+    ticked: frozenset[str] = frozenset()
+    """The boxes that are always ticked, and that nobody can change."""
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Answer:
         return Answer(
             data.get(name, ""),
-            *(f"{name}-{box}" in data for box in BOXES),
+            *(box in self.ticked or f"{name}-{box}" in data for box in BOXES),
         )
 
     def get_context(
@@ -124,7 +126,7 @@ class HintsWidget(CompositeWidget):
             for effect, label in EFFECTS.items()
         ]
         boxes = [
-            (box, label, PROTOCOL_NAMES[box], getattr(answer, box))
+            (box, label, PROTOCOL_NAMES[box], getattr(answer, box), box in self.ticked)
             for box, label in BOXES.items()
         ]
         return {**context, "effects": effects, "boxes": boxes}

@@ -74,6 +74,7 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
 
     WORDS = {**TOOL, **CALL}
     ONLY_READS = False
+    REACHES_OUTSIDE = True
 
 
 class HttpResourceForm(HttpForm[Resource], ResourceForm):

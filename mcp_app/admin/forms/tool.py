@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.file_fields import FilePartField, FileValue
-from mcp_app.admin.editors.hints import Answer, Hints, HintsField, answer_of, hints_of
+from mcp_app.admin.editors.hints import (
+    Answer,
+    Hints,
+    HintsField,
+    HintsWidget,
+    answer_of,
+    hints_of,
+)
 from mcp_app.admin.editors.json_editor_fields import SheetField
 from mcp_app.admin.editors.parameters.parameter_forms import ParameterSheet
 from mcp_app.admin.editors.prompts.messages import Message
@@ -36,6 +44,8 @@ class ToolForm(DefinitionForm[Tool]):
     """What the forms of all tools share."""
 
     WORDS = TOOL
+    REACHES_OUTSIDE = False
+    """Whether each tool of the kind does, whatever its row says."""
 
     input_schema = SheetField(ParameterSheet())
     output_schema = JsonField(is_schema=True)
@@ -49,6 +59,11 @@ class ToolForm(DefinitionForm[Tool]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._hints = Hints(*(getattr(self.instance, name) for name in HINTS))
+        if self.REACHES_OUTSIDE:
+            self._hints = replace(self._hints, open_world=True)
+            if "changes" in self.fields:
+                widget = cast("HintsWidget", self.fields["changes"].widget)
+                widget.ticked = frozenset({"open_world"})
         self.initial["changes"] = answer_of(self._hints)
         if "input_schema" in self.fields:
             field = cast("SheetField", self.fields["input_schema"])

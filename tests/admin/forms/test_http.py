@@ -104,6 +104,16 @@ def test_what_nobody_touches_stays(admin_client: Client) -> None:
     assert Tool.objects.get().config == before
 
 
+@pytest.mark.parametrize("effect", ["reads", "adds"])
+def test_it_always_reaches_outside(admin_client: Client, effect: str) -> None:
+    """As clients are told, and as the page *Publish* says."""
+    url = _tool(TICKET)
+    box = 'name="changes-open_world" checked disabled'
+    assert box in admin_client.get(url).content.decode()
+    assert saved(fill_in(admin_client, url, changes=effect))
+    assert Tool.objects.get().open_world is True
+
+
 def test_one_part_is_changed(admin_client: Client) -> None:
     url = _tool(TICKET)
     typed = _rows(path="/new/{{queue}}/{{subject}}", querys__0__value="all")
