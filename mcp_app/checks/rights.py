@@ -180,7 +180,7 @@ def check_public_servers(
             id="mcp_app.W028",
         )
         for row in rows
-        if PUBLIC in row.access_names
+        if row.access_names == (PUBLIC,)
     ]
 
 

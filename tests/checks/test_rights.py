@@ -168,7 +168,6 @@ def test_a_server_that_cannot_search(monkeypatch: pytest.MonkeyPatch) -> None:
     ("access", "trusted", "ids"),
     [
         ("public", 0, ["mcp_app.W028"]),
-        ("public token", 0, ["mcp_app.W028"]),
         ("public", 1, []),
         ("public", ["127.0.0.1"], []),
         ("token", 0, []),
