@@ -138,10 +138,10 @@ def test_what_will_be_missing(hers: Client, program: Program) -> None:
         r"(\d+) tools \(\d+ only look .*? (\d+) change", words(response)
     )
     assert figures
-    assert (
-        "It asked to change things, too; without that,"
-        f" {figures[2]} of {figures[1]} tools are missing in it." in words(response)
+    missing = (
+        rf"without that, {figures[2]} of {figures[1]} tools (is|are) missing in it\."
     )
+    assert re.search(f"It asked to change things, too; {missing}", words(response))
     asks_less = hers.get(program.request(scope="mcp:read"))
     assert "It asked to change things" not in words(asks_less)
     sign_in(program, hers, may="read")
