@@ -73,7 +73,6 @@ class UserThreads:
     def __init__(self, size: int) -> None:
         self.size = size
         self.ceiling = size * SUBSTITUTES
-        self._half = self.ceiling // 2
         self._lock = threading.Lock()
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._turns: Turns[Job] = Turns()
@@ -94,7 +93,7 @@ class UserThreads:
         """
         job = Job(work, name, owner)
         with self._lock:
-            if self._closed or len(self._uncounted) >= self._half:
+            if self._closed or len(self._uncounted) >= self.ceiling // 2:
                 self._check_uncounted(owner)
             if self._may_begin(owner):
                 self._begin(job)
@@ -172,12 +171,14 @@ class UserThreads:
             own = sum(each.owner.stranger for each in self._uncounted)
         else:
             own = sum(each.owner == owner for each in self._uncounted)
-        if own < self._half or owner == UNKNOWN:
+        if own < self.ceiling // 2 or owner == UNKNOWN:
             return
         if owner.stranger:
             # No log line: strangers could write as many as they like.
             raise NoPlace("All threads of callers who did not sign in wait or hang.")
-        raise self._no_place(f"All {self._half} threads that one caller may hold")
+        raise self._no_place(
+            f"All {self.ceiling // 2} threads that one caller may hold"
+        )
 
     def _no_place(self, threads: str) -> NoPlace:
         names = Counter(job.name for job in self._uncounted)
@@ -186,7 +187,9 @@ class UserThreads:
 
     def _may_begin(self, owner: Owner) -> bool:
         begun = self._begun
-        if begun >= self.ceiling or (owner.stranger and self._strangers >= self._half):
+        if begun >= self.ceiling:
+            return False
+        if owner.stranger and self._strangers >= self.ceiling // 2:
             return False
         return begun - len(self._uncounted) < self.size or owner not in self._running
 
@@ -201,7 +204,7 @@ class UserThreads:
         while self._turns.number and not self._closed:
             try:
                 job = self._turns.take(
-                    self._may_begin, strangers=self._strangers < self._half
+                    self._may_begin, strangers=self._strangers < self.ceiling // 2
                 )
             except LookupError:
                 return

@@ -462,12 +462,8 @@ async def test_a_token_that_may_read(
     for name in ("drill_ledger", "turns_on"):
         assert name not in seen
         hidden = await reader.call(name)
-        unknown = await reader.call(name.upper())
-        assert hidden.headers == unknown.headers
-        assert hidden.error == {
-            **unknown.error,
-            "message": unknown.error["message"].replace(name.upper(), name),
-        }
+        assert hidden.status == 403
+        assert hidden.error["message"].startswith(f"{name} can change something")
     assert (await every.call("drill_ledger", key="k")).result
 
 

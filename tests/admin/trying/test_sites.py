@@ -83,13 +83,13 @@ async def test_a_call_that_changes_something(login: Login, other: Peer) -> None:
     address = f"http://127.0.0.1:{other.port}/api/tickets/{{{{queue}}}}"
     assert f"I want to really call POST {address}" in page
     assert "Dry run" not in page
-    data = filled(opened, queue="sales", subject="Help", **AT)
+    data = filled(opened, queue="sales", subject='"Help"', **AT)
     response = await client.post(url, data)
     assert response.context["problem"].startswith("Tick the box")
     confirmed = response.context["setup"].confirmation
     other.send = answer({"ticket": {"id": 5}}, 201)
     # What it calls is not what somebody ticked the box for.
-    data = filled(response, queue="sales", subject="Help", **AT)
+    data = filled(response, queue="sales", subject='"Help"', **AT)
     response = await client.post(url, {**data, "really": f"{confirmed} else"})
     assert response.context["problem"].startswith("Tick the box")
     assert not other.received

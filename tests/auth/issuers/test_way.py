@@ -225,9 +225,8 @@ async def test_who_may_not_change_sees_only_what_reads(
     # Who may change may read.
     assert seen < every
     hidden = await reading.call("drill_ledger")
-    unknown = await reading.call("drill_unheard_of")
-    said = unknown.error["message"].replace("drill_unheard_of", "drill_ledger")
-    assert hidden.error["message"] == said
+    assert hidden.status == 403
+    assert hidden.error["message"].startswith("drill_ledger can change something")
 
 
 async def test_scopes(
