@@ -211,7 +211,6 @@ async def test_the_sdk_asks_for_more_than_a_person_allowed(
         assert storage.tokens.scope == "mcp:read"
         window.choices["may"] = "change"
         assert not (await client.call_tool(CHANGES, COUNT)).is_error
-        assert CHANGES in await names(client)
     assert window.count == 3
     assert storage.tokens.scope == "mcp:read mcp:change"
 
