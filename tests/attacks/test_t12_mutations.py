@@ -25,8 +25,13 @@ IN_TURN: Final = 20
 """Messages after which a client begins anew: its session may be spoilt."""
 
 
+RATES: Final = dict.fromkeys(
+    ("request_rate", "request_burst", "tool_rate", "tool_burst"), 1_000_000
+)
+
+
 @pytest.mark.parametrize(
-    "mcp", [{"LIMITS": {"question_deadline": 0.01, "tool_timeout": 0.05}}]
+    "mcp", [{"LIMITS": {"question_deadline": 0.01, "tool_timeout": 0.05, **RATES}}]
 )
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("seed", [SEED])
