@@ -63,11 +63,13 @@ def check_open_models(
     everybody = {each[0].label: each for each in rows_of_everybody(opened)}
     return [
         *(checks.Warning(each, id="mcp_app.W023") for each in advice(opened)),
-        *(_everybody(*each) for each in everybody.values()),
+        *(_warn_of_everybody(*each) for each in everybody.values()),
     ]
 
 
-def _everybody(model: OpenModel, other: OpenModel, lookup: str) -> checks.Warning:
+def _warn_of_everybody(
+    model: OpenModel, other: OpenModel, lookup: str
+) -> checks.Warning:
     name = getattr(other.rows, "__name__", "")
     rows = name if name.isidentifier() else f"rows_of_{other.model.__name__}"
     objects = f"{model.model.__name__}.objects.filter({lookup}__in={rows}(request))"

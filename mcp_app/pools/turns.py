@@ -91,7 +91,7 @@ class SharedPlaces:
     async def enter(self, owner: Owner) -> None:
         """Hold a place, as soon as it is this owner's turn."""
         if self._may_enter(owner):
-            self._hold(owner)
+            self._take_place(owner)
             return
         turn = asyncio.get_running_loop().create_future()
         self._turns.put(owner, (owner, turn))
@@ -113,7 +113,7 @@ class SharedPlaces:
             except LookupError:
                 return
             if not turn.done():
-                self._hold(following)
+                self._take_place(following)
                 turn.set_result(None)
 
     def is_crowded_by(self, owner: Owner) -> bool:
@@ -123,7 +123,7 @@ class SharedPlaces:
     def _may_enter(self, owner: Owner) -> bool:
         return self._free > 0 and not self.is_crowded_by(owner)
 
-    def _hold(self, owner: Owner) -> None:
+    def _take_place(self, owner: Owner) -> None:
         self._free -= 1
         self._held[_share(owner)] += 1
 

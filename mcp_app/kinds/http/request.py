@@ -54,7 +54,8 @@ def _path(call: HttpCall, given: Values) -> str:
     pieces = placeholders.pieces(call.path)
     names = pieces[1::2]
     pieces[0::2] = map(quoted_path, pieces[0::2])
-    pieces[1::2] = "x" * len(names)
+    # What stands for values that are not filled in yet: a letter adds no slash.
+    pieces[1::2] = ["x"] * len(names)
     for index, name in enumerate(names):
         several = call.segments == SEVERAL and index == len(names) - 1
         value = ",".join(

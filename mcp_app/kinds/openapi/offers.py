@@ -85,17 +85,22 @@ def _operations(
     for path, item in paths.items():
         if not path.startswith("/"):
             continue
-        found = _resolved(document, item)
+        found = _resolve_part(document, item)
         if isinstance(found, Unusable):
             # Nobody knows which operations these are.
             yield "ANY", path, {}, found
             continue
         for method in METHODS:
             if method.lower() in found:
-                yield method, path, found, _resolved(document, found[method.lower()])
+                yield (
+                    method,
+                    path,
+                    found,
+                    _resolve_part(document, found[method.lower()]),
+                )
 
 
-def _resolved(document: JsonObject, part: Any) -> JsonObject | Unusable:
+def _resolve_part(document: JsonObject, part: Any) -> JsonObject | Unusable:
     """Return what a part leads to, or why it leads nowhere."""
     try:
         return resolve(document, part)
@@ -276,7 +281,7 @@ class _OperationReader:
             name = f"{base}_{number}"
         schema = self.translator.translate(parameter.get("schema", {}))
         about = _text(parameter.get("description"), LONGEST_TEXT)
-        self.properties[name] = _described(schema, original, about)
+        self.properties[name] = _describe(schema, original, about)
         if parameter.get("required") is True or place == "path":
             self.required.append(name)
         return name
@@ -430,7 +435,7 @@ class _OperationReader:
             name = schema["$ref"].rpartition("/")[2]
             schema = self.translator.definition(name)
         for each, name in lifted.items():
-            self.properties[name] = _described(schema["properties"][each], each, "")
+            self.properties[name] = _describe(schema["properties"][each], each, "")
         if required and isinstance(schema.get("required"), list):
             self.required += [
                 lifted[each]
@@ -509,7 +514,7 @@ _OF_THE_ANSWER: Final = frozenset({"accept", "content-type", "authorization"})
 """Headers that OpenAPI itself says are ignored as parameters."""
 
 
-def _described(schema: Any, original: str, about: str) -> Any:
+def _describe(schema: Any, original: str, about: str) -> Any:
     """Return a schema with a description, which has a name that is lost otherwise."""
     if not isinstance(schema, dict):
         return schema
