@@ -97,8 +97,8 @@ class Doorbell:
             with suppress(TimeoutError):
                 async with asyncio.timeout(RENEW) as self._until:
                     while self._layer is not None:
-                        await layer.receive(channel)
-                        self._heard()
+                        if await _is_rung(layer, channel):
+                            self._heard()
         finally:
             # An unavailable server must not block this.
             with suppress(Exception):
@@ -133,6 +133,18 @@ class Doorbell:
                 "The doorbell cannot be reached, so changes arrive a moment later: %r",
                 error,
             )
+
+
+async def _is_rung(layer: Any, channel: str) -> bool:
+    """Wait for a message; return False if none came for as long as a client reads."""
+    try:
+        await layer.receive(channel)
+    except Exception as error:
+        # That of redis-py reads for 5 s, and `channels_redis.core` waits for as long.
+        if type(error).__name__ != "TimeoutError":
+            raise
+        return False
+    return True
 
 
 def shared_layer(alias: str) -> Any:
