@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
+from django.conf import settings
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -14,12 +15,16 @@ from pydantic_core import SchemaError, core_schema
 from mcp_app.catalog.annotations import Annotation, for_pydantic
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.violations import EXAMPLES
 
 Mode: TypeAlias = Literal["validation", "serialization"]
 
 # NaN stays NaN: as null it would be another value, and nobody would be told.
-_EXACTLY = ConfigDict(ser_json_bytes="base64", ser_json_inf_nan="constants")
+_EXACTLY = ConfigDict(ser_json_inf_nan="constants")
 _DEFINITIONS = "#/$defs/"
+NAIVE = "2026-11-18T14:00:00"
+_NARROW = ("date-time", "duration", "email", "ipv6", "regex", "time", "uri")
+"""Formats of JSON Schema that have not all values that Python's types take and give."""
 _UNKNOWN = ("schema-for-unknown-type", "invalid-for-json-schema")
 _ADVICE = "Use built-in types, a dataclass, a TypedDict or a pydantic model."
 
@@ -36,6 +41,13 @@ class ShortJsonSchema(GenerateJsonSchema):
         self, value: JsonSchemaValue, parent_key: str | None = None
     ) -> JsonSchemaValue:
         return value  # in the order of the function, with the type first
+
+    def datetime_schema(self, schema: core_schema.DatetimeSchema) -> JsonSchemaValue:
+        zone = schema.get("tz_constraint")
+        if zone is None:
+            return super().datetime_schema(schema)
+        right = NAIVE if zone == "naive" else EXAMPLES["date-time"]
+        return {"type": "string", "examples": [right]}
 
     def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
         """Say a single value twice: autogen reads no `const` where it is a tag."""
@@ -54,6 +66,22 @@ class ShortJsonSchema(GenerateJsonSchema):
         return _without_class_name(
             super().typed_dict_schema(schema), schema.get("cls", dict)
         )
+
+
+def text_like(name: str) -> JsonObject:
+    """Return the schema of texts of which not all have this format of JSON Schema.
+
+    They have an example in its place; that of a moment has a zone if the site has one.
+    """
+    is_naive = name == "date-time" and not settings.USE_TZ
+    return {"type": "string", "examples": [NAIVE if is_naive else EXAMPLES[name]]}
+
+
+def bytes_config(*annotations: Annotation) -> ConfigDict:
+    """Return how bytes are read and written: base64, unless a type does that itself."""
+    if "EncodedBytes" in repr(annotations):
+        return ConfigDict()
+    return ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
 
 def adapter(owner: str, annotation: Annotation) -> TypeAdapter[object]:
@@ -83,12 +111,27 @@ def json_schema(
     except PydanticUserError as error:
         shown = str(types).removeprefix("TypeAdapter(").removesuffix(")")
         raise _unserialisable(owner, shown, error) from None
-    return _with_choices_in_line(_with_root(schema))
+    schema = _with_choices_in_line(_with_root(schema))
+    # Clients choose the field of a form by its format.
+    return _with_examples(schema) if generator is ShortJsonSchema else schema
+
+
+def _with_examples(node: Annotation) -> Annotation:
+    """Put examples in place of formats that are too narrow."""
+    if isinstance(node, list):
+        return [_with_examples(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    narrow = {}
+    if node.get("format") in _NARROW:
+        node = dict(node)
+        narrow = text_like(node.pop("format"))
+    return {**narrow, **{name: _with_examples(each) for name, each in node.items()}}
 
 
 def _adapter(annotation: Annotation) -> TypeAdapter[object]:
     try:
-        return TypeAdapter(annotation, config=_EXACTLY)
+        return TypeAdapter(annotation, config={**_EXACTLY, **bytes_config(annotation)})
     except PydanticUserError as error:
         if error.code != "type-adapter-config-unused":
             raise

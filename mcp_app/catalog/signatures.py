@@ -21,13 +21,13 @@ from mcp_app.catalog.annotations import (
 )
 from mcp_app.catalog.callables import MISSING, Inspection, Parameter
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.json_schemas import adapter, json_schema
+from mcp_app.catalog.json_schemas import adapter, bytes_config, json_schema
 from mcp_app.catalog.outputs import ToolReturns, jsonable, tool_returns
 from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.schemas import Violation
+from mcp_app.protocol.violations import Violation, with_example
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,8 @@ class Signature:
         try:
             return self._validate(arguments)
         except ValidationError as error:
-            raise ArgumentsRefused(list(_violations(error))) from None
+            properties = self.input_schema["properties"]
+            raise ArgumentsRefused(list(_violations(error, properties))) from None
 
     def _are_plain(self, arguments: JsonObject) -> bool:
         """Whether the arguments are of the very types that the function names."""
@@ -137,7 +138,8 @@ class Signature:
         shape = typed_dict(
             "Arguments", dict(map(self._member, self.function.parameters))
         )
-        config = ConfigDict(extra="forbid", ser_json_bytes="base64")
+        hints = [each.annotation for each in self.function.parameters]
+        config = ConfigDict(extra="forbid", **bytes_config(*hints))
         setattr(shape, "__pydantic_config__", config)  # noqa: B010 - made just now
         return shape
 
@@ -206,7 +208,10 @@ def _schema_members(parameter: Parameter) -> Iterator[tuple[str, Any]]:
         yield "default", jsonrpc.read(jsonrpc.write(jsonable(parameter.default)))
 
 
-def _violations(error: ValidationError) -> Iterator[Violation]:
+def _violations(error: ValidationError, schemas: JsonObject) -> Iterator[Violation]:
     for problem in error.errors(include_url=False, include_context=False):
-        path = jsonrpc.place(problem["loc"])
-        yield Violation(path, problem["type"], f"{problem['msg']}.")
+        name, *deeper = problem["loc"]
+        is_there = problem["type"] != "missing" and not deeper
+        schema = schemas.get(str(name), {}) if is_there else {}
+        said = with_example(problem["msg"].rstrip("."), schema)
+        yield Violation(jsonrpc.place(problem["loc"]), problem["type"], f"{said}.")

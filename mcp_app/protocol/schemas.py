@@ -24,6 +24,7 @@ from mcp_app.protocol.schema_graph import (
     SchemaGraph,
     every_subschema,
 )
+from mcp_app.protocol.violations import MAX_MESSAGE, Violation, describe
 
 __all__ = [
     "SchemaError",
@@ -40,7 +41,7 @@ _EVALUATIONS = 20_000_000
 _DESCRIBED = 10_000
 _DESCRIBED_PER_PLACE = 1_000
 _NODES = 100_000
-_MESSAGE_LENGTH = 500
+
 
 _DIALECTS = (
     "https://json-schema.org/draft/2020-12/schema",
@@ -63,27 +64,18 @@ class SchemaLimits:
 DEFAULT_LIMITS = SchemaLimits()
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """One rule that a value breaks.
-
-    `path` is the place in the value, like `$.items[3].price`; `rule` the keyword;
-    `message` a sentence that does not repeat the value.
-    """
-
-    path: str
-    rule: str
-    message: str
-
-
 class Validator:
     """A compiled schema; made by `compile`."""
 
-    __slots__ = ("_growth", "_measured", "_schema")
+    __slots__ = ("_growth", "_measured", "_schema", "_source")
 
     def __init__(
-        self, schema: jsonschema_rs.Validator, growth: tuple[int, ...]
+        self,
+        source: JsonObject,
+        schema: jsonschema_rs.Validator,
+        growth: tuple[int, ...],
     ) -> None:
+        self._source = source
         self._schema = schema
         self._growth = growth
         self._measured = growth[-1] * _NODES > _EVALUATIONS
@@ -115,15 +107,14 @@ class Validator:
         total, per_place = self._evaluations(value)
         if total <= _DESCRIBED:
             errors = sorted(self._schema.iter_errors(value), key=_order)
-            return [_violation(error) for error in errors]
+            return list(describe(errors, self._source))
         if total > _EVALUATIONS or per_place > _DESCRIBED_PER_PLACE:
             return [_UNDESCRIBED]
-        first: list[Violation] = []
         try:
             self._schema.validate(value)
         except jsonschema_rs.ValidationError as error:
-            first.append(_violation(error))
-        return first
+            return list(describe([error], self._source))
+        return []
 
     def _evaluations(self, value: object) -> tuple[int, int]:
         """At most how many schemas are applied: in all, and to one place."""
@@ -145,15 +136,6 @@ def _order(error: jsonschema_rs.ValidationError) -> tuple[object, ...]:
     return path, error.kind.name, error.message
 
 
-def _violation(error: jsonschema_rs.ValidationError) -> Violation:
-    message = error.message[:_MESSAGE_LENGTH]
-    return Violation(
-        path=jsonrpc.place(error.instance_path)[:_MESSAGE_LENGTH],
-        rule=error.kind.name,
-        message=f"{message[:1].upper()}{message[1:]}.",
-    )
-
-
 def compile(schema: Mapping[str, object]) -> Validator:
     """The schema as a validator; raises SchemaError.
 
@@ -171,7 +153,7 @@ def _compiled(text: bytes) -> Validator:
         raise SchemaError(
             f"The schema expands to more than {EXPANSION} subschemas for one value."
         )
-    return Validator(_built(schema), graph.growth())
+    return Validator(schema, _built(schema), graph.growth())
 
 
 def _built(schema: JsonObject) -> jsonschema_rs.Validator:
@@ -186,7 +168,7 @@ def _built(schema: JsonObject) -> jsonschema_rs.Validator:
     except ValueError as error:
         # A ValidationError, or the compiler's own limits, which name no place.
         path = getattr(error, "instance_path", ())
-        reason = getattr(error, "message", str(error))[:_MESSAGE_LENGTH]
+        reason = getattr(error, "message", str(error))[:MAX_MESSAGE]
         raise SchemaError(
             f"The schema is wrong at {jsonrpc.place(path)}: {reason}."
         ) from None

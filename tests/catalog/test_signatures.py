@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
-from uuid import UUID
 
 import pytest
 from pydantic import BaseModel, Field
@@ -99,24 +98,6 @@ HINTS: list[tuple[Any, dict[str, Any], Any, Any]] = [
         {"type": "string", "enum": ["s", "l"], "description": "How big."},
         "s",
         Size.SMALL,
-    ),
-    (
-        dt.date,
-        {"type": "string", "format": "date"},
-        "2026-01-31",
-        dt.date(2026, 1, 31),
-    ),
-    (
-        dt.datetime,
-        {"type": "string", "format": "date-time"},
-        "2026-01-31T01:02:03Z",
-        dt.datetime(2026, 1, 31, 1, 2, 3, tzinfo=dt.UTC),
-    ),
-    (
-        UUID,
-        {"type": "string", "format": "uuid"},
-        "12345678-1234-5678-1234-567812345678",
-        UUID("12345678-1234-5678-1234-567812345678"),
     ),
     (
         int | None,

@@ -170,7 +170,7 @@ WRONG_ARGUMENTS: Final[list[tuple[str, JsonObject, set[tuple[str, str]]]]] = [
             ("$.ratio", "type"),
             ("$.on", "type"),
             ("$.names[1]", "type"),
-            ("$.options", "anyOf"),
+            ("$.options.b", "type"),
             ("$.kind", "enum"),
             ("$.text", "type"),
         },
