@@ -314,7 +314,10 @@ def _key(name: str) -> str:
 
 
 EVERY_HOST_REFUSED = 'ALLOWED_HOSTS has "*", so the MCP endpoint refuses every request.'
-HOSTS_NAMED_BY = 'Set MCP["HOSTS"] or MCP["PUBLIC_URL"].'
+HOSTS_NAMED_BY = (
+    'Set MCP["PUBLIC_URL"] to the address that clients use, such as'
+    ' "https://example.com", or MCP["HOSTS"] to its hosts, such as ["example.com"].'
+)
 
 
 def refuses_every_host(current: McpSettings) -> bool:

@@ -17,6 +17,7 @@ from tests.apart import ROOT
 
 PUBLIC = {
     "account_urls",
+    "admin",
     "asgi",
     "authentication",
     "kind_forms",

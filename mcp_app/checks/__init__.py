@@ -12,7 +12,7 @@ from django.core import checks
 from mcp_app.checks.databases import check_databases
 from mcp_app.checks.definitions import check_definitions, check_rows
 from mcp_app.checks.deployment import check_deployment
-from mcp_app.checks.modules import check_modules
+from mcp_app.checks.modules import check_admin_site, check_modules
 from mcp_app.checks.rights import (
     check_access,
     check_open_models,
@@ -30,6 +30,7 @@ OF_DATABASES = (TAG, checks.Tags.database)
 checks.register(check_settings, TAG)
 checks.register(check_sign_in, TAG)
 checks.register(check_modules, TAG)
+checks.register(check_admin_site, TAG)
 checks.register(check_permissions, TAG)
 checks.register(check_rules, TAG)
 checks.register(check_open_models, TAG)

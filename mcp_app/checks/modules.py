@@ -1,4 +1,4 @@
-"""Whether what `mcp.py` declares is served: mistakes in it, and one of no app."""
+"""Whether what `mcp.py` declares is served, and staff have the pages to manage it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
+from django.urls import NoReverseMatch, reverse
 
 from mcp_app import conf
 from mcp_app.catalog.cross_references import problems
@@ -37,6 +38,25 @@ def check_modules(
         # `check_settings` tells.
         return [*broken]
     return [*broken, *_of_no_app(name)]
+
+
+def check_admin_site(
+    app_configs: Sequence[AppConfig] | None, **_: Any
+) -> list[checks.CheckMessage]:
+    """Warn of an `AdminSite` of the site's own without our pages."""
+    has_admin = getattr(settings, "ROOT_URLCONF", "") and _has_page("index")
+    if not has_admin or _has_page("mcp_app_tool_changelist"):
+        return []
+    said = "The admin in the URLs of this site has no pages of mcp_app for staff."
+    hint = "Call mcp_app.admin.register(site) where your AdminSite is made."
+    return [checks.Warning(said, hint=hint, id="mcp_app.W026")]
+
+
+def _has_page(name: str) -> bool:
+    try:
+        return bool(reverse(f"admin:{name}"))
+    except NoReverseMatch:
+        return False
 
 
 def _of_no_app(name: str) -> Iterator[checks.CheckMessage]:

@@ -29,6 +29,12 @@ def test_deployment(hosts: list[str], given: dict[str, Any], found: list[str]) -
     assert [each.id for each in told] == found
 
 
+def test_who_refuses_every_host_is_told_what_to_set() -> None:
+    with override_settings(ALLOWED_HOSTS=["*"], MCP={}):
+        error, *_ = check_deployment(None)
+    assert 'PUBLIC_URL"] to the address that clients use, such as' in str(error.hint)
+
+
 WWW = {"PUBLIC_URL": "https://www.example.org/mcp"}
 
 

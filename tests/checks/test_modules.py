@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 from django.apps import AppConfig, apps
+from django.contrib.admin import AdminSite
 from django.test import override_settings
+from django.urls import path
 
+from mcp_app.admin import register
 from mcp_app.catalog.problems import Place, record
 from mcp_app.catalog.registry import Registry
 from mcp_app.checks import modules
-from mcp_app.checks.modules import check_modules
+from mcp_app.checks.modules import check_admin_site, check_modules
 
 DECLARING = "from mcp_app import mcp\n\nraise RuntimeError('It was imported.')\n"
 
@@ -172,3 +175,18 @@ def test_broken_definitions_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_is_said_of_this_site() -> None:
     assert check_modules(None) == []
+
+
+def test_an_admin_site_needs_our_pages() -> None:
+    site, urls = AdminSite("backoffice"), ModuleType("urls")
+
+    def told(*patterns: Any) -> list[str | None]:
+        vars(urls)["urlpatterns"] = patterns
+        with override_settings(ROOT_URLCONF=urls):
+            return [each.id for each in check_admin_site(None)]
+
+    assert told() == []
+    assert told(path("backoffice/", site.urls)) == ["mcp_app.W026"]
+    register(site)
+    assert told(path("backoffice/", site.urls)) == []
+    assert check_admin_site(None) == []

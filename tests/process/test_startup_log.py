@@ -10,6 +10,7 @@ import pytest
 from django.conf import LazySettings
 from django.test import override_settings
 
+from mcp_app import conf
 from mcp_app.catalog.problems import Place, record
 from mcp_app.catalog.registry import Registry
 from mcp_app.checks.deployment import check_deployment
@@ -76,8 +77,7 @@ def test_a_site_with_a_broken_module_starts(tmp_path: Path) -> None:
         check=False,
     )
     assert ended.stderr.splitlines() == [
-        'ERROR ALLOWED_HOSTS has "*", so the MCP endpoint refuses every request. Set'
-        ' MCP["HOSTS"] or MCP["PUBLIC_URL"].',
+        f"ERROR {conf.EVERY_HOST_REFUSED} {conf.HOSTS_NAMED_BY}",
         f"ERROR {folder}/mcp.py:4: broken_shop.mcp.users: the result"
         " list[django.contrib.auth.models.User] has the Django model User, which"
         ' cannot be written as JSON. Return dicts, for example list(qs.values("id",'
