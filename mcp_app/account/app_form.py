@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from django import forms
 from django.utils.formats import date_format
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -18,6 +17,7 @@ from mcp_app.auth.app_changes import Choice
 from mcp_app.models import AccessToken, Connection
 from mcp_app.models.fields import digest
 from mcp_app.models.listings import words
+from mcp_app.site_time import local_time
 
 KEEP: Final = "keep"
 
@@ -56,7 +56,7 @@ class AppForm(RightsChoice):
 
     def _choices(self) -> Iterator[tuple[str, str]]:
         end = self._now.until
-        date = _("no date") if end is None else date_format(localtime(end))
+        date = _("no date") if end is None else date_format(local_time(end))
         yield KEEP, _("As it is: %(date)s") % {"date": date}
         yield from super()._choices()
 

@@ -14,7 +14,6 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import router
 from django.db.models import QuerySet
 from django.utils.formats import date_format
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from mcp_app.account.admin_log import ADDITION, CHANGE, log_all, log_of
@@ -24,6 +23,7 @@ from mcp_app.auth.connections import Ended, Grant
 from mcp_app.models import AccessToken, Connection
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction, persistently
+from mcp_app.site_time import local_time
 
 
 class ChangedMeanwhile(Exception):
@@ -117,7 +117,7 @@ def _changed(row: AccessToken, after: Choice) -> str:
     said = _(
         "Changed this connected app: “%(name)s”, %(may)s, %(tags)s, until %(until)s."
     )
-    until = after.until and date_format(localtime(after.until), "DATETIME_FORMAT")
+    until = after.until and date_format(local_time(after.until), "DATETIME_FORMAT")
     return said % {
         "name": after.name,
         "may": AccessToken.May(after.may).label,

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.conf import mcp_settings
+from mcp_app.site_time import local_date, site_time
 
 LONGEST: Final = timedelta(days=366)
 """How long what is made on a page lasts at most, unless endless ones are allowed."""
@@ -61,7 +62,7 @@ class ExpiryChoice(forms.Form):
         return cleaned
 
     def _check_date(self, until: date | None) -> None:
-        today = timezone.localdate()
+        today = local_date()
         endless = self.may_never_end and mcp_settings.endless_tokens
         latest = LAST_DAY if endless else today + LONGEST
         if until is None:
@@ -82,5 +83,5 @@ class ExpiryChoice(forms.Form):
         if ends == UNTIL and until is not None:
             # It is good until the end of this day.
             midnight = datetime.combine(until + timedelta(days=1), time.min)
-            return timezone.make_aware(midnight)
+            return site_time(midnight)
         return timezone.now() + timedelta(days=int(ends))

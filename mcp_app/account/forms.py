@@ -19,8 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.account.expiry_choice import ExpiryChoice
-from mcp_app.auth.permissions import find_user
-from mcp_app.interface.rules import visible
+from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.fields import digest
 
@@ -151,8 +150,7 @@ class AnyonesTokenForm(NewTokenForm):
         if name:
             user = find_user(name)
             if user is None:
-                said = _("There is no active user “%(name)s” here.")
-                raise ValidationError(said % {"name": visible(name)})
+                raise ValidationError(no_such_user(name))
             self.user = user
         return name
 

@@ -13,7 +13,6 @@ from django.utils import timezone
 from django.utils.formats import date_format, time_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -26,6 +25,7 @@ from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.models import AccessToken, Connection, Server
 from mcp_app.models.stops import is_stopped
 from mcp_app.models.tokens import Secret
+from mcp_app.site_time import local_date, local_time
 
 STOPPED: Final[Label] = gettext_lazy("Stopped: its owner cannot log in.")
 MOST_ADDRESSES: Final = 20
@@ -89,8 +89,8 @@ def _why_over(connection: Connection) -> str:
 
 def when(at: datetime) -> SafeString:
     """Format a moment as HTML: the time if it is today, else the date."""
-    local = localtime(at)
-    today = local.date() == timezone.localdate()
+    local = local_time(at)
+    today = local.date() == local_date()
     short = time_format(local, "H:i") if today else date_format(local, "DATE_FORMAT")
     exact = date_format(local, "Y-m-d H:i:s T")
     return format_html(

@@ -14,7 +14,6 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, router
 from django.utils.formats import date_format
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -23,6 +22,7 @@ from mcp_app.account.admin_log import ADDITION, CHANGE, DELETION, log_of
 from mcp_app.models import AccessToken
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction
+from mcp_app.site_time import local_time
 
 if TYPE_CHECKING:
     from mcp_app.interface.labels import Label
@@ -165,4 +165,4 @@ def _replaced(row: AccessToken, new: AccessToken, overlap: timedelta) -> str:
 def _date(row: AccessToken) -> str:
     if row.expires is None:
         return ""
-    return date_format(localtime(row.expires), "DATETIME_FORMAT")
+    return date_format(local_time(row.expires), "DATETIME_FORMAT")

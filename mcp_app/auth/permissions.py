@@ -15,11 +15,13 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import ValidationError
 from django.db import DatabaseError
+from django.utils.translation import gettext as _
 
 from mcp_app.auth.aged_cache import AgedCache
 from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.interface.rights import AccessRequest, Rights, Rule
+from mcp_app.interface.rules import visible
 from mcp_app.pools.database import judges, reader
 from mcp_app.pools.outages import is_outage
 
@@ -209,6 +211,12 @@ def _user(principal: Principal) -> AbstractBaseUser | None:
 def find_user(name: str) -> AbstractBaseUser | None:
     """Return the active user who logs in by this name; blocks."""
     return _active(**{get_user_model().USERNAME_FIELD: name})
+
+
+def no_such_user(name: str) -> str:
+    """Say that no active user logs in by this name, and by what users log in."""
+    said = _("There is no active user whose %(field)s is “%(name)s”.")
+    return said % {"field": get_user_model().USERNAME_FIELD, "name": visible(name)}
 
 
 def active_users(keys: Collection[Any]) -> dict[Any, AbstractBaseUser]:

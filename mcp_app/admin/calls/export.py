@@ -10,12 +10,12 @@ from unicodedata import normalize
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
-from django.utils.timezone import localtime, now
 
 from mcp_app.admin.calls.filters import moment
 from mcp_app.interface.rules import visible
 from mcp_app.models import Call
 from mcp_app.models.call_pages import CallQuery, Key
+from mcp_app.site_time import local_date, local_time
 
 MOST: Final = 100_000
 PART: Final = 2_000
@@ -48,7 +48,7 @@ def response(request: HttpRequest, sought: CallQuery) -> StreamingHttpResponse:
     parts: Any = csv_chunks(sought)
     if isinstance(request, ASGIRequest):
         parts = _on_loop(parts)
-    day = localtime(now()).strftime("%Y-%m-%d")
+    day = local_date().isoformat()
     return StreamingHttpResponse(
         parts,
         content_type="text/csv; charset=utf-8",
@@ -127,7 +127,7 @@ def cell(value: object) -> str:
 
 def _values(call: Call) -> tuple[object, ...]:
     return (
-        localtime(moment(call.time_ms)).isoformat(timespec="milliseconds"),
+        local_time(moment(call.time_ms)).isoformat(timespec="milliseconds"),
         call.outcome,
         call.kind,
         call.name,

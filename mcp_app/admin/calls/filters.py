@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.utils.dateparse import parse_datetime
-from django.utils.timezone import get_current_timezone, now
+from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -22,6 +22,7 @@ from mcp_app.interface.principal import CONSOLE
 from mcp_app.interface.rules import visible
 from mcp_app.models.call_pages import CallQuery, Condition, Key
 from mcp_app.models.calls import HOUR_S, MINUTE_S
+from mcp_app.site_time import site_time, unix_time
 
 LAST_HOUR: Final = "hour"
 DAY: Final = "day"
@@ -188,7 +189,7 @@ def milliseconds(time: datetime) -> int:
 
 def moment(time_ms: int) -> datetime:
     """Return the time that a column stores."""
-    return datetime.fromtimestamp(time_ms / 1_000, UTC)
+    return unix_time(time_ms / 1_000)
 
 
 def read_filter(request: HttpRequest) -> CallFilter:
@@ -254,13 +255,13 @@ def _read(text: str) -> datetime | None:
     # Adding or subtracting would overflow at the ends of the calendar.
     if read is None or not YEARS[0] <= read.year < YEARS[1]:
         return None
-    return read.replace(tzinfo=read.tzinfo or get_current_timezone())
+    return site_time(read)
 
 
 def _whole(time: datetime, seconds: int) -> datetime:
     """Return a time rounded down to a multiple of `seconds`."""
     stamp = int(time.timestamp())
-    return datetime.fromtimestamp(stamp - stamp % seconds, UTC)
+    return unix_time(stamp - stamp % seconds)
 
 
 def _key(text: str) -> Key | None:

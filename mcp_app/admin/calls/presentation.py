@@ -17,7 +17,6 @@ from django.template.defaultfilters import filesizeformat
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -45,6 +44,7 @@ from mcp_app.models import (
 )
 from mcp_app.models.calls import HOUR_S
 from mcp_app.models.tokens import APP
+from mcp_app.site_time import local_time
 
 MODELS: Final[Mapping[str, type[DefinitionRow]]] = {
     "tool": Tool,
@@ -377,7 +377,7 @@ class Whole:
         }
         listed = reverse("admin:mcp_app_call_changelist")
         ends = (self.hour, moment(self.hour_ms + 24 * HOUR_S * 1_000))
-        times = [f"{localtime(each):%Y-%m-%dT%H:%M}" for each in ends]
+        times = [f"{local_time(each):%Y-%m-%dT%H:%M}" for each in ends]
         given = dict(zip(("from", "to"), times, strict=True))
         return listed + CallFilter(BETWEEN, self.hour, given=given, **what).query()
 

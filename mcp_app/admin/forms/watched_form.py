@@ -26,6 +26,7 @@ from mcp_app.admin.page.wording import EVERY, Words
 from mcp_app.interface.rules import visible
 from mcp_app.models.changes import WatchedRow
 from mcp_app.models.fields import JSONTextField
+from mcp_app.site_time import local_time
 
 if TYPE_CHECKING:
     from django.db.models import Field
@@ -144,7 +145,7 @@ class WatchedForm(TypedForm[Row]):
         ) % {
             "by": by,
             "what": self.instance._meta.verbose_name,
-            "at": formats.time_format(timezone.localtime(at)),
+            "at": formats.time_format(local_time(at)),
         }
 
     def _differences(self) -> Iterator[Difference]:

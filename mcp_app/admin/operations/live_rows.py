@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db.models import Count, F, QuerySet
 from django.urls import reverse
+from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -110,7 +111,7 @@ def _ago(age_ms: int) -> Moment:
     else:
         said = ngettext("%(n)d day ago", "%(n)d days ago", hours // 24)
         said %= {"n": hours // 24}
-    return Moment(datetime.now(UTC) - timedelta(milliseconds=max(0, age_ms)), said)
+    return Moment(now() - timedelta(milliseconds=max(0, age_ms)), said)
 
 
 def _aged(rows: QuerySet[Any], *columns: str) -> QuerySet[Any]:

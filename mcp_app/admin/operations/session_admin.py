@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from django.contrib import admin, messages
@@ -19,6 +19,7 @@ from mcp_app.admin.operations.live import LivePages
 from mcp_app.admin.page.bulk_deletion import NoBulkDeletion
 from mcp_app.admin.page.people import client_of, user_names, who
 from mcp_app.models import Session
+from mcp_app.site_time import unix_time
 
 
 class SessionList(ChangeList):
@@ -64,11 +65,11 @@ class SessionAdmin(NoBulkDeletion[Session], LivePages):
 
     @admin.display(description=_("last seen"), ordering="seen_ms")
     def last_seen(self, session: Session) -> datetime:
-        return datetime.fromtimestamp(session.seen_ms / 1000, UTC)
+        return unix_time(session.seen_ms / 1000)
 
     @admin.display(description=_("opened"), ordering="created_ms")
     def opened(self, session: Session) -> datetime:
-        return datetime.fromtimestamp(session.created_ms / 1000, UTC)
+        return unix_time(session.created_ms / 1000)
 
     def get_deleted_objects(
         self, objs: Iterable[Session], request: HttpRequest

@@ -15,10 +15,10 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.formats import date_format
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from mcp_app.interface.rules import visible
+from mcp_app.site_time import local_time
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
@@ -52,7 +52,7 @@ def sentence(model: type[Model], entry: LogEntry | None) -> str:
         "what": what,
         "row": visible(entry.object_repr),
         "by": entry.user.get_username(),
-        "at": date_format(localtime(entry.action_time), "SHORT_DATETIME_FORMAT"),
+        "at": date_format(local_time(entry.action_time), "SHORT_DATETIME_FORMAT"),
     }
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.formats import date_format
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -21,6 +20,7 @@ from mcp_app.interface.labels import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow, PublishedRow, State
 from mcp_app.publishing.findings import broken, judge_content
+from mcp_app.site_time import local_time
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
@@ -136,7 +136,7 @@ def _sentence(row: PublishedRow) -> str:
     return _("Clients see version %(number)d: %(author)s published it on %(at)s") % {
         "number": version.number,
         "author": version.author_name or _("a command"),
-        "at": date_format(localtime(version.created), "SHORT_DATETIME_FORMAT"),
+        "at": date_format(local_time(version.created), "SHORT_DATETIME_FORMAT"),
     }
 
 

@@ -10,7 +10,6 @@ from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.timezone import localtime, now
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -18,6 +17,7 @@ from mcp_app.admin.page.rights import holders
 from mcp_app.interface.rules import visible
 from mcp_app.models import PublishedRow, Stop
 from mcp_app.models.stops import WIDE, Scope
+from mcp_app.site_time import local_date, local_time
 
 RIGHT: Final = "stop"
 ROW: Final = "row"
@@ -65,12 +65,12 @@ def target(stop: Stop) -> str:
 
 def since(stop: Stop) -> SafeString:
     """Return when it was stopped, as HTML; for today only the time."""
-    at = localtime(stop.at)
-    is_today = at.date() == localtime(now()).date()
+    at = local_time(stop.at)
+    is_today = at.date() == local_date()
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         at.isoformat(timespec="seconds"),
-        f"{date_format(at, 'DATETIME_FORMAT')} ({at.tzname()})",
+        f"{date_format(at, 'DATETIME_FORMAT')} ({date_format(at, 'T')})",
         date_format(at, "H:i:s" if is_today else "SHORT_DATETIME_FORMAT"),
     )
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from django.http import Http404, HttpRequest
 from django.utils.formats import date_format
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -37,6 +36,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import pretty
 from mcp_app.publishing.differences import differences
 from mcp_app.publishing.publication import Proposal, propose, propose_version
+from mcp_app.site_time import local_time
 
 WORKING_COPY: Final = 0
 """The number that stands for the working copy when a page asks for a version."""
@@ -113,7 +113,7 @@ def looking(version: DefinitionVersion) -> dict[str, Any]:
     """Return the context of the page of one version."""
     said = _("%(author)s published it on %(at)s (fingerprint %(hash)s).") % {
         "author": version.author_name or _("a command"),
-        "at": date_format(localtime(version.created), "SHORT_DATETIME_FORMAT"),
+        "at": date_format(local_time(version.created), "SHORT_DATETIME_FORMAT"),
         "hash": version.hash,
     }
     return {"as_json": _as_json(version.read()), "sentence": said}

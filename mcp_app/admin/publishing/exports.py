@@ -8,7 +8,6 @@ from typing import Final, TypeVar, cast
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.page.rights import may
@@ -16,6 +15,7 @@ from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.models import PublishedRow, Server
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused
+from mcp_app.site_time import local_date
 
 Row = TypeVar("Row", bound=PublishedRow)
 
@@ -40,7 +40,7 @@ class ExportAction(PublishedAdmin[Row]):
             for problem in refused.problems:
                 self.message_user(request, problem, messages.ERROR)
             return None
-        day = timezone.now().strftime("%Y-%m-%d")
+        day = local_date().isoformat()
         return HttpResponse(
             written,
             content_type="application/json",

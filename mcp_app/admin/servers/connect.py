@@ -17,7 +17,7 @@ from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.timezone import localdate, localtime, now
+from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.debug import sensitive_variables
@@ -54,6 +54,7 @@ from mcp_app.models import AccessToken, Server
 from mcp_app.models.demands import DEMANDS
 from mcp_app.models.tokens import Secret
 from mcp_app.protocol.loopback import is_loopback_host
+from mcp_app.site_time import local_date, local_time
 
 MEDIA: Final = Media(
     css={"all": ["mcp_app/admin.css"]},
@@ -260,7 +261,7 @@ class ClientLink:
 
 def came_sentence(used: datetime) -> SafeString:
     """Say when something came in, as HTML."""
-    if localtime(used).date() == localdate():
+    if local_time(used).date() == local_date():
         return format_html(_("Something came in with this token at {}."), when(used))
     return format_html(_("Something came in with this token on {}."), when(used))
 

@@ -10,14 +10,13 @@ from typing import Any, Final, TypeVar
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.page.rights import lacking, may
 from mcp_app.admin.publishing.pages import author_of
 from mcp_app.admin.trying.presentation import REFUSED
 from mcp_app.admin.trying.setup import console_principal
-from mcp_app.auth.permissions import find_user
+from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.interface.labels import Label
 from mcp_app.interface.principal import Principal
 from mcp_app.interface.rules import text_problem, visible
@@ -74,8 +73,7 @@ def context(request: HttpRequest, row: Server) -> dict[str, Any]:
     is_public = row.access_names == (PUBLIC,)
     principal = _principal(request, NOBODY if is_public else who, name)
     if principal is None:
-        missing = _("There is no active user “%(name)s”.") % {"name": visible(name)}
-        return {**told, "missing": missing}
+        return {**told, "missing": no_such_user(name)}
     seen = on_loop(request, partial(lists, row.slug, _caller(request, principal)))
     return {**told, **_shown(seen), "is_public": is_public}
 

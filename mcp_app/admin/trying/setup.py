@@ -8,7 +8,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from django.contrib.auth import get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, QueryDict
 from django.utils.timezone import now
@@ -17,7 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.page.rights import lacking, may
 from mcp_app.admin.trying.fields import Option
-from mcp_app.auth.permissions import find_user
+from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.auth.token_entries import TokenEntry, read
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.labels import Label
@@ -152,10 +151,7 @@ class Setup:
         name = self.user_name
         found = None if text_problem(name) or not name else find_user(name)
         if found is None:
-            field_name = get_user_model().USERNAME_FIELD
-            sentence = _("There is no active user whose %(field)s is “%(name)s”.")
-            said = sentence % {"field": field_name, "name": visible(name)}
-            raise Refusal(said, "user")
+            raise Refusal(no_such_user(name), "user")
         return found
 
     @property

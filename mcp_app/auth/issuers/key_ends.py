@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
+from mcp_app.site_time import unix_time
+
 KEPT_S: Final = 3_600.0
 """So long an end that is past is known: what a request opens may open later."""
 LATEST: Final = datetime(3000, 1, 1, tzinfo=UTC).timestamp()
@@ -38,7 +40,7 @@ class KeyEnds:
         """Return the first end of these keys that is still to come, None for none."""
         now = time.time()
         ends = [end for key in keys if (end := self._ends.get(key, now)) > now]
-        return datetime.fromtimestamp(min(ends), UTC) if ends else None
+        return unix_time(min(ends)) if ends else None
 
 
 key_ends = KeyEnds()

@@ -12,14 +12,16 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from django import forms
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.db.models import IntegerField, Q
 from django.utils import timezone
 
+from mcp_app.catalog.json_schemas import text_like
 from mcp_app.catalog.open_models import FieldKind, OpenField
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.violations import with_example
+from mcp_app.site_time import site_time
 
 LONGEST_TEXT: Final = 200
 MOST_VALUES: Final = 100
@@ -95,6 +97,8 @@ def _schema_of_one(field: OpenField, *, exact: bool) -> JsonObject:
     column = field.column
     if field.kind is FieldKind.CHOICE:
         return {"enum": [value for value, _label in column.flatchoices]}
+    if field.kind in _LIKE:
+        return text_like(_LIKE[field.kind])
     simple = _TYPES.get(_type_of(field))
     if simple is not None:
         return dict(simple)
@@ -112,9 +116,12 @@ _TYPES: Final[Mapping[FieldKind, JsonObject]] = {
     FieldKind.FLOAT: {"type": "number"},
     FieldKind.DECIMAL: {"type": "number"},
     FieldKind.DATE: {"type": "string", "format": "date"},
-    FieldKind.DATETIME: {"type": "string", "format": "date-time"},
-    FieldKind.TIME: {"type": "string", "format": "time"},
 }
+_LIKE: Final[Mapping[FieldKind, str]] = {
+    FieldKind.DATETIME: "date-time",
+    FieldKind.TIME: "time",
+}
+"""Texts that need no zone, which the formats want."""
 _FORMATS: Final[Mapping[type[forms.Field], str]] = {
     forms.EmailField: "email",
     forms.URLField: "uri",
@@ -162,11 +169,15 @@ def _clean_one(field: OpenField, value: object) -> Value:
         if field.kind is FieldKind.NUMBER:
             # Forms do not know how large a number the database holds.
             column.run_validators(cleaned)
-        if isinstance(cleaned, datetime) and timezone.is_aware(cleaned):
-            # Databases store it in UTC.
-            cleaned.astimezone(UTC)
+        if isinstance(cleaned, datetime):
+            cleaned = site_time(cleaned)
+            if timezone.is_aware(cleaned):
+                # Databases store it in UTC.
+                cleaned.astimezone(UTC)
     except ValidationError as error:
-        raise Unfit(" ".join(map(str, error.messages))) from None
+        said = " ".join(map(str, error.messages)).removesuffix(".")
+        said = with_example(said, _schema_of_one(field, exact=True))
+        raise Unfit(f"{said}.") from None
     except OverflowError:
         raise Unfit(
             f"“{value}” is before the year 1 or after the year 9999 in UTC."
@@ -279,5 +290,4 @@ def _beginning(field: OpenField, day: date) -> date | datetime:
     """Return a day as the column has it: its first moment in the site's zone."""
     if field.kind is FieldKind.DATE:
         return day
-    moment = datetime.combine(day, time.min)
-    return timezone.make_aware(moment) if settings.USE_TZ else moment
+    return site_time(datetime.combine(day, time.min))

@@ -13,7 +13,6 @@ from typing import Any, Final, cast
 
 from django.db import Error as DatabaseError
 from django.db import router
-from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -57,6 +56,7 @@ from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import Violation
 from mcp_app.protocol.uri_templates import UriTemplate
+from mcp_app.site_time import local_date
 
 logger = logging.getLogger("mcp_app.calls")
 
@@ -309,13 +309,13 @@ class Lookup:
             query=self.query,
             scopes=scopes,
             values=values,
-            today=timezone.localdate(),
+            today=local_date(),
             most=min(self.query.most, limits.query_rows),
             size=limits.tool_result // 2,
         )
 
     def _groups(self, scopes: Scopes, values: Mapping[str, Any]) -> JsonObject:
-        groups, more = read_groups(self.query, scopes, values, timezone.localdate())
+        groups, more = read_groups(self.query, scopes, values, local_date())
         answer: JsonObject = {GROUPS: groups}
         if more:
             answer["note"] = (

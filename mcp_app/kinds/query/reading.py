@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from django.conf import settings
 from django.db import connections, router
 from django.utils import timezone
 
@@ -266,7 +267,7 @@ _TEXTS: Final = frozenset({"CharField", "TextField", "FileField", "SlugField"})
 def _check_zones(path: Path) -> None:
     """Raise where the database would answer null for a day in the site's zone."""
     connection = connections[router.db_for_read(path.owner.model)]
-    if connection.vendor != "mysql":
+    if connection.vendor != "mysql" or not settings.USE_TZ:
         return
     features: Any = connection.features
     zone = timezone.get_default_timezone_name()

@@ -14,7 +14,6 @@ from typing import Final
 
 from django.db import router
 from django.db.models import Case, IntegerField, Value, When
-from django.utils import timezone
 
 from mcp_app.auth.permissions import Holder
 from mcp_app.catalog.open_models import FieldKind, OpenModels
@@ -32,6 +31,7 @@ from mcp_app.kinds.query.paths import Path, resolve
 from mcp_app.kinds.query.scoping import Scopes
 from mcp_app.pools.statement_time import TimeIsUp, time_limit
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.site_time import local_date
 
 MOST: Final = 100
 SECONDS: Final = 1.0
@@ -125,7 +125,7 @@ class _Looking:
 
     def _found(self, path: Path, scopes: Scopes, typed: str) -> list[str]:
         """Return values that hold a text, those that begin with it first."""
-        fits = partial(condition, path.field, value=typed, today=timezone.localdate())
+        fits = partial(condition, path.field, value=typed, today=local_date())
         column = path.field.source.attname
         first = When(fits("begins"), then=Value(0))
         rows = scopes.rows(path.owner).filter(fits("contains"))

@@ -17,7 +17,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
 from django.views.decorators.debug import sensitive_variables
 
-from mcp_app.auth.permissions import find_user
+from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.auth.resources import server_url, slug_of
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
@@ -179,7 +179,7 @@ def _user(name: str | None) -> AbstractBaseUser | None:
     """Return the user of this name; raise CommandError if there is none."""
     user = None if name is None else find_user(name)
     if name is not None and user is None:
-        raise _unusable(f"There is no active user {name!r} here.")
+        raise _unusable(no_such_user(name))
     return user
 
 

@@ -18,7 +18,7 @@ from mcp_app.account.client_configs import CLIENTS
 from mcp_app.account.client_formats import TOKEN, ClientProgram, JsonClient, Launch
 from mcp_app.account.json_merging import NotMerged
 from mcp_app.account.presentation import lets_sign_in
-from mcp_app.auth.permissions import find_user
+from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.auth.resources import LOCAL, server_url
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.management.servers import find_server
@@ -86,7 +86,7 @@ class Command(BaseCommand):
         client = CLIENTS[options["client"]]
         server = find_server(options["server"])
         if options["user"] and find_user(options["user"]) is None:
-            raise CommandError(f"There is no active user {options['user']!r} here.")
+            raise CommandError(no_such_user(options["user"]))
         url = options["url"] or server_url(server.slug)
         name = options["name"] or server_name(server.slug)
         launch = _launch(server.slug, options)

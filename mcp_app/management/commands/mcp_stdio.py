@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
 from django.db import connections
 
-from mcp_app.auth.permissions import find_user
+from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.interface.principal import STDIO, Principal
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.protocol.errors import Unavailable
@@ -63,5 +63,5 @@ def _principal(name: str) -> Principal:
         return Principal.ANONYMOUS
     user = find_user(name)
     if user is None:
-        raise NotServed(f"There is no active user {name!r}.")
+        raise NotServed(no_such_user(name))
     return Principal(kind=STDIO, user_id=str(user.pk), user_name=name, client=STDIO)

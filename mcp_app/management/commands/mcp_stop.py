@@ -11,7 +11,6 @@ from typing import Any, Final
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
-from django.utils import timezone
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import one_line, visible
@@ -19,6 +18,7 @@ from mcp_app.invalidation import stops
 from mcp_app.models import PublishedRow, Server, Stop
 from mcp_app.models.stops import LONGEST_NAME, By, Running, Scope
 from mcp_app.publishing.stopping import NEAR, find_definition, near
+from mcp_app.site_time import local_time
 
 KINDS: Final[Mapping[str, str]] = {
     "tool": "tool",
@@ -255,4 +255,4 @@ def _columns(row: Stop) -> tuple[str, ...]:
 
 
 def _at(moment: datetime) -> str:
-    return f"{timezone.localtime(moment):%Y-%m-%d %H:%M:%S}"
+    return f"{local_time(moment):%Y-%m-%d %H:%M:%S}"

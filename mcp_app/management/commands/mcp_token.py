@@ -16,7 +16,7 @@ from mcp_app.account import app_presentation, token_issuance
 from mcp_app.account.addresses import server_name
 from mcp_app.account.client_configs import command_line
 from mcp_app.account.client_formats import TOKEN
-from mcp_app.auth.permissions import find_user
+from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.auth.resources import server_url
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import Scope
@@ -27,6 +27,7 @@ from mcp_app.models import AccessToken, Server
 from mcp_app.models.listings import words
 from mcp_app.models.tokens import APP, SHOWN
 from mcp_app.process.visible import visible_to
+from mcp_app.site_time import local_time
 
 UNITS: Final[Mapping[str, str]] = {"m": "minutes", "h": "hours", "d": "days"}
 MOST_DAYS: Final = 36_500
@@ -281,7 +282,7 @@ def _time(text: str) -> timedelta:
 def _user(name: str) -> Any:
     user = find_user(name)
     if user is None:
-        raise CommandError(f"There is no active user {name!r} here.")
+        raise CommandError(no_such_user(name))
     return user
 
 
@@ -356,4 +357,4 @@ def _user_of(row: AccessToken) -> str:
 
 
 def _at(moment: datetime | None) -> str:
-    return "never" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
+    return "never" if moment is None else f"{local_time(moment):%Y-%m-%d %H:%M}"

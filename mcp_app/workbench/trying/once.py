@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from django.core import signing
 
 from mcp_app.models import DefinitionRow
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.site_time import unix_time
 from mcp_app.streams.steps import StoredSteps
 
 SALT: Final = "mcp_app.workbench.trying.once"
@@ -41,7 +42,7 @@ def claim(text: str, user: object, row: DefinitionRow) -> datetime | None:
         raise NoTicket
     mine: JsonObject = {"run": secrets.token_hex(8), "at": time.time()}
     stored: JsonObject = StoredSteps().once(f"{SALT} {nonce}", KEY, lambda: mine)
-    return None if stored == mine else datetime.fromtimestamp(stored["at"], UTC)
+    return None if stored == mine else unix_time(stored["at"])
 
 
 def _holder(user: object, row: DefinitionRow) -> list[str]:

@@ -287,7 +287,7 @@ def test_only_superusers_choose_whose_it_is(
     text = made(kim, ADD, service_user="robot")
     assert AccessToken.objects.of(text).get().user.get_username() == "robot"
     wrong = kim.post(ADD, filled(kim, ADD, service_user="nobody"))
-    assert "There is no active user “nobody” here." in text_of(wrong)
+    assert "no active user whose username is “nobody”." in text_of(wrong)
 
 
 # -- what is done to one -----------------------------------------------------------

@@ -174,7 +174,7 @@ def test_a_host_that_the_site_does_not_name(settings: Settings) -> None:
 
 
 def test_a_user_that_there_is_not() -> None:
-    assert "'nobody'" in refused("http://localhost/", "--user", "nobody")
+    assert "“nobody”" in refused("http://localhost/", "--user", "nobody")
 
 
 @pytest.mark.parametrize("token", ["mcp_one mcp_two", "mcp_one\r\nX: y", "“mcp_one”"])

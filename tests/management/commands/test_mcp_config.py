@@ -290,7 +290,9 @@ def test_who_would_be_refused_on_stdio_is_told(
 def test_a_user_who_cannot_be_served(active: bool) -> None:
     name = "nobody" if active else "eve"
     get_user_model().objects.update(is_active=active)
-    with pytest.raises(CommandError, match=f"no active user '{name}' here"):
+    with pytest.raises(
+        CommandError, match=f"no active user whose username is “{name}”"
+    ):
         call_command("mcp_config", "cursor", "--user", name)
 
 

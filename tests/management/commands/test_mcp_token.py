@@ -154,7 +154,7 @@ def test_the_longest_time_is_taken(user: Any, longest: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("new", "bert", "x"), "There is no active user 'bert' here."),
+        (("new", "bert", "x"), "There is no active user whose username is “bert”."),
         (("new", "ana", ""), "This field cannot be blank."),
         (("new", "ana", "x", "--server", "no"), "There is no MCP server 'no' here."),
         (("new", "ana", "x", "--network", "home"), "“home” is not a network"),
@@ -166,7 +166,10 @@ def test_the_longest_time_is_taken(user: Any, longest: str) -> None:
         (("new", "ana", "x", "--expires-in", "soon"), "'soon' is not a time"),
         (("new", "ana", "x", "--expires-in", "9" * 30 + "d"), "is too long"),
         (("new", "ana", "x", "--expires-in", "36501d"), "is too long: at most 36500d"),
-        (("list", "--user", "bert"), "There is no active user 'bert' here."),
+        (
+            ("list", "--user", "bert"),
+            "There is no active user whose username is “bert”.",
+        ),
         (("revoke", "mcp_000000"), "No token begins with 'mcp_000000'"),
         (("revoke", ""), "No token begins with ''"),
     ],

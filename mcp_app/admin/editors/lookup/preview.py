@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from django.contrib.auth.models import AbstractUser, AnonymousUser
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog.open_models import OpenModels
@@ -24,6 +23,7 @@ from mcp_app.kinds.query.scoping import Scopes
 from mcp_app.pools.statement_time import TimeIsUp, time_limit
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.site_time import local_date
 
 ROWS: Final = 5
 SECONDS: Final = 5
@@ -101,7 +101,7 @@ def _cells(row: JsonObject, before: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _found(query: Query, scopes: Scopes) -> tuple[list[JsonObject], bool]:
-    today = timezone.localdate()
+    today = local_date()
     defaults = {
         name: each.cleaned(each.default)
         for name, each in query.parameters.items()
