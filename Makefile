@@ -17,7 +17,7 @@ REQUIREMENTS := requirements.txt requirements-test.txt requirements-mysql.txt
 # The files' content names the stamp: a checkout says nothing by its times.
 VENV_STAMP := .venv/installed-$(shell cat $(REQUIREMENTS) | cksum | cut -d' ' -f1)
 RUN_STAMP := .venv/installed-run-$(shell cksum < requirements.txt | cut -d' ' -f1)
-PROJECT_STAMPS := .projects/wagtail/installed .projects/oscar/installed
+PROJECT_STAMPS := .projects/wagtail/installed .projects/oscar/installed .projects/tenants/installed
 NODE_STAMP := node_modules/installed-$(shell cat package-lock.json .npmrc | cksum | cut -d' ' -f1)
 
 # Processes that run tests beside each other: many tests wait for programs that they started.
@@ -196,7 +196,7 @@ test: check node-if-possible ## Run what a change can break (REQUIRE_ALL=1, JOBS
 	{ $(WITHOUT_MARIADB); } || $(ON_MARIADB) pytest -n $(JOBS) -m "databases and not long" $(LOCKING) $(wildcard tests/*/on_mysql.py)
 
 .PHONY: projects
-projects: $(PROJECT_STAMPS) ## Make environments with Wagtail and django-oscar, to which tests add the app.
+projects: $(PROJECT_STAMPS) ## Make environments with Wagtail, django-oscar and django-tenants, to which tests add the app.
 
 .projects/%/installed: requirements-%.txt requirements.txt | $(RUN_STAMP)
 	@echo "Installing $* into .projects/$*."

@@ -133,6 +133,7 @@ class McpSettings:
         default_factory=lambda: {**BY_TOKEN}
     )
     call_context_managers: Sequence[str] = ()
+    call_context_headers: Sequence[str] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
     http: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     threads: int = 8
@@ -155,11 +156,14 @@ class McpSettings:
 
 KEYS: tuple[str, ...] = tuple(each.name.upper() for each in fields(McpSettings))
 LISTS = frozenset(
-    {"hosts", "origins", "call_context_managers", "state_keys", "trusted_proxies"}
+    {"hosts", "origins", "call_context_managers", "call_context_headers"}
+    | {"state_keys", "trusted_proxies"}
 )
 """Keys of which no text is a value."""
 SECRET = frozenset({"state_keys", "http"})
 """Keys whose values no message may show."""
+CREDENTIALS = ("authorization", "proxy-authorization", "cookie", "mcp-session-id")
+"""Headers that no user code gets."""
 RENAMED = {"AROUND": "CALL_CONTEXT_MANAGERS"}
 """Keys that had another name once."""
 LIMITS: tuple[str, ...] = tuple(each.name for each in fields(Limits))
@@ -181,6 +185,11 @@ def problems(current: McpSettings) -> list[str]:
         *_too_many_threads(current.threads),
         *_not_positive('MCP["LIMITS"]', current.limits, LIMITS),
         *_no_proxies(current.trusted_proxies),
+        *(
+            f'MCP["CALL_CONTEXT_HEADERS"] has {each!r}, which your code never gets.'
+            for each in (() if mistyped else current.call_context_headers)
+            if each.lower() in CREDENTIALS
+        ),
     ]
 
 

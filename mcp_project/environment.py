@@ -78,6 +78,7 @@ def _proxies(text: str) -> int | list[str]:
 
 
 READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "CALL_CONTEXT_HEADERS": _words,
     "CALL_CONTEXT_MANAGERS": _words,
     "AUTHENTICATION": _json_object,
     "COERCE": _truth,

@@ -25,6 +25,7 @@ VALUES: dict[str, object] = {
         "key": {"path": "site.mcp.by_key", "cache": "header"},
     },
     "CALL_CONTEXT_MANAGERS": ["site.mcp.tenant"],
+    "CALL_CONTEXT_HEADERS": ["Accept-Language"],
     "THREADS": 4,
     "LIMITS": "off",
     "AUDIT": "strict",

@@ -25,6 +25,7 @@ SAID_DEFAULTS: Final = {
     "STATE_KEYS": "`[]`: from `SECRET_KEY` and its fallbacks",
     "LIMITS": "`{}`",
     "CALL_CONTEXT_MANAGERS": "`[]`",
+    "CALL_CONTEXT_HEADERS": "`[]`",
 }
 
 

@@ -86,6 +86,7 @@ def _unusable(current: conf.McpSettings) -> list[checks.CheckMessage]:
     return [
         *_unverifying(current.authentication),
         *_unimportable(current.call_context_managers),
+        *_without_tenant(current.call_context_managers),
         *_unmade(current.doorbell),
         *_unusable_kinds(),
         *_short_keys(current.state_keys),
@@ -185,6 +186,17 @@ def _unimportable(paths: Sequence[str]) -> list[checks.CheckMessage]:
         if problem:
             found.append(checks.Error(f"{path!r} {problem}", id="mcp_app.E003"))
     return found
+
+
+def _without_tenant(managers: Sequence[str]) -> Iterator[checks.CheckMessage]:
+    """Yield a warning where tools of a site with tenants run in none of them."""
+    if getattr(settings, "TENANT_MODEL", None) and not managers:
+        yield checks.Warning(
+            'TENANT_MODEL is set, but MCP["CALL_CONTEXT_MANAGERS"] is empty, so calls'
+            " run in the public schema.",
+            hint="docs/middleware.md has a manager that enters the tenant of the host.",
+            id="mcp_app.W027",
+        )
 
 
 def _short_keys(keys: Sequence[str]) -> list[checks.CheckMessage]:

@@ -35,10 +35,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync, sync_to_async
+from django.contrib.auth.models import AnonymousUser
 from django.core.signals import got_request_exception
 from django.db import connection, connections, transaction
+from django.utils.datastructures import CaseInsensitiveMapping
+from django.utils.functional import SimpleLazyObject
 
 from mcp_app.catalog.runnable import Gate, Runnable
+from mcp_app.conf import mcp_settings
 from mcp_app.interface.errors import CallCancelled, QuestionInTransaction
 from mcp_app.pools import loop_thread
 from mcp_app.pools.connections import without_old_connections
@@ -217,14 +221,9 @@ class InvocationPlaces:
     @contextmanager
     def _entered(self, exchange: Exchange) -> Iterator[None]:
         with ExitStack() as stack:
+            known = _known_of(exchange) if self._around else {}
             for manager in self._around:
-                stack.enter_context(
-                    manager(
-                        host=exchange.host,
-                        path=exchange.path,
-                        principal=exchange.principal,
-                    )
-                )
+                stack.enter_context(manager(**known))
             yield
 
     def _in_thread(
@@ -269,6 +268,21 @@ class InvocationPlaces:
         _running.job = job
         settle(self._mailbox.post, future, function)
         _running.job = None
+
+
+def _known_of(exchange: Exchange) -> dict[str, Any]:
+    """Return what a context manager is given; the user is read when it is used."""
+    names = mcp_settings.call_context_headers if exchange.headers is not None else ()
+    sent = {each: exchange.headers.get(each.lower().encode()) for each in names}  # type: ignore[union-attr]
+    found = {name: value for name, value in sent.items() if value is not None}
+    users, principal = exchange.adapters.users, exchange.principal
+    return {
+        "host": exchange.host,
+        "path": exchange.path,
+        "principal": principal,
+        "user": SimpleLazyObject(lambda: users.user(principal) or AnonymousUser()),
+        "headers": CaseInsensitiveMapping(found),
+    }
 
 
 def _on_own_loop(

@@ -42,6 +42,7 @@ def ids(given: Any) -> list[str | None]:
             ["mcp_app.E003", "mcp_app.E003"],
         ),
         ({"CALL_CONTEXT_MANAGERS": ["tests.drill.running.ROOT"]}, ["mcp_app.E003"]),
+        ({"CALL_CONTEXT_HEADERS": ["Cookie", "X-Tenant"]}, ["mcp_app.E002"]),
         (
             {
                 "AUTHENTICATION": {
@@ -99,6 +100,13 @@ def ids(given: Any) -> list[str | None]:
 )
 def test_settings(given: Any, found: list[str]) -> None:
     assert ids(given) == found
+
+
+def test_a_site_with_tenants_names_a_manager() -> None:
+    manager = "tests.server.context_managers.of_tenant"
+    with override_settings(TENANT_MODEL="customers.Client"):
+        assert ids({}) == ["mcp_app.W027"]
+        assert ids({"CALL_CONTEXT_MANAGERS": [manager]}) == []
 
 
 def test_a_path_that_has_a_new_one_is_told_with_it(

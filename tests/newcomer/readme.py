@@ -1,4 +1,4 @@
-"""README.md and docs/authentication.md as a person reads them: headings, and code."""
+"""README.md and two pages of docs/ as a person reads them: headings, and code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import Final
 
 from tests.newcomer.programs import CHECKOUT
 
-PAGES: Final = (CHECKOUT / "README.md", CHECKOUT / "docs/authentication.md")
+PAGES: Final = (
+    CHECKOUT / "README.md",
+    CHECKOUT / "docs/authentication.md",
+    CHECKOUT / "docs/middleware.md",
+)
 FENCE: Final = "```"
 
 

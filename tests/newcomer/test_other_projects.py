@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import httpx
 import pytest
@@ -167,7 +168,7 @@ execute_from_command_line(sys.argv)
 class Project(Site):
     """A project whose files have other places than those in README."""
 
-    PLACES: dict[str, str]
+    PLACES: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, folder: Path, name: str) -> None:
         super().__init__(folder)

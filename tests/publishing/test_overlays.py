@@ -13,6 +13,7 @@ from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.text_lint import HIDDEN
 from mcp_app.models import Change, Prompt, Resource, ResourceTemplate, State, Tool
 from mcp_app.models.definitions import Source
+from mcp_app.models.versions import DefinitionVersion
 from mcp_app.publishing import overlays
 from mcp_app.publishing.findings import store_findings
 from mcp_app.publishing.overlays import make_overlays, reset, store_all_findings
@@ -200,6 +201,11 @@ def test_nothing_is_made_between_two_migrations(
         assert made == []
     finally:
         recorder.record_applied(app, newest)
+    with monkeypatch.context() as elsewhere:
+        # A schema of a tenant has the record, and no table.
+        elsewhere.setattr(DefinitionVersion._meta, "db_table", "in_no_schema")
+        overlays._migrated(using="default", plan=[])
+        assert made == []
     overlays._migrated(using="default", plan=[])
     assert made == [mcp]
     # Neither does `flush` make any, nor does another database.

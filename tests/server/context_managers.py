@@ -15,9 +15,12 @@ tenant: ContextVar[str] = ContextVar("tenant", default="nobody's")
 
 
 @contextmanager
-def noting(*, host: str, path: str, principal: Principal) -> Iterator[None]:
+def noting(
+    *, host: str, path: str, principal: Principal, **more: Any
+) -> Iterator[None]:
     """Note who comes, where, and how it ends."""
     told.append(("enters", host, path, principal.kind, threading.current_thread().name))
+    told.append(("given", str(more["user"]), dict(more["headers"])))
     try:
         yield
     except BaseException as error:
@@ -27,7 +30,7 @@ def noting(*, host: str, path: str, principal: Principal) -> Iterator[None]:
 
 
 @contextmanager
-def of_tenant(*, host: str, path: str, principal: Principal) -> Iterator[None]:
+def of_tenant(*, host: str, **_: object) -> Iterator[None]:
     """Set a context variable, and nothing else: fit for the loop."""
     token = tenant.set(host)
     try:
@@ -39,7 +42,7 @@ def of_tenant(*, host: str, path: str, principal: Principal) -> Iterator[None]:
 of_tenant.context_variables_only = True  # type: ignore[attr-defined]
 
 
-def refusing(*, host: str, path: str, principal: Principal) -> Refusing:
+def refusing(**_: object) -> Refusing:
     """Let nobody in."""
     return Refusing()
 

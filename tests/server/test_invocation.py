@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
 from django.core.signals import got_request_exception
 from django.db import DatabaseError, connection, connections, transaction
 from django.utils import timezone, translation
@@ -499,17 +500,26 @@ async def tenant(ctx: Context) -> str:
 
 
 @pytest.mark.parametrize(
-    "mcp", [{"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.noting"]}]
+    "mcp",
+    [
+        {
+            "CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.noting"],
+            "CALL_CONTEXT_HEADERS": ["Accept-Language", "X-Missing"],
+        }
+    ],
 )
 @pytest.mark.parametrize("tool", ["sync", "async", "database", "atomic"])
 async def test_a_manager_is_entered_in_the_thread_that_runs_user_code(
-    play: Play, connect: Connect, told: list[tuple[Any, ...]], tool: str
+    play: Play, connect: Connect, told: list[tuple[Any, ...]], line: str, tool: str
 ) -> None:
-    client = await connect(STATELESS, path="/mcp/private", headers={"x-user": "7"})
+    user = await writer.run(lambda: User.objects.create(username=line))
+    headers = {"x-user": str(user.pk), "accept-language": "de", "x-other": "no"}
+    client = await connect(STATELESS, path="/mcp/private", headers=headers)
     script = tenant_sync if tool == "sync" else tenant
     outcome = await play(tool, script, client=client)
     assert outcome.text == "nobody's False"
-    entered, left = told
+    entered, given, left = told
+    assert given == ("given", line, {"Accept-Language": "de"})
     assert entered[:-1] == ("enters", "localhost", "/mcp/private", "user")
     assert entered[-1] == "mcp-user-code"
     assert left == ("leaves", None)
@@ -548,7 +558,8 @@ async def test_one_manager_that_needs_a_thread_takes_the_others_along(
     play: Play, told: list[tuple[Any, ...]]
 ) -> None:
     assert (await play("async", tenant)).text == "localhost False"
-    assert [each[0] for each in told] == ["enters", "leaves"]
+    assert [each[0] for each in told] == ["enters", "given", "leaves"]
+    assert told[1][1] == "AnonymousUser"
 
 
 @pytest.mark.parametrize(
