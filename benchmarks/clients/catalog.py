@@ -20,7 +20,7 @@ FACETS: Final = (
     *CALLS,
     *OFFERS,
     *TOKENS,
-    "restart",
+    *("restart", "signs in"),
 )
 """What is looked at."""
 
@@ -47,6 +47,8 @@ class Client:
     driver: str
     kind: str = PYTHON
     host: str = ""
+    signs_in: bool = False
+    """Whether it is tried to sign in, at a site that fetches no documents."""
     lacks: Set[str] = frozenset()
     limits: Set[str] = frozenset()
 
@@ -160,6 +162,19 @@ ALL: Final = (
         title="Claude Code 2.1.330, `mcp list`",
         lacks=HEALTH_CHECK,
         limits={"missing"},
+    ),
+    _node(
+        *("codex", "@openai/codex", "0.171.0"),
+        title="Codex 0.171.0",
+        signs_in=True,
+        lacks={"sse", "prompts"},
+        limits=REFUSALS,
+    ),
+    _node(
+        *("opencode", "opencode-ai", "1.18.33"),
+        title="opencode 1.18.33, `mcp list`",
+        lacks=HEALTH_CHECK,
+        limits=REFUSALS,
     ),
     _node(
         *("gemini-cli", "@google/gemini-cli", "0.61.0"),

@@ -6,10 +6,12 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Timer
 from typing import Any, Final, TypeAlias
 
@@ -22,7 +24,13 @@ from benchmarks.clients.environments import (
     with_node,
 )
 from benchmarks.clients.site import Site
+from benchmarks.processes import ROOT
 
+BROWSER: Final = {
+    "BROWSER": f"{sys.executable} {Path(__file__).with_name('browser.py')} %s",
+    "PYTHONPATH": str(ROOT),
+}
+"""Opens what a client asks a person to allow."""
 PATIENCE_S: Final = 60
 REFUSED_S: Final = 20
 """For each step within a driver, and for one that is likely to wait in vain."""
@@ -49,7 +57,8 @@ Report: TypeAlias = dict[str, Any]
 class Job:
     """One run of a driver: where it connects, with what, and what happens between.
 
-    `whole` asks for all calls, and not for one alone.  If there is `meanwhile`, the
+    `whole` asks for all calls, and not for one alone; with `signs_in` the client has
+    to sign in first, in a browser that allows everything.  If there is `meanwhile`, the
     driver waits after its first call until that has returned, and calls again.
     """
 
@@ -58,6 +67,7 @@ class Job:
     token: str = ""
     command: Sequence[str] = ()
     whole: bool = False
+    signs_in: bool = False
     meanwhile: Callable[[], None] | None = None
 
 
@@ -90,6 +100,8 @@ def jobs(client: Client, site: Site) -> dict[str, Job]:
     if transport == "http" and "restart" not in client.lacks:
         url = site.address("", transport)
         found["restart"] = Job(transport=transport, url=url, meanwhile=site.restart)
+    if client.signs_in:
+        found["signs in"] = Job(transport=transport, url=site.signed, signs_in=True)
     return found
 
 
@@ -99,7 +111,7 @@ def run(client: Client, job: Job, site: Site) -> Report:
         child = subprocess.Popen(
             [*_program(client), json.dumps(_told(client, job, site, home))],
             cwd=home,
-            env=_environment(home),
+            env={**_environment(home), **(BROWSER if job.signs_in else {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -144,6 +156,7 @@ def _told(client: Client, job: Job, site: Site, home: str) -> dict[str, Any]:
         "command": [*job.command],
         "env": site.environment,
         "whole": job.whole,
+        "signs_in": job.signs_in,
         "pause": job.meanwhile is not None,
         "patience_s": PATIENCE_S if job.whole else REFUSED_S,
         "home": home,

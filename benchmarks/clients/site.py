@@ -16,6 +16,7 @@ from typing import Final
 from uuid import uuid4
 
 from tests.clients.guarded import PREPARE, SAID, USER
+from tests.clients.signing import site as signing
 from tests.drill.piped import COMMAND, database, environment
 from tests.drill.running import ROOT, THERE, ServerFailed, started
 from tests.process.operating import Operator
@@ -43,6 +44,8 @@ class Site:
     ) -> None:
         self.environment = env
         self.faults: list[str] = []
+        self.signed = ""
+        """Where clients sign in: another site, which fetches no documents."""
         self._operator = operator
         self._given = {"DATABASE_URL": env["DATABASE_URL"], "RECORD": record, **THERE}
         self._server = started(SERVER, self._given)
@@ -88,7 +91,10 @@ def serving(record: str = "") -> Iterator[Site]:
             Operator({"DATABASE_URL": env["DATABASE_URL"], **THERE})
         ) as typist:
             site = Site(env, typist, record)
+            (signed := Path(directory, "signed")).mkdir()
             try:
-                yield site
+                with signing(signed, SERVER, fetches=False) as other:
+                    site.signed = other.url
+                    yield site
             finally:
                 site.stop()

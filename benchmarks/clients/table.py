@@ -62,6 +62,7 @@ SENTENCES: Final[Mapping[str, Column]] = {
     "wrong": one("wrong"),
     "missing": one("missing"),
     "revoked in a session": one("revoked"),
+    "signs in": one("signs in"),
 }
 
 

@@ -49,6 +49,7 @@ def verdict(client: Client, reports: Reports) -> Verdict:
         **_lists(reports),
         **_calls(client, reports),
         **_tokens(reports),
+        **_signs_in(reports),
         **_restart(reports),
     }
     cells: dict[str, str] = {}
@@ -116,6 +117,13 @@ def _tokens(reports: Reports) -> dict[str, Finding]:
         text = _told(reports[shown])
         found[shown] = (SAID[shown] in text, text)
     return found
+
+
+def _signs_in(reports: Reports) -> dict[str, Finding]:
+    if "signs in" not in reports:
+        return {}
+    report = reports["signs in"]
+    return {"signs in": (SUM in report.get("added", ""), _told(report))}
 
 
 def _restart(reports: Reports) -> dict[str, Finding]:

@@ -41,11 +41,14 @@ class Site:
 
 
 @contextmanager
-def site(directory: Path, server: str = "uvicorn") -> Iterator[Site]:
-    """Run a site with a database of its own."""
+def site(
+    directory: Path, server: str = "uvicorn", *, fetches: bool = True
+) -> Iterator[Site]:
+    """Run a site with a database of its own, which fetches documents or not."""
     env = environment(database(directory), **SITE)
     subprocess.run([sys.executable, "-c", PREPARE], cwd=ROOT, env=env, check=True)
-    documents = {
+    documents: dict[str, object] = {
+        "documents": fetches,
         "networks": ["127.0.0.0/8", "::1/128"],
         "ca": str(directory / "certificate.pem"),
     }
