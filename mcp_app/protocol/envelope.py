@@ -61,8 +61,8 @@ def parse(value: object, *, lenient: bool = False) -> Message:
     """The message that a JSON value is; raises InvalidRequest.
 
     The exception's `request_id` is the id to answer with, or None where the message
-    was no request or its id cannot be read.  `lenient` ignores unknown members and
-    reads `params: null` as absent; nothing else.
+    was no request or its id cannot be read.  `lenient` ignores unknown members.
+    `params: null` is absent: several clients write it.
     """
     if not isinstance(value, dict):
         raise InvalidRequest(f"A message must be a JSON object, not {_kind(value)}.")
@@ -124,12 +124,12 @@ def _request(value: JsonObject, lenient: bool) -> Request:
     if type(params) is dict and type(method) is str and len(value) == 4:  # noqa: PLR2004
         return Request(request_id, method, params)
     _check_members(value, {"jsonrpc", "id", "method", "params"}, lenient)
-    return Request(request_id, method, _params(value, lenient))
+    return Request(request_id, method, _params(value))
 
 
 def _notification(value: JsonObject, lenient: bool) -> Notification:
     _check_members(value, {"jsonrpc", "method", "params"}, lenient)
-    return Notification(value["method"], _params(value, lenient))
+    return Notification(value["method"], _params(value))
 
 
 def _reply(value: JsonObject, lenient: bool) -> Reply:
@@ -165,11 +165,11 @@ def _check_members(value: JsonObject, known: set[str], lenient: bool) -> None:
         raise _unknown_member(value, known)
 
 
-def _params(value: JsonObject, lenient: bool) -> JsonObject:
-    params = value.get("params", {})
+def _params(value: JsonObject) -> JsonObject:
+    params = value.get("params")
     if isinstance(params, dict):
         return params
-    if params is None and lenient:
+    if params is None:
         return {}
     raise InvalidRequest(f"Params must be an object, not {_kind(params)}.")
 

@@ -17,10 +17,10 @@ def string(params: JsonObject, name: str, place: str = "params") -> str:
 def mapping(
     params: JsonObject, name: str, place: str = "params", *, required: bool = False
 ) -> JsonObject:
-    """Return an object; an optional one that is absent is empty."""
-    if name not in params and not required:
-        return {}
+    """Return an object; an optional one that is absent, or null, is empty."""
     value = params.get(name)
+    if value is None and not required:
+        return {}
     if type(value) is not dict:
         raise InvalidParams(f"{place}.{name} must be an object.")
     return value

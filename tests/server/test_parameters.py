@@ -35,7 +35,7 @@ REFUSED: Final[list[tuple[Read, dict[str, Any], dict[str, Any], str]]] = [
     (string, {"a": None}, {}, "params.a must be a string."),
     (string, {"a": 7}, {"place": "params.b"}, "params.b.a must be a string."),
     (mapping, {}, {"required": True}, "params.a must be an object."),
-    (mapping, {"a": None}, {}, "params.a must be an object."),
+    (mapping, {"a": None}, {"required": True}, "params.a must be an object."),
     (mapping, {"a": []}, {"place": "x"}, "x.a must be an object."),
     (strings, {"a": []}, {}, "params.a must be an object."),
     (strings, {"a": {"b": 1}}, {}, "params.a['b'] must be a string."),

@@ -79,7 +79,7 @@ def _result(exchange: Exchange, listing: str, member: str, page: Page) -> JsonOb
 
 def _place(exchange: Exchange, listing: str) -> tuple[int, str] | None:
     given = exchange.params.get("cursor")
-    if given is None and "cursor" not in exchange.params:
+    if given is None:
         return None
     if type(given) is not str:
         raise InvalidParams("params.cursor must be a string.")

@@ -65,7 +65,7 @@ WRONG: Final[list[tuple[Any, dict[str, Any], str]]] = [
     ("greets", {"arguments": {"name": 7}}, "'name'"),
     ("greets", {"arguments": {"name": None}}, "'name'"),
     ("greets", {"arguments": []}, "arguments"),
-    ("greets", {"arguments": None}, "arguments"),
+    ("greets", {"arguments": None}, "'name'"),
     (None, {}, "name"),
     (7, {}, "name"),
 ]

@@ -94,7 +94,6 @@ WRONG_PARAMS: Final[list[tuple[Any, str]]] = [
     ({"name": None}, "name"),
     ({"name": ["drill_add"]}, "name"),
     ({"name": "drill_add", "arguments": []}, "arguments"),
-    ({"name": "drill_add", "arguments": None}, "arguments"),
     ({"name": "drill_add", "arguments": "{}"}, "arguments"),
 ]
 

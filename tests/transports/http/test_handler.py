@@ -231,7 +231,6 @@ NO_ENVELOPES: Final[list[tuple[Any, str | int | None]]] = [
     ({"jsonrpc": "2.0", "id": {"a": 1}, "method": "ping"}, None),
     ({"jsonrpc": "2.0", "id": 5, "method": 7}, 5),
     ({"jsonrpc": "2.0", "id": 5, "method": "ping", "params": []}, 5),
-    ({"jsonrpc": "2.0", "id": 5, "method": "ping", "params": None}, 5),
     ({"jsonrpc": "2.0", "id": 5, "method": "ping", "extra": 1}, 5),
     ({"jsonrpc": "2.0", "id": 5, "method": "ping", "result": {}}, 5),
     ({"jsonrpc": "2.0", "method": "notifications/initialized", "extra": 1}, None),
@@ -254,6 +253,24 @@ async def test_no_envelope(connect: Connect, version: str) -> None:
         with_null = client.revision.null_error_id and request_id is None
         assert ("id" in found.answer) == (with_null or request_id is not None)
     assert await counted() == before
+
+
+NULLS: Final[list[tuple[str, JsonObject]]] = [
+    ("tools/list", {"cursor": None}),
+    ("tools/call", {"name": "prints", "arguments": None}),
+    ("prompts/get", {"name": "prompt_blocks", "arguments": None}),
+]
+
+
+@pytest.mark.parametrize("version", REVISIONS)
+async def test_null_is_taken_for_absent(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    for method, params in NULLS:
+        found = await client.request(method, params)
+        assert not found.result.get("isError"), found.answer
+    if client.revision.sessions:
+        ping = {"jsonrpc": "2.0", "id": 5, "method": "ping", "params": None}
+        assert (await client.sent(ping)).result == {}
 
 
 @pytest.mark.parametrize("mcp", [{"ENVELOPE": "lenient"}])
