@@ -132,7 +132,7 @@ class TryPage:
             row=self._row,
             definition=definition,
             effect=Effect.DATABASE if kind is None else kind.effect,
-            servers=servers_for(self._row),
+            servers=servers_for(self._row, definition.demands),
             is_working_copy=self._is_working,
             **more,
         )

@@ -82,17 +82,19 @@ def _published(
     return next(of_row, None)
 
 
-def servers_for(row: DefinitionRow) -> list[ServerDefinition]:
+def servers_for(
+    row: DefinitionRow, demands: AccessRequirements
+) -> list[ServerDefinition]:
     """Return the published servers, those that offer the row first.  Blocks.
 
-    Among them those that let somebody in come first.
+    Among them those come first that let somebody in who may meet the demands.
     """
     content = row.working_content() if row.published is None else row.published.read()
     key, tags = (row.kind_of_row, str(row.pk)), tags_of(content)
     servers = load_servers().values()
 
-    def place(server: ServerDefinition) -> tuple[bool, bool, str]:
-        offers = server.offers(tags, key)
-        return not offers, not lets_anyone_in(server), server.slug
+    def place(server: ServerDefinition) -> tuple[bool, bool, bool, str]:
+        offers, is_hidden = server.offers(tags, key), server.public and bool(demands)
+        return not offers, not lets_anyone_in(server), is_hidden, server.slug
 
     return sorted(servers, key=place)

@@ -10,6 +10,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from mcp_app.catalog.snapshot import Catalog
+from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.kinds import KindError
 from mcp_app.models import Stop, Tool
 from mcp_app.models.stops import By, Scope
@@ -122,8 +123,21 @@ async def test_what_cannot_be_served_says_why(rows: Rows) -> None:
 
 async def test_servers_that_offer_it_come_first(rows: Rows) -> None:
     row = await rows.tool(tags="paged")
-    slugs = [each.slug for each in await sync_to_async(servers_for)(row)]
+    slugs = await slugs_for(row)
     assert slugs.index("pages") < slugs.index("private")
     assert slugs.index("default") < slugs.index("private")
     # It lets nobody in.
     assert slugs.index("pages") < slugs.index("closed") < slugs.index("private")
+
+
+async def test_public_servers_come_later_if_a_person_is_demanded(rows: Rows) -> None:
+    row = await rows.tool()
+    assert (await slugs_for(row))[0] == "default"
+    demands = AccessRequirements(permissions=("shop.x",))
+    assert (await slugs_for(row, demands))[0] == "private"
+
+
+async def slugs_for(
+    row: Tool, demands: AccessRequirements = NO_REQUIREMENTS
+) -> list[str]:
+    return [each.slug for each in await sync_to_async(servers_for)(row, demands)]
