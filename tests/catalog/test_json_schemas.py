@@ -70,10 +70,6 @@ def test_choices_stand_where_they_are_used() -> None:
     }
 
 
-def test_bytes_are_base64() -> None:
-    assert adapter("here", list[bytes]).dump_python([b"\xff"], mode="json") == ["_w=="]
-
-
 @pytest.mark.parametrize("annotation", [Opaque, list[Opaque], Callable[[int], int]])
 def test_types_without_json_are_refused(annotation: Any) -> None:
     with pytest.raises(RegistrationError, match=r"^here: .* cannot be written as JSON"):

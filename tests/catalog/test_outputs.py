@@ -5,8 +5,7 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
-from uuid import UUID
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import pytest
 from django.utils.functional import lazystr
@@ -84,24 +83,14 @@ ORDER = {
     },
     "required": ["number"],
 }
-NUMBER = UUID("12345678-1234-5678-1234-567812345678")
 
 WRAPPED: list[tuple[Any, dict[str, Any], object, object, str]] = [
     (str, {"type": "string"}, "a “b”", "a “b”", "a “b”"),
     (int, {"type": "integer"}, 2**70, 2**70, str(2**70)),
-    (float, {"type": "number"}, 1.5, 1.5, "1.5"),
-    (bool, {"type": "boolean"}, True, True, "true"),
     (bool, {"type": "boolean"}, False, False, "false"),
     (Annotated[int, "how many"], {"type": "integer"}, 1, 1, "1"),
     (Any, {}, {"a": [None]}, {"a": [None]}, '{"a":[null]}'),
     (object, {}, None, None, "null"),
-    (
-        int | None,
-        {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-        None,
-        None,
-        "null",
-    ),
     (list[str], {"type": "array", "items": {"type": "string"}}, ["a"], ["a"], '["a"]'),
     (
         Colour,
@@ -109,28 +98,6 @@ WRAPPED: list[tuple[Any, dict[str, Any], object, object, str]] = [
         Colour.RED,
         "red",
         "red",
-    ),
-    (
-        Literal["a", "b"],
-        {"type": "string", "enum": ["a", "b"]},
-        "a",
-        "a",
-        "a",
-    ),
-    (
-        dt.date,
-        {"type": "string", "format": "date"},
-        dt.date(2026, 1, 31),
-        "2026-01-31",
-        "2026-01-31",
-    ),
-    (UUID, {"type": "string", "format": "uuid"}, NUMBER, str(NUMBER), str(NUMBER)),
-    (
-        bytes,
-        {"type": "string", "format": "base64url"},
-        b"\xff",
-        "_w==",
-        "_w==",
     ),
     (
         Iterable[int],
