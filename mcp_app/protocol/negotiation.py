@@ -52,7 +52,6 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 MEMBERS = 4
 """Of a request."""
 _SOMEBODY = {"name": "", "version": ""}
-_PLAIN_META = {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO}
 REVISION_BY_HEADER = {version.encode(): known for version, known in REVISIONS.items()}
 STATELESS_BY_HEADER = {version.encode(): known for version, known in STATELESS.items()}
 
@@ -130,15 +129,16 @@ def recognise(
 
 
 def is_plain_meta(meta: Any, revision: Revision) -> bool:
-    """Whether nothing is wrong with the `_meta` of a stateless request, or special.
+    """Whether nothing is wrong with the `_meta` of a stateless request.
 
-    Raises AttributeError, KeyError or TypeError if it is no such object.
+    Members that are not known (a `traceparent`) are never wrong.  Raises
+    AttributeError, KeyError or TypeError if it is no such object.
     """
     info = meta.get(CLIENT_INFO, _SOMEBODY)
     return (
         type(meta) is type(info) is dict
         and type(meta[CLIENT_CAPABILITIES]) is dict
-        and meta.keys() <= _PLAIN_META
+        and (LOG_LEVEL not in meta or meta[LOG_LEVEL] in LEVELS)
         and type(info.get("name")) is type(info.get("version")) is str
         and meta[PROTOCOL_VERSION] == revision.version
     )

@@ -27,6 +27,10 @@ from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.headers import SESSION_HEADER, Accepts, Headers, accepted_content
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    LOG_LEVEL,
+    PROTOCOL_VERSION,
     REVISION_BY_HEADER,
     VERSION_HEADER,
     is_plain_meta,
@@ -40,13 +44,13 @@ MOST: Final = 128
 LONGEST: Final = 1_024
 """Bytes of a combination, of a body with `_meta`, of a template: longer ones are not
 kept."""
-MOST_TOOLS: Final = 64
-"""Tools that are kept with one combination."""
-MOST_SESSION_TOOLS: Final = 10_000
-"""Tools that are kept with all sessions."""
+MOST_TOOLS: Final = 10_000
+"""Tools that are kept in all."""
+STEADY_META: Final = {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL}
+"""Members of `_meta` that are the same in each call; others may be the call's own."""
 
 Key = tuple[bytes | bool | None, ...]
-ToolKey = tuple[Caller, bytes | str | None, str]
+ToolKey = tuple[Caller, bytes | str | None, object]
 
 _SECOND: Final = 2
 _NOTHING: Final = object()
@@ -70,10 +74,9 @@ class KnownTool:
     """Those whose body was read as a whole."""
 
     def learn(self, message: JsonObject) -> None:
-        """Take the template of the second call with the same `_meta`.
-
-        A client whose `_meta` changes from call to call has no second one.
-        """
+        """Take the template of the second call whose `_meta` may come again."""
+        if not (message["params"].get("_meta") or {}).keys() <= STEADY_META:
+            return
         self._calls += 1
         if self._calls == _SECOND:
             with suppress(JSONEncodeError):
@@ -82,7 +85,7 @@ class KnownTool:
 
 
 class KnownTools(dict[ToolKey, KnownTool]):
-    """At most so many tools, by who calls, the name and the session's digest."""
+    """At most so many tools, by who calls, the name, and the client or its session."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -97,7 +100,7 @@ class KnownTools(dict[ToolKey, KnownTool]):
 class PlainHeaders:
     """The headers of a client's plain calls."""
 
-    __slots__ = ("accepts", "cors", "meta", "revision", "tools")
+    __slots__ = ("_who", "accepts", "client", "cors", "meta", "revision")
 
     def __init__(
         self, cors: RawHeaders, accepts: Accepts, revision: Revision | None
@@ -108,15 +111,18 @@ class PlainHeaders:
         self.revision = revision
         self.meta: JsonObject | object = _NOTHING
         """The last one that was plain: clients send the same again."""
-        self.tools = KnownTools(MOST_TOOLS)
-        """Those that were called with this `_meta`."""
+        self.client = object()
+        """Stands for the client of this `_meta` in the table of tools."""
+        self._who: object = _NOTHING
 
     def has_plain_meta(self, meta: JsonObject, size: int) -> bool:
-        """Whether nothing is special in the `_meta` of a body of `size` bytes."""
+        """Whether nothing is wrong with the `_meta` of a body of `size` bytes."""
         if self.revision is None or not is_plain_meta(meta, self.revision):
             return False
-        self.tools = KnownTools(MOST_TOOLS)
-        self.meta = meta if size <= LONGEST else _NOTHING
+        who = meta.get(CLIENT_INFO), meta[CLIENT_CAPABILITIES]
+        if who != self._who:
+            self.client = object()
+        self._who, self.meta = (who, meta) if size <= LONGEST else (_NOTHING, _NOTHING)
         return True
 
 
@@ -127,7 +133,7 @@ class KnownHeaders:
         self._process: Process | None = None
         self._generation = 0
         self._known: dict[Key, PlainHeaders] = {}
-        self.session_tools = KnownTools(MOST_SESSION_TOOLS)
+        self.tools = KnownTools(MOST_TOOLS)
         self.digits = 0
         """A Content-Length of so many digits is surely within the limit."""
 
@@ -153,7 +159,7 @@ class KnownHeaders:
         if self._generation != current.generation or self._process is not current:
             # What is kept names catalogs of the past.
             self._known.clear()
-            self.session_tools.clear()
+            self.tools.clear()
             self._generation, self._process = current.generation, current
             self.digits = len(str(current.limits.body)) - 1
         found = self._known.get(key)

@@ -123,7 +123,7 @@ class SessionCall(PlainCall):
         ):
             raise LookupError
         self.session, self.revision = session, session.revision
-        return known_headers.session_tools.get((self.caller, LAST, session.digest))
+        return known_headers.tools.get((self.caller, LAST, session.digest))
 
     def _is_in_turn(self) -> bool:
         return self.request_id not in self.session.running
@@ -137,7 +137,7 @@ class SessionCall(PlainCall):
         return negotiation.PROTOCOL_VERSION not in self.meta
 
     def _known_tool(self, name: str) -> KnownTool | None:
-        kept, digest = known_headers.session_tools, self.session.digest
+        kept, digest = known_headers.tools, self.session.digest
         key: ToolKey = self.caller, name, digest
         tool = kept.get(key) or self._find_tool(kept, key, name)
         last = self.caller, LAST, digest

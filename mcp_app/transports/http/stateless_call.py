@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_app.server.context import current_call, leave
 from mcp_app.transports.http.plain_call import METHOD, PlainCall
+from mcp_app.transports.http.plain_headers import known_headers
 from mcp_app.transports.http.replies import Reply, was_ours
 from mcp_app.transports.http.request_handler import NO_WAY_BACK
 from mcp_app.transports.http.responses import json_start
@@ -104,11 +105,12 @@ class StatelessCall(PlainCall):
         if known.revision is None:
             return None
         self.revision = known.revision
-        return known.tools.get((self.caller, self.raw.get(b"mcp-name"), ""))
+        key = self.caller, self.raw.get(b"mcp-name"), known.client
+        return known_headers.tools.get(key)
 
     def _known_tool(self, name: str) -> KnownTool | None:
-        kept, header = self.known.tools, self.raw.get(b"mcp-name")
-        key = self.caller, header, ""
+        kept, header = known_headers.tools, self.raw.get(b"mcp-name")
+        key = self.caller, header, self.known.client
         tool = kept.get(key)
         if tool is not None:
             return tool if tool.entry.definition.name == name else None

@@ -629,8 +629,8 @@ FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
     "the last client's template": (
         StatelessCall,
         "_expected_tool",
-        "known.tools.get((self.caller,",
-        "known.tools.get((next(iter(known.tools), (self.caller,))[0],",
+        "key = self.caller,",
+        "key = next(iter(known_headers.tools), (self.caller,))[0],",
     ),
     "arguments that do not fit": (
         PlainCall,

@@ -78,12 +78,18 @@ async def test_the_last_meta_is_kept(kept: KnownHeaders, process: Process) -> No
     own = dict(META)
     assert headers.has_plain_meta(own, 100)
     assert headers.meta is own
-    tools = headers.tools
+    client = headers.client
+    for further in ({"progressToken": 1}, {"traceparent": "00-1-1-01"}):
+        assert headers.has_plain_meta({**META, **further}, 100)
+        assert headers.client is client
     other = {**META, f"{PREFIX}clientInfo": {"name": "b", "version": "2"}}
     assert headers.has_plain_meta(other, 100)
-    assert headers.tools is not tools
-    assert headers.has_plain_meta(own, LONGEST + 1)
-    for wrong in (None, {}, {**META, "progressToken": 1}):
+    assert headers.client is not client
+    for _ in range(2):
+        client = headers.client
+        assert headers.has_plain_meta(own, LONGEST + 1)
+        assert headers.client is not client
+    for wrong in (None, {}, {**META, f"{PREFIX}logLevel": "loud"}):
         assert not is_plain(headers, wrong)
 
 
