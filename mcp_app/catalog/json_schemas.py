@@ -11,6 +11,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import SchemaError, core_schema
+from typing_extensions import TypeAliasType
 
 from mcp_app.catalog.annotations import Annotation, for_pydantic
 from mcp_app.catalog.errors import RegistrationError
@@ -23,7 +24,7 @@ Mode: TypeAlias = Literal["validation", "serialization"]
 _EXACTLY = ConfigDict(ser_json_inf_nan="constants")
 _DEFINITIONS = "#/$defs/"
 NAIVE = "2026-11-18T14:00:00"
-_NARROW = ("date-time", "duration", "email", "ipv6", "regex", "time", "uri")
+_NARROW = ("date-time", "duration", "email", "ipv6", "regex", "time", "uri", "uuid")
 """Formats of JSON Schema that have not all values that Python's types take and give."""
 _UNKNOWN = ("schema-for-unknown-type", "invalid-for-json-schema")
 _ADVICE = "Use built-in types, a dataclass, a TypedDict or a pydantic model."
@@ -130,12 +131,15 @@ def _with_examples(node: Annotation) -> Annotation:
 
 
 def _adapter(annotation: Annotation) -> TypeAdapter[object]:
+    config: ConfigDict = {**_EXACTLY, **bytes_config(annotation)}
     try:
-        return TypeAdapter(annotation, config={**_EXACTLY, **bytes_config(annotation)})
+        return TypeAdapter(annotation, config=config)
     except PydanticUserError as error:
         if error.code != "type-adapter-config-unused":
             raise
-    return TypeAdapter(annotation)
+    # A class that may have a config takes this one only inside of another type.
+    inside: Annotation = TypeAliasType("Value", annotation)
+    return TypeAdapter(inside, config=config)
 
 
 def type_text(annotation: Annotation) -> str:

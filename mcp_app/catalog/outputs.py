@@ -212,7 +212,7 @@ def _dumped(types: TypeAdapter[object], value: object) -> object:
             warnings=False,
             fallback=_nearer_to_json,
         )
-    except (PydanticSerializationError, TypeError):
+    except (PydanticSerializationError, TypeError, UnicodeDecodeError):
         return jsonable(value)
 
 

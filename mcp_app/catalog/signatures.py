@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, NotRequired, Required, cast
+from typing import Annotated, Any, Final, NotRequired, Required, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -102,8 +103,8 @@ class Signature:
         try:
             return self._validate(arguments)
         except ValidationError as error:
-            properties = self.input_schema["properties"]
-            raise ArgumentsRefused(list(_violations(error, properties))) from None
+            found = _violations(error, arguments, self.input_schema)
+            raise ArgumentsRefused(list(found)) from None
 
     def _are_plain(self, arguments: JsonObject) -> bool:
         """Whether the arguments are of the very types that the function names."""
@@ -208,10 +209,65 @@ def _schema_members(parameter: Parameter) -> Iterator[tuple[str, Any]]:
         yield "default", jsonrpc.read(jsonrpc.write(jsonable(parameter.default)))
 
 
-def _violations(error: ValidationError, schemas: JsonObject) -> Iterator[Violation]:
+_LIMIT: Final = re.compile(
+    "greater|less|decimal_(max|whole)|too_|future|past|multiple|finite"
+)
+"""Kinds of problems of values that have the right form."""
+
+
+def _violations(
+    error: ValidationError, arguments: JsonObject, schema: JsonObject
+) -> Iterator[Violation]:
+    """Yield one for each place: a union has a problem in each of its branches."""
+    known = set()
     for problem in error.errors(include_url=False, include_context=False):
-        name, *deeper = problem["loc"]
-        is_there = problem["type"] != "missing" and not deeper
-        schema = schemas.get(str(name), {}) if is_there else {}
-        said = with_example(problem["msg"].rstrip("."), schema)
-        yield Violation(jsonrpc.place(problem["loc"]), problem["type"], f"{said}.")
+        kind, said = problem["type"], problem["msg"].rstrip(".")
+        path, there = _locate(problem["loc"], arguments, schema)
+        if kind == "missing":
+            path.append(problem["loc"][-1])
+        elif not _LIMIT.search(kind):
+            said = with_example(said, there)
+        place = jsonrpc.place(path)
+        if place not in known:
+            yield Violation(place, kind, f"{said}.")
+        known.add(place)
+
+
+def _locate(
+    steps: Iterable[int | str], value: Any, schema: JsonObject
+) -> tuple[list[int | str], JsonObject]:
+    """Return where a problem is, and the schema there, {} if it has none.
+
+    Only what the value has is a step: Pydantic names branches of unions, too.
+    """
+    path, root = [], schema
+    for step in steps:
+        try:
+            value = value[step]
+        except (LookupError, TypeError):
+            continue
+        path.append(step)
+        schema = next(_inner_schemas(schema, step, root), {})
+    return path, _target(schema, root)
+
+
+def _inner_schemas(
+    schema: JsonObject, step: int | str, root: JsonObject
+) -> Iterator[JsonObject]:
+    schema = _target(schema, root)
+    for branch in schema.get("anyOf") or schema.get("oneOf") or ():
+        yield from _inner_schemas(branch, step, root)
+    if isinstance(step, int):
+        yield from schema.get("prefixItems", ())[step : step + 1]
+        inner = schema.get("items")
+    else:
+        inner = schema.get("properties", {}).get(step)
+        inner = inner or schema.get("additionalProperties")
+    if isinstance(inner, dict):
+        yield inner
+
+
+def _target(schema: JsonObject, root: JsonObject) -> JsonObject:
+    """Return what a schema refers to, or itself."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return root["$defs"][name] if name else schema

@@ -51,6 +51,8 @@ def describe(errors: Iterable[ValidationError], schema: Any) -> Iterator[Violati
     for error in errors:
         if isinstance(error.kind, Kind.AnyOf | Kind.OneOfNotValid):
             yield from _describe_union(error, error.kind.context, schema)
+        elif options := _options(error):
+            yield _violation(error, _other_than(options), schema)
         else:
             yield _violation(error, error.message, schema)
 
@@ -78,8 +80,7 @@ def _describe_union(
     elif common and len(near) > 1:
         place = min(common, key=len)
         options = [value for each in tags for value in _options(each[place])]
-        said = f"the value is not one of {_alternatives(options)}"
-        yield _violation(tags[0][place], said, schema)
+        yield _violation(tags[0][place], _other_than(options), schema)
     else:
         far = [(len(tag), len(each)) for tag, each in zip(tags, near, strict=True)]
         yield from describe(near[far.index(min(far))], schema)
@@ -90,6 +91,10 @@ def _options(error: ValidationError) -> list[object]:
     if isinstance(error.kind, Kind.Enum):
         return list(error.kind.options)
     return [error.kind.value] if isinstance(error.kind, Kind.Constant) else []
+
+
+def _other_than(options: list[object]) -> str:
+    return f"the value is not one of {_alternatives(options)}"
 
 
 def _alternatives(values: Iterable[object]) -> str:

@@ -19,6 +19,8 @@ from mcp_app.interface.rights import AccessRequest
 from mcp_app.kinds.query.paths import Hop, Path
 
 _VALUE: Final = "mcp_value"
+_GAP: Final = r"(?:\s|/\*.*?\*/|--[^\n]*\n)*"
+"""What SQL may have between a name and its dot."""
 
 
 class Scopes:
@@ -147,8 +149,8 @@ def _check_sql(rows: QuerySet[Any], model: OpenModel) -> None:
         sql, _values = query.get_compiler(rows.db).as_sql()
     except EmptyResultSet:
         return
-    named = re.compile(rf"(?<!\w)({'|'.join(tables)})[\"`]?\s*\.", re.IGNORECASE)
-    if found := named.search(sql):
+    named = rf"(?<!\w)({'|'.join(tables)})[\"`\]]?{_GAP}\."
+    if found := re.search(named, sql, re.IGNORECASE | re.DOTALL):
         raise ToolError(
             f"{model.rows_name or f'The manager of {model.label}'} returned rows that"
             f" are chosen by SQL with “{found[1]}.” in it: in a subquery this table has"

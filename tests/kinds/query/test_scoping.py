@@ -385,7 +385,7 @@ def _by_raw(sql: str) -> RawSQL:
     return RawSQL(sql, [], output_field=BooleanField())  # noqa: S611 - of the test
 
 
-_NAMED: Final = "NOT DRILL_ORDER . hidden"
+_NAMED: Final = "NOT DRILL_ORDER/* */ . hidden"
 SQL_SCOPES: Final[Mapping[str, Callable[[str], Any]]] = {
     "extra": lambda sql: Order.objects.extra(where=[sql]),  # noqa: S610
     "filter": lambda sql: Order.objects.filter(_by_raw(sql)),
