@@ -196,7 +196,8 @@ def crash_text(exchange: Exchange, entry: Entry[Any, Any]) -> str:
     """Log the current exception; return a message with its id in the log."""
     exchange.failure = identifier = secrets.token_hex(4)
     logger.exception(
-        "A call failed.",
+        "A call failed (%s).",
+        identifier,
         extra={
             "failure": identifier,
             "definition": entry.identity,

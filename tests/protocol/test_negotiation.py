@@ -248,6 +248,7 @@ USUAL: Final[list[Altered]] = [
     altered(body={"id": LARGEST_ID}),
     altered(body={"id": "x" * LONGEST_ID}),
     altered(meta={INFO: ...}),
+    altered(meta={LEVEL: "info", "progressToken": 3, "example.org/more": []}),
     altered(body={"method": "tools/list"}, headers={b"mcp-method": b"tools/list"}),
     altered(
         body={"method": "resources/read"},
@@ -262,6 +263,7 @@ WRONG_IDS: Final[tuple[object, ...]] = (
     *(None, True, 1.5, "", LARGEST_ID + 1),
     "x" * (LONGEST_ID + 1),
 )
+WRONG_TOKENS: Final[tuple[object, ...]] = ({}, 1.5, "x" * (LONGEST_ID + 1))
 
 UNUSUAL: Final[list[Altered]] = [
     altered(body={"jsonrpc": "1.0"}),
@@ -286,6 +288,7 @@ UNUSUAL: Final[list[Altered]] = [
     altered(meta={INFO: {}}),
     altered(meta={INFO: {"name": "c", "version": 1}}),
     altered(meta={LEVEL: "loud"}),
+    *(altered(meta={"progressToken": wrong}) for wrong in WRONG_TOKENS),
     altered(headers={b"mcp-protocol-version": b"2025-11-25"}),
     altered(headers={b"mcp-protocol-version": b"v9"}),
     altered(headers={b"mcp-protocol-version": ...}),  # type: ignore[dict-item]

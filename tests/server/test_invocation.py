@@ -245,7 +245,8 @@ async def test_a_question_in_a_transaction_is_refused_with_its_line(
     client = await connect(version)
     outcome = await play(tool, chosen, client=client)
     assert outcome.result["isError"] is True
-    (record,) = (each for each in caplog.records if each.message == "A call failed.")
+    [record] = [each for each in caplog.records if "A call failed" in each.message]
+    assert f"({record.failure})." in record.message  # type: ignore[attr-defined]
     assert record.exc_info is not None
     said = str(record.exc_info[1])
     asked = chosen.__code__.co_firstlineno + 1

@@ -102,11 +102,11 @@ def document_findings(server: Server) -> list[Finding]:
     except EgressError as error:
         said = _("The document of Claude Code cannot be fetched from here: %(url)s")
         why = _(
-            "%(error)s So programs with a document cannot sign in. Let the site reach"
-            " the internet, or let all programs register:"
+            "Programs with a document cannot sign in. Let the site reach the internet,"
+            " or let all programs register. The reason: %(error)s"
         )
         what, because = said % {"url": TRIED_DOCUMENT}, why % {"error": error.message}
-        line = 'MCP["OAUTH"] = {..., "documents": False}'
+        line = 'MCP = {"OAUTH": {"documents": False}}'
         return [Finding(rule, Grade.PROBLEM, what, because, line)]
     said = _("Documents of programs that sign in can be fetched.")
     return [Finding(rule, Grade.GOOD, said)]

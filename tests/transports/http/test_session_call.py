@@ -13,6 +13,7 @@ import pytest
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.transports.http import plain_call
 from mcp_app.transports.http.plain_call import PlainCall
 from mcp_app.transports.http.session_call import SessionCall
 from tests.asgi_client import Client
@@ -163,6 +164,8 @@ async def test_a_call_leaves_no_cycle(
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(SessionCall, "serve", serve)
+        # However busy the machine is.
+        patched.setattr(plain_call, "AT_ONCE_S", 60.0)
         await both.seen(sent)
         await asyncio.sleep(0.05)
         gc.collect()

@@ -69,7 +69,7 @@ def test_what_the_site_logs_is_on_standard_error(tmp_path: Path) -> None:
         [answer] = server.rest()
         assert answer["result"]["isError"] is True
         assert server.wait() == 0
-        assert "A call failed." in server.output
+        assert "A call failed (" in server.output
         assert "This exception was ordered by the caller." in server.output
 
 
