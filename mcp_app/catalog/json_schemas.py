@@ -50,6 +50,20 @@ class ShortJsonSchema(GenerateJsonSchema):
         right = NAIVE if zone == "naive" else EXAMPLES["date-time"]
         return {"type": "string", "examples": [right]}
 
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        values = [member.value for member in schema["members"]]
+        if self.mode == "validation" and not all(
+            isinstance(each, str | int | float | None) for each in values
+        ):
+            # Pydantic would take none of what the schema lists.
+            name = schema["cls"].__name__
+            raise PydanticUserError(
+                f"As a parameter, the enumeration {name} needs values that JSON has:"
+                " texts, numbers, booleans.",
+                code=None,
+            )
+        return super().enum_schema(schema)
+
     def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
         """Say a single value twice: autogen reads no `const` where it is a tag."""
         written = super().literal_schema(schema)

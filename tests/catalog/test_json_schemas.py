@@ -3,6 +3,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Annotated, Any
 
 import pytest
@@ -29,6 +30,10 @@ class Titled(BaseModel):
 
     plain: int
     named: Annotated[int, Field(title="A name")]
+
+
+class Rate(enum.Enum):
+    NORMAL = Decimal("0.19")
 
 
 class Opaque: ...
@@ -74,3 +79,10 @@ def test_choices_stand_where_they_are_used() -> None:
 def test_types_without_json_are_refused(annotation: Any) -> None:
     with pytest.raises(RegistrationError, match=r"^here: .* cannot be written as JSON"):
         schema_of(annotation)
+
+
+def test_parameters_need_choices_that_json_has() -> None:
+    with pytest.raises(RegistrationError, match="the enumeration Rate needs values"):
+        schema_of(list[Rate])
+    given = json_schema("here", adapter("here", Rate), "serialization")
+    assert given == {"enum": ["0.19"], "type": "string"}
