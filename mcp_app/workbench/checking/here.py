@@ -106,7 +106,8 @@ def document_findings(server: Server) -> list[Finding]:
             " or let all programs register. The reason: %(error)s"
         )
         what, because = said % {"url": TRIED_DOCUMENT}, why % {"error": error.message}
-        line = 'MCP = {"OAUTH": {"documents": False}}'
+        # It is added to what the settings have: it must replace none of it.
+        line = 'MCP["OAUTH"] = {**MCP.get("OAUTH", {}), "documents": False}'
         return [Finding(rule, Grade.PROBLEM, what, because, line)]
     said = _("Documents of programs that sign in can be fetched.")
     return [Finding(rule, Grade.GOOD, said)]
