@@ -59,7 +59,7 @@ class Connection:
         )
 
 
-def configured(job):
+def configuration(job):
     """Return the table of the server, as TOML: JSON but for the inner tables."""
     own = stdio(job) if job["transport"] == "stdio" else {"url": job["url"]}
     own["startup_timeout_sec"] = job["patience_s"]
@@ -77,7 +77,7 @@ async def connect(job):
     folder = os.path.join(job["home"], ".codex")
     os.makedirs(folder)
     with open(os.path.join(folder, "config.toml"), "w") as file:
-        file.write(configured(job))
+        file.write(configuration(job))
     if job["signs_in"]:
         await ran(job, "codex", "mcp", "login", "drill")
     child = await asyncio.create_subprocess_exec(
