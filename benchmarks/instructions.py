@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -34,6 +34,7 @@ from benchmarks.processes import ROOT, ServerFailedError
 CALLS: Final = 200
 WARM_UP: Final = 1_000
 PORT: Final = 8000
+FOLLOWED: Final = b'"progressToken":%d,"traceparent":"00-%032x-%016x-01",'
 TRACED: Final = 2_000
 """Different headers of requests, more than any table keeps."""
 PATIENCE_S: Final = 600
@@ -127,13 +128,23 @@ class _Site:
     """The ASGI application and one request, again and again with a new id."""
 
     def __init__(
-        self, application: Asgi, request: Request, *, traced: bool = False
+        self,
+        application: Asgi,
+        request: Request,
+        *,
+        traced: bool = False,
+        followed: bool = False,
     ) -> None:
-        """With `traced` each request has a `traceparent` and an id of its own."""
+        """With `traced` each request has a `traceparent` and an id of its own.
+
+        With `followed` its `_meta` has a token for progress and a trace.
+        """
+        self._followed = followed
         self._application = application
         self.request = request
-        lines = [*request.lines(PORT), ("Content-Length", str(len(request.body())))]
-        self._headers = [(name.lower().encode(), text.encode()) for name, text in lines]
+        self._headers = [
+            (name.lower().encode(), text.encode()) for name, text in request.lines(PORT)
+        ]
         trace, identifier = b"00-%032x-%016x-01", b"x-request-id"
         more = [
             [(b"traceparent", trace % (n, n)), (identifier, b"%d" % n)]
@@ -144,6 +155,14 @@ class _Site:
         self.headers: list[tuple[bytes, bytes]] = []
         self.body = b""
 
+    def body_of(self, identifier: int) -> bytes:
+        """Return a body with that id."""
+        body = self.request.body(identifier)
+        if not self._followed:
+            return body
+        members = FOLLOWED % (identifier, identifier, identifier)
+        return body.replace(b'"_meta":{', b'"_meta":{' + members)
+
     async def ask(self, body: bytes) -> None:
         """Send one request; keep what came."""
         scope = {
@@ -151,7 +170,11 @@ class _Site:
             "method": "POST",
             "path": "/mcp",
             "root_path": "",
-            "headers": [*self._headers, *next(self._more)],
+            "headers": [
+                *self._headers,
+                (b"content-length", b"%d" % len(body)),
+                *next(self._more),
+            ],
             "extensions": {},
         }
 
@@ -214,7 +237,7 @@ class _Run:
         self._next = FIRST_ID
 
     def all(self) -> None:
-        """Count the floor, the calls of both eras, and the one with a token."""
+        """Count the floor and the calls; of a sync tool what the loop's thread does."""
         from mcp_app.process import running  # noqa: PLC0415
 
         # Under valgrind every call takes longer than that, and would get a timer.
@@ -224,6 +247,9 @@ class _Run:
         self._floor(answer)
         traced = _Site(self._application, call("drill_add"), traced=True)
         self._alone("traced", traced)
+        followed = _Site(self._application, call("drill_add"), followed=True)
+        self._alone("followed", followed)
+        self._in_tasks("sync", _Site(self._application, call("drill_add_sync")), 8)
         session = self._open_session()
         self._in_tasks("session", _Site(self._application, session))
         guarded = self._loop.run_until_complete(_guarded())
@@ -246,8 +272,8 @@ class _Run:
         self._loop.run_until_complete(count())
         return site.check()
 
-    def _in_tasks(self, name: str, site: _Site) -> None:
-        """Count calls that have a task each, three times; the least counts.
+    def _in_tasks(self, name: str, site: _Site, together: int = 1) -> None:
+        """Count calls that wait, three times; the least counts.
 
         What else the loop does now and then (a heartbeat) is counted with them.
         """
@@ -265,7 +291,8 @@ class _Run:
                 _pin()
 
             self._loop.run_until_complete(one_more())
-            run = partial(self._loop.run_until_complete, ask(bodies))
+            parts = [ask(bodies[first::together]) for first in range(together)]
+            run = partial(self._loop.run_until_complete, _all(parts))
             self._counter.count(name, run)
         site.check()
 
@@ -295,7 +322,11 @@ class _Run:
         """Return bodies that differ in their ids."""
         self._next += count
         ids = range(self._next - count, self._next)
-        return [site.request.body(each) for each in ids]
+        return [site.body_of(each) for each in ids]
+
+
+async def _all(works: Sequence[Coroutine[Any, Any, None]]) -> None:
+    await asyncio.gather(*works)
 
 
 def _pin() -> None:

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated, Any, Final, Literal
 
+from django.db import connection
+from django.db.models import Value
 from pydantic import BaseModel
 
 from mcp_app import (
@@ -294,6 +296,24 @@ def returns_sync(which: str) -> Any:
 @registry.tool
 async def large(size: int) -> str:
     return "x" * size
+
+
+@registry.tool
+def large_sync(size: int) -> str:
+    return "x" * size
+
+
+@registry.tool
+def rows() -> Any:
+    """Returns a query set, and what is around the call."""
+    Ledger.objects.get_or_create(key="row", defaults={"worker": "a test"})
+    atomic = Value(connection.in_atomic_block)
+    return Ledger.objects.filter(key="row").values("key", atomic=atomic)
+
+
+@registry.tool(database=True)
+async def rows_of_database() -> bool:
+    return await Ledger.objects.filter(key="nothing").aexists()
 
 
 # -- failures ---------------------------------------------------------------------

@@ -5,7 +5,7 @@ Such a call is served by `transports.http.plain_call`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from mcp_app.protocol.schemas import Validator
 
 @dataclass(frozen=True, slots=True)
 class PlainTool:
-    """An async tool without rules and mirrored parameters, ready to be called."""
+    """A tool without rules and mirrored parameters, ready to be called."""
 
     header: bytes
     """The value of `Mcp-Name`."""
@@ -31,7 +31,7 @@ class PlainTool:
     fits: Callable[[JsonObject], bool]
     """Whether arguments fit the schema as they are."""
     bind: Callable[[JsonObject], dict[str, object]]
-    run: Callable[..., Awaitable[object]]
+    run: Callable[..., Any]
     convert: Callable[[object], ToolOutput]
     context: str | None
     """The parameter that takes the Context."""
@@ -39,6 +39,10 @@ class PlainTool:
     """Seconds; None for the site's."""
     scalar: type | None
     """The type whose values need no conversion and no check: `scalar_members`."""
+
+    def convert_other(self, output: object) -> object:
+        """Convert an output, unless it is of the scalar type."""
+        return output if type(output) is self.scalar else self.convert(output)
 
 
 def plain_tool(
@@ -53,12 +57,11 @@ def plain_tool(
     its output schema.
     """
     if (
-        not runnable.direct
+        runnable.style == "inline"
         or definition.demands.rules
         or not is_sent_as_it_is(definition.name)
     ):
         return None
-    run: Any = runnable.run
     types = _sufficient(runnable.types, definition.input_schema)
     return PlainTool(
         header=definition.name.encode("ascii"),
@@ -66,7 +69,7 @@ def plain_tool(
         types=None if types is None else tuple(types.values()),
         fits=validator.is_valid,
         bind=runnable.bind,
-        run=run,
+        run=runnable.run,
         convert=runnable.convert,
         context=runnable.context,
         timeout=definition.timeout,

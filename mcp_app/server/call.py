@@ -28,7 +28,7 @@ from mcp_app.protocol.errors import (
     ProtocolError,
     Unavailable,
 )
-from mcp_app.server.context import AsyncFace, SyncFace, core_of, current_call, leave
+from mcp_app.server.context import core_of, current_call, face_of, leave
 from mcp_app.server.exchange import CallState, End, Exchange
 from mcp_app.server.invocation import report_exception
 from mcp_app.server.round_trip import check_retry
@@ -59,8 +59,7 @@ async def run(
     adapters = exchange.adapters
     exchange.seconds = entry.definition.timeout or adapters.limits.tool_timeout
     if runnable.context is not None:
-        face = SyncFace if runnable.style == "sync" else AsyncFace
-        arguments[runnable.context] = face(core_of(exchange))
+        arguments[runnable.context] = face_of(exchange, runnable)
     user_code, token = adapters.user_code, current_call.set(exchange)
     try:
         if user_code.nothing_around(runnable):

@@ -41,12 +41,14 @@ from mcp_app.server.notification_throttle import NotificationThrottle
 from mcp_app.server.round_trip import InputRequired, RoundTrip
 
 if TYPE_CHECKING:
-    from mcp_app.server.clock import CallClock
+    from mcp_app.catalog.runnable import Runnable
 
 Value = TypeVar("Value")
 
 DEFAULT_LEVEL = SEVERITY["info"]
 """The log level of a session that never set one."""
+
+_TIME = {"exchange", "clock"}
 
 current_call: ContextVar[Exchange | None] = ContextVar("mcp_call", default=None)
 """The current call; its client may get forwarded records of `logging`."""
@@ -87,6 +89,11 @@ class CallCore:
         loop = exchange.adapters.loop
         began = exchange.began or loop.time()
         return CallClock(loop, exchange.seconds, expired, began)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has done nothing but keep the time."""
+        return self.__dict__.keys() <= _TIME
 
     @cached_property
     def visits(self) -> dict[str, str]:
@@ -452,3 +459,9 @@ class SyncFace(_Plain, SyncContext):
         self._core.check_open()
         user_code = self._core.exchange.adapters.user_code
         return user_code.call_here(self._core.round_trip.user)
+
+
+def face_of(exchange: Exchange, runnable: Runnable[Any]) -> SyncFace | AsyncFace:
+    """Return the Context that a function takes."""
+    face = SyncFace if runnable.style == "sync" else AsyncFace
+    return face(core_of(exchange))

@@ -58,7 +58,7 @@ def test_the_calls_whose_instructions_are_counted_are_right(tmp_path: Path) -> N
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    names = ("stateless", "floor", "traced", "session", "guarded")
+    names = ["stateless", "floor", "traced", "followed", "sync", "session", "guarded"]
     assert Counter(json.loads(done.stdout)) == dict.fromkeys(names, 3)
 
 

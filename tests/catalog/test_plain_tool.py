@@ -71,7 +71,7 @@ def test_what_is_not_plain(adding: Registry, changes: Mapping[str, Any]) -> None
     assert entry(adding, **changes).plain(LATEST) is None
 
 
-def test_threads_and_databases_are_not_plain() -> None:
+def test_functions_that_run_in_threads_are_plain() -> None:
     async def stores() -> int:
         return 1
 
@@ -83,7 +83,7 @@ def test_threads_and_databases_are_not_plain() -> None:
     atomic.tool(atomic=True)(stores)
     blocking.tool(blocks)
     for registry in (with_database, atomic, blocking):
-        assert entry(registry).plain(LATEST) is None
+        assert plain(entry(registry)).scalar is int
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ It is served here if all of this holds:
 - the process is not stopping, its caches are fresh, and the principal is cached;
 - the body comes in one piece and in time, and has nothing but a name, arguments and
   the `_meta` that is usual in its era;
-- the tool is an async function without rules and mirrored parameters, the principal
-  may see it, and the arguments fit its schema.
+- the tool is a function without rules and mirrored parameters, the principal may see
+  it, and the arguments fit its schema.
 
 Everything else goes to `EndpointHandler`, with what was read of the body.  Both answer
 with the same bytes: tests/transports/http/test_plain_call.py compares them.
@@ -38,7 +38,7 @@ from mcp_app.protocol.errors import ParseError, Unavailable
 from mcp_app.protocol.headers import MOST_HEADER_BYTES, MOST_HEADERS, Accepts, Headers
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import dispatch, recording
-from mcp_app.server.context import AsyncFace, core_of
+from mcp_app.server.context import face_of
 from mcp_app.server.exchange import UNKNOWN_ADDRESS, Adapters, Exchange
 from mcp_app.server.handlers import Handler, tools
 from mcp_app.transports.asgi_types import Message, RawHeaders, Receive, Scope, Send
@@ -292,7 +292,7 @@ class PlainCall(Exchange):
         self._tool = tool
         self.seconds = plain.timeout or self.process.limits.tool_timeout
         if plain.context is not None:
-            bound = {**bound, plain.context: AsyncFace(core_of(self))}
+            bound = {**bound, plain.context: face_of(self, tool.entry.runnable)}
         self._bound = bound
         # Last: whatever is served elsewhere is charged there.
         return not limited or self._is_within_rates(tool)
@@ -317,14 +317,15 @@ class PlainCall(Exchange):
             or not self._may_serve(entry)
             or self.catalog.server.demands.rules
             or not self.sees(entry.definition)
-            or not self.adapters.user_code.nothing_around(entry.runnable)
             or (self.process.audit is not None and self.process.audit.strict)
         ):
             return None
         plain = entry.plain(self.revision)
         if plain is None:
             return None
-        tool = KnownTool(entry, plain, self.catalog.result_end(self.revision))
+        direct = self.adapters.user_code.nothing_around(entry.runnable)
+        end = self.catalog.result_end(self.revision)
+        tool = KnownTool(entry, plain, end, direct)
         kept.keep(key, tool)
         return tool
 
@@ -340,10 +341,21 @@ class PlainCall(Exchange):
 
     # -- the answer -----------------------------------------------------------------
 
+    def _run_elsewhere(self) -> Coroutine[Any, Any, object]:
+        """Run a function that cannot be awaited as it is; convert what it returns."""
+        tool = self._tool
+        return self.process.adapters.user_code.run(
+            self, tool.entry.runnable, self._bound, tool.plain.convert_other
+        )
+
     def _encoded(self, output: Any) -> bytes | None:
         """Return the answer of a call that did nothing but return its output."""
-        if self.core is not None or self.end is not None or self._reply is not None:
+        if self.end is not None or self._reply is not None:
             return None
+        if self.core is not None:
+            if not self.core.is_idle:
+                return None
+            self.core.close()
         tool = self._tool
         try:
             if type(output) is tool.plain.scalar:

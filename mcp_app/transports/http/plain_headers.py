@@ -65,6 +65,8 @@ class KnownTool:
     plain: PlainTool
     end: bytes
     """The text that ends each result."""
+    direct: bool
+    """Whether its function is awaited as it is: `UserCode.nothing_around`."""
     circumstances: CircumstancesValues | None = None
     template: CallTemplate | None = None
     """How the client writes its calls."""

@@ -85,10 +85,13 @@ class SessionCall(PlainCall):
         """
         if self._raised is not None:
             return await self._answer_of(None)
-        plain, token = self._tool.plain, current_call.set(self)
+        tool, token = self._tool, current_call.set(self)
+        plain = tool.plain
         try:
-            output: Any = await plain.run(**self._bound)
-            if type(output) is not plain.scalar:
+            output: Any = await (
+                plain.run(**self._bound) if tool.direct else self._run_elsewhere()
+            )
+            if tool.direct and type(output) is not plain.scalar:
                 output = plain.convert(output)
         except BaseException as error:
             leave(token)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.db import connections
 from django.utils import timezone
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -32,6 +33,7 @@ from mcp_app.transports.http.stateless_call import StatelessCall
 from tests.asgi_client import Client
 from tests.marks import long_cases
 from tests.published import published, start, stopped
+from tests.server.context_managers import told
 from tests.transports.http.differing import (
     ADD,
     HEADERS,
@@ -201,7 +203,6 @@ TOOLS: Final = [
     call("mirrors", header="mirrors"),
     call("large", size=40),
     call("large", size=3_000_000),
-    call("drill_add_sync", a=1, b=2),
     call("drill_whoami"),
     call("drill_secret"),
     call("logs"),
@@ -214,8 +215,20 @@ TOOLS: Final = [
     call("fails", kind="terminal"),
     *(call("fails", kind=each) for each in ("exit", "cancelled", "stop")),
     call("hangs"),
+    call("hangs_sync"),
     call("survives"),
 ]
+IN_THREADS: Final = [
+    *(call("drill_add_sync", **each) for each in ODD_ARGUMENTS),
+    call("drill_add_sync", header="drill_add", a=1, b=2),
+    *(call("large_sync", size=each) for each in (40, 3_000_000)),
+    *(call("returns_sync", which=each) for each in ("nan", "none", "object", "nul")),
+    *(call("fails_sync", kind=each) for each in ("tool error", "content", "x")),
+    *(call("fails_sync", kind=each) for each in ("cannot", "exit", "stop")),
+    *(call(each) for each in ("rows", "rows_of_database", "logs_sync")),
+    call("reports_sync", count=2),
+]
+"""Tools that do not run on the loop."""
 PLACES: Final = [
     call("drill_add", path=path, a=1, b=2)
     for path in ("/mcp/", "/mcp/nothing", "/mcp/private", "/mcp/off", "/mcp?a=b")
@@ -252,6 +265,7 @@ CORPUS: Final[list[Request]] = [
     *(Request(encoded(message(each))) for each in ODD_PARAMS),
     *(call("drill_add", **each) for each in ODD_ARGUMENTS),
     *TOOLS,
+    *IN_THREADS,
     *PLACES,
     Request(b""),
     Request(b"{"),
@@ -308,6 +322,29 @@ async def test_the_corpus_is_answered_alike(both: Both) -> None:
     twice = [each for each in CORPUS for _ in range(2)]
     assert await both.differences(twice) == []
     assert both.plain > 60
+
+
+@pytest.mark.parametrize(
+    "mcp",
+    [
+        {},
+        {"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.noting"]},
+        {"AUDIT": "strict"},
+    ],
+)
+@pytest.mark.parametrize("is_atomic", [False, True])
+async def test_calls_in_threads_are_answered_alike(
+    both: Both, mcp: dict[str, Any], monkeypatch: pytest.MonkeyPatch, is_atomic: bool
+) -> None:
+    monkeypatch.setitem(connections.settings["default"], "ATOMIC_REQUESTS", is_atomic)
+    told.clear()
+    assert await both.differences(IN_THREADS) == []
+    assert both.plain == 0 if "AUDIT" in mcp else both.plain >= 6
+    ours, theirs = told[: len(told) // 2], told[len(told) // 2 :]
+    assert ours == theirs
+    assert bool(ours) is ("CALL_CONTEXT_MANAGERS" in mcp)
+    seen = await both.seen(call("rows"))
+    assert encoded(is_atomic) in seen.body
 
 
 async def test_what_is_nearly_the_last_call_is_answered_alike(both: Both) -> None:
@@ -558,8 +595,9 @@ _JSON: Final = st.recursive(
 @st.composite
 def requests(draw: st.DrawFn) -> Request:
     """Draw a request with few things that are odd."""
-    changes: dict[str, Any] = {}
-    params: dict[str, Any] = {**ADD, "arguments": draw(_SUMS)}
+    name = draw(st.sampled_from(["drill_add", "drill_add_sync"]))
+    changes: dict[str, Any] = {"mcp_name": name}
+    params: dict[str, Any] = {"name": name, "arguments": draw(_SUMS)}
     meta: Any = draw(st.sampled_from([META, OTHER_META]))
     members: dict[str, Any] = {"id": draw(_IDS)}
     for odd in draw(st.lists(st.sampled_from(_ODD), max_size=2)):
