@@ -89,6 +89,11 @@ def mcpz(server: str = "gunicorn") -> AbstractContextManager[Process]:
     return _wsgi_peer("mcpz", {}, server)
 
 
+def looking_up(peer: str, database: str) -> AbstractContextManager[Process]:
+    """Serve a tool that asks a prepared database for a row, by gunicorn."""
+    return _wsgi_peer(peer, {"DATABASE_URL": database})
+
+
 def _wsgi_peer(
     peer: str, environment: Mapping[str, str], server: str = "gunicorn"
 ) -> AbstractContextManager[Process]:

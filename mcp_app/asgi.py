@@ -31,14 +31,10 @@ _UNKNOWN: Final[Place] = "", ""
 """No path names an empty slug."""
 
 
-class Switch:
-    """Serves the endpoint's paths; everything else goes to the site."""
+class Places:
+    """Knows which paths are those of the endpoint."""
 
-    def __init__(
-        self, site: Callable[..., Awaitable[Any]], consumer: MCPConsumer
-    ) -> None:
-        self._site = site
-        self._endpoint = consumer.endpoint
+    def __init__(self) -> None:
         self._places: dict[tuple[str, str], Place | None] = {}
 
     @cached_property
@@ -51,26 +47,14 @@ class Switch:
         # Where `manage.py` has set the prefix, the path has it, too.
         return "/" + found.removeprefix(get_script_prefix())
 
-    # Servers ask `inspect` whether it is a coroutine function: ASGI, and not WSGI.
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        kind = scope["type"]
-        place = self._place(scope) if kind in ("http", "websocket") else None
-        if place is None:
-            await self._site(scope, receive, send)
-        elif kind == "websocket":
-            await _refuse_websocket(receive, send)
-        else:
-            slug, part = place
-            await self._endpoint(scope, receive, send, slug=slug, part=part)
-
-    def _place(self, scope: Scope) -> Place | None:
-        """Return what a path names, None for the site's own paths."""
-        key = (scope.get("root_path", ""), scope["path"])
+    def place(self, root: str, path: str) -> Place | None:
+        """Return what a path names, which begins with `root`; None for the site's."""
+        key = root, path
         known = self._places.get(key, _UNKNOWN)
         if known is not _UNKNOWN:
             return known
         place = self._named(*key)
-        if len(key[1]) <= LONGEST_KEPT:
+        if len(path) <= LONGEST_KEPT:
             if len(self._places) >= KEPT:
                 self._places.clear()
             self._places[key] = place
@@ -87,6 +71,30 @@ class Switch:
         if not path.startswith(base + "/"):
             return None
         return _place_of(path[len(base) + 1 :].removesuffix("/"))
+
+
+class Switch(Places):
+    """Serves the endpoint's paths; everything else goes to the site."""
+
+    def __init__(
+        self, site: Callable[..., Awaitable[Any]], consumer: MCPConsumer
+    ) -> None:
+        super().__init__()
+        self._site = site
+        self._endpoint = consumer.endpoint
+
+    # Servers ask `inspect` whether it is a coroutine function: ASGI, and not WSGI.
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind, place = scope["type"], None
+        if kind in ("http", "websocket"):
+            place = self.place(scope.get("root_path", ""), scope["path"])
+        if place is None:
+            await self._site(scope, receive, send)
+        elif kind == "websocket":
+            await _refuse_websocket(receive, send)
+        else:
+            slug, part = place
+            await self._endpoint(scope, receive, send, slug=slug, part=part)
 
 
 def _place_of(named: str) -> Place | None:

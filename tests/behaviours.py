@@ -11,6 +11,7 @@ import logging
 import math
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -409,6 +410,23 @@ def waits_sync(ctx: SyncContext) -> str:
     scene.told.append("cancelled" if ctx.cancelled else "done")
     ctx.log("info", "the end")
     return "waited"
+
+
+def _enter_and_wait(line: str) -> str:
+    Ledger.objects.create(key=line, worker="a test")
+    stage().entered_thread.set()
+    stage().released_thread.wait(60)
+    return "waited"
+
+
+registry.tool(name="enters_and_waits")(_enter_and_wait)
+
+
+@registry.tool(timeout=0.03)
+def enters_slowly(line: str) -> str:
+    Ledger.objects.create(key=line, worker="a test")
+    time.sleep(0.05)
+    return "too late"
 
 
 @registry.tool

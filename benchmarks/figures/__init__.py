@@ -29,6 +29,7 @@ FIGURES: Mapping[str, Figure] = {
     "daphne": calls.on_daphne,
     "programs": calls.of_server_programs,
     "wsgi": calls.by_wsgi,
+    "wsgi-look-up": calls.by_wsgi_with_a_look_up,
     "catalog": calls.with_many_tools,
     "lists": lists.of_100_tools,
     "call-log": call_log.of_1_000_000,

@@ -123,6 +123,31 @@ def by_wsgi(effort: Effort) -> Iterator[Result]:
     yield compare_cpu("django-mcpz / empty view, gunicorn", other, least, AtMost(9))
 
 
+def by_wsgi_with_a_look_up(effort: Effort) -> Iterator[Result]:
+    """Compare a sync tool with one query with a view that does the same."""
+    request = call("look_up", {"pk": 1})
+    with ExitStack() as stack:
+        url = stack.enter_context(cluster()).url
+        with servers.drill(database=url):
+            """It prepares the database."""
+        subjects = [
+            Subject.asked(
+                stack.enter_context(servers.looking_up(each, url)), request, _is_row
+            )
+            for each in ("view", "mcpz", "ours", "front")
+        ]
+        view, mcpz, ours, front = interleaved(effort, subjects)
+    yield compare_cpu("look-up / view, gunicorn", ours, view, AtMost(1.2))
+    name = "look-up with mcp_app.wsgi"
+    yield compare_cpu(f"{name} / view, gunicorn", front, view, AtMost(1))
+    yield compare_cpu("look-up / django-mcpz, gunicorn", ours, mcpz, AtMost(1))
+    yield compare_cpu(f"{name} / django-mcpz, gunicorn", front, mcpz, AtMost(1))
+
+
+def _is_row(result: JsonObject) -> bool:
+    return bool(result.get("structuredContent", {}).get("result"))
+
+
 def _is_structured_sum(result: JsonObject) -> bool:
     return bool(result.get("structuredContent") == {"result": 5})
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import threading
 import time
 from collections import deque
 from hashlib import blake2b
@@ -45,7 +46,7 @@ ONLY_COUNTED: Final = (
 
 
 class CallLog:
-    """Takes calls and writes them later; used on the loop only.
+    """Takes calls from any thread and writes them later; the rest is for the loop.
 
     At most `most` calls wait.  If `strict`, none is dropped or waits for the second to
     end; `wait_until_written` returns when a call is committed.
@@ -71,7 +72,10 @@ class CallLog:
         self._most = most
         self._digest = blake2b(key=key, digest_size=DIGEST_BYTES)
         self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
         self._pending = PendingCalls()
+        self._lock = threading.Lock()
+        """Held by whoever changes what is pending."""
         self._tallies = Tallies()
         # `add` calls `_look` when this many wait: the first call starts the timer.
         self._room = 0
@@ -88,12 +92,15 @@ class CallLog:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     def add(self, record: CallValues) -> None:
-        """Take a call."""
-        pending = self._pending
-        if len(pending) < self._room:
-            pending.add(record)
-        else:
+        """Take a call; callable from any thread."""
+        with self._lock:
+            if len(self._pending) < self._room:
+                self._pending.add(record)
+                return
+        if threading.get_ident() == self._thread:
             self._take(record)
+        else:
+            self._loop.call_soon_threadsafe(self._take, record)
 
     def add_in_vain(self, record: CallValues) -> None:
         """Take a stranger's call for which nothing ran: above a rate it is counted."""
@@ -148,7 +155,8 @@ class CallLog:
         if full and self._task is not None:
             self._drop(record, NO_ROOM)
             return
-        self._pending.add(record)
+        with self._lock:
+            self._pending.add(record)
         self._look()
 
     def _look(self) -> None:
@@ -211,7 +219,8 @@ class CallLog:
 
     def _taken(self) -> Batch:
         """Return the next batch: the calls that have waited longest."""
-        records = self._pending.take(MOST_ROWS)
+        with self._lock:
+            records = self._pending.take(MOST_ROWS)
         tallies, self._tallies = self._tallies, Tallies()
         self._taken_so_far += len(records)
         self._number += 1

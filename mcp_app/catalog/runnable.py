@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import Violation
 
 Output = TypeVar("Output")
+
+QUICK_S: Final = 0.1
+QUICK_CALLS: Final = 16
 
 Style: TypeAlias = Literal["inline", "async", "sync"]
 """Inline code is ours: it neither waits nor blocks, and runs where it is called."""
@@ -34,6 +37,28 @@ class Gate(NamedTuple):
     places: int | None = None
 
 
+class Pace:
+    """Whether a function is quick: its last calls took less than `QUICK_S` each."""
+
+    __slots__ = ("_doubts",)
+
+    def __init__(self) -> None:
+        self._doubts = 1
+        """Calls that must be quick before it counts as quick."""
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it was so for `QUICK_CALLS`, or for all since its first call."""
+        return self._doubts == 0
+
+    def note(self, seconds: float) -> None:
+        """Take note of a call."""
+        if seconds >= QUICK_S:
+            self._doubts = QUICK_CALLS
+        elif self._doubts:
+            self._doubts -= 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runnable(Generic[Output]):
     """A callable with the ways into it and out of it.
@@ -56,6 +81,8 @@ class Runnable(Generic[Output]):
     ours: bool = False
     """Whether it is our own coroutine, which the loop awaits, whatever a site puts
     around its own."""
+    pace: Pace = field(default_factory=Pace, compare=False)
+    """How quick it was in a thread, in this process."""
     needs_thread: bool = field(init=False)
     """Whether an async function must have a thread and connections of its own."""
     direct: bool = field(init=False)

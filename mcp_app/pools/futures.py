@@ -32,20 +32,24 @@ def settle(
     """
     if future.cancelled():
         return
-    result: object = None
-    raised: BaseException | None = None
-    try:
-        result = function()
-    except _MORE as error:
-        raised = RuntimeError(f"The function raised {error!r}.")
-        raised.__cause__ = error
-    except BaseException as error:
-        raised = error
+    result, raised = outcome_of(function)
     try:
         post(_resolve, future, result, raised)
     except RuntimeError:
         # The loop is closed: the process is ending, and nobody waits.
         return
+
+
+def outcome_of(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    """Call a function; return its result, and what it raised, if it did."""
+    try:
+        return function(), None
+    except _MORE as error:
+        raised = RuntimeError(f"The function raised {error!r}.")
+        raised.__cause__ = error
+        return None, raised
+    except BaseException as error:
+        return None, error
 
 
 def _resolve(

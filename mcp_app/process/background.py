@@ -12,9 +12,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from mcp_app.process.current import running_process
+
+if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
 
 Value = TypeVar("Value")
 
@@ -46,6 +49,10 @@ class Background:
         work = _Work(function, loop)
         loop.call_soon_threadsafe(work.begin)
         return work.wait()
+
+    def process(self) -> Process | None:
+        """Return the process of the loop, None before its first request."""
+        return None if self._loop is None else running_process(self._loop)
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:

@@ -16,6 +16,7 @@ import asyncio
 import json
 import logging
 import math
+import threading
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from hashlib import blake2b
@@ -210,6 +211,8 @@ class SharedRates:
         self._loop = loop
         self._living = living
         self._exchange = exchange
+        self.lock = threading.Lock()
+        """Held by whoever changes the count of a bucket; `use` is called with it."""
         self._keys = HotKeys(secret[: blake2b.MAX_KEY_SIZE], loop.time())
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
@@ -218,6 +221,10 @@ class SharedRates:
     def use(self, bucket: Bucket) -> None:
         """Note a bucket whose count begins."""
         if self._keys.use(bucket) and self._timer is None:
+            self._loop.call_soon_threadsafe(self._begin)
+
+    def _begin(self) -> None:
+        if self._timer is None:
             self._timer = self._loop.call_later(TICK_S, self._tick)
 
     def stop(self) -> None:
@@ -230,9 +237,12 @@ class SharedRates:
     def _tick(self) -> None:
         self._timer = None
         now, living = self._loop.time(), self._living()
-        if now - self._written >= WRITE_S or self._keys.rises(now, living):
+        with self.lock:
+            due = now - self._written >= WRITE_S or self._keys.rises(now, living)
+            if due:
+                self._keys.count(now, living)
+        if due:
             self._written = now
-            self._keys.count(now, living)
             self._write(living)
         if not self._keys.idle:
             self._timer = self._loop.call_later(TICK_S, self._tick)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import threading
 import time
 from collections.abc import Awaitable, Callable
 
@@ -44,6 +45,7 @@ class FreshnessGate:
         self._check = check
         self._load = load
         self._give_up = give_up
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._started = NEVER
         self._quiet_until = NEVER
         self._fresh_until = NEVER
@@ -74,7 +76,13 @@ class FreshnessGate:
         return time.monotonic() - self._started
 
     def refresh(self) -> None:
-        """Start a check in the background, unless one is running or has just failed."""
+        """Start a check in the background, unless one is running or has just failed.
+
+        Callable from any thread.
+        """
+        if threading.get_ident() != self._thread:
+            self._loop.call_soon_threadsafe(self.refresh)
+            return
         now = time.monotonic()
         running = self._running is not None and not self._running.done()
         if not running and now >= self._quiet_until and now - self._failed > RETRY:

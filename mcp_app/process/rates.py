@@ -12,6 +12,7 @@ one bucket together (`UNKNOWN_ADDRESS`), because otherwise they would have no li
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Final
@@ -117,7 +118,7 @@ class Charge:
 
 
 class Rates:
-    """The rates of a process; used on its loop only.
+    """The rates of a process; usable from any thread.
 
     A *person* is the key of a user, of a principal without one, or of an address
     (`ADDRESS`); "" is nobody in particular, and not limited.
@@ -128,11 +129,13 @@ class Rates:
         limits: Limits,
         used: Callable[[Bucket], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
+        lock: threading.Lock | None = None,
     ) -> None:
-        """`used` is called with a bucket whose `count` was 0."""
+        """`used` is called, with the lock, with a bucket whose `count` was 0."""
         self.on = limits.rates
         self._used = used
         self._clock = clock
+        self._lock = lock or threading.Lock()
         self._persons = Buckets()
         self._addresses = Buckets(ADDRESS)
         self._request = _parts(limits.request_rate, limits.request_burst)
@@ -146,7 +149,8 @@ class Rates:
         if not self.on or not person or not count:
             return
         now = self._clock()
-        wait = self._take(self._request_bucket(person, now), count, now)
+        with self._lock:
+            wait = self._take(self._request_bucket(person, now), count, now)
         if wait:
             raise Unavailable(
                 f"Too many requests. Try again in {_seconds(wait)}.",
@@ -159,10 +163,11 @@ class Rates:
         if not self.on or not person:
             return True
         now = self._clock()
-        bucket = self._request_bucket(person, now)
-        if not self._take(bucket, 1, now):
-            return True
-        bucket.full = now + bucket.room
+        with self._lock:
+            bucket = self._request_bucket(person, now)
+            if not self._take(bucket, 1, now):
+                return True
+            bucket.full = now + bucket.room
         return False
 
     def wait_for_tool(self, person: str, entry: ToolEntry) -> int:
@@ -174,17 +179,19 @@ class Rates:
         if not self.on or not person:
             return 0
         now = self._clock()
-        return self._take(self._tool_bucket(person, entry, now), 1, now)
+        with self._lock:
+            return self._take(self._tool_bucket(person, entry, now), 1, now)
 
     def charge_of(self, person: str, entry: ToolEntry) -> Charge | None:
         """Return what `admits` takes; None if the person is not limited."""
         if not self.on or not person:
             return None
         now = self._clock()
-        return Charge(
-            self._request_bucket(person, now),
-            self._tool_bucket(person, entry, now),
-        )
+        with self._lock:
+            return Charge(
+                self._request_bucket(person, now),
+                self._tool_bucket(person, entry, now),
+            )
 
     def is_current(self, charge: Charge, now: float) -> bool:
         """Whether nobody can have other buckets of the same keys."""
@@ -193,7 +200,10 @@ class Rates:
 
     def admits(self, charge: Charge, now: float) -> bool:
         """Charge both buckets; take nothing and return False if one has no room."""
-        request, tool = charge.request, charge.tool
+        with self._lock:
+            return self._admits(charge.request, charge.tool, now)
+
+    def _admits(self, request: Bucket, tool: Bucket, now: float) -> bool:
         first = (request.full if request.full > now else now) + request.cost
         second = (tool.full if tool.full > now else now) + tool.cost
         if first - now > request.room or second - now > tool.room:

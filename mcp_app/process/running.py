@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
+import time
+from collections import Counter
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -49,25 +52,65 @@ else:
         return loop.create_task(work)
 
 
+class CallsInThreads:
+    """The calls that threads of requests run (WSGI), and whose they are."""
+
+    def __init__(self) -> None:
+        self.recognition = threading.Lock()
+        """Held by a thread that finds out whether it may run a call."""
+        self._lock = threading.Lock()
+        self._calls: set[Exchange] = set()
+        self._owned: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def __iter__(self) -> Iterator[Exchange]:
+        with self._lock:
+            return iter(tuple(self._calls))
+
+    def of(self, owner: str) -> int:
+        """Return how many calls of a principal, or of an address, run so."""
+        return self._owned.get(owner, 0)
+
+    def begin(self, exchange: Exchange) -> None:
+        """Register a call."""
+        owner = exchange.principal.owner or exchange.person
+        exchange.began = time.monotonic()
+        with self._lock:
+            self._calls.add(exchange)
+            self._owned[owner] += 1
+
+    def end(self, exchange: Exchange) -> None:
+        """Remove a call that is over."""
+        owner = exchange.principal.owner or exchange.person
+        with self._lock:
+            self._calls.remove(exchange)
+            self._owned[owner] -= 1
+            if not self._owned[owner]:
+                del self._owned[owner]
+
+
 class RunningCalls:
     """Runs requests, in tasks of their own or in the caller's."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self.in_threads = CallsInThreads()
         self._young: dict[Exchange, Waiting] = {}
         self._lasting: dict[Exchange, Waiting] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._owned: dict[str, int] = {}
 
     def __len__(self) -> int:
-        return len(self._young) + len(self._lasting)
+        return len(self._young) + len(self._lasting) + len(self.in_threads)
 
     def __iter__(self) -> Iterator[Exchange]:
-        return iter((*self._lasting, *self._young))
+        return iter((*self._lasting, *self._young, *self.in_threads))
 
     def of(self, principal_key: str) -> int:
         """Return how many calls of a principal, or of an address, run here."""
-        return self._owned.get(principal_key, 0)
+        return self._owned.get(principal_key, 0) + self.in_threads.of(principal_key)
 
     def start(self, exchange: Exchange, work: Work, waiting: Waiting) -> None:
         """Run a request in a task that outlives the client's connection."""

@@ -165,7 +165,8 @@ class Process:
     @cached_property
     def rates(self) -> Rates:
         """How often persons may call."""
-        return Rates(self.limits, self._shared_rates.use)
+        shared = self._shared_rates
+        return Rates(self.limits, shared.use, lock=shared.lock)
 
     @cached_property
     def _shared_rates(self) -> SharedRates:

@@ -20,6 +20,7 @@ import asyncio
 import contextvars
 import os
 import threading
+import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import (
@@ -119,7 +120,7 @@ class InvocationPlaces:
         if (gate := runnable.gate) is not None:
             return self._run_behind(gate, exchange, runnable, arguments, convert)
         if runnable.style == "sync" or self._needs_thread(runnable):
-            function = partial(self._in_thread, exchange, runnable, arguments, convert)
+            function = partial(self.run_here, exchange, runnable, arguments, convert)
             name = str(exchange.params.get("name", exchange.method))
             exchange.queued = True
             try:
@@ -240,7 +241,21 @@ class InvocationPlaces:
                 stack.enter_context(manager(**known))
             yield
 
-    def _in_thread(
+    def run_here(
+        self,
+        exchange: Exchange,
+        runnable: Runnable[Any],
+        arguments: dict[str, object],
+        convert: Callable[[object], Output],
+    ) -> Output:
+        """Run it in this thread, take note of its pace, and convert its result."""
+        began = time.monotonic()
+        try:
+            return self._run_around(exchange, runnable, arguments, convert)
+        finally:
+            runnable.pace.note(time.monotonic() - began)
+
+    def _run_around(
         self,
         exchange: Exchange,
         runnable: Runnable[Any],

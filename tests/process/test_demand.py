@@ -41,6 +41,9 @@ class Loop:
         self._timers.append((self.now + delay, call))
         return SimpleNamespace(cancel=lambda: None)
 
+    def call_soon_threadsafe(self, call: Callable[[], None]) -> None:
+        call()
+
     def create_task(self, work: Coroutine[Any, Any, None]) -> Any:
         with pytest.raises(StopIteration):
             work.send(None)

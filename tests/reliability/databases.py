@@ -105,6 +105,7 @@ class Postgres(Owned):
             "port": self.port,
             "unix_socket_directories": self._folder,
             "shared_preload_libraries": self._preload,
+            "max_connections": "300",
         }
         options = [f"--{name}={value}" for name, value in settings.items()]
         return [program("postgres"), "-D", f"{self._folder}/data", *options]

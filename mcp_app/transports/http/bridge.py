@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from django.http import HttpResponse, StreamingHttpResponse
@@ -195,6 +196,20 @@ class Whole:
         else:
             self._parts.append(message.get("body", b""))
 
+    def answer(self, start: Message, body: bytes) -> None:
+        """Take a whole answer."""
+        self._status, self._headers = start["status"], start["headers"]
+        self._parts.append(body)
+
+    def respond(self, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer a WSGI server."""
+        status = HTTPStatus(self._status)
+        headers = [
+            (_shown(name), value.decode("latin-1")) for name, value in self._headers
+        ]
+        start_response(f"{status.value} {status.phrase}", headers)
+        return self._parts
+
     def response(self) -> HttpResponse:
         """Return the response."""
         content = b"".join(self._parts)
@@ -272,9 +287,8 @@ def _up_to(most: int, stream: Any) -> bytes:
     return bytes(body)
 
 
-def scope_of(request: HttpRequest) -> dict[str, Any]:
+def scope_of(meta: Mapping[str, Any], method: str, path: str) -> dict[str, Any]:
     """Return an ASGI scope for a request that came by WSGI (PEP 3333)."""
-    meta = request.META
     headers = [
         (_name(key), value.encode("latin-1", "replace"))
         for key, value in meta.items()
@@ -285,9 +299,9 @@ def scope_of(request: HttpRequest) -> dict[str, Any]:
     return {
         "type": "http",
         "http_version": meta.get("SERVER_PROTOCOL", "").rpartition("/")[2],
-        "method": request.method or "",
+        "method": method,
         "scheme": meta.get("wsgi.url_scheme", "http"),
-        "path": request.path,
+        "path": path,
         "raw_path": _raw_path(meta),
         "query_string": meta.get("QUERY_STRING", "").encode("latin-1", "replace"),
         "headers": headers,

@@ -100,10 +100,13 @@ class PlainCall(Exchange):
 
     # -- before the body ------------------------------------------------------------
 
-    def is_admitted(self, raw: Mapping[bytes, bytes]) -> bool:
+    def is_admitted(
+        self, raw: Mapping[bytes, bytes], current: Process | None = None
+    ) -> bool:
         """Whether its headers, in `raw`, may be those of a plain call.
 
-        Nothing is refused here: what is wrong is found again by `EndpointHandler`.
+        `current` is the process, without one that of the running loop.  Nothing is
+        refused here: what is wrong is found again by `EndpointHandler`.
         """
         try:
             pairs = self.scope["headers"]
@@ -114,7 +117,7 @@ class PlainCall(Exchange):
                 or sum(map(len, raw.values())) > MOST_HEADER_BYTES
             ):
                 return False
-            current = process()
+            current = current or process()
             known = known_headers.of(raw, current)
             if (
                 known is None

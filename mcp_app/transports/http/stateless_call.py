@@ -87,11 +87,14 @@ class StatelessCall(PlainCall):
                 raise
             answer = None
         finally:
-            self.process.running.end(self)
+            self._end()
             reply = self.outgoing
             self._forget_reply()
             reply.over()
         await reply.conclude(answer)
+
+    def _end(self) -> None:
+        self.process.running.end(self)
 
     def _is_of_its_era(self, params: JsonObject, body: bytes) -> bool:
         known = self.known

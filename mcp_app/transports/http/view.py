@@ -24,6 +24,7 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import error_message
 from mcp_app.protocol.errors import InternalError, ProtocolError, RequestRefused
 from mcp_app.transports.addresses import endpoint as served
+from mcp_app.transports.http import thread_call
 from mcp_app.transports.http.bridge import (
     ADDRESSES,
     Call,
@@ -78,7 +79,7 @@ class EndpointView:
         self, request: HttpRequest, slug: str, part: str
     ) -> HttpResponseBase:
         call = Call(pieces(request))
-        scope = getattr(request, "scope", None) or scope_of(request)
+        scope = getattr(request, "scope", None) or _scope_of(request)
         _forget_secrets(request)
         work = self.endpoint(scope, call.receive, call.send, slug=slug, part=part)
         return await call.response(work)
@@ -86,8 +87,13 @@ class EndpointView:
     def _whole(self, request: HttpRequest, slug: str, part: str) -> HttpResponseBase:
         try:
             # The loop must not wait for a client that is slow.
-            scope, whole = scope_of(request), Whole(body_of(request))
+            scope, body = _scope_of(request), body_of(request)
             _forget_secrets(request)
+            if request.method == "POST" and not part:
+                answered = thread_call.serve(scope, body, slug)
+                if answered is not None:
+                    return answered.response()
+            whole = Whole(body)
             background.run(
                 partial(
                     self.endpoint,
@@ -107,6 +113,10 @@ class EndpointView:
         if response.status_code == HTTPStatus.NOT_IMPLEMENTED:
             _log_quietly(request, response)
         return response
+
+
+def _scope_of(request: HttpRequest) -> dict[str, Any]:
+    return scope_of(request.META, request.method or "", request.path)
 
 
 def _log_quietly(request: HttpRequest, response: HttpResponse) -> None:

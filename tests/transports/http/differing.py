@@ -161,13 +161,23 @@ class Both:
         with self._counting():
             ours = [await self._step(each) for each in steps]
         with self._patched.context() as off:
-            off.setattr(PlainCall, "is_admitted", lambda *_: False)
+            self.turn_off(off)
             theirs = [await self._step(each) for each in steps]
         return [
             f"{step}:\n  {one}\n  {other}"
             for step, one, other in zip(steps, ours, theirs, strict=True)
             if one != other
         ]
+
+    def turn_off(self, off: pytest.MonkeyPatch) -> None:
+        """Let no call be a plain one."""
+        off.setattr(PlainCall, "is_admitted", lambda *_: False)
+
+    def visit(self, request: Request) -> Any:
+        """Return a visit: it has `body()`, and then `status` and `headers`."""
+        return Visit(
+            self._application, "POST", request.path, request.headers, request.parts()
+        )
 
     async def differ(self, *parts: Sequence[Request | Callable[[], Any]]) -> bool:
         """Return whether the ways differ in one part; those after it are not sent."""
@@ -204,9 +214,7 @@ class Both:
         if "mcp-session-id" in dict(request.headers):
             own = request.body.replace(b'"id":7,', b'"id":%d,' % next(_own_ids))
             request = replace(request, body=own)
-        visit = Visit(
-            self._application, "POST", request.path, request.headers, request.parts()
-        )
+        visit = self.visit(request)
         with self._patched.context() as listening:
             listening.setattr(audit, "add", records.append)
             listening.setattr(audit, "add_in_vain", records.append)

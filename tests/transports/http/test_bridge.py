@@ -118,6 +118,10 @@ def came(body: bytes = b"", **environ: Any) -> WSGIRequest:
     return RequestFactory().generic("POST", "/mcp", b"", **given)
 
 
+def scoped(request: WSGIRequest) -> dict[str, Any]:
+    return scope_of(request.META, request.method or "", request.path)
+
+
 CHUNKED: Final[dict[str, Any]] = {"HTTP_TRANSFER_ENCODING": "chunked"}
 
 
@@ -186,7 +190,7 @@ def test_half_a_body_is_not_taken_for_a_whole_one() -> None:
 def test_a_request_without_a_host_has_none(
     environ: dict[str, Any], hosts: list[bytes]
 ) -> None:
-    headers = scope_of(came(**environ))["headers"]
+    headers = scoped(came(**environ))["headers"]
     assert [value for name, value in headers if name == b"host"] == hosts
 
 
@@ -199,17 +203,17 @@ def test_a_request_without_a_host_has_none(
     ],
 )
 def test_the_path_as_it_was_sent(environ: dict[str, Any], path: bytes | None) -> None:
-    assert scope_of(came(**environ))["raw_path"] == path
+    assert scoped(came(**environ))["raw_path"] == path
 
 
 def test_the_version_of_http() -> None:
-    assert scope_of(came(SERVER_PROTOCOL="HTTP/1.0"))["http_version"] == "1.0"
+    assert scoped(came(SERVER_PROTOCOL="HTTP/1.0"))["http_version"] == "1.0"
 
 
 @pytest.mark.parametrize("secure", [False, True])
 def test_the_scheme_of_the_connection(secure: bool) -> None:
     request = RequestFactory().post("/mcp", secure=secure)
-    assert scope_of(request)["scheme"] == ("https" if secure else "http")
+    assert scoped(request)["scheme"] == ("https" if secure else "http")
 
 
 def test_a_scope() -> None:
@@ -220,7 +224,7 @@ def test_a_scope() -> None:
         headers={"Mcp-Session-Id": "s\xe4", "X-Odd": "a, b"},
         SCRIPT_NAME="/site",
     )
-    scope = scope_of(request)
+    scope = scoped(request)
     assert (scope["type"], scope["method"]) == ("http", "POST")
     assert scope["root_path"] == "/site"
     headers = dict(scope["headers"])

@@ -1,0 +1,121 @@
+"""A plain call of a sync tool under WSGI, which runs in the thread of its request.
+
+The loop's thread does nothing for it, unless it is not plain after all: the function
+raised, or its output is too large, or staff or the drain ended the call.
+
+Nobody can answer while the function runs, not even that its time is over.  So only
+tools run here whose last calls were quick (`Pace`); the others run in the threads for
+user code, while the request's thread waits.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import time
+from functools import partial
+from typing import Any, Final, cast
+
+from mcp_app.interface.errors import CallCancelled
+from mcp_app.pools.futures import outcome_of
+from mcp_app.process.background import background
+from mcp_app.protocol.headers import Accepts
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.server.context import current_call
+from mcp_app.server.exchange import End
+from mcp_app.server.invocation import InvocationPlaces
+from mcp_app.transports.asgi_types import Scope
+from mcp_app.transports.http.bridge import Whole
+from mcp_app.transports.http.handler import WHOLE
+from mcp_app.transports.http.plain_headers import KnownTool
+from mcp_app.transports.http.probe_tickets import NAME as PROBE
+from mcp_app.transports.http.request_handler import NO_WAY_BACK
+from mcp_app.transports.http.responses import json_start
+from mcp_app.transports.http.stateless_call import ENCODED_METHOD, StatelessCall
+
+_LATE: Final = "The call ended before its function returned."
+
+
+class ThreadCall(StatelessCall):
+    """A call that the thread of its request runs; its answer is one document."""
+
+    streams = False
+
+    @property
+    def accepts(self) -> Accepts:
+        """JSON alone: WSGI keeps no stream open."""
+        return WHOLE
+
+    def _is_callable(self, tool: KnownTool, arguments: JsonObject, body: bytes) -> bool:
+        runnable = tool.entry.runnable
+        return (
+            runnable.style == "sync"
+            and runnable.gate is None
+            and runnable.context is None
+            and runnable.pace.is_quick
+            and super()._is_callable(tool, arguments, body)
+        )
+
+    def run(self, whole: Whole) -> None:
+        """Run the function, and put the answer into `whole`."""
+        output: Any = None
+        if self._raised is None:
+            run = partial(contextvars.copy_context().run, self._run_function)
+            output, error = outcome_of(run)
+            if self.end is not None or self._is_too_late():
+                error = CallCancelled(_LATE)
+            body = self._encoded(output) if error is None else None
+            if body is not None:
+                self._end()
+                self._reply = NO_WAY_BACK
+                self._record(body)
+                whole.answer(json_start(body, self.known.cors), body)
+                return
+            output = output if error is None else error
+            # An error has the frames that it went through: none of them must hold it.
+            del error
+        background.run(partial(self._finish, output))
+
+    def _run_function(self) -> object:
+        current_call.set(self)
+        # Adapters of a process have no others: those of a dry run are for one request.
+        places = cast("InvocationPlaces", self.process.adapters.user_code)
+        runnable = self.entry.runnable
+        return places.run_here(self, runnable, self._bound, self._convert)
+
+    def _convert(self, output: object) -> object:
+        """Convert an output; end the call first if its time is over.
+
+        Then its transactions, which are still open, are rolled back.
+        """
+        self._is_too_late()
+        return self._tool.plain.convert_other(output)
+
+    def _is_too_late(self) -> bool:
+        """Whether the time limit has passed; ends the call if so."""
+        if time.monotonic() - self._began <= (self.seconds or 0):
+            return False
+        self.stop(End.TIMED_OUT)
+        return True
+
+    def _end(self) -> None:
+        self.process.running.in_threads.end(self)
+
+
+def serve(scope: Scope, body: bytes, slug: str) -> Whole | None:
+    """Serve a POST here, None if it is not a plain call that this thread may run."""
+    raw = dict(scope["headers"])
+    if raw.get(b"mcp-method") != ENCODED_METHOD or PROBE in raw:
+        return None
+    current = background.process()
+    if current is None or b"%" in (scope["raw_path"] or b""):
+        return None
+    whole = Whole(body)
+    message = {"type": "http.request", "body": body}
+    # What it reads and charges is used by one thread at a time.
+    with current.running.in_threads.recognition:
+        call = ThreadCall(scope, whole.receive, whole.send, slug)
+        if not (call.is_admitted(raw, current) and call._is_recognised(message)):
+            return None
+        current.running.in_threads.begin(call)
+    call.run(whole)
+    return whole
