@@ -139,12 +139,11 @@ class _Site:
 
         With `followed` its `_meta` has a token for progress and a trace.
         """
-        self._followed = followed
         self._application = application
-        self.request = request
-        self._headers = [
-            (name.lower().encode(), text.encode()) for name, text in request.lines(PORT)
-        ]
+        self.request, self._followed = request, followed
+        length = str(len(self.body_of(FIRST_ID)))
+        lines = [*request.lines(PORT), ("Content-Length", length)]
+        self._headers = [(name.lower().encode(), text.encode()) for name, text in lines]
         trace, identifier = b"00-%032x-%016x-01", b"x-request-id"
         more = [
             [(b"traceparent", trace % (n, n)), (identifier, b"%d" % n)]
@@ -170,11 +169,7 @@ class _Site:
             "method": "POST",
             "path": "/mcp",
             "root_path": "",
-            "headers": [
-                *self._headers,
-                (b"content-length", b"%d" % len(body)),
-                *next(self._more),
-            ],
+            "headers": [*self._headers, *next(self._more)],
             "extensions": {},
         }
 

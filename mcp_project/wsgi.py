@@ -6,5 +6,7 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
+import mcp_app.wsgi
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mcp_project.settings")
-application = get_wsgi_application()
+application = mcp_app.wsgi.application(get_wsgi_application())

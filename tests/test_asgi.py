@@ -58,7 +58,7 @@ def named(path: str, root_path: str = "") -> object:
     """Return what a path names: a slug, or an address of HTTP+SSE with its slug."""
     switch = mcp_app.asgi.application(Site())
     assert isinstance(switch, Switch)
-    place = switch._place({"type": "http", "path": path, "root_path": root_path})
+    place = switch.place(root_path, path)
     return place and (place if place[1] else place[0])
 
 
@@ -121,7 +121,7 @@ def test_many_paths_are_not_remembered_for_ever() -> None:
     switch = mcp_app.asgi.application(Site())
     assert isinstance(switch, Switch)
     for number in range(mcp_app.asgi.KEPT + 1):
-        switch._place({"type": "http", "path": f"/{number}"})
+        switch.place("", f"/{number}")
     assert len(switch._places) == 1
 
 

@@ -26,6 +26,7 @@ PUBLIC = {
     "models",
     "oauth_urls",
     "urls",
+    "wsgi",
 }
 PATH = re.compile(r"\bmcp_app\.([a-z_]+)((?:\.\w+)*)")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -150,13 +150,13 @@ class UserCode(Protocol):
     def nothing_around(self, runnable: Runnable[Any]) -> bool:
         """Whether an async function may be awaited directly."""
 
-    def run(
+    async def run(
         self,
         exchange: Exchange,
         runnable: Runnable[Any],
         arguments: dict[str, object],
         convert: Callable[[object], Value],
-    ) -> Coroutine[Any, Any, Value]:
+    ) -> Value:
         """Run it as declared, on the loop or in a thread, and convert there."""
 
     async def call(self, exchange: Exchange, function: Callable[[], Value]) -> Value:

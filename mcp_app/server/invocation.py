@@ -106,41 +106,33 @@ class InvocationPlaces:
         """Whether an async function may be awaited directly: the hot path."""
         return self._plain and runnable.direct
 
-    def run(
+    async def run(
         self,
-        exchange: Exchange,
-        runnable: Runnable[Any],
-        arguments: dict[str, object],
-        convert: Callable[[object], Output],
-    ) -> Coroutine[Any, Any, Output]:
-        """Run it as declared and return its result, converted.
-
-        A thread converts its result itself: it may be a queryset.
-        """
-        if (gate := runnable.gate) is not None:
-            return self._run_behind(gate, exchange, runnable, arguments, convert)
-        if runnable.style == "sync" or self._needs_thread(runnable):
-            function = partial(self.run_here, exchange, runnable, arguments, convert)
-            name = str(exchange.params.get("name", exchange.method))
-            exchange.queued = True
-            try:
-                return self._threaded(exchange, function, name)
-            except NoPlace:
-                exchange.untouched = True
-                raise
-        return self._run_on_loop(exchange, runnable, arguments, convert)
-
-    async def _run_behind(
-        self,
-        gate: Gate,
         exchange: Exchange,
         runnable: Runnable[Any],
         arguments: dict[str, object],
         convert: Callable[[object], Output],
     ) -> Output:
-        async with self._behind(gate, exchange):
-            inside = replace(runnable, gate=None)
-            return await self.run(exchange, inside, arguments, convert)
+        """Run it as declared and return its result, converted.
+
+        A thread converts its result itself: it may be a queryset.
+        """
+        if runnable.gate is not None:
+            async with self._behind(runnable.gate, exchange):
+                inside = replace(runnable, gate=None)
+                return await self.run(exchange, inside, arguments, convert)
+        if runnable.ours:
+            return convert(await runnable.run(**arguments))  # type: ignore[misc]
+        if runnable.style == "sync" or self._needs_thread(runnable):
+            function = partial(self.run_here, exchange, runnable, arguments, convert)
+            name = str(exchange.params.get("name", exchange.method))
+            exchange.queued = True
+            try:
+                return await self._threaded(exchange, function, name)
+            except NoPlace:
+                exchange.untouched = True
+                raise
+        return convert(await self._on_loop(exchange, runnable, arguments))
 
     def _owner(self, exchange: Exchange) -> Owner:
         """Return who takes turns; a stranger is one only where others sign in."""
@@ -216,22 +208,16 @@ class InvocationPlaces:
             _refuse_in(await sync_to_async(_transaction_alias)())
 
     def _needs_thread(self, runnable: Runnable[Any]) -> bool:
-        if runnable.ours:
-            return False
         return runnable.needs_thread or (not self._plain and self._around_needs_thread)
 
-    async def _run_on_loop(
+    async def _on_loop(
         self,
         exchange: Exchange,
         runnable: Runnable[Any],
         arguments: dict[str, object],
-        convert: Callable[[object], Output],
-    ) -> Output:
-        if runnable.ours:
-            return convert(await runnable.run(**arguments))  # type: ignore[misc]
+    ) -> object:
         with self._entered(exchange):
-            output = await runnable.run(**arguments)  # type: ignore[misc]
-        return convert(output)
+            return await runnable.run(**arguments)  # type: ignore[misc]
 
     @contextmanager
     def _entered(self, exchange: Exchange) -> Iterator[None]:
@@ -274,18 +260,14 @@ class InvocationPlaces:
             with self._entered(exchange), _transactions(exchange, runnable):
                 return convert(run(**arguments))
 
-    def _threaded(
+    async def _threaded(
         self, exchange: Exchange, function: Callable[[], Value], name: str = ""
-    ) -> Coroutine[Any, Any, Value]:
-        """Run a function in a thread; raise `NoPlace` if that cannot be."""
+    ) -> Value:
         future: asyncio.Future[Value] = self._loop.create_future()
         work = partial(contextvars.copy_context().run, function)
         job = self._threads.submit(
             partial(self._work, future, work), name, self._owner(exchange)
         )
-        return self._result(future, job)
-
-    async def _result(self, future: asyncio.Future[Value], job: Job) -> Value:
         try:
             return await future
         except asyncio.CancelledError:

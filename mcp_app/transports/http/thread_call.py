@@ -114,7 +114,11 @@ def serve(scope: Scope, body: bytes, slug: str) -> Whole | None:
     # What it reads and charges is used by one thread at a time.
     with current.running.in_threads.recognition:
         call = ThreadCall(scope, whole.receive, whole.send, slug)
-        if not (call.is_admitted(raw, current) and call._is_recognised(message)):
+        if not call.is_admitted(raw, current):
+            return None
+        # The body is here: only threads that are busy can make it late.
+        call.arrived = time.monotonic()
+        if not call._is_recognised(message):
             return None
         current.running.in_threads.begin(call)
     call.run(whole)
