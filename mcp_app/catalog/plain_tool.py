@@ -58,6 +58,7 @@ def plain_tool(
     """
     if (
         runnable.style == "inline"
+        or runnable.ours
         or definition.demands.rules
         or not is_sent_as_it_is(definition.name)
     ):

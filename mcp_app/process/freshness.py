@@ -45,7 +45,8 @@ class FreshnessGate:
         self._check = check
         self._load = load
         self._give_up = give_up
-        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
         self._started = NEVER
         self._quiet_until = NEVER
         self._fresh_until = NEVER
@@ -80,7 +81,7 @@ class FreshnessGate:
 
         Callable from any thread.
         """
-        if threading.get_ident() != self._thread:
+        if self._loop is not None and threading.get_ident() != self._thread:
             self._loop.call_soon_threadsafe(self.refresh)
             return
         now = time.monotonic()
@@ -127,6 +128,7 @@ class FreshnessGate:
         return good or since <= moment
 
     def _start(self) -> asyncio.Task[bool]:
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._running_since = time.monotonic()
         self._running = asyncio.create_task(self._checked(self._running_since))
         self._running.add_done_callback(_told)
