@@ -9,9 +9,10 @@ All other requests go to the site, whose URLconf includes the endpoint as always
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from django.core.handlers.wsgi import get_path_info, get_script_name
 
@@ -19,6 +20,8 @@ from mcp_app.asgi import Places
 
 if TYPE_CHECKING:
     from mcp_app.transports.http.bridge import Whole
+
+_LENGTH: Final = re.compile(r"[0-9]{1,15}")
 
 Environ: TypeAlias = dict[str, Any]
 Application: TypeAlias = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
@@ -50,7 +53,7 @@ class Switch(Places):
         path = root.rstrip("/") + get_path_info(environ)
         slug, part = self.place(root, path) or ("", "")
         length = environ.get("CONTENT_LENGTH") or ""
-        if not slug or part or not length.isdecimal():
+        if not slug or part or not _LENGTH.fullmatch(length):
             return None
         # They need the app registry, which `get_wsgi_application()` has filled.
         from mcp_app.conf import mcp_settings  # noqa: PLC0415

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Final, Literal
 
 from django.db import connection
 from django.db.models import Value
+from django.utils.translation import activate, get_language
 from pydantic import BaseModel
 
 from mcp_app import (
@@ -420,6 +421,15 @@ def _enter_and_wait(line: str) -> str:
 
 
 registry.tool(name="enters_and_waits")(_enter_and_wait)
+
+
+@registry.tool
+def surroundings() -> str:
+    """Returns what is left in its thread, and leaves something."""
+    found = f"{getattr(connection, 'tenant', None)} {get_language()}"
+    connection.tenant = "left"  # type: ignore[attr-defined]
+    activate("fr")
+    return found
 
 
 @registry.tool(timeout=0.03)

@@ -213,7 +213,9 @@ class CallLog:
                 await self._write(self._taken())
         finally:
             self._task = None
-            self._room = 0
+            with self._lock:
+                # From now on whoever adds one sees to it that it is written.
+                self._room = 0
             if self._pending or self._tallies:
                 self._look()
 

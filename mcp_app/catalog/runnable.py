@@ -55,7 +55,7 @@ class Pace:
         """Take note of a call."""
         if seconds >= QUICK_S:
             self._doubts = QUICK_CALLS
-        elif self._doubts:
+        elif self._doubts > 0:
             self._doubts -= 1
 
 

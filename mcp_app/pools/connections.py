@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
-from django.db import close_old_connections
+from django.db import close_old_connections, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 
@@ -34,3 +37,28 @@ class _WithoutOldConnections:
 
 
 without_old_connections: Final = _WithoutOldConnections()
+
+
+@contextmanager
+def own_connections() -> Iterator[None]:
+    """Put those of calls in the place of this thread's connections.
+
+    So no call meets what a view or the site's middleware has left in one of its own (a
+    tenant, a setting of the database's session), and none leaves anything there.
+    """
+    theirs = _take_out()
+    for each in getattr(_thread, "own", ()):
+        connections[each.alias] = each
+    try:
+        yield
+    finally:
+        _thread.own = _take_out()
+        for each in theirs:
+            connections[each.alias] = each
+
+
+def _take_out() -> Sequence[BaseDatabaseWrapper]:
+    found = connections.all(initialized_only=True)
+    for each in found:
+        del connections[each.alias]
+    return found

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
+from mcp_app.catalog.runnable import QUICK_S
 from mcp_app.server.call import look_after
 from mcp_app.server.exchange import Exchange
 from mcp_app.streams.open_session import OpenSession
@@ -56,10 +57,10 @@ class CallsInThreads:
     """The calls that threads of requests run (WSGI), and whose they are."""
 
     def __init__(self) -> None:
-        self.recognition = threading.Lock()
+        self.recognition = threading.RLock()
         """Held by a thread that finds out whether it may run a call."""
         self._lock = threading.Lock()
-        self._calls: set[Exchange] = set()
+        self._calls: dict[Exchange, None] = {}
         self._owned: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -73,19 +74,27 @@ class CallsInThreads:
         """Return how many calls of a principal, or of an address, run so."""
         return self._owned.get(owner, 0)
 
+    def doubt_slow(self) -> None:
+        """Let no more calls of a function run so that hangs in one."""
+        now = time.monotonic()
+        for each in self:
+            if now - each.began < QUICK_S or each.entry is None:
+                return
+            each.entry.runnable.pace.note(QUICK_S)
+
     def begin(self, exchange: Exchange) -> None:
         """Register a call."""
         owner = exchange.principal.owner or exchange.person
         exchange.began = time.monotonic()
         with self._lock:
-            self._calls.add(exchange)
+            self._calls[exchange] = None
             self._owned[owner] += 1
 
     def end(self, exchange: Exchange) -> None:
         """Remove a call that is over."""
         owner = exchange.principal.owner or exchange.person
         with self._lock:
-            self._calls.remove(exchange)
+            del self._calls[exchange]
             self._owned[owner] -= 1
             if not self._owned[owner]:
                 del self._owned[owner]

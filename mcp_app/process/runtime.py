@@ -231,6 +231,9 @@ class Process:
         """Each second cut what the database has not answered for too long."""
         self._hanging = self.loop.call_later(LOOK_S, self._look_for_hanging)
         give_up_hanging()
+        if self.running.in_threads:
+            # Nothing else sees that one of them lasts.
+            self.watch()
         lookups.replace(TIMEOUT)
         if not self.gate.loading:
             reader.replace(TIMEOUT)

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import contextvars
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, cast
 
 from mcp_app.interface.errors import CallCancelled
+from mcp_app.pools.connections import own_connections
 from mcp_app.pools.futures import outcome_of
 from mcp_app.process.background import background
+from mcp_app.process.runtime import Process
 from mcp_app.protocol.headers import Accepts
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.context import current_call
@@ -55,11 +58,28 @@ class ThreadCall(StatelessCall):
             and super()._is_callable(tool, arguments, body)
         )
 
+    def begin(self, raw: Mapping[bytes, bytes], body: bytes, current: Process) -> bool:
+        """Register the call if it is plain; return whether this thread may run it."""
+        beside = current.running.in_threads
+        # What it reads and charges is used by one thread at a time.
+        with beside.recognition:
+            beside.doubt_slow()
+            self.arrived = time.monotonic()
+            if not self.is_admitted(raw, current):
+                return False
+            # The body is here: only threads that are busy can make it late.
+            self.arrived = time.monotonic()
+            if not self._is_recognised({"type": "http.request", "body": body}):
+                return False
+            beside.begin(self)
+        return True
+
     def run(self, whole: Whole) -> None:
         """Run the function, and put the answer into `whole`."""
         output: Any = None
         if self._raised is None:
-            run = partial(contextvars.copy_context().run, self._run_function)
+            # What views have left in this thread's context is none of its business.
+            run = partial(contextvars.Context().run, self._run_function)
             output, error = outcome_of(run)
             if self.end is not None or self._is_too_late():
                 error = CallCancelled(_LATE)
@@ -67,7 +87,10 @@ class ThreadCall(StatelessCall):
             if body is not None:
                 self._end()
                 self._reply = NO_WAY_BACK
-                self._record(body)
+                try:
+                    self._record(body)
+                except Exception as unwritten:
+                    self._unsent(unwritten)
                 whole.answer(json_start(body, self.known.cors), body)
                 return
             output = output if error is None else error
@@ -102,7 +125,10 @@ class ThreadCall(StatelessCall):
 
 
 def serve(scope: Scope, body: bytes, slug: str) -> Whole | None:
-    """Serve a POST here, None if it is not a plain call that this thread may run."""
+    """Serve a POST here, None if it is not a plain call that this thread may run.
+
+    The call has a context and connections of its own, as in the threads for user code.
+    """
     raw = dict(scope["headers"])
     if raw.get(b"mcp-method") != ENCODED_METHOD or PROBE in raw:
         return None
@@ -110,16 +136,9 @@ def serve(scope: Scope, body: bytes, slug: str) -> Whole | None:
     if current is None or b"%" in (scope["raw_path"] or b""):
         return None
     whole = Whole(body)
-    message = {"type": "http.request", "body": body}
-    # What it reads and charges is used by one thread at a time.
-    with current.running.in_threads.recognition:
-        call = ThreadCall(scope, whole.receive, whole.send, slug)
-        if not call.is_admitted(raw, current):
+    call = ThreadCall(scope, whole.receive, whole.send, slug)
+    with own_connections():
+        if not call.begin(raw, body, current):
             return None
-        # The body is here: only threads that are busy can make it late.
-        call.arrived = time.monotonic()
-        if not call._is_recognised(message):
-            return None
-        current.running.in_threads.begin(call)
-    call.run(whole)
+        call.run(whole)
     return whole

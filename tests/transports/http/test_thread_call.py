@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import pytest
 from django.core.handlers.wsgi import WSGIHandler
-from django.db import connections
+from django.db import connection, connections
+from django.utils.translation import get_language, override
 from hypothesis import HealthCheck, Phase, given, settings
 
 from mcp_app import wsgi
@@ -273,6 +274,47 @@ async def test_a_tool_that_was_slow_goes_back_to_the_pool(
         ran.append(len(watched))
     assert ran == [0, 1, 2, 3, 3]
     assert "mcp-user-code" not in {each.partition("_")[0] for each in watched}
+
+
+async def test_a_tool_that_hangs_takes_no_more_threads(
+    ways: Ways, watched: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Pace, "is_quick", IS_QUICK)
+    tools = ways.process.catalogs.by_slug["default"].tools
+    tools["enters_and_waits"].runnable.pace._doubts = 0
+    visits = [Visit(ways.site, call("enters_and_waits", line="hung")) for _ in "ab"]
+    asked = []
+    # Nothing is fresh before the first heartbeat.
+    await ways.seen(ADD)
+    for each in visits:
+        await ways.process.gate.look()
+        asked.append(asyncio.ensure_future(each.body()))
+        await asyncio.to_thread(stage().entered_thread.wait, 60)
+        await asyncio.sleep(2 * QUICK_S)
+    assert len(watched) == 1
+    assert len(ways.process.running.in_threads) == 1
+    stage().released_thread.set()
+    await asyncio.gather(*asked)
+    assert [each.status for each in visits] == [200, 200]
+
+
+async def test_nothing_of_a_view_reaches_a_call_or_the_other_way(ways: Ways) -> None:
+    site, left = ways.site, []
+
+    def surrounded(*given: Any) -> Any:
+        connection.tenant = "of a view"  # type: ignore[attr-defined]
+        with override("de"):
+            answer = site(*given)
+            left.append((connection.tenant, get_language()))  # type: ignore[attr-defined]
+        return answer
+
+    for _ in range(2):
+        body = await Visit(surrounded, call("surroundings")).body()
+        assert b"of a view" not in body
+        assert b" de" not in body
+    # Behind the site's middleware, that has the last word about the language.
+    assert {tenant for tenant, _ in left} == {"of a view"}
+    assert "fr" not in {language for _, language in left}
 
 
 async def test_a_tool_that_hangs_is_answered_late_and_taken_back(
