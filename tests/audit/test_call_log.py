@@ -15,8 +15,9 @@ from django.db import DataError, OperationalError
 
 from mcp_app.audit import call_log
 from mcp_app.audit.call_log import CallLog
+from mcp_app.audit.records import PendingCalls
 from mcp_app.audit.writing import Batch, write
-from mcp_app.interface.call_record import CallRecord
+from mcp_app.interface.call_record import CallRecord, CallValues
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.calls import CallStatisticQuerySet
 from mcp_app.pools.database import call_writer, writer
@@ -147,6 +148,30 @@ async def test_it_hurries_with_what_came_meanwhile() -> None:
         while kept.busy:
             kept.hurry()
             await asyncio.sleep(0.001)
+    assert await figures() == (2, 2, 0)
+
+
+@pytest.mark.usefixtures("often")
+async def test_what_a_thread_adds_as_a_batch_ends_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = log()
+    kept.add(record())
+    entered, add = threading.Event(), PendingCalls.add
+
+    def add_slowly(pending: PendingCalls, given: CallValues) -> None:
+        entered.set()
+        time.sleep(0.2)
+        add(pending, given)
+
+    async with held():
+        kept.hurry()
+        await asyncio.sleep(0.02)
+        monkeypatch.setattr(PendingCalls, "add", add_slowly)
+        adding = asyncio.create_task(asyncio.to_thread(kept.add, record()))
+        await asyncio.to_thread(entered.wait)
+    await adding
+    await idle(kept)
     assert await figures() == (2, 2, 0)
 
 

@@ -293,6 +293,12 @@ async def test_a_tool_that_hangs_takes_no_more_threads(
         await asyncio.sleep(2 * QUICK_S)
     assert len(watched) == 1
     assert len(ways.process.running.in_threads) == 1
+    # So a stop would reach it.
+    ways.process._hanging.cancel()
+    ways.process._ticker.stop()
+    ways.process._ticker._watching = None
+    ways.process._look_for_hanging()
+    assert ways.process._ticker._watching is not None
     stage().released_thread.set()
     await asyncio.gather(*asked)
     assert [each.status for each in visits] == [200, 200]
