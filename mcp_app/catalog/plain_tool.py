@@ -23,8 +23,6 @@ from mcp_app.protocol.schemas import Validator
 class PlainTool:
     """A tool without rules and mirrored parameters, ready to be called."""
 
-    header: bytes
-    """The value of `Mcp-Name`."""
     names: tuple[str, ...]
     types: tuple[type, ...] | None
     """Arguments of exactly these names and types fit, and are bound as they are."""
@@ -65,7 +63,6 @@ def plain_tool(
         return None
     types = _sufficient(runnable.types, definition.input_schema)
     return PlainTool(
-        header=definition.name.encode("ascii"),
         names=() if types is None else tuple(types),
         types=None if types is None else tuple(types.values()),
         fits=validator.is_valid,

@@ -296,7 +296,7 @@ async def test_a_tool_that_hangs_takes_no_more_threads(
     # So a stop would reach it.
     ways.process._hanging.cancel()
     ways.process._ticker.stop()
-    ways.process._ticker._watching = None
+    monkeypatch.setattr(ways.process._ticker, "_watching", None)
     ways.process._look_for_hanging()
     assert ways.process._ticker._watching is not None
     stage().released_thread.set()
