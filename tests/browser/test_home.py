@@ -65,6 +65,8 @@ def test_a_first_tool_from_the_home_page(
     picture(nora, "home")
     steps.get_by_role("link", name="Add a tool").click()
     nora.get_by_role("link", name="Answer with a text").click()
+    # Its script makes the name of what is typed.
+    nora.wait_for_load_state()
     nora.locator("#id_title").press_sequentially("First steps")
     nora.locator("#id_description").fill(
         "Says when the shop is open. Use it if somebody asks for the hours."
