@@ -235,30 +235,21 @@ class InvocationPlaces:
         convert: Callable[[object], Output],
     ) -> Output:
         """Run it in this thread, take note of its pace, and convert its result."""
-        began = time.monotonic()
-        try:
-            return self._run_around(exchange, runnable, arguments, convert)
-        finally:
-            runnable.pace.note(time.monotonic() - began)
-
-    def _run_around(
-        self,
-        exchange: Exchange,
-        runnable: Runnable[Any],
-        arguments: dict[str, object],
-        convert: Callable[[object], Output],
-    ) -> Output:
         if exchange.end is not None:
             raise CallCancelled("The call ended before a thread was free.")
         exchange.queued = False
         run = runnable.run
         if runnable.style == "async":
             run = _on_own_loop(exchange, run)  # type: ignore[arg-type]
-        with without_old_connections:
-            if self._plain and not _atomic_aliases(runnable):
-                return convert(run(**arguments))
-            with self._entered(exchange), _transactions(exchange, runnable):
-                return convert(run(**arguments))
+        began = time.monotonic()
+        try:
+            with without_old_connections:
+                if self._plain and not _atomic_aliases(runnable):
+                    return convert(run(**arguments))
+                with self._entered(exchange), _transactions(exchange, runnable):
+                    return convert(run(**arguments))
+        finally:
+            runnable.pace.note(time.monotonic() - began)
 
     async def _threaded(
         self, exchange: Exchange, function: Callable[[], Value], name: str = ""

@@ -626,9 +626,9 @@ def _spaced(value: Any) -> bytes:
     return json.dumps(value).encode("utf-8", "surrogatepass")
 
 
-@pytest.mark.parametrize("count", [1_000, *long_cases(20_000)])
-async def test_drawn_requests_are_answered_alike(both: Both, count: int) -> None:
-    drawn: list[Request] = []
+def drawn(count: int) -> list[Request]:
+    """Draw so many requests."""
+    found: list[Request] = []
 
     @settings(
         max_examples=count,
@@ -638,10 +638,15 @@ async def test_drawn_requests_are_answered_alike(both: Both, count: int) -> None
     )
     @given(requests())
     def draw(request: Request) -> None:
-        drawn.append(request)
+        found.append(request)
 
     draw()
-    assert await both.differences(drawn) == []
+    return found
+
+
+@pytest.mark.parametrize("count", [1_000, *long_cases(20_000)])
+async def test_drawn_requests_are_answered_alike(both: Both, count: int) -> None:
+    assert await both.differences(drawn(count)) == []
     assert both.plain > count // 5
 
 

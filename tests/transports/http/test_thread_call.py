@@ -12,7 +12,6 @@ import pytest
 from django.core.handlers.wsgi import WSGIHandler
 from django.db import connection, connections
 from django.utils.translation import get_language, override
-from hypothesis import HealthCheck, Phase, given, settings
 
 from mcp_app import wsgi
 from mcp_app.catalog import runnable
@@ -36,8 +35,8 @@ from tests.transports.http.test_plain_call import (
     bearing,
     both,
     crowd,
+    drawn,
     mcp,
-    requests,
 )
 
 __all__ = ["both", "crowd", "mcp"]
@@ -204,20 +203,7 @@ async def test_who_calls_too_often_is_refused_alike(
 
 @pytest.mark.parametrize("count", [300, *long_cases(3_000)])
 async def test_drawn_requests_are_answered_alike(ways: Ways, count: int) -> None:
-    drawn: list[Request] = []
-
-    @settings(
-        max_examples=count,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(requests())
-    def draw(request: Request) -> None:
-        drawn.append(request)
-
-    draw()
-    assert await ways.differences(drawn) == []
+    assert await ways.differences(drawn(count)) == []
     assert ways.plain > count // 20
 
 
