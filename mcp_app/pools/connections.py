@@ -1,17 +1,24 @@
-"""Closes a thread's old connections around a call, if it has any."""
+"""When the connections of the pools' threads are closed."""
 
 from __future__ import annotations
 
+import atexit
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
+from weakref import WeakSet
 
 from django.db import close_old_connections, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 
+LAST_CLOSE_S: Final = 1.0
+"""Seconds that an ending process waits for the threads of closed pools."""
+
+_ending: WeakSet[threading.Thread] = WeakSet()
 _thread = threading.local()
 
 
@@ -62,3 +69,18 @@ def _take_out() -> Sequence[BaseDatabaseWrapper]:
     for each in found:
         del connections[each.alias]
     return found
+
+
+def end_before_exit(threads: Iterable[threading.Thread | None]) -> None:
+    """Let an ending process wait for these, which close their connections and end.
+
+    An interpreter that goes while a daemon thread closes a SQLite file can crash.
+    """
+    _ending.update(each for each in threads if each is not None)
+
+
+@atexit.register
+def _wait_for_last_close() -> None:
+    until = time.monotonic() + LAST_CLOSE_S
+    for each in tuple(_ending):
+        each.join(max(0.0, until - time.monotonic()))

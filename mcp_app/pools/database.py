@@ -23,6 +23,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 
+from mcp_app.pools.connections import end_before_exit
 from mcp_app.pools.cutting import ConnectionKiller, cut, waits_for_a_lock
 from mcp_app.pools.futures import settle
 from mcp_app.pools.outages import is_outage
@@ -260,6 +261,7 @@ class DatabaseThreads:
             # A thread that was abandoned between two pieces of work waits, too.
             for _ in (*self._hands, *self._left):
                 self._queue.put(None)
+            end_before_exit(each.thread for each in (*self._hands, *self._left))
             self._queue = SimpleQueue()
             self._hands = []
 

@@ -16,9 +16,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
+from weakref import WeakSet
 
 from django.db import connections
 
+from mcp_app.pools.connections import end_before_exit
 from mcp_app.pools.turns import UNKNOWN, Owner, Turns
 from mcp_app.protocol.errors import Unavailable
 
@@ -77,6 +79,7 @@ class UserThreads:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._turns: Turns[Job] = Turns()
         self._threads = 0
+        self._started: WeakSet[threading.Thread] = WeakSet()
         self._begun = 0
         """Jobs that have begun: each needs a thread until it ends."""
         self._running: dict[Owner, int] = {}
@@ -149,6 +152,7 @@ class UserThreads:
             self._closed = True
             for _ in range(self._threads):
                 self._jobs.put(None)
+        end_before_exit(self._started)
 
     @property
     def uncounted(self) -> int:
@@ -261,6 +265,7 @@ class UserThreads:
             thread = threading.Thread(target=self._serve, name=name, daemon=True)
             try:
                 thread.start()
+                self._started.add(thread)
             except RuntimeError:
                 logger.exception("No thread for user code could be started.")
                 with self._lock:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -62,3 +64,42 @@ def test_an_exception_passes_and_the_connection_is_closed() -> None:
         return connection.connection is not None
 
     assert in_new_thread(look) is False
+
+
+ENDS: dict[str, str] = {
+    "database": """
+from mcp_app.pools.database import DatabaseThreads
+pool = DatabaseThreads("test")
+async def main():
+    work = asyncio.create_task(pool.run(close_slowly))
+    while not begun.is_set():
+        await asyncio.sleep(0)
+    work.cancel()
+asyncio.run(main())
+""",
+    "user code": """
+from mcp_app.pools.turns import UNKNOWN
+from mcp_app.pools.user_threads import UserThreads
+pool = UserThreads(1)
+pool.submit(lambda job: close_slowly(), "test", UNKNOWN)
+begun.wait()
+""",
+}
+BEGIN = """
+import asyncio, threading, time
+import django; django.setup()
+begun = threading.Event()
+def close_slowly():
+    begun.set()
+    time.sleep(0.3)
+    print("closed")
+"""
+
+
+@pytest.mark.parametrize("pool", ENDS)
+def test_a_process_ends_after_the_threads_of_a_closed_pool(pool: str) -> None:
+    program = f"{BEGIN}{ENDS[pool]}pool.close()"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == "closed\n"
