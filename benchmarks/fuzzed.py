@@ -21,15 +21,9 @@ from mcp_app.protocol.headers import (
     decode,
     is_json,
 )
-from mcp_app.protocol.oauth import (
-    authorization,
-    client_metadata,
-    redirects,
-    registration,
-    token_requests,
-)
-from mcp_app.protocol.oauth.errors import OAuthError
-from mcp_app.server.request_state import StateSealer
+from mcp_app.protocol.oauth import addresses, clients, requests
+from mcp_app.protocol.oauth.requests import OAuthError
+from mcp_app.server.conversation import StateSealer
 from mcp_app.streams import event_ids
 
 SECRETS: Final = ("the first secret of a fuzzed site", "the second one")
@@ -106,33 +100,33 @@ def read_template(data: bytes) -> None:
 def read_redirect(data: bytes) -> None:
     """Check a redirect, the first line; the second is what a request has."""
     uri, _, other = data.decode("utf-8", "replace").partition("\n")
-    if redirects.redirect_problem(uri, ("cursor",)) is not None:
+    if addresses.redirect_problem(uri, ("cursor",)) is not None:
         return
-    assert redirects.is_same_redirect(uri, uri)
-    answer = redirects.with_answer(uri, {"code": "secret"})
+    assert addresses.is_same_redirect(uri, uri)
+    answer = addresses.with_answer(uri, {"code": "secret"})
     # The code goes to the host that a person saw.
-    assert redirects.redirect_host(answer) == redirects.redirect_host(uri), uri
-    if redirects.is_same_redirect(uri, other):
+    assert addresses.redirect_host(answer) == addresses.redirect_host(uri), uri
+    if addresses.is_same_redirect(uri, other):
         # On one's own computer any port will do.
-        hosts = redirects.redirect_host(uri), redirects.redirect_host(other)
-        assert redirects.is_loopback(uri) or hosts[0] == hosts[1], hosts
+        hosts = addresses.redirect_host(uri), addresses.redirect_host(other)
+        assert addresses.is_loopback(uri) or hosts[0] == hosts[1], hosts
 
 
 def read_oauth(data: bytes) -> None:
     """Read one text as everything that programs send when they sign in."""
     text = data.decode("utf-8", "replace")
     with suppress(OAuthError):
-        request = authorization.read_authorization(text)
-        authorization.check_before_resource(request)
-        authorization.check_after_resource(request)
+        request = requests.read_authorization(text)
+        requests.check_before_resource(request)
+        requests.check_after_resource(request)
     with suppress(OAuthError):
-        client_metadata.read_client_metadata(data, ("cursor",))
+        clients.read_client_metadata(data, ("cursor",))
     with suppress(OAuthError):
         kind = "application/x-www-form-urlencoded"
-        form = token_requests.read_form(kind, data, "")
-        token_requests.client_of(form, form.get("authorization"))
-        token_requests.read_grant(form)
-    assert registration.registration_of(text, SECRETS) is None, text
+        form = requests.read_form(kind, data, "")
+        requests.client_of(form, form.get("authorization"))
+        requests.read_grant(form)
+    assert clients.registration_of(text, SECRETS) is None, text
 
 
 def _texts(data: bytes) -> Iterator[str]:

@@ -14,6 +14,7 @@ from mcp_app.catalog.signatures import Header
 from mcp_app.interface.context import Context, SyncContext
 from mcp_app.interface.errors import CallCancelled, ClientCannot, TimedOut, ToolError
 from mcp_app.interface.principal import (
+    AccessRequest,
     AuthenticationFailed,
     AuthenticationRequest,
     AuthenticationUnavailable,
@@ -23,22 +24,19 @@ from mcp_app.interface.principal import (
 from mcp_app.interface.questions import (
     Accepted,
     Cancelled,
+    Completion,
     Declined,
     Elicit,
     ElicitUrl,
-    Roots,
-    Sample,
-    SamplingMessage,
-)
-from mcp_app.interface.results import (
-    Completion,
     PromptMessage,
     PromptOutput,
     ResourceOutput,
+    Roots,
+    Sample,
+    SamplingMessage,
     ToolOutput,
+    within,
 )
-from mcp_app.interface.rights import AccessRequest
-from mcp_app.interface.roots import within
 from mcp_app.interface.server import VERSION
 from mcp_app.protocol.content import (
     Annotations,
@@ -54,8 +52,14 @@ from mcp_app.protocol.content import (
 )
 
 if TYPE_CHECKING:
-    from mcp_app.invalidation.bulk import WatchedQuerySet, changed_model
-    from mcp_app.invalidation.changes import achanged, anotify, changed, notify
+    from mcp_app.invalidation.changes import (
+        WatchedQuerySet,
+        achanged,
+        anotify,
+        changed,
+        changed_model,
+        notify,
+    )
     from mcp_app.invalidation.log_messages import alog, log
 
 __version__ = VERSION

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from django.urls import path
 
-from mcp_app.account import app_views, views
+from mcp_app.account import views
+from mcp_app.account import views as app_views
 
 app_name = "mcp_account"
 
@@ -16,7 +17,7 @@ urlpatterns = [
     path("", views.tokens, name="tokens"),
     path("add/", views.add, name="add"),
     path("apps/<int:key>/", app_views.app, name="app"),
-    path("apps/end/", app_views.end_all, name="end_all"),
+    path("apps/end/", app_views.end_all_apps, name="end_all"),
     path("<int:key>/", views.token, name="token"),
     path("<int:key>/replace/", views.replace, name="replace"),
     path("<int:key>/delete/", views.delete, name="delete"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mcp_app.interface.access_logs import WithoutSessionIds
-from mcp_app.interface.json_logs import JsonFormatter
+from mcp_app.interface.logs import JsonFormatter, WithoutSessionIds
 
 __all__ = ["JsonFormatter", "WithoutSessionIds"]

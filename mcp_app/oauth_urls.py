@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from django.urls import path, re_path
 
-from mcp_app.oauth import consent_views, metadata_views, token_views
+from mcp_app.oauth import consent, endpoints
 
 app_name = "mcp_oauth"
 
 urlpatterns = [
     re_path(
         r"^\.well-known/oauth-protected-resource(?P<path>/.*)?$",
-        metadata_views.resource,
+        endpoints.resource,
         name="resource",
     ),
     path(
         ".well-known/oauth-authorization-server",
-        metadata_views.server,
+        endpoints.server,
         name="server",
     ),
-    path("mcp-oauth/authorize", consent_views.authorize, name="authorize"),
-    path("mcp-oauth/consent", consent_views.consent, name="consent"),
-    path("mcp-oauth/token", token_views.token, name="token"),
-    path("mcp-oauth/register", token_views.register, name="register"),
-    path("mcp-oauth/revoke", token_views.revoke, name="revoke"),
+    path("mcp-oauth/authorize", consent.authorize, name="authorize"),
+    path("mcp-oauth/consent", consent.consent, name="consent"),
+    path("mcp-oauth/token", endpoints.token, name="token"),
+    path("mcp-oauth/register", endpoints.register, name="register"),
+    path("mcp-oauth/revoke", endpoints.revoke, name="revoke"),
 ]

@@ -57,7 +57,7 @@ class Switch(Places):
             return None
         # They need the app registry, which `get_wsgi_application()` has filled.
         from mcp_app.conf import mcp_settings  # noqa: PLC0415
-        from mcp_app.transports.http import bridge, thread_call  # noqa: PLC0415
+        from mcp_app.transports.http import bridge, view  # noqa: PLC0415
 
         if int(length) > mcp_settings.limits.body:
             return None
@@ -70,7 +70,7 @@ class Switch(Places):
         environ["wsgi.input"] = BytesIO(body)
         if len(body) < int(length):
             return None
-        return thread_call.serve(bridge.scope_of(environ, "POST", path), body, slug)
+        return view.serve(bridge.scope_of(environ, "POST", path), body, slug)
 
 
 def application(site: Application) -> Application:

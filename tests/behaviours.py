@@ -39,11 +39,13 @@ from mcp_app import (
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.context import LEVELS
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.questions import ElicitAnswer, ModelPreferences, SamplingMessage
-from mcp_app.interface.results import (
+from mcp_app.interface.questions import (
     Completion,
+    ElicitAnswer,
+    ModelPreferences,
     PromptMessage,
     PromptOutput,
+    SamplingMessage,
     ToolOutput,
 )
 from mcp_app.protocol.content import (

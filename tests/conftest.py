@@ -81,7 +81,7 @@ def _nothing_depends_on_tests_before(monkeypatch: pytest.MonkeyPatch) -> None:
     would not see it.  Metadata is answered from what was read in the last second.
     """
     monkeypatch.setattr("mcp_app.models.changes.RARELY", 1_000_000_000)
-    monkeypatch.setattr("mcp_app.oauth.metadata_views.SERVERS_MAX_AGE_S", 0)
+    monkeypatch.setattr("mcp_app.oauth.endpoints.SERVERS_MAX_AGE_S", 0)
 
 
 def room(nodeid: str) -> str:

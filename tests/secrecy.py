@@ -71,7 +71,7 @@ class Watch:
 
     def knows_key(self, key: str) -> None:
         """Note the site's key, and what is derived from it."""
-        from mcp_app.protocol.sealing import derived_key  # noqa: PLC0415
+        from mcp_app.protocol.cursors import derived_key  # noqa: PLC0415
 
         derived = (derived_key(key, purpose).hex() for purpose in PURPOSES)
         for each in (key, *derived):
@@ -123,8 +123,8 @@ def watch() -> None:
         _watch.knows_key(settings.SECRET_KEY)
         return
 
+    from mcp_app.protocol.cursors import Sealer  # noqa: PLC0415
     from mcp_app.protocol.oauth import texts  # noqa: PLC0415
-    from mcp_app.protocol.sealing import Sealer  # noqa: PLC0415
 
     _watch = Watch(ROOT / os.environ[VARIABLE])
     _watch.knows_key(settings.SECRET_KEY)

@@ -252,7 +252,7 @@ async def process(
 ) -> AsyncIterator[Process]:
     """The process that serves a test; nothing may be left of its requests."""
     from mcp_app.pools.database import writer  # noqa: PLC0415
-    from mcp_app.process import current as current_process  # noqa: PLC0415
+    from mcp_app.process import background as current_process  # noqa: PLC0415
     from mcp_app.process import runtime  # noqa: PLC0415
     from mcp_app.transports.http.request_handler import policy  # noqa: PLC0415
     from tests.behaviours import new_stage, registry  # noqa: PLC0415

@@ -20,10 +20,9 @@ from mcp_app.catalog.lint import RULES, Finding, Level
 from mcp_app.catalog.open_models import missing_targets
 from mcp_app.catalog.outputs import tool_returns
 from mcp_app.catalog.registry import Registry
-from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.context import SyncContext
-from mcp_app.interface.principal import Principal
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest, Principal
+from mcp_app.interface.rules import AccessRequirements
 from mcp_app.kinds import findings
 from mcp_app.kinds.query.reading import read
 from mcp_app.protocol.revisions import LATEST, STATEFUL

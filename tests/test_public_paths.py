@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from mcp_app import authentication, conf, kind_forms, logs
-from mcp_app.auth.sessions import django_session
+from mcp_app.auth.authenticators import django_session
 from mcp_app.auth.token_cache import access_token
 from mcp_app.checks.settings import MOVED
 from tests.apart import ROOT

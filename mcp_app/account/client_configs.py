@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Final
 
+from django.conf import settings
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.account.client_formats import (
+    TOKEN,
     ClientProgram,
     JsonClient,
     TomlClient,
@@ -17,7 +22,26 @@ from mcp_app.account.client_formats import (
     literal,
     vscode_link,
 )
+from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.models.tokens import Secret
 from mcp_app.protocol.revisions import LATEST
+
+if TYPE_CHECKING:
+    from mcp_app.interface.definitions import Label
+
+
+# -- addresses -------------------------------------------------------------------------
+# The name of a server in client configurations.
+
+
+def server_name(slug: str) -> str:
+    """Return a name that distinguishes this site's server from others."""
+    site = str(settings.ROOT_URLCONF).partition(".")[0].replace("_", "-")
+    return site if slug == DEFAULT_SLUG else f"{site}-{slug}"
+
+
+# -- client configs --------------------------------------------------------------------
+
 
 # Whoever holds an entry against its client again writes the month there.
 OCTOBER_2026: Final = (2026, 10)
@@ -272,3 +296,60 @@ CLIENTS: Final[Mapping[str, ClientProgram]] = {
     ),
 }
 """The clients, by their names on the command line."""
+
+
+# -- guides ----------------------------------------------------------------------------
+# How a client is connected to one server: its steps, and what it is given.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guide:
+    """What a page says about a client and a server.
+
+    `line`, `text` and `link` are "" if there is none; the first two may contain the
+    token, and the last never does.
+    """
+
+    key: str
+    title: str
+    steps: Sequence[str]
+    line: Secret
+    text: Secret
+    place: str
+    link: str
+    check: str
+    month: date
+    signs_in: bool
+
+
+@sensitive_variables()
+def guide_of(
+    key: str, slug: str, url: str, *, token: str = "", takes_token: bool
+) -> Guide:
+    """Return how a client is connected to a server at a URL.
+
+    Without a token, texts have a placeholder where one is needed (`takes_token`).
+    """
+    client, name = CLIENTS[key], server_name(slug)
+    shown = (token or TOKEN) if takes_token else ""
+    steps = [*client.steps, *(client.token_steps if takes_token else ())]
+    line = "" if client.line is None else client.line(name, url, shown)
+    link = ""
+    if client.link is not None:
+        link = client.link(name, url, TOKEN if takes_token else "")
+
+    def filled(said: Label) -> str:
+        return str(said) % {"name": name, "place": client.place}
+
+    return Guide(
+        key=key,
+        title=client.title,
+        steps=[filled(each) for each in steps],
+        line=Secret(line),
+        text=Secret(client.text(name, url, token=shown)),
+        place=client.place,
+        link=link,
+        check=filled(client.check),
+        month=client.month,
+        signs_in=client.signs_in,
+    )

@@ -5,24 +5,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
+from typing import Any, Final
 from uuid import UUID
 
+from django import forms
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import router
 from django.db.models import QuerySet
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.account.admin_log import ADDITION, CHANGE, log_all, log_of
-from mcp_app.auth import app_changes, connections
-from mcp_app.auth.app_changes import AppEnded, Choice
+from mcp_app.account import presentation
+from mcp_app.account.forms import ALL, MOST_TAGS, SOME, RightsChoice
+from mcp_app.account.presentation import ADDITION, CHANGE, log_all, log_of
+from mcp_app.auth import connections, rights
 from mcp_app.auth.connections import Ended, Grant
-from mcp_app.models import AccessToken, Connection
+from mcp_app.auth.rights import AppEnded, Choice
+from mcp_app.models import AccessToken, Call, Connection
+from mcp_app.models.fields import digest, words
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction, persistently
+from mcp_app.protocol.oauth.addresses import is_on_own_computer
 from mcp_app.site_time import local_time
 
 
@@ -57,7 +67,7 @@ def change(
             raise ChangedMeanwhile
         return after
 
-    app_changes.change(row.connection, choose)
+    rights.change(row.connection, choose)
     if after != before:
         log_of(by, row, CHANGE, _changed(row, after))
 
@@ -67,9 +77,7 @@ def narrow(by: AbstractBaseUser, row: AccessToken) -> bool:
     if row.may == AccessToken.May.READ:
         return False
     try:
-        app_changes.change(
-            row.connection, partial(replace, may=AccessToken.May.READ.value)
-        )
+        rights.change(row.connection, partial(replace, may=AccessToken.May.READ.value))
     except AppEnded:
         return False
     said = _("Let the connected app “%(app)s” only look things up.")
@@ -93,7 +101,7 @@ def _end_all(by: AbstractBaseUser | None, rows: list[AccessToken]) -> int:
         return Ended.PERSON if own else Ended.STAFF
 
     with own_transaction(router.db_for_write(AccessToken)):
-        ended = app_changes.end_all(rows, why_of)
+        ended = rights.end_all(rows, why_of)
         log_all(by, ended, CHANGE, _("Ended this connected app."))
     return len(ended)
 
@@ -124,3 +132,156 @@ def _changed(row: AccessToken, after: Choice) -> str:
         "tags": after.tags or _("all"),
         "until": until or _("never"),
     }
+
+
+# -- app presentation ------------------------------------------------------------------
+# Connected apps in words: which program, where it is, what it may and does.
+
+
+DAYS: Final = 30
+DAY_MS: Final = 86_400_000
+MOST_CALLS: Final = 10_000
+"""So many of a user's newest calls are counted."""
+
+
+def host_of(connection: Connection) -> str:
+    """Return where a program is, as far as that is proved."""
+    if is_on_own_computer(connection.redirect_uri):
+        return _("a program on this computer")
+    return connection.client_host or connection.redirect_host
+
+
+def claim_of(connection: Connection) -> str:
+    """Return how sure it is which program this is."""
+    if not connection.client_host:
+        return _("It gave itself its name. Nobody has checked that.")
+    told = {"host": connection.client_host}
+    if is_on_own_computer(connection.redirect_uri):
+        return _("It says that it is of %(host)s. Nobody can check that.") % told
+    return _("It is known by a document of %(host)s.") % told
+
+
+def may_of(may: str) -> str:
+    """Return what a program may, or asked for, in the words of its choice."""
+    if may == AccessToken.May.CHANGE:
+        return _("look things up and change them")
+    return _("only look things up")
+
+
+def until_of(connection: Connection) -> str:
+    """Return the day that its owner has said."""
+    if connection.until is None:
+        return _("never")
+    return presentation.when(connection.until)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The newest calls of a user, by the family of the token; `cut` if not all."""
+
+    counts: Mapping[str, int]
+    cut: bool
+
+    def words(self, row: AccessToken) -> str:
+        count = self.counts.get(row.family, 0)
+        said = f"{count:,}"
+        return _("%(count)s or more") % {"count": said} if self.cut else said
+
+
+NO_CALLS: Final = Calls({}, cut=False)
+
+
+def calls_of(user: AbstractBaseUser) -> Calls:
+    """Count the calls of a user in the last 30 days, with one statement."""
+    since = int(time.time() * 1_000) - DAYS * DAY_MS
+    counts = Call.objects.by_client(user.get_username(), since, MOST_CALLS)
+    return Calls(counts, sum(counts.values()) >= MOST_CALLS)
+
+
+def ended_words(count: int) -> str:
+    """Return what is said once so many apps have been ended."""
+    said = ngettext(
+        "Ended: %d connected app lets nobody in any more.",
+        "Ended: %d connected apps let nobody in any more.",
+        count,
+    )
+    return said % count
+
+
+# -- app form --------------------------------------------------------------------------
+# The form of a connected app: its name, and what it may from now on.
+
+
+KEEP: Final = "keep"
+
+
+class AppForm(RightsChoice):
+    """What an app is called and may; `tags` are those of the tools that it could see.
+
+    `before` is what held when the page was opened.
+    """
+
+    before = forms.CharField(widget=forms.HiddenInput)
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=AccessToken._meta.get_field("name").max_length,
+    )
+
+    field_order = ["before", "name"]
+
+    def __init__(
+        self, data: Any, *, connection: Connection, tags: Counter[str]
+    ) -> None:
+        now = Choice.of(connection)
+        self._now = now
+        known = Counter(tags)
+        for tag in words(now.tags):
+            # One that nothing has any more stays chosen, or all would be allowed.
+            known.setdefault(tag, 0)
+        super().__init__(
+            data,
+            may_ask=connection.may_ask,
+            tags=known,
+            initial=_initial(now, many=len(known) > MOST_TAGS),
+        )
+        if "which" in self.fields:
+            self.fields["which"].required = True
+
+    def _choices(self) -> Iterator[tuple[str, str]]:
+        end = self._now.until
+        date = _("no date") if end is None else date_format(local_time(end))
+        yield KEEP, _("As it is: %(date)s") % {"date": date}
+        yield from super()._choices()
+
+    def is_current(self) -> bool:
+        """Whether nobody has changed the app since the page was opened."""
+        return bool(self.cleaned_data["before"] == _state(self._now))
+
+    def end(self) -> datetime | None:
+        if self.cleaned_data["ends"] == KEEP:
+            return self._now.until
+        return super().end()
+
+    def choice(self) -> Choice:
+        """Return what is to hold from now on, from a valid form."""
+        return Choice(
+            name=self.cleaned_data["name"],
+            may=self.cleaned_data["may"],
+            tags=self.chosen_tags(),
+            until=self.end(),
+        )
+
+
+def _initial(now: Choice, *, many: bool) -> dict[str, Any]:
+    return {
+        "before": _state(now),
+        "name": now.name,
+        "may": now.may,
+        "which": SOME if now.tags else ALL,
+        "tags": now.tags if many else list(words(now.tags)),
+        "ends": KEEP,
+    }
+
+
+def _state(choice: Choice) -> str:
+    return digest(str(choice))

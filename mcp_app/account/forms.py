@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
 from django import forms
@@ -15,13 +16,211 @@ from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.account.expiry_choice import ExpiryChoice
 from mcp_app.auth.permissions import find_user, no_such_user
+from mcp_app.conf import mcp_settings
 from mcp_app.models import AccessToken, Server
-from mcp_app.models.fields import digest
+from mcp_app.models.fields import digest, tag_problems, words
+from mcp_app.process.visible import Visible
+from mcp_app.site_time import local_date, site_time
+
+# -- expiry choice ---------------------------------------------------------------------
+# When something ends: one of some numbers of days, or a date.
+
+
+LONGEST: Final = timedelta(days=366)
+"""How long what is made on a page lasts at most, unless endless ones are allowed."""
+LAST_DAY: Final = date(9999, 12, 30)
+"""The latest end date: the next day begins then, which must exist."""
+UNTIL: Final = "date"
+NEVER: Final = "never"
+
+
+class ExpiryChoice(forms.Form):
+    """A form that asks when something ends; `end` is called once it is valid."""
+
+    ends = forms.ChoiceField(label=gettext_lazy("Ends"))
+    until = forms.DateField(
+        label=gettext_lazy("Until"),
+        required=False,
+        help_text=gettext_lazy(
+            "For “Until a date”: it is valid until the end of this day, at most a year"
+            " ahead."
+        ),
+        widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
+    )
+
+    days: ClassVar[tuple[int, ...]]
+    usual_days: ClassVar[int]
+    may_never_end: ClassVar[bool] = False
+
+    def __init__(self, *positional: Any, **options: Any) -> None:
+        super().__init__(*positional, **options)
+        ends: Any = self.fields["ends"]
+        ends.choices = list(self._choices())
+        ends.initial = str(self.usual_days)
+
+    def _choices(self) -> Iterator[tuple[str, str]]:
+        for days in self.days:
+            said = ngettext("In %(days)d day", "In %(days)d days", days)
+            yield str(days), said % {"days": days}
+        yield UNTIL, _("Until a date")
+        if self.may_never_end and mcp_settings.endless_tokens:
+            yield NEVER, _("Never")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("ends") == UNTIL and "until" in cleaned:
+            self._check_date(cleaned["until"])
+        return cleaned
+
+    def _check_date(self, until: date | None) -> None:
+        today = local_date()
+        endless = self.may_never_end and mcp_settings.endless_tokens
+        latest = LAST_DAY if endless else today + LONGEST
+        if until is None:
+            self.add_error("until", _("Fill in a date, or choose a number of days."))
+        elif until < today:
+            said = _("%(date)s is in the past. Choose a later day.")
+            self.add_error("until", said % {"date": date_format(until)})
+        elif until > latest:
+            said = _("%(date)s is too far ahead. The latest day is %(latest)s.")
+            told = {"date": date_format(until), "latest": date_format(latest)}
+            self.add_error("until", said % told)
+
+    def end(self) -> datetime | None:
+        """Return when it ends, None for never."""
+        ends, until = self.cleaned_data["ends"], self.cleaned_data["until"]
+        if ends == NEVER:
+            return None
+        if ends == UNTIL and until is not None:
+            # It is good until the end of this day.
+            midnight = datetime.combine(until + timedelta(days=1), time.min)
+            return site_time(midnight)
+        return timezone.now() + timedelta(days=int(ends))
+
+
+# -- rights choice ---------------------------------------------------------------------
+# What a program may, of what it asked for: to look or change, which tools, until when.
+#
+# Asked where it signs in, and again on the page of the connected app.
+
+
+APP_DAYS: Final = (30, 90, 365)
+USUAL_APP_DAYS: Final = 90
+MOST_TAGS: Final = 30
+"""With more, they are typed."""
+ALL, SOME = "all", "some"
+
+
+class RightsChoice(ExpiryChoice):
+    """What a program may, no more than `may_ask`, and until when.
+
+    `tags` are those of the tools that the person sees, with how many tools have them.
+    """
+
+    may = forms.ChoiceField(
+        label=gettext_lazy("It may"),
+        initial=AccessToken.May.READ,
+        widget=forms.RadioSelect,
+    )
+    which = forms.ChoiceField(
+        label=gettext_lazy("Which"),
+        choices=[
+            (ALL, gettext_lazy("all that I may use")),
+            (SOME, gettext_lazy("only these:")),
+        ],
+        initial=ALL,
+        required=False,
+        widget=forms.RadioSelect,
+    )
+
+    days = APP_DAYS
+    usual_days = USUAL_APP_DAYS
+
+    def __init__(
+        self, *positional: Any, may_ask: str, tags: Counter[str], **options: Any
+    ) -> None:
+        super().__init__(*positional, **options)
+        may: Any = self.fields["may"]
+        choices = [(AccessToken.May.READ.value, _("only look things up"))]
+        if may_ask == AccessToken.May.CHANGE:
+            choices.append((AccessToken.May.CHANGE.value, _("also change things")))
+        # The widget has a list of its own.
+        may.choices = choices
+        self._add_tags(tags)
+
+    def tell_what_is_missing(self, visible: Visible) -> None:
+        """Say beside the choice how many tools only a program that may change has."""
+        changing = sum(not each.only_reads for each in visible.tools)
+        if changing and len(self.fields["may"].choices) > 1:  # type: ignore[attr-defined]
+            self.fields["may"].help_text = ngettext(
+                "It asked to change things, too; without that, %(changing)d of %(all)d"
+                " tools is missing in it.",
+                "It asked to change things, too; without that, %(changing)d of %(all)d"
+                " tools are missing in it.",
+                changing,
+            ) % {"changing": changing, "all": len(visible.tools)}
+
+    def _add_tags(self, tags: Counter[str]) -> None:
+        # Without tags there is no choice; but whoever chose some that are gone since
+        # did not choose all.
+        if not tags and self.data.get("which") != SOME:
+            del self.fields["which"]
+        elif len(tags) <= MOST_TAGS:
+            self.fields["tags"] = forms.MultipleChoiceField(
+                label=_("Groups of tools"),
+                required=False,
+                choices=[(tag, _label(tag, tags[tag])) for tag in sorted(tags)],
+                widget=forms.CheckboxSelectMultiple({"class": "mcp-boxes"}),
+            )
+        else:
+            self.fields["tags"] = forms.CharField(
+                label=_("Groups of tools"),
+                required=False,
+                help_text=_("Their tags, separated by spaces."),
+            )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("which") == SOME and "tags" in cleaned:
+            self._check_tags()
+        return cleaned
+
+    def _check_tags(self) -> None:
+        """Say what is wrong with the tags, as a column of tokens has them."""
+        chosen, most = self.chosen_tags(), AccessToken._meta.get_field("tags")
+        if not chosen:
+            self.add_error("tags", _("Choose at least one group, or all."))
+        elif len(chosen) > (most.max_length or 0):
+            self.add_error(
+                "tags", _("These are too many groups. Choose fewer, or all.")
+            )
+        for _field, sentence in tag_problems(chosen):
+            self.add_error("tags", sentence)
+
+    def chosen_tags(self) -> str:
+        """Return the tags as a column has them, "" for all."""
+        if self.cleaned_data.get("which") != SOME:
+            return ""
+        value = self.cleaned_data.get("tags")
+        return " ".join(words(value) if isinstance(value, str) else value or [])
+
+
+def _label(tag: str, count: int) -> str:
+    return f"{tag} ({count})"
+
+
+def tags_of(visible: Visible) -> Counter[str]:
+    """Return the tags of the tools that a person sees, with how many have each."""
+    return Counter(tag for each in visible.tools for tag in each.tags)
+
+
+# -- forms -----------------------------------------------------------------------------
+
 
 DAYS: Final = (1, 7, 30, 90)
 USUAL_DAYS: Final = 30

@@ -18,14 +18,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.account import connected_apps
-from mcp_app.account.admin_log import ADDITION, CHANGE, DELETION, log_of
+from mcp_app.account.presentation import ADDITION, CHANGE, DELETION, log_of
 from mcp_app.models import AccessToken
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction
 from mcp_app.site_time import local_time
 
 if TYPE_CHECKING:
-    from mcp_app.interface.labels import Label
+    from mcp_app.interface.definitions import Label
 
 ALREADY: Final[Label] = gettext_lazy(
     "This token was already shown. If it is lost, make another and delete this one."

@@ -5,17 +5,19 @@ The list has their connected apps, too; `app_views` has the page of one of these
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Page, Paginator
 from django.db.models import (
     Case,
     Count,
+    F,
     Q,
     QuerySet,
     Value,
@@ -32,13 +34,16 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
-from mcp_app.account import app_presentation, presentation, token_issuance
-from mcp_app.account.app_presentation import NO_CALLS
-from mcp_app.account.forms import NameForm, NewTokenForm, ReplaceForm
+from mcp_app.account import connected_apps, presentation, token_issuance
+from mcp_app.account import connected_apps as app_presentation
+from mcp_app.account.connected_apps import NO_CALLS, AppForm, ChangedMeanwhile
+from mcp_app.account.forms import NameForm, NewTokenForm, ReplaceForm, tags_of
 from mcp_app.account.presentation import end_words
 from mcp_app.account.token_issuance import NO_REPLACEMENT, AlreadyShown, Irreplaceable
-from mcp_app.models import AccessToken
+from mcp_app.auth.rights import AppEnded, Choice
+from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret
+from mcp_app.process.visible import visible_to
 
 PAGE: Final = 50
 """Tokens on one page."""
@@ -89,7 +94,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
     page = _part(request, "page", counts["all"] - counts["apps"])
     prefetch_related_objects([*apps.object_list, *page.object_list], "servers")
     user: Any = request.user
-    calls = app_presentation.calls_of(user) if apps.object_list else NO_CALLS
+    calls = connected_apps.calls_of(user) if apps.object_list else NO_CALLS
     return _page(
         request,
         "tokens",
@@ -212,9 +217,9 @@ def app_line(row: AccessToken, server: str = "") -> dict[str, Any]:
     connection = row.connection
     return {
         **_line(row, server),
-        "host": app_presentation.host_of(connection),
-        "may": app_presentation.may_of(row.may),
-        "until": app_presentation.until_of(connection),
+        "host": connected_apps.host_of(connection),
+        "may": connected_apps.may_of(row.may),
+        "until": connected_apps.until_of(connection),
     }
 
 
@@ -235,3 +240,95 @@ def _already(request: HttpRequest, already: AlreadyShown) -> HttpResponse:
 
 def _page(request: HttpRequest, name: str, **context: object) -> HttpResponse:
     return render(request, f"mcp_app/account/{name}.html", context)
+
+
+# -- app views -------------------------------------------------------------------------
+# The page of one connected app of the user: what it may, and its end.
+
+
+@own_page
+def app(request: HttpRequest, key: int) -> HttpResponse:
+    """Show a connected app; change its name and what it may on POST."""
+    rows = own(request).filter(connection__isnull=False)
+    # An app has one server, or none once that was deleted.
+    named = rows.annotate(slug=F("servers__slug"), title=F("servers__title"))
+    row: Any = get_object_or_404(named, pk=key)
+    server = Server(slug=row.slug, title=row.title) if row.slug else ""
+    line = app_line(row, str(server))
+    if line["state"].has_ended:
+        if request.method == "POST":
+            return _again(request, row, _has_ended())
+        return _app_page(request, row, line, form=None)
+    # What its owner sees there, None for nothing at all.
+    visible = visible_to(row.user, row.slug) if row.slug else None
+    form = AppForm(
+        request.POST if request.method == "POST" else None,
+        connection=row.connection,
+        tags=tags_of(visible) if visible else Counter(),
+    )
+    if visible is not None:
+        form.tell_what_is_missing(visible)
+    if form.is_valid() and (answer := _saved(request, row, form)):
+        return answer
+    return _app_page(request, row, line, form=form, sees_nothing=visible is None)
+
+
+@own_page
+@require_POST
+def end_all_apps(request: HttpRequest) -> HttpResponse:
+    """End all connected apps of the user."""
+    user: Any = request.user
+    count = connected_apps.end_all(user, connected_apps.open_apps(user))
+    said = app_presentation.ended_words(count)
+    messages.success(request, said, fail_silently=True)
+    return redirect("mcp_account:tokens")
+
+
+def _saved(
+    request: HttpRequest, row: AccessToken, form: AppForm
+) -> HttpResponse | None:
+    """Store what was chosen; return None, with the reason in the form, if it is not."""
+    if not form.is_current():
+        return _again(request, row, _changed_meanwhile())
+    before = Choice.of(row.connection)
+    try:
+        connected_apps.change(row.user, row, before, form.choice())
+    except AppEnded:
+        return _again(request, row, _has_ended())
+    except ChangedMeanwhile:
+        return _again(request, row, _changed_meanwhile())
+    except ValidationError as error:
+        form.add_error("name", error.messages)
+        return None
+    messages.success(request, _("The changes were saved."), fail_silently=True)
+    return redirect("mcp_account:app", row.pk)
+
+
+def _has_ended() -> str:
+    return _("This connected app has ended. Sign in again in the program.")
+
+
+def _changed_meanwhile() -> str:
+    return _(
+        "Somebody has changed this app since you opened the page. Nothing was saved."
+        " Look at what it may now."
+    )
+
+
+def _again(request: HttpRequest, row: AccessToken, said: str) -> HttpResponse:
+    messages.error(request, said, fail_silently=True)
+    return redirect("mcp_account:app", row.pk)
+
+
+def _app_page(
+    request: HttpRequest, row: AccessToken, line: dict[str, Any], **context: object
+) -> HttpResponse:
+    connection = row.connection
+    both = {
+        **context,
+        "row": row,
+        "line": line,
+        "claim": app_presentation.claim_of(connection),
+        "asked": app_presentation.may_of(connection.may_ask),
+    }
+    return render(request, "mcp_app/account/app.html", both)

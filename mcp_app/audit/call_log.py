@@ -13,16 +13,25 @@ import math
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
+from enum import StrEnum
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeAlias
 
 from django.db import Error as DatabaseError
 
-from mcp_app.audit.records import PendingCalls
 from mcp_app.audit.tallies import Tallies, begin_ms
-from mcp_app.audit.writing import Batch, RefusedBatch, is_counted, stored_name, write
+from mcp_app.audit.writing import (
+    Batch,
+    PendingCalls,
+    RefusedBatch,
+    is_counted,
+    storable,
+    stored_name,
+    write,
+)
 from mcp_app.interface.call_record import CallValues
-from mcp_app.models.calls import MINUTE_S
+from mcp_app.models.calls import HOUR_S, MINUTE_S
 from mcp_app.pools.database import call_writer
 from mcp_app.protocol.errors import Unavailable
 
@@ -267,3 +276,92 @@ class CallLog:
         if refused.counters:
             message = "The database refuses counters of the call log. %d are lost."
             logger.error(message, refused.counters, exc_info=refused.reason)
+
+
+# -- turned away -----------------------------------------------------------------------
+# Requests that never became a call: counted in memory, reported with heartbeats.
+
+
+Group: TypeAlias = tuple[int, str, str, int]
+"""When an hour began (ms), the reason, the client, and how many requests."""
+
+HOURS: Final = 24
+GROUPS: Final = 30
+"""With more groups than this in an hour, clients are counted together for each
+reason."""
+OTHERS: Final = "\N{HORIZONTAL ELLIPSIS}"
+"""Stands for clients that are counted together: no client's name in Latin-1 equals
+it."""
+LONGEST: Final = 60
+"""Characters of a client's name that are kept."""
+
+
+class Reason(StrEnum):
+    """Why a request was refused; the row of the worker stores the values."""
+
+    HOST = "host"
+    ORIGIN = "origin"
+    NOBODY = "nobody"
+    """No credentials, although some are needed."""
+    CREDENTIALS = "credentials"
+    """Credentials that were not accepted."""
+    SERVER = "server"
+    """There is no server at this address."""
+    SESSION = "session"
+    METHOD = "method"
+    ACCEPT = "accept"
+    CONTENT_TYPE = "content_type"
+    SLOW = "slow"
+    BODY = "body"
+    HEADERS_SIZE = "headers_size"
+    HEADERS = "headers"
+    VERSION = "version"
+    JSON = "json"
+    MESSAGE = "message"
+    TOO_MANY = "too_many"
+    UNAVAILABLE = "unavailable"
+    FAILED = "failed"
+    OTHER = "other"
+
+
+class TurnedAway:
+    """Counts the requests that a process refuses, by the hour, for a day.
+
+    Anybody can cause refusals, as many as they like, so memory for them is limited.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._counts: dict[tuple[int, str, str], int] = {}
+        self._hour = 0
+
+    def note(self, reason: Reason, client: str) -> None:
+        """Count a request; `client` is the name that it gives itself, "" for none."""
+        hour = int(self._clock()) // HOUR_S
+        if hour != self._hour:
+            self._begin(hour)
+        key = (hour, reason.value, storable(client[:LONGEST]))
+        if key not in self._counts and not self._tells_apart(hour):
+            key = (hour, reason.value, OTHERS)
+        self._counts[key] = self._counts.get(key, 0) + 1
+
+    def counts(self) -> tuple[Group, ...]:
+        """Return the counts of the last day."""
+        return tuple(
+            (hour * HOUR_S * 1_000, reason, client, count)
+            for (hour, reason, client), count in self._counts.items()
+            if hour > int(self._clock()) // HOUR_S - HOURS
+        )
+
+    def _tells_apart(self, hour: int) -> bool:
+        """Return whether an hour has room for one more group; each has its limit."""
+        told = sum(key[0] == hour and key[2] != OTHERS for key in self._counts)
+        return told < GROUPS
+
+    def _begin(self, hour: int) -> None:
+        """Forget counts that are older than a day."""
+        self._hour = hour
+        kept = hour - HOURS
+        self._counts = {
+            key: count for key, count in self._counts.items() if key[0] > kept
+        }

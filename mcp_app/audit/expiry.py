@@ -7,12 +7,11 @@ from typing import Any, Final
 from django.db import router
 
 from mcp_app.conf import Limits
-from mcp_app.interface.outcomes import FAILED
+from mcp_app.interface.call_record import FAILED
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.calls import HOUR_S, MINUTE_S, CallQuerySet
-from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.expiry import PORTION, ExpiredRows, claim, delete_rows, expired_rows
-from mcp_app.models.transactions import own_transaction
+from mcp_app.models.transactions import NowMilliseconds, own_transaction
 
 MINUTES_KEPT_MS: Final = 2 * HOUR_S * 1_000
 """How long counters by the minute are kept: for the current hour and the one before."""

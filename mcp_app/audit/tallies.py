@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
+
+from django.db import Error as DatabaseError
+from django.db import transaction
 
 from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
+from mcp_app.models.transactions import is_conflict
+from mcp_app.pools.connections import may_be_refused
 
 Subject: TypeAlias = tuple[str, str, str, str]
 """What has counters of its own: server, kind, name and outcome."""
@@ -108,3 +113,45 @@ def _rows(
 def begin_ms(time_ms: int, seconds: int) -> int:
     """Return when the hour or minute of a time began."""
     return time_ms - time_ms % (seconds * 1_000)
+
+
+# -- refusals --------------------------------------------------------------------------
+# Finds which rows of a batch the database refuses, and stores the others.
+#
+# An example is a client's name that a table of latin1 cannot store; MySQL and MariaDB
+# report that as if they were away.  A batch that failed twice, or once with an error
+# that is no outage, is written again with savepoints and halved until the refused rows
+# are alone.  Their calls are counted as dropped.  Temporary problems (a lock, a full
+# disk) are waited for instead (`pools.outages`).
+
+
+Thing = TypeVar("Thing")
+
+
+def stored_apart(
+    using: str, store: Callable[[Sequence[Thing]], object], things: Sequence[Thing]
+) -> list[tuple[Thing, DatabaseError]]:
+    """Store things in the open transaction; return those that were refused, and why.
+
+    What fails is halved until it is a single thing.  Raises errors that are no refusal.
+    """
+    if not things:
+        return []
+    try:
+        with transaction.atomic(using=using):
+            store(things)
+    except DatabaseError as error:
+        # Going back to the savepoint has shown that the database still answers.
+        lost = transaction.get_rollback(using)
+        if lost or is_conflict(error) or not may_be_refused(error):
+            raise
+        if len(things) == 1:
+            return [(things[0], error)]
+    else:
+        return []
+    middle = len(things) // 2
+    return [
+        refused
+        for half in (things[:middle], things[middle:])
+        for refused in stored_apart(using, store, half)
+    ]

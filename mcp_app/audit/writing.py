@@ -14,24 +14,179 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from hashlib import sha256
-from typing import Any, Final
+from itertools import chain
+from sqlite3 import SQLITE_LIMIT_VARIABLE_NUMBER
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import Error as DatabaseError
 from django.db import IntegrityError, connections, router
 
-from mcp_app.audit.records import LONGEST_ERROR, PendingCalls
-from mcp_app.audit.refusals import stored_apart
-from mcp_app.audit.sqlite_rows import insert_many
-from mcp_app.audit.storable import BYTES_OF_CHARACTER, LONGEST, cut, storable
-from mcp_app.audit.tallies import Subject, Tallies, begin_ms
-from mcp_app.interface.call_record import CircumstancesValues
+from mcp_app.audit.tallies import Subject, Tallies, begin_ms, stored_apart
+from mcp_app.interface.call_record import CallRecord, CallValues, CircumstancesValues
 from mcp_app.interface.principal import CONSOLE
 from mcp_app.models import Call, CallStatistic, CallWriter
-from mcp_app.models.call_statements import Own, SharedValues
+from mcp_app.models.call_rows import Own, SharedValues, in_parts
 from mcp_app.models.calls import MINUTE_S
-from mcp_app.models.clock import now_sql
-from mcp_app.models.transactions import own_transaction, persistently
-from mcp_app.pools.outages import TOGETHER, is_outage, may_be_refused
+from mcp_app.models.transactions import now_sql, own_transaction, persistently
+from mcp_app.pools.connections import TOGETHER, is_outage, may_be_refused
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+# -- records ---------------------------------------------------------------------------
+# The calls of a process that wait for their transaction.
+
+
+LONGEST_CLIENT = 128
+"""Characters that are stored of a client's name for itself."""
+LONGEST_ERROR = 500
+SHORT_ARGUMENTS = 1_024
+"""Bytes of arguments that wait for their digest; longer ones are digested at once."""
+
+_FIELDS = len(CallRecord._fields)
+
+
+class PendingCalls:
+    """The calls that wait, in the order in which they came.
+
+    All fields are in one list, and equal circumstances are stored once: a tuple for
+    each call would be one more object that the garbage collector visits, and it would
+    keep the texts of its request in memory.
+    """
+
+    __slots__ = ("_fields", "_known", "_last")
+
+    def __init__(self) -> None:
+        self._fields: list[Any] = []
+        self._last: CircumstancesValues | None = None
+        self._known: dict[CircumstancesValues, CircumstancesValues] = {}
+
+    def __len__(self) -> int:
+        return len(self._fields) // _FIELDS
+
+    def by_circumstances(self) -> dict[CircumstancesValues, list[list[Any]]]:
+        """Return the calls of each circumstances: a list for each further field."""
+        first, *fields = [self._fields[place::_FIELDS] for place in range(_FIELDS)]
+        if first and first.count(first[0]) == len(first):
+            return {first[0]: fields}
+        places: dict[CircumstancesValues, list[int]] = {}
+        for place, each in enumerate(first):
+            places.setdefault(each, []).append(place)
+        return {
+            each: [[values[place] for place in those] for values in fields]
+            for each, those in places.items()
+        }
+
+    def add(self, record: CallValues) -> None:
+        """Add a call."""
+        given = record[0]
+        if given is not self._last:
+            self._last = self._known.setdefault(given, given)
+            if self._last is not given:
+                record = (self._last, *record[1:])
+        self._fields += record
+
+    def take(self, count: int) -> PendingCalls:
+        """Remove and return the first `count` calls at most."""
+        taken = PendingCalls()
+        end = count * _FIELDS
+        taken._fields, self._fields = self._fields[:end], self._fields[end:]
+        # Without this, circumstances of calls that are gone would stay for ever.
+        if len(self._known) > len(self):
+            self._known = {each: each for each in self._fields[::_FIELDS]}
+            self._last = None
+        return taken
+
+
+# -- storable --------------------------------------------------------------------------
+# Makes text from outside storable in every database, and as short as it must be.
+
+
+LONGEST: Final = 500
+"""Bytes that the call log stores of a text, in UTF-8."""
+BYTES_OF_CHARACTER: Final = 4
+"""A character has no more."""
+
+
+def storable(text: str) -> str:
+    """Return a text that every database takes: no NUL, no half of a surrogate pair."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def cut(text: str, most: int = LONGEST) -> str:
+    """Return as much of a text as fits into so many bytes; no character is split.
+
+    Of characters a column counts a part only: most have one byte, others four.
+    """
+    if len(text) * BYTES_OF_CHARACTER <= most:
+        return text
+    return text.encode()[:most].decode("utf-8", "ignore")
+
+
+# -- sqlite rows -----------------------------------------------------------------------
+# Writes calls that have much in common to SQLite: what they share is bound once.
+#
+# SQLite's driver takes longer to bind the values of a row than SQLite to insert it.
+# And it lets go of the interpreter for each statement, and waits for it again; so one
+# has many rows.
+
+
+_SHARED: Final = len(Call.SHARED)
+_OWN: Final = len(Call.OWN)
+SIZES: Final = (500, 100, 20, 5)
+"""Rows of a statement, each number a multiple of the next.
+
+They are no more because to bind 500 rows keeps the loop waiting for a millisecond.
+"""
+ALWAYS_POSSIBLE: Final = 999
+"""Parameters of a statement, unless somebody has compiled SQLite to take fewer."""
+
+Rows = Mapping[SharedValues, Sequence[Own]]
+
+
+def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
+    """Insert what fills whole statements; return the rows that are left."""
+    left: dict[SharedValues, Sequence[Own]] = {}
+    table = connection.ops.quote_name(Call._meta.db_table)
+    with connection.cursor() as cursor:
+        most = _most_parameters(connection.connection)
+        sizes = [size for size in SIZES if _SHARED + size * _OWN <= most]
+        for shared, own in rows.items():
+            rest = own
+            for size, parts in in_parts(own, sizes):
+                rest = rest[size * len(parts) :]
+                values: list[tuple[Any, ...]] = [
+                    (*shared, *chain.from_iterable(part)) for part in parts
+                ]
+                cursor.executemany(_statement(table, size), values)
+            if rest:
+                left[shared] = rest
+    return left
+
+
+def _most_parameters(connection: Any) -> int:
+    """Return how many values a statement of this driver's connection may bind."""
+    # Drivers like that of SQLCipher resemble Python's own, and not all have this.
+    limit = getattr(connection, "getlimit", None)
+    return limit(SQLITE_LIMIT_VARIABLE_NUMBER) if limit else ALWAYS_POSSIBLE
+
+
+@cache
+def _statement(table: str, size: int) -> str:
+    names = ", ".join((*Call.SHARED, *Call.OWN))
+    shared = ", ".join(["?"] * _SHARED)
+    # So SQLite names the columns of VALUES.
+    own = ", ".join([f"column{number}" for number in range(1, _OWN + 1)])
+    values = ", ".join([f"({', '.join(['?'] * _OWN)})"] * size)
+    insert = f"INSERT INTO {table} ({names})"
+    return f"{insert} SELECT {shared}, {own} FROM (VALUES {values})"  # noqa: S608 - our own names
+
+
+# -- writing ---------------------------------------------------------------------------
+
 
 ATTEMPTS: Final = 20
 """How often a transaction is retried after a conflict with others."""

@@ -23,19 +23,24 @@ from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.auth.authenticators import sign_in_names, token_names
-from mcp_app.auth.oauth_settings import oauth_settings
 from mcp_app.auth.permissions import active_users
+from mcp_app.auth.resources import oauth_settings
 from mcp_app.conf import mcp_settings, secrets
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server
 from mcp_app.models.fields import digest
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction, persistently
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.oauth.authorization import CHANGE, READ
-from mcp_app.protocol.oauth.documents import is_document_url
-from mcp_app.protocol.oauth.errors import OAuthError
-from mcp_app.protocol.oauth.pkce import fits
-from mcp_app.protocol.oauth.registration import registration_of
+from mcp_app.protocol.oauth.clients import is_document_url, registration_of
+from mcp_app.protocol.oauth.requests import (
+    CHANGE,
+    READ,
+    ClientCredentials,
+    CodeGrant,
+    OAuthError,
+    RefreshGrant,
+    fits,
+)
 from mcp_app.protocol.oauth.texts import (
     code_of,
     is_access,
@@ -43,11 +48,6 @@ from mcp_app.protocol.oauth.texts import (
     new_refresh,
     refresh_parts,
     successor,
-)
-from mcp_app.protocol.oauth.token_requests import (
-    ClientCredentials,
-    CodeGrant,
-    RefreshGrant,
 )
 
 CODE_LASTS: Final = timedelta(seconds=60)

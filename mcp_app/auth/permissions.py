@@ -7,23 +7,205 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from django.contrib import auth
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import AbstractBaseUser
-from django.core.exceptions import ValidationError
+from django.contrib.auth.backends import BaseBackend
+from django.contrib.auth.models import AbstractBaseUser, PermissionsMixin
+from django.core.exceptions import FieldDoesNotExist, FieldError, ValidationError
 from django.db import DatabaseError
+from django.db.models import Case, Count, Exists, Model, OuterRef, Q, QuerySet, When
 from django.utils.translation import gettext as _
 
-from mcp_app.auth.aged_cache import AgedCache
-from mcp_app.interface.access_requirements import AccessRequirements
-from mcp_app.interface.principal import ACCESS_TOKEN, Principal
-from mcp_app.interface.rights import AccessRequest, Rights, Rule
-from mcp_app.interface.rules import visible
+from mcp_app.auth.caches import AgedCache
+from mcp_app.interface.principal import (
+    ACCESS_TOKEN,
+    AccessRequest,
+    Principal,
+    Rights,
+    Rule,
+)
+from mcp_app.interface.rules import AccessRequirements, visible
+from mcp_app.pools.connections import is_outage
 from mcp_app.pools.database import judges, reader
-from mcp_app.pools.outages import is_outage
+
+# -- permission queries ----------------------------------------------------------------
+# Who meets demands, as conditions on the table of users: counted, not asked singly.
+#
+# Each condition says of a user what `Holder` says.  Where Django cannot tell it of many
+# at once there is none, and a person has to be looked at alone.
+
+
+EVERYBODY: Final = Q()
+NOBODY: Final = Q(pk__in=[])
+MOST_GROUPS: Final = 500
+"""Groups that one look reads besides those that are named."""
+_GRANTING: Final = (
+    "has_perm",
+    "get_user_permissions",
+    "get_group_permissions",
+    "get_all_permissions",
+)
+_ONLY_OBJECTS: Final = frozenset({"guardian.backends.ObjectPermissionBackend"})
+"""Backends that grant nothing but for single objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownGroup:
+    """A group that demands name, or that has a permission which they ask for.
+
+    `grants` are those permissions; `people` is how many active users are in it.
+    """
+
+    pk: Any
+    name: str
+    people: int
+    grants: frozenset[str]
+
+    @property
+    def name_to_show(self) -> str:
+        """The name, with its hidden characters to be seen."""
+        return visible(self.name)
+
+
+def users() -> QuerySet[Any]:
+    """Return all users, as those who ask are looked up."""
+    return auth.get_user_model()._default_manager.all()
+
+
+def active() -> Q:
+    """Return who may log in."""
+    model = auth.get_user_model()
+    if _field(model, "is_active") is not None:
+        return Q(is_active=True)
+    return EVERYBODY if getattr(model, "is_active", True) else NOBODY
+
+
+def superusers() -> Q:
+    """Return who has every permission and counts as being in every group."""
+    there = _field(auth.get_user_model(), "is_superuser")
+    return NOBODY if there is None else Q(is_superuser=True)
+
+
+def with_permission(permission: str) -> Q | None:
+    """Return who has a permission; None where a backend cannot list them."""
+    has_perm = getattr(auth.get_user_model(), "has_perm", None)
+    if has_perm is None:
+        return NOBODY
+    if has_perm is not PermissionsMixin.has_perm or uncounted_backends():
+        return None
+    found = superusers()
+    for backend in auth.get_backends():
+        if grants(backend):
+            try:
+                holders = backend.with_perm(permission)  # type: ignore[attr-defined]
+            except (TypeError, ValueError, FieldError):
+                # Django's own looks for `user` from the side of the permissions.
+                return None
+            found |= Q(pk__in=holders.values("pk"))
+    return found
+
+
+def uncounted_backends() -> list[str]:
+    """Return the backends that may grant a permission and cannot say to whom."""
+    return [_path(each) for each in auth.get_backends() if not _lists(each)]
+
+
+def grants(backend: object) -> bool:
+    """Whether a backend may give anybody a permission that is about no object."""
+    if _path(backend) in _ONLY_OBJECTS:
+        return False
+    has_perm = getattr(type(backend), "has_perm", None)
+    return has_perm is not None and any(
+        getattr(type(backend), name, None) is not getattr(BaseBackend, name)
+        for name in _GRANTING
+    )
+
+
+def _lists(backend: object) -> bool:
+    """Whether `with_perm` of a backend is as new as what it says of one user."""
+    if not grants(backend):
+        return True
+    for each in type(backend).__mro__:
+        if "with_perm" in vars(each):
+            return True
+        if not vars(each).keys().isdisjoint(_GRANTING):
+            break
+    return False
+
+
+def _path(backend: object) -> str:
+    return f"{type(backend).__module__}.{type(backend).__qualname__}"
+
+
+def in_groups(names: Collection[str], known: Iterable[KnownGroup]) -> Q:
+    """Return who is in one of these groups; superusers are in all."""
+    keys = [each.pk for each in known if each.name in names]
+    if not keys:
+        return superusers()
+    members = users().filter(groups__in=keys)
+    return Q(pk__in=members.values("pk")) | superusers()
+
+
+def known_groups(demands: AccessRequirements) -> list[KnownGroup]:
+    """Return the groups that matter to demands, those that they name first."""
+    field = _field(auth.get_user_model(), "groups")
+    named = frozenset[str]().union(*demands.groups)
+    if field is None or not (named or demands.permissions):
+        return []
+    granted = {
+        f"mcp_grants_{place}": permission
+        for place, permission in enumerate(demands.permissions)
+    }
+    matters = Q(name__in=named)
+    for column in granted:
+        matters |= Q(**{column: True})
+    named_first = Case(When(name__in=named, then=0), default=1)
+    groups = _annotated(field, granted).filter(matters).order_by(named_first, "name")
+    rows = groups[: MOST_GROUPS + len(named)]
+    found = [_known(row, granted) for row in rows]
+    # A database may take two names that differ by a letter's case for the same.
+    return [each for each in found if each.grants or each.name in named]
+
+
+def _annotated(field: Any, granted: Mapping[str, str]) -> QuerySet[Any]:
+    members, model = field.related_query_name(), field.related_model
+    there = _field(auth.get_user_model(), "is_active")
+    may_log_in = None if there is None else Q(**{f"{members}__is_active": True})
+    columns: dict[str, Any] = {
+        "mcp_people": Count(members, filter=may_log_in, distinct=True)
+    }
+    for column, permission in granted.items():
+        app, _, codename = permission.partition(".")
+        holding = model._default_manager.filter(
+            pk=OuterRef("pk"),
+            permissions__content_type__app_label=app,
+            permissions__codename=codename,
+        )
+        columns[column] = Exists(holding)
+    groups: QuerySet[Any] = model._default_manager.annotate(**columns)
+    return groups
+
+
+def _known(row: Any, granted: Mapping[str, str]) -> KnownGroup:
+    grants = frozenset(
+        permission for column, permission in granted.items() if getattr(row, column)
+    )
+    return KnownGroup(row.pk, row.name, row.mcp_people, grants)
+
+
+def _field(model: type[Model], name: str) -> Any:
+    try:
+        return model._meta.get_field(name)
+    except FieldDoesNotExist:
+        return None
+
+
+# -- permissions -----------------------------------------------------------------------
+
 
 logger = logging.getLogger("mcp_app.auth")
 

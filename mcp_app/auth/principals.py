@@ -7,11 +7,17 @@ request, and a name that the settings do not have closes the server.
 from __future__ import annotations
 
 import asyncio
+import errno
 import inspect
 import logging
-from collections.abc import Awaitable, Sequence
+import socket
+import ssl
+import time
+from collections.abc import Awaitable, Iterator, Sequence
 from functools import cache, partial
-from typing import cast
+from typing import Final, cast
+
+from django.db import Error as DatabaseError
 
 from mcp_app.auth import token_cache
 from mcp_app.auth.authenticators import (
@@ -20,26 +26,100 @@ from mcp_app.auth.authenticators import (
     authenticators_of,
     issuers_of,
 )
-from mcp_app.auth.challenge import WRONG, unauthenticated
-from mcp_app.auth.outages import outage
+from mcp_app.auth.caches import authentication_cache
 from mcp_app.auth.resources import metadata_url, site_origin
-from mcp_app.auth.result_cache import authentication_cache
-from mcp_app.auth.token_cache import access_token
-from mcp_app.auth.token_entries import TokenEntry
+from mcp_app.auth.site_requests import WRONG, unauthenticated
+from mcp_app.auth.token_cache import TokenEntry, access_token
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import (
     ACCESS_TOKEN,
     RESERVED_KINDS,
     AuthenticationFailed,
     AuthenticationRequest,
+    AuthenticationUnavailable,
     Principal,
 )
 from mcp_app.interface.server import ServerDefinition
-from mcp_app.pools.database import HANGS_S, authenticators
-from mcp_app.protocol.errors import ProtocolError
+from mcp_app.pools.connections import is_outage
+from mcp_app.pools.database import HANGS_S, RETRY_SECONDS, TELL_EVERY_S, authenticators
+from mcp_app.protocol.errors import ProtocolError, Unavailable
 from mcp_app.protocol.headers import Headers
 
+# -- outages ---------------------------------------------------------------------------
+# When what verifies is away: an outage is 503, because 401 would say "wrong".
+#
+# Clients throw away their tokens and sessions on 401.
+
+
 logger = logging.getLogger("mcp_app.auth")
+
+NETWORK: Final = frozenset(
+    getattr(errno, name)
+    for name in (
+        *("EADDRNOTAVAIL", "EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN", "ENETRESET"),
+        *("ENETUNREACH", "ENOTCONN", "EMFILE", "ENFILE"),
+    )
+    if hasattr(errno, name)
+)
+"""Of the errors of sockets those that Python has no class for."""
+
+_told_at = float("-inf")
+
+
+def outage(error: Exception) -> Unavailable | None:
+    """Return the answer where it says that something is away; None for a fault.
+
+    Libraries have errors of their own, raised from that of the socket: what an error
+    comes from is looked at, too.
+    """
+    if isinstance(error, AuthenticationUnavailable):
+        _tell(error)
+        return Unavailable(_SAID, retry_after=error.retry_after)
+    if any(map(_is_away, _chain(error))):
+        _tell(error)
+        return Unavailable(_SAID, retry_after=RETRY_SECONDS)
+    return None
+
+
+_SAID: Final = "Authentication is not available at the moment. Try again later."
+
+
+def _is_away(error: BaseException) -> bool:
+    if isinstance(error, DatabaseError):
+        return is_outage(error)
+    if isinstance(error, ConnectionError | TimeoutError | ssl.SSLError):
+        return True
+    if isinstance(error, socket.gaierror | socket.herror):
+        return True
+    return isinstance(error, OSError) and error.errno in NETWORK
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those that it comes from, hidden ones as well."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        current = waiting.pop()
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        waiting += (current.__context__, current.__cause__)
+        if isinstance(current, BaseExceptionGroup):
+            waiting += current.exceptions
+
+
+def _tell(error: Exception) -> None:
+    """Log it, not for each request; what an error says may have a secret in it."""
+    global _told_at  # noqa: PLW0603 - one per OS process is what this is
+    now = time.monotonic()
+    if now - _told_at >= TELL_EVERY_S:
+        _told_at = now
+        kinds = " from ".join(type(each).__qualname__ for each in _chain(error))
+        logger.warning("Authentication is not available: %s.", kinds)
+
+
+# -- principals ------------------------------------------------------------------------
 
 
 async def find_principal(

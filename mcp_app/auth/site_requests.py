@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from io import BytesIO
-from typing import Any, Final
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Any, Final, TypeAlias
 
 from django.contrib.auth import get_user_model
 from django.core.handlers.asgi import ASGIRequest
@@ -13,6 +18,124 @@ from mcp_app.interface.principal import (
     AuthenticationRequest,
     Principal,
 )
+from mcp_app.models.tokens import Network
+from mcp_app.protocol.errors import RequestRefused
+from mcp_app.protocol.oauth.requests import CHANGE, READ
+
+# -- addresses -------------------------------------------------------------------------
+# From which address a request comes, where proxies stand in front of the site.
+#
+# `MCP["TRUSTED_PROXIES"]` is how many there are, or in which networks they stand: what
+# others write into `X-Forwarded-For` says nothing.
+
+
+Address: TypeAlias = IPv4Address | IPv6Address
+
+
+logger = logging.getLogger("mcp_app.auth")
+
+LONGEST_HOPS = 1_024
+"""Characters of `X-Forwarded-For`, from its end, in which the proxies stand."""
+PREFIX_V6 = 64
+"""Bits that are one subscriber's: whoever has an address has all of these."""
+
+
+class CallerAddresses:
+    """The addresses of anonymous callers, as keys for limits; used on the loop only.
+
+    An address counts only if it is vouched for.  Behind a proxy that the settings do
+    not name, all callers would have the proxy's.
+    """
+
+    def __init__(self, trusted: int | Sequence[str]) -> None:
+        """`trusted` is the setting `TRUSTED_PROXIES`."""
+        self._trusted = trusted
+        self._is_logged = False
+        self._cached = lru_cache(maxsize=4096)(self._key)
+        self.direct: Callable[[str], str] = self._cached
+        """Returns what `of` does for a request that no proxy has forwarded."""
+
+    def of(self, peer: str, forwarded: str | None) -> str:
+        """Return the key of an address, "" if it is not vouched for.
+
+        `peer` and `forwarded` are those of `client_address`.
+        """
+        if forwarded is not None:
+            # Others write what they like in front of what the proxies add.
+            forwarded = forwarded.rstrip()[-LONGEST_HOPS:] if self._trusted else ""
+        return self._cached(peer, forwarded)
+
+    def _key(self, peer: str, forwarded: str | None = None) -> str:
+        if self._trusted:
+            address = client_address(peer, forwarded, self._trusted)
+        else:
+            address = _address(peer) if forwarded is None else None
+            if forwarded is not None or not peer:
+                self._log_unknown()
+            if address is None or address.is_loopback:
+                return ""
+        if address is None:
+            return ""
+        if isinstance(address, IPv6Address):
+            return f"@{ip_network((address, PREFIX_V6), strict=False)}"
+        return f"@{address}"
+
+    def _log_unknown(self) -> None:
+        if self._is_logged:
+            return
+        self._is_logged = True
+        logger.warning(
+            "Anonymous callers share one rate, because their addresses are not known."
+            ' Behind a proxy, set MCP["TRUSTED_PROXIES"].'
+        )
+
+
+def client_address(
+    peer: str, forwarded: str | None, trusted: int | Sequence[str]
+) -> Address | None:
+    """Return the client's address; None where it is not known.
+
+    `peer` is who has the connection ("" for a Unix socket), `forwarded` the value of
+    `X-Forwarded-For`: each proxy adds at its end from whom it has the request.
+    """
+    passed = [each for each in (forwarded or "").split(",") if each.strip()]
+    hops = [_address(each) for each in (peer, *reversed(passed))]
+    if isinstance(trusted, int):
+        return hops[trusted] if 0 <= trusted < len(hops) else None
+    networks = _networks(tuple(trusted))
+    # Who comes by a Unix socket has no address, and is on this machine: a proxy.
+    for hop in hops[1:] if not peer else hops:
+        if hop is None or not within(hop, networks):
+            return hop
+    return None
+
+
+def within(address: Address, networks: Sequence[Network]) -> bool:
+    """Whether an address is in one of these networks."""
+    return any(address in network for network in networks)
+
+
+@lru_cache(maxsize=16)
+def _networks(written: tuple[str, ...]) -> tuple[Network, ...]:
+    return tuple(map(ip_network, written))
+
+
+def _address(text: str) -> Address | None:
+    """Read one hop: an address, perhaps with a port; IPv4 within IPv6 is IPv4."""
+    host = text.strip().strip('"')
+    if host.startswith("["):
+        host = host[1:].partition("]")[0]
+    elif host.count(":") == 1:
+        host = host.partition(":")[0]
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+# -- site requests ---------------------------------------------------------------------
+
 
 _OF_THE_BODY: Final = frozenset(
     {b"content-type", b"content-length", b"content-encoding", b"transfer-encoding"}
@@ -57,3 +180,52 @@ def let_in(user: Any, *, kind: str, client: str) -> Principal:
         user_name=user.get_username(),
         client=client,
     )
+
+
+# -- challenge -------------------------------------------------------------------------
+# The one place that asks for credentials: 401, and where a client gets some.
+#
+# The metadata (RFC 9728) names who issues tokens for the address that was asked.  403
+# if those that were brought allow nothing here.
+
+
+CHALLENGE = 'Bearer realm="mcp"'
+WRONG = "invalid_token"
+SCOPES = f"{READ} {CHANGE}"
+TOO_LITTLE = "insufficient_scope"
+_DESCRIPTION = re.compile(r"[ !#-\[\]-~]+")
+"""What a description may have (RFC 6750, section 3)."""
+
+
+def unauthenticated(
+    message: str, error: str = "", *, metadata: str = ""
+) -> RequestRefused:
+    """Return a 401 with its challenge; `error` is a code of RFC 6750, section 3.1.
+
+    If nothing was shown there is none (section 3).  `metadata` is the URL of the
+    resource's metadata, "" if no issuer has tokens for it.
+    """
+    challenge = CHALLENGE
+    if metadata:
+        challenge = f'{challenge}, resource_metadata="{metadata}", scope="{SCOPES}"'
+    if error:
+        challenge = f'{challenge}, error="{error}"'
+        if _DESCRIPTION.fullmatch(message):
+            challenge = f'{challenge}, error_description="{message}"'
+    return RequestRefused(401, message, {"WWW-Authenticate": challenge})
+
+
+def insufficient_scope(message: str, scope: str, metadata: str = "") -> RequestRefused:
+    """Return a 403 with its challenge (RFC 6750, section 3.1).
+
+    `scope` is what a token would have to allow, `metadata` the address of the server's
+    metadata (RFC 9728, section 5.1), "" for none.
+    """
+    challenge = scope_challenge(scope, metadata)
+    return RequestRefused(403, message, {"WWW-Authenticate": challenge})
+
+
+def scope_challenge(scope: str, metadata: str) -> str:
+    """Return the challenge of a 403; the parameters are those of above."""
+    challenge = f'{CHALLENGE}, error="{TOO_LITTLE}", scope="{scope}"'
+    return f'{challenge}, resource_metadata="{metadata}"' if metadata else challenge

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
 
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.options import check_options
+from mcp_app.catalog.findings import check_options
 from mcp_app.catalog.registered_function import (
     Declaration,
     DeclaredPrompt,
@@ -17,7 +17,6 @@ from mcp_app.catalog.registered_function import (
     RegisteredFunction,
 )
 from mcp_app.interface import rules
-from mcp_app.interface.access_requirements import AccessRequirements, read_requirements
 from mcp_app.interface.definitions import (
     Definition,
     PromptArgument,
@@ -27,11 +26,12 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
+from mcp_app.interface.rules import AccessRequirements, read_requirements
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.meta import meta_key_problem
+from mcp_app.protocol.results import meta_key_problem
 from mcp_app.protocol.uri_templates import UriTemplate
 
 AnyDefinition = TypeVar("AnyDefinition", bound=Definition)

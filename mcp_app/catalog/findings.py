@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from enum import Enum
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from functools import cache, partial, wraps
+from types import CodeType, FrameType, MappingProxyType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_type_hints,
+)
 
 from django.utils.formats import number_format
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
+from pydantic import TypeAdapter, ValidationError
+
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.type_hints import Annotation
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -111,3 +132,259 @@ RULES: Mapping[str, int] = MappingProxyType(
 def count_text(number: int) -> str:
     """Return a number as the active language writes it."""
     return str(number_format(number, force_grouping=True))
+
+
+# -- problems --------------------------------------------------------------------------
+# What cannot be served, with its place: collected while modules are imported.
+#
+# While `collecting` runs, a decorator that refuses a function records one sentence and
+# returns the function unchanged, so that the module goes on.  At any other time it
+# raises `RegistrationError`.
+
+
+Given = ParamSpec("Given")
+Value = TypeVar("Value")
+
+_PACKAGE: Final = __name__.partition(".")[0]
+_USAGE: Final = {
+    "tool": '@mcp.tool or @mcp.tool("name")',
+    "prompt": '@mcp.prompt or @mcp.prompt("name")',
+    "resource": '@mcp.resource("shop://orders/{number}")',
+    "complete": '@mcp.complete("prompt", "argument")',
+    "function": '@mcp.function("key")',
+    "rule": '@mcp.rule("key")',
+    "open_model": 'mcp.open_model(Order, fields=["number", "state"], rows="all")',
+}
+_NAMES: Final = {"open_model": "mcp.open_model"}
+"""Of what is no decorator."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A line in a file."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+Problems: TypeAlias = dict[str, Place]
+"""The place of each problem, by its sentence."""
+
+
+_collecting: ContextVar[Problems | None] = ContextVar("collecting", default=None)
+
+
+class Registering(Protocol):
+    """What has problems: a registry."""
+
+    problems: Problems
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where something is declared, and in which load of its module."""
+
+    place: Place
+    load: CodeType | None
+
+    def is_same_load(self, other: Origin) -> bool:
+        """Whether the body of one module declares both, without a load in between."""
+        return self.load is not None and self.load is other.load
+
+
+@contextmanager
+def collecting(problems: Problems) -> Iterator[None]:
+    """Let the decorators of the registry that has these record further ones."""
+    token = _collecting.set(problems)
+    try:
+        yield
+    finally:
+        _collecting.reset(token)
+
+
+def record(problems: Problems, place: Place, said: str) -> None:
+    """Keep a problem as one line that begins with its place."""
+    problems[f"{place}: {' '.join(said.split())}"] = place
+
+
+def origin_of(module: str) -> Origin:
+    """Return where the code is that declares a function of a module just now."""
+    loads = (
+        frame.f_code
+        for frame in _frames()
+        # Each load of a module makes its code anew.
+        if frame.f_code.co_name == "<module>" and _module(frame) == module
+    )
+    return Origin(_calling_place(), next(loads, None))
+
+
+def _calling_place() -> Place:
+    frame = next(each for each in _frames() if not _is_ours(each))
+    return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def recording(method: Callable[Given, Value]) -> Callable[Given, Value]:
+    """Let a decorator of a registry record what it refuses, if that is collected."""
+
+    signature = inspect.signature(method)
+
+    @wraps(method)
+    def decorator(*given: Given.args, **options: Given.kwargs) -> Any:
+        problems = cast("Registering", given[0]).problems
+        with_function = len(given) > 1 and callable(given[1])
+        try:
+            _check_count(signature, method.__name__, given)
+            declare = method(*given, **options)
+        except Exception as error:
+            if all(isinstance(each, str) for each in given[1:]):
+                # What comes next is the function, which the sentence names.
+                return _recorded(problems, partial(_raise, _collected(problems, error)))
+            _refuse(problems, error, given[1])
+            return given[1] if with_function else _unchanged
+        return declare if with_function else _recorded(problems, declare)
+
+    return decorator
+
+
+def _check_count(
+    signature: inspect.Signature, decorator: str, given: tuple[object, ...]
+) -> None:
+    try:
+        signature.bind(*given)
+    except TypeError:
+        got = ", ".join(map(_shown, given[1:])) or "nothing"
+        raise RegistrationError(
+            f"{_NAMES.get(decorator, f'@mcp.{decorator}')} got {got}. Write it like"
+            f" {_USAGE[decorator]}."
+        ) from None
+
+
+def check_text(given: object, decorator: str, what: str) -> None:
+    """Raise where a decorator without its brackets would swallow the function."""
+    if not isinstance(given, str):
+        raise RegistrationError(
+            f"@mcp.{decorator} got {_shown(given)}. It takes a {what}, as in"
+            f" {_USAGE[decorator]}."
+        )
+
+
+def _shown(given: object) -> str:
+    named = callable(given) and hasattr(given, "__qualname__")
+    return qualified_name(given) if named else repr(given)
+
+
+def qualified_name(function: object) -> str:
+    """Return by which name a function is found in the code."""
+    module = getattr(function, "__module__", "")
+    return f"{module}.{getattr(function, '__qualname__', repr(function))}"
+
+
+def _recorded(problems: Problems, declare: Any) -> Callable[[Any], Any]:
+    def decorate(function: Any) -> Any:
+        try:
+            return declare(function)
+        except Exception as error:
+            _refuse(problems, error, function)
+            return function
+
+    return decorate
+
+
+def _refuse(problems: Problems, error: Exception, given: object) -> None:
+    """Record an error; raise it again if nobody collects these problems."""
+    said = str(_collected(problems, error))
+    if not isinstance(error, RegistrationError):
+        said = f"{_shown(given):.80} cannot be served: {type(error).__name__}: {error}."
+    record(problems, _calling_place(), said)
+
+
+def _unchanged(function: Any) -> Any:
+    return function
+
+
+def _collected(problems: Problems, error: Exception) -> Exception:
+    """Return an error that is to be recorded; raise it if nobody collects."""
+    if _collecting.get() is not problems:
+        raise error
+    return error
+
+
+def _raise(error: Exception, function: object) -> None:
+    raise RegistrationError(f"{_shown(function)}: {error}")
+
+
+def _frames() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return _module(frame).partition(".")[0] == _PACKAGE
+
+
+# -- options ---------------------------------------------------------------------------
+# What decorators are told, against the types that they take.
+
+
+def check_options(
+    owner: str, decorator: str, taken: type, told: Mapping[str, Any]
+) -> None:
+    """Raise `RegistrationError` where a TypedDict has no such option, or another type.
+
+    One wrong value would otherwise break lists for all who ask, and later.
+    """
+    problems = [
+        problem
+        for name, value in told.items()
+        for problem in _problems(decorator, name, value, _hints(taken))
+    ]
+    if problems:
+        raise RegistrationError(f"{owner}: {' '.join(problems)}")
+
+
+def _problems(
+    decorator: str, name: str, value: object, hints: Mapping[str, Annotation]
+) -> Iterator[str]:
+    if name not in hints:
+        known = ", ".join(_nearest_first(name, hints))
+        yield f"@mcp.{decorator} has no option {name!r}. It has {known}."
+    elif name in _LISTS and isinstance(value, str):
+        yield f"The option {name} is {value!r}: write a list."
+    elif not (isinstance(value, Promise) and name in _TRANSLATED):
+        yield from _type_problems(name, value, hints[name])
+
+
+def _type_problems(name: str, value: object, hint: Annotation) -> Iterator[str]:
+    try:
+        _adapter(hint).validate_python(value, strict=True)
+    except ValidationError as error:
+        # Of a union each member has its say: one sentence is enough.
+        problem = error.errors()[0]["msg"].replace("Input should be", "it must be")
+        yield f"The option {name} is {value!r:.80}: {problem}."
+
+
+def _nearest_first(name: str, known: Iterable[str]) -> list[str]:
+    def likeness(option: str) -> float:
+        return SequenceMatcher(None, _joined(name), _joined(option)).ratio()
+
+    return sorted(known, key=likeness, reverse=True)
+
+
+def _joined(name: str) -> str:
+    return name.replace("_", "")
+
+
+_hints = cache(get_type_hints)
+_adapter = cache(TypeAdapter)
+
+_LISTS = frozenset({"groups", "icons", "tags"})
+_TRANSLATED = frozenset({"title", "description"})

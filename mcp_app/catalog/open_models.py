@@ -22,7 +22,7 @@ from django.db.models.fields.reverse_related import ForeignObjectRel
 
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.form_fields import is_secret_name
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest
 
 AnyField: TypeAlias = Any
 """A field or a relation of a model; the stubs know less of each than its class has."""

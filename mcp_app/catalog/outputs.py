@@ -13,12 +13,19 @@ from django.utils.functional import Promise
 from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from mcp_app.catalog.annotations import Annotation, bare, is_kind, members, origin
 from mcp_app.catalog.callables import MISSING
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.json_schemas import adapter, json_schema
-from mcp_app.catalog.scalars import SCALARS, ScalarOutput
-from mcp_app.interface.results import (
+from mcp_app.catalog.type_hints import (
+    SCALARS,
+    Annotation,
+    ScalarOutput,
+    bare,
+    is_kind,
+    members,
+    origin,
+)
+from mcp_app.interface.questions import (
     Completion,
     PromptMessage,
     PromptOutput,
@@ -29,7 +36,7 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Block, ResourceContents, Role, Text
 from mcp_app.protocol.errors import ResourceNotFound
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.plain_text import CleanBlocks, json_text
+from mcp_app.protocol.texts import CleanBlocks, json_text
 
 _ROLES = ("user", "assistant")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from mcp_app.catalog.callables import MISSING
+from mcp_app.catalog.callables import MISSING, made_rule, object_rule
 from mcp_app.catalog.decorators import (
     DefinitionOptions,
     ResourceOptions,
@@ -21,10 +21,10 @@ from mcp_app.catalog.decorators import (
     declared_tool,
 )
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.options import check_options
-from mcp_app.catalog.problems import (
+from mcp_app.catalog.findings import (
     Origin,
     Problems,
+    check_options,
     check_text,
     origin_of,
     qualified_name,
@@ -38,8 +38,7 @@ from mcp_app.catalog.registered_function import (
     DeclaredTool,
     RegisteredFunction,
 )
-from mcp_app.catalog.rule_functions import made_rule, object_rule
-from mcp_app.interface.rights import Judge, Rule
+from mcp_app.interface.principal import Judge, Rule
 
 if TYPE_CHECKING:
     from django.db.models import Model

@@ -13,13 +13,6 @@ from typing import Any, Generic, TypeAlias, TypedDict, TypeVar, cast
 from django.db import models
 
 from mcp_app.catalog.stops import Halt, Stops
-from mcp_app.interface.access_requirements import AccessRequirements, read_requirements
-from mcp_app.interface.decorations import (
-    annotations_from_json,
-    arguments_from_json,
-    icons_from_json,
-    suggestions_from_json,
-)
 from mcp_app.interface.definitions import (
     EMPTY_SCHEMA,
     Definition,
@@ -28,7 +21,12 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
     ToolHints,
+    annotations_from_json,
+    arguments_from_json,
+    icons_from_json,
+    suggestions_from_json,
 )
+from mcp_app.interface.rules import AccessRequirements, read_requirements
 from mcp_app.interface.server import Key, Selection, ServerDefinition, ToolList
 from mcp_app.models import (
     Blob,
@@ -42,8 +40,7 @@ from mcp_app.models import (
 )
 from mcp_app.models.changes import ANY
 from mcp_app.models.definitions import Source
-from mcp_app.models.demands import DEMANDS
-from mcp_app.models.listings import lines, words
+from mcp_app.models.fields import DEMANDS, lines, words
 from mcp_app.models.stops import Running, Scope, is_stopped
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.json_types import JsonObject

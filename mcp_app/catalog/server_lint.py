@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from mcp_app.catalog.definition_texts import DefinitionText, tokens
 from mcp_app.catalog.findings import Finding, advice, count_text, in_order, must_fix
-from mcp_app.catalog.schema_lint import name_of
-from mcp_app.catalog.text_lint import hidden_findings
-from mcp_app.catalog.token_cost import DefinitionText, tokens
+from mcp_app.catalog.schema_lint import hidden_findings, name_of
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,

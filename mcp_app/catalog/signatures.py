@@ -12,7 +12,12 @@ from typing import Annotated, Any, Final, NotRequired, Required, cast
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from mcp_app.catalog.annotations import (
+from mcp_app.catalog.callables import MISSING, Inspection, Parameter
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.json_schemas import adapter, bytes_config, json_schema
+from mcp_app.catalog.outputs import ToolReturns, jsonable, tool_returns
+from mcp_app.catalog.runnable import ArgumentsRefused
+from mcp_app.catalog.type_hints import (
     Annotation,
     for_pydantic,
     metadata,
@@ -20,15 +25,10 @@ from mcp_app.catalog.annotations import (
     without_metadata,
     without_none,
 )
-from mcp_app.catalog.callables import MISSING, Inspection, Parameter
-from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.json_schemas import adapter, bytes_config, json_schema
-from mcp_app.catalog.outputs import ToolReturns, jsonable, tool_returns
-from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.violations import Violation, with_example
+from mcp_app.protocol.schemas import Violation, with_example
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,9 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import orjson
 
-from mcp_app.catalog.plain_tool import PlainTool, plain_tool
+from mcp_app.catalog.registered_function import PlainTool, plain_tool
 from mcp_app.catalog.runnable import Runnable
-from mcp_app.catalog.scalars import scalar_of
-from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
+from mcp_app.catalog.type_hints import scalar_of
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -28,7 +27,8 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.principal import Scope
-from mcp_app.interface.results import Completion, PromptOutput, ToolOutput
+from mcp_app.interface.questions import Completion, PromptOutput, ToolOutput
+from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.server import Key, ServerDefinition
 from mcp_app.protocol import jsonrpc, listing, results, schemas
 from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters

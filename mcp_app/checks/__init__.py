@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from django.core import checks
 
-from mcp_app.checks.databases import check_databases
-from mcp_app.checks.definitions import check_definitions, check_rows
-from mcp_app.checks.deployment import check_deployment
-from mcp_app.checks.modules import check_admin_site, check_modules
-from mcp_app.checks.rights import (
+from mcp_app.checks.definitions import (
     check_access,
+    check_definitions,
     check_open_models,
     check_permissions,
     check_public_servers,
+    check_rows,
     check_rules,
 )
-from mcp_app.checks.settings import check_settings
-from mcp_app.checks.sign_in import check_sign_in
+from mcp_app.checks.deployment import check_databases, check_deployment
+from mcp_app.checks.modules import check_admin_site, check_modules
+from mcp_app.checks.settings import check_settings, check_sign_in
 
 TAG = "mcp"
 OF_DATABASES = (TAG, checks.Tags.database)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
+from django.conf import settings
+from django.contrib.auth import get_permission_codename
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import Error, connections, router, transaction
+from django.db.models import Model
 from django.utils import translation
 
 from mcp_app import conf
-from mcp_app.catalog.lint import RULES, Level
+from mcp_app.catalog.definition_texts import has_full_text
+from mcp_app.catalog.lint import RULES, Level, unknown_rules
+from mcp_app.catalog.open_models import OpenModel, advice, rows_of_everybody
 from mcp_app.catalog.registry import mcp
-from mcp_app.checks.advice import advising
+from mcp_app.checks.settings import advising
 from mcp_app.interface.definitions import (
     PromptDefinition,
     ResourceDefinition,
@@ -23,7 +28,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.rules import visible
-from mcp_app.interface.server import ServerDefinition
+from mcp_app.interface.server import PUBLIC, ServerDefinition
 from mcp_app.kinds import survey
 from mcp_app.kinds.survey import SurveyFinding
 from mcp_app.models import Server
@@ -142,3 +147,207 @@ def _sentence(each: SurveyFinding) -> str:
     column = f", {each.finding.field}" if each.finding.field else ""
     where = f"The {noun} “{visible(name)}” ({each.source}){column}"
     return f"{where}: {each.finding.message}"
+
+
+# -- rights ----------------------------------------------------------------------------
+# Whether the permissions, rules and ways in that code and servers name are there.
+
+
+def check_permissions(
+    app_configs: Sequence[AppConfig] | None, **_: Any
+) -> list[checks.CheckMessage]:
+    """Report permissions in code that no model has: nobody would be let in."""
+    known = {
+        f"{model._meta.app_label}.{codename}"
+        for model in apps.get_models()
+        for codename in _codenames(model)
+    }
+    demanded = {permission: key for key, permission in _demanded()}
+    return [
+        checks.Warning(
+            f"{key!r} requires the permission {permission!r}, which no model has, so"
+            " only superusers will see it.",
+            id="mcp_app.W003",
+        )
+        for permission, key in demanded.items()
+        if permission not in known
+    ]
+
+
+def _demanded() -> Iterator[tuple[str, str]]:
+    """Yield what code declares, by its key, and each permission that it demands."""
+    for declared in (mcp.tools, mcp.resources, mcp.templates, mcp.prompts):
+        for key, each in declared.items():
+            for permission in each.definition.demands.permissions:
+                yield key, permission
+    for label, opened in mcp.open_models.items():
+        single = (each.permission for each in opened.named.values())
+        yield from ((label, each) for each in (opened.permission, *single) if each)
+
+
+def check_open_models(
+    app_configs: Sequence[AppConfig] | None, **_: Any
+) -> list[checks.CheckMessage]:
+    """Report fields and rows that tell more than their developer may want."""
+    opened = mcp.open_models
+    everybody = {each[0].label: each for each in rows_of_everybody(opened)}
+    return [
+        *(checks.Warning(each, id="mcp_app.W023") for each in advice(opened)),
+        *(_warn_of_everybody(*each) for each in everybody.values()),
+    ]
+
+
+def _warn_of_everybody(
+    model: OpenModel, other: OpenModel, lookup: str
+) -> checks.Warning:
+    name = getattr(other.rows, "__name__", "")
+    rows = name if name.isidentifier() else f"rows_of_{other.model.__name__}"
+    objects = f"{model.model.__name__}.objects.filter({lookup}__in={rows}(request))"
+    return checks.Warning(
+        f'{model.label} is opened with rows="all", but it belongs to {other.label}, of'
+        f" which a caller sees only some rows. Who looks up {model.label} gets the rows"
+        " of everybody, and counts and sums of them.",
+        hint=f"If that is not meant: rows=lambda request: {objects}.distinct()",
+        id="mcp_app.W025",
+    )
+
+
+def check_rules(
+    app_configs: Sequence[AppConfig] | None, **_: Any
+) -> list[checks.CheckMessage]:
+    """Report rules that nobody is let in by."""
+    found: list[checks.CheckMessage] = [
+        checks.Warning(
+            sentence,
+            hint=f"Write @mcp.rule({rule!r}) above a function of the site.",
+            id="mcp_app.W020",
+        )
+        for sentence, rule in unknown_rules(mcp)
+    ]
+    of_objects = any(each.object for each in mcp.rules.values())
+    if of_objects and set(settings.AUTHENTICATION_BACKENDS) <= _WITHOUT_OBJECTS:
+        found.append(
+            checks.Warning(
+                "A rule uses object_permission, but AUTHENTICATION_BACKENDS has no"
+                " backend with permissions for single objects, so only superusers"
+                " will read anything.",
+                hint="Add a backend of your own, or the one of django-guardian or"
+                " rules.",
+                id="mcp_app.W021",
+            )
+        )
+    return found
+
+
+_WITHOUT_OBJECTS = frozenset(
+    f"django.contrib.auth.backends.{name}"
+    for name in (
+        "ModelBackend",
+        "AllowAllUsersModelBackend",
+        "RemoteUserBackend",
+        "AllowAllUsersRemoteUserBackend",
+    )
+)
+"""Django's own, which grant nothing where they are asked about an object."""
+
+
+def _codenames(model: type[Model]) -> Iterator[str]:
+    options = model._meta
+    for action in options.default_permissions:
+        yield get_permission_codename(action, options)
+    for codename, _ in options.permissions:
+        yield codename
+
+
+def check_access(
+    app_configs: Sequence[AppConfig] | None,
+    databases: Sequence[str] | None = None,
+    **_: Any,
+) -> list[checks.CheckMessage]:
+    """Report servers that nobody can use: closed ones, and those that cannot search.
+
+    It is asked only where `--database` names ours.
+    """
+    using = router.db_for_read(Server)
+    if using not in (databases or ()):
+        return []
+    try:
+        known = conf.current().authentication
+        # A statement that fails must not spoil a transaction around the check.
+        with transaction.atomic(using=using):
+            rows = _servers(using)
+    except (ImproperlyConfigured, Error):
+        # `check_settings` and `check_rows` report it.
+        return []
+    lacking = (
+        (row, [each for each in row.access_names if each not in (*known, PUBLIC)])
+        for row in rows
+    )
+    return [
+        *(_closed(row, names) for row, names in lacking if names),
+        *map(_searchless, _searching(rows)),
+    ]
+
+
+def check_public_servers(
+    app_configs: Sequence[AppConfig] | None,
+    databases: Sequence[str] | None = None,
+    **_: Any,
+) -> list[checks.CheckMessage]:
+    """Report servers for everybody where the addresses of callers may not be known."""
+    using = router.db_for_read(Server)
+    try:
+        if using not in (databases or ()) or conf.current().trusted_proxies:
+            return []
+        with transaction.atomic(using=using):
+            rows = _servers(using)
+    except (ImproperlyConfigured, Error):
+        return []
+    return [
+        checks.Warning(
+            f"The server “{visible(row.slug)}” is open to everybody. If a proxy stands"
+            " in front of this site, all callers who do not sign in share one rate,"
+            " because their addresses are not known.",
+            hint='Set MCP["TRUSTED_PROXIES"]: 1 for one proxy, ["127.0.0.1"] for none.',
+            id="mcp_app.W028",
+        )
+        for row in rows
+        if row.access_names == (PUBLIC,)
+    ]
+
+
+def _searching(rows: Sequence[Server]) -> list[Server]:
+    """Return the servers whose clients search where nothing can be searched."""
+    if has_full_text():
+        return []
+    return [each for each in rows if each.listing == Server.ToolList.SEARCH]
+
+
+def _searchless(row: Server) -> checks.CheckMessage:
+    return checks.Error(
+        f"Clients of the server “{visible(row.slug)}” search for tools, but the SQLite"
+        " of this Python has no FTS5.",
+        hint="List all of its tools, or use a Python whose SQLite has FTS5.",
+        id="mcp_app.E013",
+    )
+
+
+def _servers(using: str) -> list[Server]:
+    tables = connections[using].introspection.table_names()
+    # `migrate` runs the checks before it makes our tables.
+    there = Server._meta.db_table in tables
+    return (
+        list(Server.objects.using(using).only("slug", "access", "listing"))
+        if there
+        else []
+    )
+
+
+def _closed(row: Server, names: Sequence[str]) -> checks.CheckMessage:
+    shown = ", ".join(f"“{visible(name)}”" for name in names)
+    return checks.Warning(
+        f"The server “{visible(row.slug)}” lets nobody in, because"
+        f' MCP["AUTHENTICATION"] has no {shown}.',
+        hint="Add it to the settings, or untick it under “Who may come in”.",
+        id="mcp_app.W019",
+    )

@@ -16,7 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.urls import NoReverseMatch, reverse
 
 from mcp_app import conf
-from mcp_app.catalog.cross_references import problems
+from mcp_app.catalog.lint import problems
 from mcp_app.catalog.registry import mcp
 
 OURS: Final = b"mcp_app"

@@ -3,23 +3,74 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
 
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
+from django.core.management import get_commands
+from django.http.request import split_domain_port
+from django.shortcuts import resolve_url
+from django.urls import NoReverseMatch, Resolver404, resolve
 from django.utils.module_loading import import_string
 
 from mcp_app import conf
 from mcp_app.auth import authenticators
-from mcp_app.auth.issuers.options import UnusableIssuer, read_options
+from mcp_app.auth.authenticators import sign_in_names
+from mcp_app.auth.issuer_options import UnusableIssuer, read_options
+from mcp_app.auth.resources import WELL_KNOWN, problems
 from mcp_app.egress.sites import problems as site_problems
 from mcp_app.interface.server import PUBLIC
 from mcp_app.invalidation.doorbell import shared_layer
 from mcp_app.kinds.registry import unusable_kinds
-from mcp_app.models.listings import words
+from mcp_app.models.fields import words
+from mcp_app.oauth import endpoints
+from mcp_app.protocol.headers import is_loopback_host
+
+# -- advice ----------------------------------------------------------------------------
+# Where advice is given: by `check`, and not by every other management command.
+#
+# Django runs all checks before most commands.  Whoever makes a token or a user does not
+# want to read what could be better in twenty tools.
+
+
+Check: TypeAlias = Callable[..., list[checks.CheckMessage]]
+
+_PROGRAMS: Final = {"manage", "django-admin"}
+"""Programs whose first argument is a management command."""
+
+
+def advising(check: Check) -> Check:
+    """Return a check that reports infos only if no other command than `check` runs."""
+
+    @wraps(check)
+    def checked(*arguments: Any, **options: Any) -> list[checks.CheckMessage]:
+        found = check(*arguments, **options)
+        if _is_another_command(sys.argv):
+            return [each for each in found if each.level > checks.INFO]
+        return found
+
+    return checked
+
+
+def _is_another_command(arguments: Sequence[str]) -> bool:
+    program, command = [*arguments, "", ""][:2]
+    name = Path(program).stem
+    # `python -m` runs the __main__ of any package: Django's, a site's own, pytest's.
+    runs_commands = name in _PROGRAMS or (
+        name in ("__main__", "django") and command in get_commands()
+    )
+    return runs_commands and command not in ("", "check", "test")
+
+
+# -- settings --------------------------------------------------------------------------
+
 
 SHORTEST_KEY = 32
 
@@ -209,3 +260,88 @@ def _short_keys(keys: Sequence[str]) -> list[checks.CheckMessage]:
         for index, key in enumerate(keys)
         if len(key) < SHORTEST_KEY
     ]
+
+
+# -- sign in ---------------------------------------------------------------------------
+# Whether programs can sign in safely, if the settings let them.
+
+
+ADDRESSES: Final = {
+    WELL_KNOWN: endpoints.resource,
+    "/.well-known/oauth-authorization-server": endpoints.server,
+}
+
+
+def check_sign_in(
+    app_configs: Sequence[AppConfig] | None, **_: Any
+) -> list[checks.CheckMessage]:
+    """Report what keeps programs from signing in, and what would make it unsafe."""
+    try:
+        current = conf.current()
+    except ImproperlyConfigured:
+        # Another check says it.
+        return []
+    wrong = [
+        checks.Error(f"{sentence} Until then nobody can sign in.", id="mcp_app.E015")
+        for sentence in problems(current.oauth)
+    ]
+    if conf.problems(current) or not sign_in_names():
+        return [*wrong]
+    return [*wrong, *_public_url(current.public_url), *_urls(), *_login(), *_proxy()]
+
+
+def _public_url(url: str | None) -> Iterator[checks.CheckMessage]:
+    if url is None:
+        if not settings.DEBUG:
+            yield checks.Error(
+                'Nobody can sign in, because MCP["PUBLIC_URL"] is not set. Set it to'
+                " the address by which programs reach this site, such as"
+                ' "https://shop.example.com".',
+                id="mcp_app.E016",
+            )
+        return
+    parts = urlsplit(url)
+    domain, _port = split_domain_port(parts.netloc.lower())
+    if parts.scheme != "https" and not is_loopback_host(domain):
+        yield checks.Error(
+            f'MCP["PUBLIC_URL"] is {url!r}: programs sign in over https:// alone.',
+            id="mcp_app.E017",
+        )
+
+
+def _urls() -> Iterator[checks.CheckMessage]:
+    for address, view in ADDRESSES.items():
+        try:
+            match = resolve(address)
+        except Resolver404:
+            match = None
+        if match is None or match.func is not view:
+            yield checks.Error(
+                f"{address} is not answered by this app, so programs cannot find out"
+                ' how to sign in. Add path("", include("mcp_app.oauth_urls")) to the'
+                " site's own URLs, at the root and before what else answers there.",
+                id="mcp_app.E018",
+            )
+
+
+def _login() -> Iterator[checks.CheckMessage]:
+    try:
+        path = urlsplit(resolve_url(settings.LOGIN_URL))
+        if not path.netloc:
+            resolve(path.path)
+    except (NoReverseMatch, Resolver404):
+        yield checks.Error(
+            f"LOGIN_URL is {settings.LOGIN_URL!r}, where nothing is, so people cannot"
+            " log in to let a program in. Set it to the site's login page.",
+            id="mcp_app.E019",
+        )
+
+
+def _proxy() -> Iterator[checks.CheckMessage]:
+    header = getattr(settings, "SECURE_PROXY_SSL_HEADER", None)
+    if header and not conf.mcp_settings.trusted_proxies:
+        yield checks.Warning(
+            'SECURE_PROXY_SSL_HEADER is set, but MCP["TRUSTED_PROXIES"] is 0. Set it to'
+            " the number of proxies in front of the site.",
+            id="mcp_app.W024",
+        )

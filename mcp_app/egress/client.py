@@ -6,24 +6,157 @@ import asyncio
 import logging
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import zlib
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Mapping,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
-from mcp_app.egress.bodies import read_body
-from mcp_app.egress.errors import EgressError, TooSlow, Unreachable
-from mcp_app.egress.requests import SiteAnswer, SiteRequest, headers_of, target_of
-from mcp_app.egress.resolving import Lookup, Resolver, system_lookup
-from mcp_app.egress.secrets import Secrets, secrets_for
+from mcp_app.egress.connecting import (
+    EgressError,
+    Lookup,
+    Resolver,
+    TooLarge,
+    TooSlow,
+    Unreachable,
+    Unreadable,
+    system_lookup,
+)
+from mcp_app.egress.requests import (
+    Secrets,
+    SiteAnswer,
+    SiteRequest,
+    headers_of,
+    secrets_for,
+    target_of,
+)
 from mcp_app.egress.sites import Site
-from mcp_app.interface.extras import with_remedy
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.errors import with_remedy
+from mcp_app.interface.principal import AccessRequest
 
 if TYPE_CHECKING:
     from httpcore2 import AsyncConnectionPool, Response
+
+
+# -- bodies ----------------------------------------------------------------------------
+# Bodies of answers: inflated and counted while they come, never beyond a bound.
+
+
+_GZIP: Final = zlib.MAX_WBITS | 16
+_DEFLATE: Final = 8
+_PIECE: Final = 256 * 1024
+"""So many bytes are inflated at once."""
+
+
+async def read_body(chunks: AsyncIterable[bytes], encoding: str, most: int) -> bytes:
+    """Return a body of at most so many bytes; raise `TooLarge` or `Unreadable`.
+
+    `encoding` is the answer's Content-Encoding: nothing, identity, gzip or deflate
+    (RFC 9110, section 8.4.1).
+    """
+    decode = _decoder(encoding.strip().lower())
+    body, size = bytearray(), 0
+    async for chunk in _with_end(chunks):
+        size += len(chunk)
+        if size > most:
+            raise _too_large(most)
+        for piece in decode(chunk):
+            body += piece
+            if len(body) > most:
+                raise _too_large(most)
+    return bytes(body)
+
+
+async def _with_end(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Give the chunks, and an empty one at the end."""
+    async for chunk in chunks:
+        if chunk:
+            yield chunk
+    yield b""
+
+
+def _too_large(most: int) -> TooLarge:
+    return TooLarge(f"The answer is larger than {most:,} bytes.", sent=True)
+
+
+def _decoder(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
+    make = _DECODERS.get(encoding)
+    if make is None:
+        said = f"The answer has the Content-Encoding {encoding[:40]!r}."
+        raise Unreadable(said, sent=True)
+    return make()
+
+
+def _identity() -> Callable[[bytes], Iterator[bytes]]:
+    return lambda chunk: iter((chunk,))
+
+
+class _Inflater:
+    """Inflates piece by piece, so that a small body never becomes a large one."""
+
+    def __init__(self, window_bits: int) -> None:
+        self._window_bits = window_bits
+        self._inflate = zlib.decompressobj()
+        self._began = False
+
+    def __call__(self, chunk: bytes) -> Iterator[bytes]:
+        """Give the pieces of a chunk; an empty one is the end."""
+        try:
+            yield from self._pieces(chunk) if chunk else self._rest()
+        except zlib.error:
+            said = "The answer is broken: it cannot be decompressed."
+            raise Unreadable(said, sent=True) from None
+
+    def _pieces(self, chunk: bytes) -> Iterator[bytes]:
+        while chunk:
+            if not self._began:
+                self._inflate = zlib.decompressobj(self._window_bits or _window(chunk))
+                self._began = True
+            elif self._inflate.eof:
+                # A file of gzip may have several members (RFC 1952, section 2.2), and
+                # some end it with bytes of zero.
+                chunk = chunk.lstrip(b"\0")
+                self._began = not chunk
+                continue
+            yield self._inflate.decompress(chunk, _PIECE)
+            chunk = self._inflate.unconsumed_tail or self._inflate.unused_data
+
+    def _rest(self) -> Iterator[bytes]:
+        if self._began and not self._inflate.eof:
+            yield self._inflate.flush()
+            if not self._inflate.eof:
+                raise zlib.error("It was cut off.")
+
+
+def _window(chunk: bytes) -> int:
+    """Return how deflate is to be read.
+
+    RFC 9110 asks for the wrapper of zlib, whose first byte ends with 8 (RFC 1950,
+    section 2.2); some send it without.
+    """
+    return zlib.MAX_WBITS if chunk[0] & 0x0F == _DEFLATE else -zlib.MAX_WBITS
+
+
+_DECODERS: Final[Mapping[str, Callable[[], Callable[[bytes], Iterator[bytes]]]]] = {
+    "": _identity,
+    "identity": _identity,
+    "gzip": lambda: _Inflater(_GZIP),
+    "x-gzip": lambda: _Inflater(_GZIP),
+    "deflate": lambda: _Inflater(0),
+}
+
+
+# -- client ----------------------------------------------------------------------------
+
 
 logger = logging.getLogger("mcp_app.egress")
 
@@ -120,7 +253,7 @@ class Connections:
         pool = self._pools.get(site)
         if pool is None:
             try:
-                from mcp_app.egress.backend import pool_for  # noqa: PLC0415 - an extra
+                from mcp_app.egress.connecting import pool_for  # noqa: PLC0415 - an extra
             except ImportError as error:
                 said = "Calls of other sites need a package that is not installed"
                 raise Unreachable(with_remedy(said, error)) from error
@@ -171,7 +304,7 @@ async def _streamed(
     """Give the answer whose body is still to be read; raise `Unreachable`."""
     import httpcore2  # noqa: PLC0415 - an extra
 
-    from mcp_app.egress.backend import CONNECT_S  # noqa: PLC0415 - an extra
+    from mcp_app.egress.connecting import CONNECT_S  # noqa: PLC0415 - an extra
 
     url = httpcore2.URL(
         scheme=site.scheme, host=site.host, port=site.port, target=target

@@ -11,15 +11,12 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from mcp_app.conf import KIB
-from mcp_app.egress.addresses import Network
-from mcp_app.egress.addresses import read as read_address
 from mcp_app.egress.client import call_once
-from mcp_app.egress.errors import Forbidden, Unreadable
+from mcp_app.egress.connecting import Forbidden, Lookup, Unreadable, system_lookup
 from mcp_app.egress.requests import SiteAnswer, SiteRequest
-from mcp_app.egress.resolving import Lookup, system_lookup
-from mcp_app.egress.sites import Site, UnusableSite, address_of
-from mcp_app.interface.principal import Principal
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.egress.sites import Network, Site, UnusableSite, address_of
+from mcp_app.egress.sites import read as read_address
+from mcp_app.interface.principal import AccessRequest, Principal
 
 LOCALHOST: Final = "localhost"
 NOBODY: Final = AccessRequest(principal=Principal.ANONYMOUS, server="")

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeAlias, cast
 
-from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
-from mcp_app.protocol.content import Annotations, Icon
+from mcp_app.interface.rules import (
+    NO_REQUIREMENTS,
+    AccessRequirements,
+    argument_problem,
+    suggestions_problem,
+    text_problem,
+    variable_problem,
+    visible,
+)
+from mcp_app.protocol.content import Annotations, Icon, Role, Theme
 from mcp_app.protocol.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
 
 EMPTY_SCHEMA: JsonObject = {"type": "object", "properties": {}}
 
@@ -130,3 +144,162 @@ class PromptDefinition(Definition):
     """A prompt and the arguments that fill it."""
 
     arguments: Sequence[PromptArgument] = ()
+
+
+# -- decorations -----------------------------------------------------------------------
+# Icons, annotations and prompt arguments from the JSON that rows and forms hold.
+
+
+_ICON = frozenset({"src", "mimeType", "sizes", "theme"})
+_ANNOTATIONS = frozenset({"audience", "priority", "lastModified"})
+_ARGUMENT = frozenset({"name", "title", "description", "required", "suggestions"})
+_THEMES = (None, "light", "dark")
+_ROLES = ("user", "assistant")
+
+
+def icons_from_json(value: object) -> tuple[Icon, ...]:
+    """Read a list of icons; ValueError says what is wrong."""
+    if not isinstance(value, list):
+        raise ValueError("The icons are not a JSON list.")
+    return tuple(_icon(item) for item in value)
+
+
+def _icon(value: object) -> Icon:
+    icon = _members(value, _ICON, "An icon")
+    src, sizes, theme = icon.get("src"), icon.get("sizes"), icon.get("theme")
+    if not isinstance(src, str) or not src.startswith(("https://", "data:image/")):
+        raise ValueError("The src of an icon must be an https: or a data:image/ URI.")
+    if sizes is not None and not _strings(sizes):
+        raise ValueError('The sizes of an icon must be a list such as ["48x48"].')
+    if theme not in _THEMES:
+        raise ValueError("The theme of an icon must be light or dark.")
+    return Icon(
+        src=src,
+        mime_type=_text(icon, "mimeType", "An icon") or None,
+        sizes=cast("Sequence[str] | None", sizes),
+        theme=cast("Theme | None", theme),
+    )
+
+
+def annotations_from_json(value: object) -> Annotations:
+    """Read the annotations of a resource or a block; ValueError says what is wrong."""
+    given = _members(value, _ANNOTATIONS, "An annotation")
+    audience, priority = given.get("audience"), given.get("priority")
+    modified = _text(given, "lastModified", "An annotation") or None
+    if audience is not None and not _roles(audience):
+        raise ValueError('The audience must be a list of "user" and "assistant".')
+    if priority is not None and not _fraction(priority):
+        raise ValueError("The priority must be a number from 0 to 1.")
+    if modified is not None:
+        _check_time(modified)
+    return Annotations(
+        audience=cast("Sequence[Role] | None", audience),
+        priority=cast("float | None", priority),
+        last_modified=modified,
+    )
+
+
+def arguments_from_json(value: object) -> tuple[PromptArgument, ...]:
+    """Read a prompt's list of arguments; ValueError says what is wrong."""
+    if not isinstance(value, list):
+        raise ValueError("The arguments are not a JSON list.")
+    arguments = tuple(_argument(item) for item in value)
+    for name, count in Counter(each.name for each in arguments).items():
+        if count > 1:
+            raise ValueError(f"The argument {name} is there more than once.")
+    return arguments
+
+
+def _argument(value: object) -> PromptArgument:
+    given = _members(value, _ARGUMENT, "An argument")
+    name, title = _text(given, "name", "An argument"), _text(given, "title", "A title")
+    description = _text(given, "description", "A description")
+    required = given.get("required", False)
+    if not isinstance(required, bool):
+        raise ValueError(f"“required” of the argument {name} must be true or false.")
+    problem = (
+        argument_problem(name)
+        or text_problem(title)
+        or text_problem(description, lines=True)
+    )
+    if problem:
+        raise ValueError(problem)
+    return PromptArgument(
+        name=name,
+        title=title,
+        description=description,
+        required=required,
+        suggestions=_suggestions(given.get("suggestions", []), name),
+    )
+
+
+def suggestions_from_json(value: object) -> Mapping[str, tuple[str, ...]]:
+    """Read what is suggested for variables; ValueError says what is wrong."""
+    if not isinstance(value, dict):
+        raise ValueError("The suggestions are not a JSON object.")
+    for name in value:
+        if problem := variable_problem(name):
+            raise ValueError(problem)
+    return {name: _suggestions(texts, name) for name, texts in value.items()}
+
+
+def _suggestions(value: object, name: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not _strings(value):
+        raise ValueError(
+            f"The suggestions for {visible(name)} must be a list of texts."
+        )
+    if problem := suggestions_problem(value):
+        raise ValueError(f"Suggestions for {visible(name)}: {problem}")
+    return tuple(value)
+
+
+def _members(value: object, known: frozenset[str], what: str) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} must be a JSON object.")
+    for name in value:
+        if name not in known:
+            raise ValueError(
+                f"{what} has no member “{name}”; it may have: "
+                f"{', '.join(sorted(known))}."
+            )
+    return value
+
+
+def _text(value: Mapping[str, object], name: str, what: str) -> str:
+    text = value.get(name, "")
+    if not isinstance(text, str):
+        raise ValueError(f"{what} needs “{name}” as a text.")
+    return text
+
+
+def _strings(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _roles(value: object) -> bool:
+    return isinstance(value, list) and all(item in _ROLES for item in value)
+
+
+def _fraction(value: object) -> bool:
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and 0 <= value <= 1
+    )
+
+
+def _check_time(text: str) -> None:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"lastModified is “{text}”; it must be a time of ISO 8601, for example "
+            "2026-01-31T12:00:00Z."
+        ) from None
+
+
+# -- labels ----------------------------------------------------------------------------
+# Texts that people read: plain, or translated when they are shown.
+
+
+Label: TypeAlias = "str | _StrPromise"

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Generic, Literal, TypeAlias, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.protocol.content import Block, Role
+from mcp_app.interface.errors import ToolError
+from mcp_app.protocol.content import Block, ResourceContents, Role
+from mcp_app.protocol.results import check_meta
 
 Form = TypeVar("Form")
 FormSource: TypeAlias = type[Form] | Mapping[str, object]
@@ -116,3 +122,95 @@ class Root:
 
 Question: TypeAlias = Elicit[Form] | ElicitUrl | Sample | Roots
 ElicitAnswer: TypeAlias = Accepted[Form] | Declined | Cancelled
+
+
+# -- roots -----------------------------------------------------------------------------
+# Files of the client: what lies within the folders that it opened (client/roots).
+
+
+HERE = ("", "localhost")
+
+
+def within(roots: Sequence[Root], path: str | os.PathLike[str]) -> Path:
+    """Return where a path really leads, which is in a root; looks at the disk.
+
+    For a server that has the client's disk, such as one on stdio.  `..` and symbolic
+    links are followed before; the file itself need not be there.  A relative path is
+    that of the first root that has it, else of the first of all.
+
+    Raises `ToolError` for what is outside, also of a root that is gone: the model is
+    told, and the next call may be shown other roots.
+    """
+    folders = list(_folders(roots))
+    if not folders:
+        raise ToolError("None of the client's root folders exists here.")
+    having = (each for each in folders if os.path.lexists(each / path))
+    try:
+        found = (next(having, folders[0]) / path).resolve()
+    except (OSError, RuntimeError, ValueError):
+        # A loop of links, or a NUL character.
+        found = None
+    if found is not None and any(found.is_relative_to(each) for each in folders):
+        return found
+    raise ToolError(f"{os.fspath(path)!r:.200} is outside the client's root folders.")
+
+
+def _folders(roots: Sequence[Root]) -> Iterator[Path]:
+    """Yield where the roots really are; those that are not there are left out."""
+    for root in roots:
+        parts = urlsplit(root.uri)
+        if parts.scheme == "file" and parts.netloc in HERE:
+            try:
+                yield Path(url2pathname(parts.path)).resolve(strict=True)
+            except (OSError, RuntimeError, ValueError):
+                continue
+
+
+# -- results ---------------------------------------------------------------------------
+# What user code may return where a plain value is not enough.
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """The whole result of a tool: blocks, and a JSON object beside them."""
+
+    content: Sequence[Block]
+    structured: Mapping[str, object] | None = field(default=None, kw_only=True)
+    is_error: bool = field(default=False, kw_only=True)
+    meta: Mapping[str, object] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.meta is not None:
+            check_meta(self.meta)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceOutput:
+    """The contents that `resources/read` answers with."""
+
+    contents: Sequence[ResourceContents]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMessage:
+    """One message of a prompt."""
+
+    content: Block
+    role: Role = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptOutput:
+    """The messages that `prompts/get` answers with."""
+
+    messages: Sequence[PromptMessage]
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Values that complete an argument: at most 100 are sent, best first."""
+
+    values: Sequence[str]
+    total: int | None = None
+    has_more: bool | None = None

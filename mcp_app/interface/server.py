@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
+from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.protocol.content import Icon
 from mcp_app.protocol.json_types import JsonObject
 

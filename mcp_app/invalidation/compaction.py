@@ -16,10 +16,13 @@ from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import NO_DEFINITION
 from mcp_app.models import Change, Counter, Subscription, Topic
 from mcp_app.models.changes import ANY, many_written
-from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.expiry import ExpiredRows, delete_rows
-from mcp_app.models.topics import COUNTER, ids_to_text
-from mcp_app.models.transactions import own_transaction, tells_of_commits
+from mcp_app.models.questions import COUNTER, ids_to_text
+from mcp_app.models.transactions import (
+    NowMilliseconds,
+    own_transaction,
+    tells_of_commits,
+)
 
 BATCH = 5_000
 """Rows that one transaction compacts."""

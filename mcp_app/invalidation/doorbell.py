@@ -17,7 +17,7 @@ from channels.exceptions import InvalidChannelLayerError
 from channels.layers import InMemoryChannelLayer, get_channel_layer
 from django.core.exceptions import ImproperlyConfigured
 
-from mcp_app.interface.extras import with_remedy
+from mcp_app.interface.errors import with_remedy
 
 logger = logging.getLogger("mcp_app.invalidation")
 

@@ -14,8 +14,8 @@ from mcp_app.catalog.findings import Finding, advice, in_order, must_fix
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.row_loader import StoredDefinition
 from mcp_app.catalog.runnable import Runnable
-from mcp_app.catalog.suggestions import SUGGESTING, references_in, suggestions_of
-from mcp_app.catalog.text_lint import HIDDEN
+from mcp_app.catalog.schema_lint import HIDDEN
+from mcp_app.catalog.stops import SUGGESTING, references_in, suggestions_of
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -23,7 +23,7 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.interface.results import Completion
+from mcp_app.interface.questions import Completion
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
     Effect,

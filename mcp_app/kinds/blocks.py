@@ -12,7 +12,7 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
-from mcp_app.interface.decorations import annotations_from_json, icons_from_json
+from mcp_app.interface.definitions import annotations_from_json, icons_from_json
 from mcp_app.interface.rules import uri_problem, visible
 from mcp_app.kinds.kind import KindError, Uploads, only
 from mcp_app.protocol.content import (

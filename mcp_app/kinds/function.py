@@ -25,7 +25,7 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.interface.results import PromptOutput, ToolOutput
+from mcp_app.interface.questions import PromptOutput, ToolOutput
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
     AnyDefinition,

@@ -29,13 +29,13 @@ from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.interface.definitions import (
     Definition,
+    Label,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.interface.labels import Label
-from mcp_app.interface.results import PromptOutput, ToolOutput
+from mcp_app.interface.questions import PromptOutput, ToolOutput
 from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
 

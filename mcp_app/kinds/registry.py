@@ -20,13 +20,13 @@ from django.utils.module_loading import import_string
 
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import (
+    Label,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.interface.extras import with_remedy
-from mcp_app.interface.labels import Label
+from mcp_app.interface.errors import with_remedy
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.kind import Kind
 from mcp_app.protocol import schemas

@@ -30,7 +30,7 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.interface.results import PromptMessage, PromptOutput, ToolOutput
+from mcp_app.interface.questions import PromptMessage, PromptOutput, ToolOutput
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import placeholders
 from mcp_app.kinds.blocks import block_from_json, content_bytes, mapping, text_member

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import migrations, models
 
-from mcp_app.models.indexes import PartialIndex
+from mcp_app.models.fields import PartialIndex
 
 INDEXES = (
     PartialIndex(

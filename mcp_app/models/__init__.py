@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from mcp_app.models.blobs import Blob
 from mcp_app.models.calls import Call, CallStatistic, CallWriter
 from mcp_app.models.changes import Change
-from mcp_app.models.connections import Connection, IssuedToken
 from mcp_app.models.definitions import (
     DefinitionRow,
     Prompt,
@@ -13,16 +11,14 @@ from mcp_app.models.definitions import (
     ResourceTemplate,
     Tool,
 )
-from mcp_app.models.log_messages import LoggedMessage
-from mcp_app.models.once import Once
+from mcp_app.models.expiry import Blob
 from mcp_app.models.openapi import ImportedOperation, OpenApiDocument
-from mcp_app.models.questions import Question
+from mcp_app.models.questions import Counter, Once, Question, Topic
 from mcp_app.models.server import Server
 from mcp_app.models.sessions import Session, Subscription
 from mcp_app.models.stops import Stop
-from mcp_app.models.streams import Event, Stream
-from mcp_app.models.tokens import AccessToken
-from mcp_app.models.topics import Counter, Topic
+from mcp_app.models.streams import Event, LoggedMessage, Stream
+from mcp_app.models.tokens import AccessToken, Connection, IssuedToken
 from mcp_app.models.versions import DefinitionVersion, PublishedRow, State
 from mcp_app.models.workers import Worker
 

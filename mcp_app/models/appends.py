@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from mcp_app.models.clock import now_sql
+from mcp_app.models.transactions import now_sql
 from mcp_app.protocol import jsonrpc
 
 if TYPE_CHECKING:

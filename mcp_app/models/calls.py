@@ -14,25 +14,22 @@ from django.db import connections, models
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.interface.call_record import Circumstances
-from mcp_app.models.call_pages import (
+from mcp_app.models.call_rows import (
     LOOKED,
     CallCount,
     CallQuery,
     Key,
-    client_statement,
-    count_statement,
-    page_statement,
-)
-from mcp_app.models.call_statements import (
     Own,
     SharedValues,
     TallyValues,
+    client_statement,
+    count_statement,
     insert,
+    page_statement,
     raise_statistics,
 )
-from mcp_app.models.clock import NowMilliseconds
-from mcp_app.models.fields import ExactCharField
-from mcp_app.models.indexes import PartialIndex
+from mcp_app.models.fields import ExactCharField, PartialIndex
+from mcp_app.models.transactions import NowMilliseconds
 
 HOUR_S: Final = 3_600
 MINUTE_S: Final = 60

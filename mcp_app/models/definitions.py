@@ -11,7 +11,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.conf import mcp_settings
-from mcp_app.interface.decorations import (
+from mcp_app.interface.definitions import (
     annotations_from_json,
     arguments_from_json,
     icons_from_json,
@@ -26,10 +26,16 @@ from mcp_app.interface.rules import (
     visible,
 )
 from mcp_app.models.changes import watch
-from mcp_app.models.checking import CheckedRow
-from mcp_app.models.demands import DEMANDS, demand_problems
-from mcp_app.models.fields import DigestField, ExactCharField, JSONTextField, digest
-from mcp_app.models.listings import tag_problems
+from mcp_app.models.fields import (
+    DEMANDS,
+    CheckedRow,
+    DigestField,
+    ExactCharField,
+    JSONTextField,
+    demand_problems,
+    digest,
+    tag_problems,
+)
 from mcp_app.models.versions import (
     DefinitionVersion,
     PublishedRow,

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 from django.db import connections, models, router
 
+from mcp_app.interface.rules import LONGEST_MEDIA_TYPE
+from mcp_app.models.fields import DigestField, digest
 from mcp_app.models.transactions import own_transaction, persistently
 
 PORTION = 500
@@ -90,3 +92,40 @@ def _delete_one_by_one(
     values = [each if isinstance(each, tuple) else (each,) for each in keys]
     with connection.cursor() as cursor:
         cursor.executemany(statement, values)
+
+
+# -- blobs -----------------------------------------------------------------------------
+# Uploaded content: immutable bytes, named by their digest.
+
+
+class BlobQuerySet(models.QuerySet["Blob"]):
+    def keep(self, content: bytes, media_type: str = "") -> Blob:
+        """Store bytes once and return their row."""
+        blob, _ = self.get_or_create(
+            digest=digest(content),
+            defaults={
+                "content": content,
+                "size": len(content),
+                "media_type": media_type,
+            },
+        )
+        return blob
+
+
+class Blob(models.Model):
+    """`media_type` is what the first upload of these bytes said."""
+
+    digest = DigestField(primary_key=True)
+    media_type = models.CharField(max_length=LONGEST_MEDIA_TYPE, blank=True)
+    size = models.PositiveBigIntegerField()
+    content = models.BinaryField()
+
+    objects = BlobQuerySet.as_manager()
+
+    class Meta:
+        app_label = "mcp_app"
+        # No page: nobody needs a right.
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.digest[:12]} ({self.size} bytes)"

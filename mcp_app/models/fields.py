@@ -2,14 +2,143 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
 
 from django.core.exceptions import ValidationError
 from django.db import models
 
+from mcp_app.interface.rules import (
+    permission_problem,
+    tag_problem,
+    text_problem,
+    visible,
+)
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+    from django.db.backends.ddl_references import Statement
+
+
+# -- demands ---------------------------------------------------------------------------
+# The columns that say who may use a definition, or a server.
+#
+# `groups` has the names of Django's groups, one in each line: a user is in one of them.
+# `rule` is the key of a function that code registered (`mcp.rule`).
+
+
+DEMANDS: Final = ("permission", "groups", "rule")
+
+
+class Demanding(Protocol):
+    """A row with these columns."""
+
+    permission: str
+    groups: str
+    rule: str
+
+
+def named_groups(text: str) -> tuple[str, ...]:
+    """Return the lines of a column of groups, as they are; () only for nothing.
+
+    Where they name nothing, that is still no demand that everybody meets.
+    """
+    given = tuple(line for line in text.split("\n") if line)
+    return given if given or not text else (text,)
+
+
+def group_problem(name: str) -> str | None:
+    """Say why a group cannot be chosen: its name would be read as another one's."""
+    if lines(name) == (name,):
+        return None
+    return (
+        f"The group “{visible(name)}” cannot be chosen, because its name is empty,"
+        " has a line break, or begins or ends with a blank. Give the group another"
+        " name first."
+    )
+
+
+def demand_problems(row: Demanding) -> Iterator[tuple[str, str]]:
+    """Yield (column, sentence) for what these columns cannot have."""
+    if problem := permission_problem(row.permission):
+        yield "permission", problem
+    for name in named_groups(row.groups):
+        if problem := text_problem(name) or group_problem(name):
+            yield "groups", problem
+    if problem := text_problem(row.rule):
+        yield "rule", problem
+
+
+# -- checking --------------------------------------------------------------------------
+# Rows that say, field by field, why they cannot be saved.
+
+
+class CheckedRow(models.Model):
+    """`problems()` is the row's own rules; `full_clean()` shows them at the fields.
+
+    They read nothing from the database; `collisions()` do.
+    """
+
+    ONE_LINE: tuple[str, ...] = ("title",)
+    MANY_LINES: tuple[str, ...] = ("description",)
+
+    class Meta:
+        abstract = True
+
+    def clean(self) -> None:
+        """Refuse a row that has problems, each at its field."""
+        super().clean()
+        found: dict[str, list[str]] = {}
+        for field, problem in chain(self.problems(), self.collisions()):
+            found.setdefault(field, []).append(problem)
+        if found:
+            raise ValidationError(found)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield (field, sentence) for each rule that the row breaks."""
+        yield from self._hidden_characters(self.ONE_LINE, lines=False)
+        yield from self._hidden_characters(self.MANY_LINES, lines=True)
+
+    def collisions(self) -> Iterator[tuple[str, str]]:
+        """Yield (field, sentence) for each value that another row has; asks for it."""
+        yield from ()
+
+    def json(self, field: str) -> Any:
+        """Return a JSON column's value; None where it is empty or unreadable."""
+        column = self._meta.get_field(field)
+        text = getattr(self, field)
+        if not text or (isinstance(column, JSONTextField) and column.problem(text)):
+            return None
+        return parse(text)
+
+    def json_problems(
+        self, field: str, read: Callable[[Any], object]
+    ) -> Iterator[tuple[str, str]]:
+        """Yield what a reader (raising ValueError) says about a JSON column."""
+        value = self.json(field)
+        if value is None:
+            return
+        try:
+            read(value)
+        except ValueError as error:
+            yield field, str(error)
+
+    def _hidden_characters(
+        self, fields: Iterable[str], *, lines: bool
+    ) -> Iterator[tuple[str, str]]:
+        for field in fields:
+            if problem := text_problem(getattr(self, field), lines=lines):
+                yield field, problem
+
+
+# -- fields ----------------------------------------------------------------------------
+
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -130,3 +259,103 @@ def digest(content: bytes | str) -> str:
     """Return the SHA-256 of bytes, or of a text in UTF-8, in hexadecimal."""
     encoded = content.encode() if isinstance(content, str) else content
     return sha256(encoded).hexdigest()
+
+
+# -- indexes ---------------------------------------------------------------------------
+# An index of some rows, where the database can have one.
+
+
+class PartialIndex(models.Index):
+    """An index of the rows that meet a condition; MySQL and MariaDB index all rows.
+
+    Django's own `condition` does the same, but warns each site on those databases.
+    """
+
+    def __init__(self, *, rows: models.Q, **options: Any) -> None:
+        self.rows = rows
+        super().__init__(**options)
+
+    def deconstruct(self) -> Any:
+        path, expressions, options = super().deconstruct()
+        return path, expressions, {**options, "rows": self.rows}
+
+    def create_sql(
+        self,
+        model: type[models.Model],
+        schema_editor: BaseDatabaseSchemaEditor,
+        using: str = "",
+        **options: Any,
+    ) -> Statement:
+        index = models.Index(fields=self.fields, name=self.name, condition=self.rows)
+        return index.create_sql(model, schema_editor, using, **options)
+
+
+# -- listings --------------------------------------------------------------------------
+# Lists of words in one text column: tags, and names of authentication methods.
+
+
+_SEPARATORS = re.compile(r"[\s,]+")
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Split at spaces and commas, keeping the order and the first of each."""
+    return tuple(dict.fromkeys(word for word in _SEPARATORS.split(text) if word))
+
+
+def lines(text: str) -> tuple[str, ...]:
+    """Return the lines that say something: names that may have spaces."""
+    stripped = (line.strip() for line in text.split("\n"))
+    return tuple(dict.fromkeys(line for line in stripped if line))
+
+
+def tag_problems(tags: str) -> Iterator[tuple[str, str]]:
+    """Yield ("tags", sentence) for each word that cannot be a tag."""
+    for tag in words(tags):
+        if problem := tag_problem(tag):
+            yield "tags", problem
+
+
+# -- content ---------------------------------------------------------------------------
+# The columns of a row that are published together, as JSON.
+
+
+def content_of(row: models.Model, columns: Iterable[str]) -> JsonObject:
+    """Return columns by name, JSON texts as their values.
+
+    What has its default is left out, so that a new column changes no hash.
+    """
+    content: JsonObject = {}
+    for column in _fields(row, columns):
+        value = getattr(row, column.attname)
+        if value in ("", None) or value == column.get_default():
+            continue
+        content[column.name] = _value(column, value)
+    return content
+
+
+def put_content(
+    row: models.Model, columns: Iterable[str], content: Mapping[str, Any]
+) -> None:
+    """Set columns to what `content_of` gave, and the others to their defaults."""
+    for column in _fields(row, columns):
+        value = column.get_default()
+        if column.name in content:
+            value = content[column.name]
+            if isinstance(column, JSONTextField):
+                value = jsonrpc.write(value).decode()
+        setattr(row, column.attname, value)
+
+
+def _fields(
+    row: models.Model, columns: Iterable[str]
+) -> Iterator[models.Field[Any, Any]]:
+    for name in columns:
+        yield cast("models.Field[Any, Any]", row._meta.get_field(name))
+
+
+def _value(column: models.Field[Any, Any], value: Any) -> Any:
+    if not isinstance(column, JSONTextField):
+        # As it comes back from the database: a whole number of seconds is a float.
+        return column.to_python(value)
+    # Nothing but a hand in the database can have made it unreadable.
+    return None if column.problem(value) else parse(value)

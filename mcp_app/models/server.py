@@ -12,15 +12,21 @@ from django.db.models.signals import m2m_changed, post_delete
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.conf import mcp_settings
-from mcp_app.interface.decorations import icons_from_json
+from mcp_app.interface.definitions import icons_from_json
 from mcp_app.interface.rules import uri_problem, visible
 from mcp_app.interface.server import BY_TOKEN, PAGE_SIZE, PUBLIC, RESERVED_SLUGS
 from mcp_app.models.changes import watch
-from mcp_app.models.checking import CheckedRow
 from mcp_app.models.definitions import Prompt, Resource, ResourceTemplate, Tool
-from mcp_app.models.demands import DEMANDS, demand_problems
-from mcp_app.models.fields import ExactCharField, JSONTextField, digest
-from mcp_app.models.listings import tag_problems, words
+from mcp_app.models.fields import (
+    DEMANDS,
+    CheckedRow,
+    ExactCharField,
+    JSONTextField,
+    demand_problems,
+    digest,
+    tag_problems,
+    words,
+)
 from mcp_app.models.versions import PublishedRow, PublishedRows, publishable
 from mcp_app.protocol.json_types import JsonObject
 

@@ -14,9 +14,8 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.interface.context import LEVELS
 from mcp_app.interface.principal import Principal, parts_of_key
 from mcp_app.interface.rules import visible
-from mcp_app.models import erasing
+from mcp_app.models import stops
 from mcp_app.models.changes import Change, RecordedRows
-from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.expiry import claim, delete_rows
 from mcp_app.models.fields import (
     DigestField,
@@ -25,7 +24,7 @@ from mcp_app.models.fields import (
     digest,
     parse,
 )
-from mcp_app.models.transactions import own_transaction, persistently
+from mcp_app.models.transactions import NowMilliseconds, own_transaction, persistently
 from mcp_app.models.workers import Worker
 
 SESSION = "session"
@@ -70,7 +69,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         """
         locked = self.using(using).select_for_update().order_by("pk")
         keys = list(locked.values_list("pk", flat=True))
-        erasing.erase(using, keys)
+        stops.erase(using, keys)
         return keys
 
     delete.alters_data = True  # type: ignore[attr-defined]
@@ -90,7 +89,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         keys = list(self.using(using).values_list("pk", flat=True))
         parts = (keys[at : at + AT_ONCE] for at in range(0, len(keys), AT_ONCE))
         return any(
-            persistently(partial(erasing.empty_some, using, part)) for part in parts
+            persistently(partial(stops.empty_some, using, part)) for part in parts
         )
 
     def remove_some(self) -> int | None:
@@ -102,7 +101,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         with own_transaction(using):
             some = claim(self.using(using)).values_list("pk", flat=True)[:AT_ONCE]
             keys = list(some)
-            if keys and not erasing.empty_some(using, keys):
+            if keys and not stops.empty_some(using, keys):
                 self.filter(pk__in=keys)._delete_locked(using)
                 return len(keys)
         return 0 if keys else None

@@ -16,8 +16,14 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.models.changes import Change, WatchedRow, WatchedRows
-from mcp_app.models.content import content_of, put_content
-from mcp_app.models.fields import DigestField, ExactCharField, digest, parse
+from mcp_app.models.fields import (
+    DigestField,
+    ExactCharField,
+    content_of,
+    digest,
+    parse,
+    put_content,
+)
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 

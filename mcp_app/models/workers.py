@@ -9,8 +9,8 @@ from typing import Any, Self
 from django.db import models
 from django.db.models.functions import Length
 
-from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import JSONTextField, parse
+from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.protocol import jsonrpc
 
 LIVE_MS = 15_000

@@ -3,24 +3,54 @@
 from __future__ import annotations
 
 import secrets as random
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import wraps
 from typing import Any, Final
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django import forms
+from django.conf import settings
+from django.contrib.auth import logout
 from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+from django.views.decorators.http import require_POST, require_safe
 
-from mcp_app.account.rights_choice import RightsChoice
-from mcp_app.auth.connections import Client
-from mcp_app.conf import secrets
-from mcp_app.models import AccessToken
+from mcp_app.account import connected_apps
+from mcp_app.account.forms import RightsChoice, tags_of
+from mcp_app.account.presentation import open_server
+from mcp_app.account.views import own_page
+from mcp_app.auth.connections import Client, Grant, PageUsed, signs_in
+from mcp_app.auth.principals import outage
+from mcp_app.auth.resources import slug_of
+from mcp_app.conf import mcp_settings, secrets
+from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.models import AccessToken, Connection, Server
 from mcp_app.models.fields import digest
-from mcp_app.protocol.oauth.authorization import CHANGE, AuthorizationRequest
-from mcp_app.protocol.oauth.redirects import is_on_own_computer
-from mcp_app.protocol.sealing import Sealer
+from mcp_app.models.tokens import Secret
+from mcp_app.oauth.clients import MinuteLimit, Refusal, find_client
+from mcp_app.oauth.endpoints import issuer_of
+from mcp_app.process.visible import Visible, visible_to
+from mcp_app.protocol.cursors import Sealer
+from mcp_app.protocol.errors import Unavailable
+from mcp_app.protocol.oauth.addresses import is_on_own_computer, with_answer
+from mcp_app.protocol.oauth.requests import (
+    CHANGE,
+    AuthorizationRequest,
+    OAuthError,
+    check_after_resource,
+    check_before_resource,
+    read_authorization,
+)
 
 LASTS_S: Final = 600
 """A page that is older counts as closed."""
@@ -138,3 +168,255 @@ def words_of(client: Client) -> Words:
         )
     goes_to = client.redirect_host or client.redirect_uri.partition(":")[0] + ":"
     return Words(place=place, claim=claim, goes_to=goes_to, warning=warning)
+
+
+# -- consent views ---------------------------------------------------------------------
+# The page on which a person lets a program in, and those that say why it cannot be.
+#
+# Nothing is sent to a program before the person pressed a button: anybody can register
+# a program and ask for nonsense, and a redirect would make the site a way to anywhere
+# (RFC 9700, section 4.11.2).  What is sent then is a page with a link that the browser
+# follows by itself: under a site's `form-action 'self'` a redirect would be blocked.
+
+
+DAY_S: Final = 86_400
+
+page_limit: Final = MinuteLimit(60)
+"""Of questions that one person opens."""
+
+
+def shows_refusals(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Let a page say why not, or that the database or the process is away."""
+
+    @wraps(view)
+    def answered(request: HttpRequest) -> HttpResponse:
+        try:
+            return view(request)
+        except Refusal as refusal:
+            return _refused(request, refusal)
+        except Exception as error:
+            away = error if isinstance(error, Unavailable) else outage(error)
+            if away is None:
+                raise
+        sentence = _("This is not available at the moment. Try again in a minute.")
+        response = _refused(request, Refusal(sentence, status=503))
+        response["Retry-After"] = away.headers.get("Retry-After", "5")
+        return response
+
+    return answered
+
+
+@own_page
+@shows_refusals
+@require_safe
+def authorize(request: HttpRequest) -> HttpResponse:
+    """Ask the person whether a program may come in as them."""
+    issuer = issuer_of(request)
+    user: Any = request.user
+    _check_browser(request, user)
+    question = _question(request, user, issuer)
+    return _shown(request, "consent", _page_of(request, user, question))
+
+
+@own_page
+@shows_refusals
+@require_POST
+@sensitive_post_parameters("sealed")
+@sensitive_variables()
+def consent(request: HttpRequest) -> HttpResponse:
+    """Take what the person decided, and send it to the program."""
+    issuer = issuer_of(request)
+    user: Any = request.user
+    question = Question.opened(request.POST.get("sealed", ""), user)
+    if question is None:
+        raise Refusal(_used())
+    if "sign_out" in request.POST:
+        logout(request)
+        address = reverse("mcp_oauth:authorize")
+        return redirect_to_login(f"{address}?{question.query}")
+    if "cancel" in request.POST:
+        answer = {"error": "access_denied"}
+        return _answered(request, question, answer, issuer)
+    try:
+        return _decided(request, user, question, issuer)
+    except PageUsed:
+        raise Refusal(_used()) from None
+
+
+def _used() -> str:
+    return _("This page was used already, or is too old. Start again in the program.")
+
+
+@sensitive_variables()
+def _decided(
+    request: HttpRequest, user: AbstractBaseUser, question: Question, issuer: str
+) -> HttpResponse:
+    page = _page_of(request, user, question)
+    form: ConsentForm = page["form"]
+    if not form.is_valid():
+        return _shown(request, "consent", page)
+    made_with = question.made_with(user)
+    grant = Grant(
+        user=user,
+        server=page["server"],
+        client=question.client,
+        challenge=question.challenge,
+        may_ask=question.may_ask,
+        may=form.cleaned_data["may"],
+        tags=form.chosen_tags(),
+        until=form.end(),
+    )
+    code = connected_apps.allow(grant, made_with)
+    if form.cleaned_data.get("end_others"):
+        others = connected_apps.connections_of(user, question.client.client_id)
+        tokens = [each.token for each in others]
+        # Pressed twice, it does not end what it has just made.
+        connected_apps.end_all(user, [t for t in tokens if t.made_with != made_with])
+    return _answered(request, question, {"code": code}, issuer)
+
+
+# -- the question ----------------------------------------------------------------------
+
+
+def _check_browser(request: HttpRequest, user: AbstractBaseUser) -> None:
+    """Refuse frames and the like, and whoever asks too often."""
+    if request.headers.get("Sec-Fetch-Dest", "document") != "document":
+        raise Refusal(_("This page must be opened in a window of its own."))
+    if not page_limit.take(str(user.pk), time.monotonic()):
+        sentence = _("You asked for this page too often. Try again in a minute.")
+        raise Refusal(sentence, status=429)
+
+
+def _question(request: HttpRequest, user: AbstractBaseUser, issuer: str) -> Question:
+    query = request.META.get("QUERY_STRING", "")
+    try:
+        asked = read_authorization(query)
+    except OAuthError as error:
+        raise Refusal(error.description) from None
+    client = find_client(asked, user)
+    try:
+        check_before_resource(asked)
+        slug = _slug(asked, issuer)
+        check_after_resource(asked)
+    except OAuthError as error:
+        answer = {"error": error.error, "error_description": error.description}
+        link = _address(client, asked.state, issuer, answer)
+        raise Refusal(error.description, link) from None
+    return Question.of(asked, client, slug, query)
+
+
+def _slug(asked: AuthorizationRequest, issuer: str) -> str:
+    """Return the server that is asked for; raise `OAuthError`."""
+    if not asked.resources:
+        # Revision 2025-03-26 has no resources.
+        slug: str | None = DEFAULT_SLUG
+    elif len(set(asked.resources)) > 1:
+        raise OAuthError("invalid_target", "One resource at a time can be asked for.")
+    else:
+        slug = slug_of(asked.resources[0], issuer)
+    server = open_server(slug)
+    if server is None or not signs_in(server):
+        raise OAuthError(
+            "invalid_target", "resource must be a server of this site to sign in to."
+        )
+    return server.slug
+
+
+def _server(slug: str) -> Server:
+    """Return a server that was asked for; it may be gone meanwhile."""
+    server = open_server(slug)
+    if server is None or not signs_in(server):
+        raise Refusal(_("This server lets nobody sign in any more."))
+    return server
+
+
+def _page_of(request: HttpRequest, user: Any, question: Question) -> dict[str, Any]:
+    """Return the form, and what the page shows beside it."""
+    server = _server(question.slug)
+    visible = visible_to(user, question.slug)
+    if visible is None:
+        raise Refusal(_("You may not use this server, so no program can as you."))
+    others = connected_apps.connections_of(user, question.client.client_id)
+    form = ConsentForm(
+        request.POST if request.method == "POST" else None,
+        may_ask=question.may_ask,
+        tags=tags_of(visible),
+        with_others=bool(others),
+        initial={"sealed": question.sealed(user)},
+    )
+    form.tell_what_is_missing(visible)
+    return {
+        "form": form,
+        "server": server,
+        "words": words_of(question.client),
+        "person": user.get_username(),
+        "figures": _figures(visible),
+        "others": _others(others),
+        "idle_days": max(1, round(mcp_settings.limits.oauth_idle / DAY_S)),
+    }
+
+
+def _figures(visible: Visible) -> dict[str, int]:
+    reading = sum(each.only_reads for each in visible.tools)
+    return {
+        "tools": len(visible.tools),
+        "reading": reading,
+        "changing": len(visible.tools) - reading,
+        "prompts": visible.prompts,
+        "resources": visible.resources,
+    }
+
+
+def _others(others: list[Connection]) -> dict[str, Any]:
+    used = [each.token.used for each in others if each.token.used is not None]
+    return {"count": len(others), "used": max(used, default=None)}
+
+
+# -- what the person gets --------------------------------------------------------------
+
+
+@sensitive_variables()
+def _answered(
+    request: HttpRequest, question: Question, answer: dict[str, str], issuer: str
+) -> HttpResponse:
+    """Send an answer to the program, by a page that leads there."""
+    # With DEBUG, Django logs what a template has, if it looks for what is not there.
+    link = Secret(_address(question.client, question.state, issuer, answer))
+    words = words_of(question.client)
+    context = {"link": link, "words": words, "allowed": "code" in answer}
+    return _shown(request, "answer", context)
+
+
+def _address(client: Client, state: str, issuer: str, answer: dict[str, str]) -> str:
+    whole = {**answer, **({"state": state} if state else {}), "iss": issuer}
+    return with_answer(client.redirect_uri, whole)
+
+
+def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+    place = urlsplit(refusal.link).netloc or _("the program")
+    context = {"sentence": refusal.sentence, "link": refusal.link, "place": place}
+    response = _shown(request, "refused", context)
+    response.status_code = refusal.status
+    return response
+
+
+def _shown(request: HttpRequest, name: str, context: dict[str, Any]) -> HttpResponse:
+    response = render(request, f"mcp_app/oauth/{name}.html", context)
+    # Programs get no referrer.  Without any, a browser would send the form as that of
+    # an unknown origin, which is refused.
+    response["Referrer-Policy"] = "same-origin"
+    _forbid_frames(request, response)
+    return response
+
+
+def _forbid_frames(request: HttpRequest, response: Any) -> None:
+    """Add this to the site's own policy where its middleware is to send that."""
+    policy = getattr(settings, "SECURE_CSP", None)
+    if "csp.middleware" in sys.modules and hasattr(request, "csp_nonce"):
+        # The package django-csp: it leaves alone a response that has the header.
+        response._csp_replace = {"frame-ancestors": ["'none'"]}
+    elif policy and hasattr(request, "_csp_nonce"):
+        # Django 6, whose middleware has seen the request: the setting alone sends none.
+        response._csp_config = {**policy, "frame-ancestors": ["'none'"]}
+    else:
+        response["Content-Security-Policy"] = "frame-ancestors 'none'"

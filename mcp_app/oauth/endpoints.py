@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import Final
@@ -11,17 +13,45 @@ from django.contrib.auth.decorators import login_not_required
 from django.db import Error as DatabaseError
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.urls import reverse
 from django.views.debug import SafeExceptionReporterFilter
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 
-from mcp_app.auth.authenticators import sign_in_names
-from mcp_app.auth.oauth_settings import is_usable
-from mcp_app.auth.outages import outage
-from mcp_app.auth.resources import site_origin
+from mcp_app.account.presentation import open_servers
+from mcp_app.auth import connections
+from mcp_app.auth.authenticators import authenticators_of, issuers_of, sign_in_names
+from mcp_app.auth.principals import outage
+from mcp_app.auth.resources import (
+    is_usable,
+    oauth_settings,
+    server_url,
+    site_origin,
+    slug_of,
+)
+from mcp_app.conf import secrets
+from mcp_app.interface.errors import is_installed
+from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.oauth.errors import OAuthError, invalid_request
-from mcp_app.protocol.oauth.token_requests import MOST_BYTES
+from mcp_app.protocol.oauth.clients import (
+    client_id_of,
+    read_registration,
+    registration_answer,
+    resource_metadata,
+    server_metadata,
+)
+from mcp_app.protocol.oauth.requests import (
+    MOST_BYTES,
+    CodeGrant,
+    MachineGrant,
+    OAuthError,
+    RefreshGrant,
+    client_of,
+    invalid_request,
+    read_form,
+    read_grant,
+    read_revocation,
+)
 from mcp_app.transports.http.bridge import lacks_host
 from mcp_app.transports.http.host_and_origin import NO_HOST
 from mcp_app.transports.http.view import forget_query
@@ -169,3 +199,126 @@ def body_of(request: HttpRequest) -> bytes:
     if len(body) > MOST_BYTES:
         raise too_large
     return body
+
+
+# -- metadata views --------------------------------------------------------------------
+# Where programs learn who issues tokens for a server, and how (RFC 9728, RFC 8414).
+
+
+MAX_AGE: Final = "max-age=300"
+SERVERS_MAX_AGE_S: Final = 1.0
+ENDPOINTS: Final = ("authorize", "token", "register", "revoke")
+
+
+class OpenServers:
+    """Who may come into each server, read once a second; callable from any thread.
+
+    Anybody may ask for metadata, as often as they like: that must not take a database
+    connection each time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._access: dict[str, tuple[str, ...]] = {}
+        self._read_at = -math.inf
+
+    def access_of(self, slug: str | None) -> tuple[str, ...]:
+        """Return the names of the ways in of a server, none if there is no such."""
+        with self._lock:
+            if time.monotonic() - self._read_at > SERVERS_MAX_AGE_S:
+                self._access = {each.slug: each.access_names for each in open_servers()}
+                self._read_at = time.monotonic()
+            return self._access.get(slug or "", ())
+
+
+servers: Final = OpenServers()
+
+
+@for_programs("GET", MAX_AGE, from_memory=True)
+def resource(request: HttpRequest, path: str = "") -> JsonObject:
+    """Say who issues tokens for the server at this path, the default one without.
+
+    The path is repeated letter for letter: strict clients compare it with what they
+    asked for.
+    """
+    origin = origin_of(request)
+    if origin is None:
+        raise Http404("This site has no public address.")
+    url = f"{origin}{path}" if path else server_url(DEFAULT_SLUG, origin)
+    ways = authenticators_of(servers.access_of(slug_of(url, origin)))
+    issuers = issuers_of(ways or (), origin)
+    if not issuers:
+        raise Http404("No issuer has tokens for this address.")
+    return resource_metadata(url, issuers)
+
+
+@for_programs("GET", MAX_AGE, from_memory=True)
+def server(request: HttpRequest) -> JsonObject:
+    """Say how programs sign in at this site."""
+    issuer, options = issuer_of(request), oauth_settings()
+    endpoints = {name: f"{issuer}{reverse(f'mcp_oauth:{name}')}" for name in ENDPOINTS}
+    return server_metadata(
+        issuer,
+        endpoints,
+        documents=options.documents and is_installed("httpcore2"),
+        registration=options.registration,
+    )
+
+
+# -- token views -----------------------------------------------------------------------
+# Where programs register, and get and end their tokens.
+
+
+@for_programs("POST", status=201)
+def register(request: HttpRequest) -> JsonObject:
+    """Give a program its id, which is its own metadata, signed (RFC 7591)."""
+    issuer_of(request)
+    options = oauth_settings()
+    if not options.registration:
+        raise Http404("Programs cannot register at this site.")
+    given = read_registration(
+        body_of(request), options.schemes, issued=int(time.time())
+    )
+    client_id = client_id_of(given, secrets()[0])
+    return registration_answer(given, client_id)
+
+
+@for_programs("POST")
+def token(request: HttpRequest) -> JsonObject:
+    """Exchange a code, a refresh token or an access token (RFC 6749, section 3.2)."""
+    issuer = issuer_of(request)
+    form = _form(request)
+    credentials = client_of(form, request.headers.get("Authorization"))
+    grant = read_grant(form)
+    slug = _slug(grant.resource, issuer)
+    match grant:
+        case CodeGrant():
+            return connections.exchange(credentials.client_id, grant, slug)
+        case RefreshGrant():
+            return connections.refresh(credentials.client_id, grant, slug)
+        case MachineGrant():
+            return connections.token_of_machine(credentials, slug)
+
+
+@for_programs("POST")
+def revoke(request: HttpRequest) -> JsonObject:
+    """End the app that a token belongs to; 200 whether there was one or not."""
+    issuer_of(request)
+    form = _form(request)
+    credentials = client_of(form, request.headers.get("Authorization"))
+    return connections.revoke(credentials.client_id, read_revocation(form))
+
+
+def _form(request: HttpRequest) -> dict[str, str]:
+    content_type = request.headers.get("Content-Type", "")
+    return read_form(content_type, body_of(request), query_of(request))
+
+
+def _slug(resource: str, issuer: str) -> str | None:
+    """Return the server that a request names, None if it names none."""
+    if not resource:
+        return None
+    slug = slug_of(resource, issuer)
+    if slug is None:
+        raise OAuthError("invalid_target", "resource is no server of this site.")
+    return slug

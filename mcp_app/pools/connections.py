@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import atexit
+import os
+import socket
+import struct
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final, NamedTuple, Self
 from weakref import WeakSet
 
-from django.db import close_old_connections, connections
+from django.db import (
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    close_old_connections,
+    connections,
+)
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
@@ -84,3 +93,190 @@ def _wait_for_last_close() -> None:
     until = time.monotonic() + LAST_CLOSE_S
     for each in tuple(_ending):
         each.join(max(0.0, until - time.monotonic()))
+
+
+# -- cutting ---------------------------------------------------------------------------
+# Cuts the connections of a hanging thread from another thread.
+#
+# A running statement then fails as with any broken connection.
+
+
+CANCEL_S: Final = 2.0
+"""Time limit for telling a server to cancel a statement."""
+DROPPED: Final = struct.pack("ii", 1, 0)
+
+
+class ConnectionKiller(NamedTuple):
+    """The socket of a driver's connection: its descriptor, and the file behind it.
+
+    Not every driver reveals it to another thread.
+    """
+
+    wrapper: Any
+    driver: Any
+    descriptor: int
+    file: int
+
+    @classmethod
+    def of(cls, wrapper: Any) -> Self | None:
+        """Return the one of Django's connection; None if it has no socket."""
+        with suppress(Exception):
+            driver = wrapper.connection
+            descriptor = driver.fileno()
+            return cls(wrapper, driver, descriptor, os.fstat(descriptor).st_ino)
+        return None
+
+    def is_held(self) -> bool:
+        """Return whether its thread still has it, or gave it back to Django's pool."""
+        return self.wrapper.connection is self.driver
+
+    def shut(self) -> None:
+        """Break the connection, whatever its thread is doing."""
+        if not self.is_held():
+            return
+        with suppress(OSError):
+            same = os.dup(self.descriptor)
+            # It may be closed at any moment, and its descriptor reused.
+            if os.fstat(same).st_ino == self.file:
+                _shut(same)
+            else:
+                os.close(same)
+
+
+def _shut(descriptor: int) -> None:
+    with socket.socket(fileno=descriptor) as same:
+        if same.family in (socket.AF_INET, socket.AF_INET6):
+            # Unsent data must not arrive when the network is back.
+            same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROPPED)
+        same.shutdown(socket.SHUT_RDWR)
+
+
+def waits_for_a_lock(wrappers: Sequence[Any]) -> bool:
+    """Return whether a connection is to a SQLite file, which waits for no network."""
+    return any(
+        each.vendor == "sqlite" and each.connection is not None for each in wrappers
+    )
+
+
+def cut(lines: Sequence[ConnectionKiller]) -> None:
+    """Cut what is open; does not wait."""
+    for each in lines:
+        # Otherwise a server that is reachable goes on, and keeps its locks.
+        if not _hears_of_cancelling(each.driver) or not _begun(_cancel_and_shut, each):
+            each.shut()
+
+
+def _begun(
+    function: Callable[[ConnectionKiller], None], line: ConnectionKiller
+) -> bool:
+    """Return whether a thread could be started for it."""
+    thread = threading.Thread(
+        target=function, args=(line,), name="mcp-cut", daemon=True
+    )
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _hears_of_cancelling(driver: Any) -> bool:
+    # Older versions cancel only in a way that may hang, and all threads with it.
+    try:
+        from psycopg import capabilities  # noqa: PLC0415 - a site may have no psycopg
+
+        return hasattr(driver, "cancel_safe") and capabilities.has_cancel_safe()
+    except (ImportError, AttributeError):
+        return False
+
+
+def _cancel_and_shut(line: ConnectionKiller) -> None:
+    if line.is_held():
+        with suppress(Exception):
+            line.driver.cancel_safe(timeout=CANCEL_S)
+    # It may have returned to the pool meanwhile, and belong to another thread.
+    line.shut()
+
+
+# -- outages ---------------------------------------------------------------------------
+# How databases report that they are away, or refuse writes for a while.
+
+
+TOGETHER: Final = 2
+"""What fails this often while the database answers is tried part by part."""
+
+CANNOT_WRITE: Final = frozenset(
+    {
+        # PostgreSQL: read only, as a standby is; disk full.
+        "25006",
+        "53100",
+        # MySQL, MariaDB: disk full; --read-only, read-only transactions, InnoDB's own.
+        1021,
+        1041,
+        1114,
+        1290,
+        1792,
+        1836,
+        # SQLite.
+        "attempt to write a readonly database",
+        "database or disk is full",
+        "disk I/O error",
+    }
+)
+"""The errors of a database that takes no writes, whatever they are."""
+
+BUSY: Final = frozenset(
+    {
+        # PostgreSQL: out of resources; lock not available; statement cancelled.
+        "53000",
+        "53200",
+        "53300",
+        "53400",
+        "55P03",
+        "57014",
+        # MySQL, MariaDB: lock timeout; interrupted; a table was altered; time limit.
+        1205,
+        1317,
+        1412,
+        1969,
+        3024,
+        # SQLite.
+        "database is locked",
+    }
+)
+"""The errors of a database that others keep busy: they pass by themselves."""
+
+ENDED: Final = frozenset({"25P03", "25P04"})
+"""PostgreSQL has ended a connection whose transaction took too long."""
+
+
+def is_outage(error: BaseException) -> bool:
+    """Return whether the database cannot be reached, or cannot answer or write now.
+
+    `error` is what Django raises. psycopg counts some outages among the internal
+    errors, which otherwise are faults.
+    """
+    if isinstance(error, InternalError):
+        return not (CANNOT_WRITE | ENDED).isdisjoint(_said(error))
+    return isinstance(error, OperationalError | InterfaceError)
+
+
+def cannot_write(error: BaseException) -> bool:
+    """Return whether the database takes no writes now, whatever they are."""
+    return not CANNOT_WRITE.isdisjoint(_said(error))
+
+
+def may_be_refused(error: BaseException) -> bool:
+    """Return whether the database may have refused the data itself.
+
+    Even if Django reports an outage, it was the data if the error comes again while the
+    database answers.  MariaDB reports one for a text that its character set cannot
+    store, and cuts the connection if a message is too large.
+    """
+    return (CANNOT_WRITE | BUSY).isdisjoint(_said(error))
+
+
+def _said(error: BaseException) -> set[object]:
+    """Return PostgreSQL's code, or MySQL's number, or SQLite's words."""
+    words = {each for each in error.args[:1] if isinstance(each, str | int)}
+    return {getattr(error.__cause__, "sqlstate", None), *words}

@@ -23,10 +23,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 
-from mcp_app.pools.connections import end_before_exit
-from mcp_app.pools.cutting import ConnectionKiller, cut, waits_for_a_lock
-from mcp_app.pools.futures import settle
-from mcp_app.pools.outages import is_outage
+from mcp_app.pools.connections import (
+    ConnectionKiller,
+    cut,
+    end_before_exit,
+    is_outage,
+    waits_for_a_lock,
+)
+from mcp_app.pools.loop_thread import settle
 from mcp_app.protocol.errors import Unavailable
 
 Value = TypeVar("Value")

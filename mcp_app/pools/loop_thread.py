@@ -6,14 +6,80 @@ runs outside a request.
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any, Final
 
 from asgiref.sync import SyncToAsync
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+# -- futures ---------------------------------------------------------------------------
+# Hands results from a thread to the loop that waits for them.
+
+
+_MORE: Final = (
+    # A future cannot carry it (PEP 479).
+    StopIteration,
+    # It would close the coroutine that waits.
+    GeneratorExit,
+    # It would say that the waiting task was cancelled.
+    asyncio.CancelledError,
+    # They would end the loop, and with it the process.
+    SystemExit,
+    KeyboardInterrupt,
+)
+"""Exceptions of one function that would harm more than the caller that waits for it."""
+
+
+def settle(
+    post: Callable[..., object],
+    future: asyncio.Future[Any],
+    function: Callable[[], Any],
+) -> None:
+    """Call a function in this thread, and hand its result to a future of a loop.
+
+    `post` calls a function on that loop, as `call_soon_threadsafe` does.  If the future
+    was cancelled before, the function is not called.
+    """
+    if future.cancelled():
+        return
+    result, raised = outcome_of(function)
+    try:
+        post(_resolve, future, result, raised)
+    except RuntimeError:
+        # The loop is closed: the process is ending, and nobody waits.
+        return
+
+
+def outcome_of(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    """Call a function; return its result, and what it raised, if it did."""
+    try:
+        return function(), None
+    except _MORE as error:
+        raised = RuntimeError(f"The function raised {error!r}.")
+        raised.__cause__ = error
+        return None, raised
+    except BaseException as error:
+        return None, error
+
+
+def _resolve(
+    future: asyncio.Future[Any], result: object, raised: BaseException | None
+) -> None:
+    if future.done():
+        return
+    if raised is not None:
+        future.set_exception(raised)
+    else:
+        future.set_result(result)
+
+
+# -- loop thread -----------------------------------------------------------------------
 
 
 def submit(function: Callable[[], object]) -> None:
@@ -54,3 +120,41 @@ def _begin() -> None:
 
 
 os.register_at_fork(after_in_child=_begin)
+
+
+# -- mailbox ---------------------------------------------------------------------------
+# Callbacks from threads to the loop, in order, with as few wake-ups as possible.
+#
+# Waking a loop is a system call; calls that end close together share one.
+
+
+class Mailbox:
+    """Calls functions on a loop, in the order in which they were posted."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._posted: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
+        self._woken = False
+
+    def post(self, function: Callable[..., object], *arguments: object) -> None:
+        """Call a function soon on the loop; callable from any thread.
+
+        Raises RuntimeError if the loop is closed.
+        """
+        self._posted.append((function, arguments))
+        if not self._woken:
+            self._woken = True
+            self.loop.call_soon_threadsafe(self._empty)
+
+    def _empty(self) -> None:
+        # Reset the flag first: what is posted from now on wakes the loop again.
+        self._woken = False
+        posted = self._posted
+        while posted:
+            function, arguments = posted.popleft()
+            try:
+                function(*arguments)
+            except Exception as error:
+                # A failing callback must not keep the others from running.
+                context = {"message": "A posted call failed.", "exception": error}
+                self.loop.call_exception_handler(context)

@@ -24,8 +24,7 @@ from mcp_app.invalidation.compaction import compact
 from mcp_app.invalidation.workers import FRESHNESS, WorkerRow
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.streams.announcing import Announcement, Personal
-from mcp_app.streams.listeners import LISTS, Listener, Listeners
+from mcp_app.streams.listeners import LISTS, Announcement, Listener, Listeners, Personal
 
 logger = logging.getLogger("mcp_app.process")
 

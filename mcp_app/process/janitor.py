@@ -3,16 +3,92 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import random
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from django.db import Error as DatabaseError
 
+from mcp_app.audit.expiry import expired_calls
+from mcp_app.auth.rights import expired_apps
+from mcp_app.auth.token_cache import token_cache
 from mcp_app.conf import Limits
-from mcp_app.pools.database import writer
-from mcp_app.process.expiry import all_expired_rows
+from mcp_app.invalidation.compaction import expired_changes
+from mcp_app.invalidation.workers import (
+    FRESHNESS,
+    PeerMonitor,
+    WorkerRow,
+    expired_workers,
+)
+from mcp_app.pools.database import log_writer, reader, writer
+from mcp_app.process.callers import Revocation
+from mcp_app.process.freshness import FreshnessGate
+from mcp_app.process.running import RunningCalls
 from mcp_app.protocol.errors import Unavailable
+from mcp_app.streams.bound_sessions import SseSessions
+from mcp_app.streams.claims import claim, end_own, open_streams, owners
+from mcp_app.streams.listeners import Listeners
+from mcp_app.streams.request_log import RequestLog
+from mcp_app.streams.retention import expired_streams
+from mcp_app.streams.session_store import SessionStore
+from mcp_app.streams.sse_reader import SseReader
+
+# -- expiry ----------------------------------------------------------------------------
+# All rows that expire; the janitor or a command removes them.
+
+
+class Removable(Protocol):
+    """Rows of one kind, with a name for people; its methods block."""
+
+    @property
+    def what(self) -> str:
+        """The name of these rows in messages."""
+
+    def count(self) -> int:
+        """Return how many there are."""
+
+    def remove(self) -> int | None:
+        """Delete a portion and return how many went, None when nothing is left."""
+
+
+def all_expired_rows(limits: Limits) -> Sequence[Removable]:
+    """Return the expired rows, table by table."""
+    return [
+        *expired_streams(limits),
+        *expired_calls(limits),
+        *expired_apps(),
+        *expired_changes(),
+        *expired_workers(),
+    ]
+
+
+# -- heap ------------------------------------------------------------------------------
+# What a process begins with is left out of garbage collections.
+#
+# Requests that wait a moment make Python look at all objects every few seconds.  With
+# Django, a site and its catalogs that held the loop for 90 ms each time (measured with
+# 256 connections that show unknown session ids).
+
+
+_is_frozen = False
+
+
+def freeze_heap() -> None:
+    """Leave all objects that there are out of collections, once in a process.
+
+    They still go when nothing refers to them, unless they refer to each other.
+    """
+    global _is_frozen  # noqa: PLW0603 - there is one heap
+    if not _is_frozen:
+        _is_frozen = True
+        gc.freeze()
+
+
+# -- janitor ---------------------------------------------------------------------------
+
 
 logger = logging.getLogger("mcp_app.process")
 
@@ -68,3 +144,147 @@ class Janitor:
             await self.sweep()
         finally:
             self._sweeping = False
+
+
+# -- upkeep ----------------------------------------------------------------------------
+# What each heartbeat does for the rows of sessions, streams and tokens.
+
+
+class Upkeep:
+    """Maintains the rows of this process, and ends those of dead processes."""
+
+    def __init__(
+        self,
+        row: WorkerRow,
+        peers: PeerMonitor,
+        log: RequestLog,
+        sessions: SessionStore,
+        sse_sessions: SseSessions,
+        *,
+        steady: Callable[[], bool],
+    ) -> None:
+        """`steady` returns whether none of the last heartbeats was late."""
+        self._row = row
+        self._peers = peers
+        self._log = log
+        self._sessions = sessions
+        self._sse_sessions = sse_sessions
+        self._steady = steady
+
+    async def beat(self) -> None:
+        """Maintain the rows of this process, and take over those of dead ones."""
+        await self._end_unknown()
+        await self._look_around()
+        await self._sessions.touch_used()
+        await token_cache.write_uses()
+        await self._sse_sessions.sweep()
+
+    async def _end_unknown(self) -> None:
+        """End open streams of this process that its log does not know."""
+        found = await log_writer.run(open_streams, self._row.id)
+        if unknown := self._log.unknown(found):
+            logger.error(
+                "Streams that belonged to no running call were ended: %s.", unknown
+            )
+            await log_writer.run(end_own, self._row.id, unknown)
+
+    async def _look_around(self) -> None:
+        """Find out which other processes live."""
+        began = time.monotonic()
+        self._peers.look(await reader.run(owners), began)
+        self._row.judged = self._peers.judge()
+        await self.claim()
+
+    async def claim(self) -> None:
+        """End the streams and the HTTP+SSE sessions of dead processes."""
+        dead = self._peers.orphaning()
+        if dead and self._steady():
+            await log_writer.run(claim, self._row.id, dead)
+            await self._sse_sessions.end_of_dead(dead)
+
+
+# -- ticker ----------------------------------------------------------------------------
+# The timers with which a process checks for changes and sends heartbeats.
+
+
+AGED = 0.5
+"""Seconds between two searches for sessions that are too old."""
+
+
+class Parts(Protocol):
+    """The parts of a process that the ticker needs."""
+
+    loop: asyncio.AbstractEventLoop
+    limits: Limits
+    listeners: Listeners
+    running: RunningCalls
+    sessions: SessionStore
+    gate: FreshnessGate
+
+    @property
+    def sse_reader(self) -> SseReader: ...
+    @property
+    def revocation(self) -> Revocation: ...
+    async def look(self) -> None: ...
+    def spawn(self, work: Awaitable[None]) -> asyncio.Future[None]: ...
+
+
+class Ticker:
+    """Checks while streams or calls are open, and soon after a commit somewhere."""
+
+    _answering: asyncio.TimerHandle | None = None
+    _watching: asyncio.TimerHandle | None = None
+
+    def __init__(self, process: Parts) -> None:
+        self._process = process
+        self._beaten = self._aged = process.loop.time()
+
+    def heard(self) -> None:
+        """Check soon after a commit in any process, if a stream or call is open.
+
+        However often it is called, a check starts when the last one is half of
+        `FRESHNESS` old.
+        """
+        self._process.sse_reader.hurry()
+        if self._answering is None and (
+            self._process.listeners or self._process.running
+        ):
+            delay = self._process.gate.age()
+            self._answering = self._process.loop.call_later(
+                max(0.0, FRESHNESS / 2 - delay), self._answer_ring
+            )
+
+    def _answer_ring(self) -> None:
+        self._answering = None
+        self._process.spawn(self._process.look())
+
+    def watch(self) -> None:
+        """Start ticking, until no stream and no call is open any more."""
+        token_cache.doubt()
+        if self._watching is None:
+            self._beaten = self._process.loop.time()
+            self._watching = self._process.loop.call_later(FRESHNESS / 2, self._tick)
+
+    def _tick(self) -> None:
+        """Check for changes; send heartbeats and end old sessions when due."""
+        if not self._process.listeners and not self._process.running:
+            self._watching = None
+            return
+        # Set the timer first: an exception below must not stop the ticking.
+        self._watching = self._process.loop.call_later(FRESHNESS / 2, self._tick)
+        self._process.revocation.look()
+        if self._process.loop.time() - self._beaten >= self._process.limits.heartbeat:
+            self._beaten = self._process.loop.time()
+            self._process.running.beat()
+            for listener in self._process.listeners:
+                listener.beat()
+        if self._process.loop.time() - self._aged >= AGED:
+            self._aged = self._process.loop.time()
+            self._process.sessions.end_old()
+        self._process.gate.refresh()
+
+    def stop(self) -> None:
+        """Cancel the timers."""
+        for timer in (self._answering, self._watching):
+            if timer is not None:
+                timer.cancel()

@@ -19,13 +19,244 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import math
 import os
+import random
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from types import FrameType
 from typing import Any, Protocol, TypeAlias
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import Error as DatabaseError
+from django.utils.module_loading import import_string
+
+from mcp_app import conf
+from mcp_app.audit.call_log import STRANGERS_ROWS, CallLog
+from mcp_app.auth.permissions import RightsCache, UserRows
+from mcp_app.auth.token_cache import token_cache
+from mcp_app.catalog.lint import problems, unknown_rules
+from mcp_app.catalog.registry import mcp
+from mcp_app.conf import Limits, mcp_settings, secrets
+from mcp_app.egress.client import close_connections
+from mcp_app.invalidation.doorbell import Doorbell
+from mcp_app.pools.database import POOLS, give_up_everything
+from mcp_app.pools.loop_thread import Mailbox
+from mcp_app.pools.user_threads import UserThreads
+from mcp_app.process.heartbeat import Heartbeat
+from mcp_app.process.quotas import Uploads
+from mcp_app.process.rates import Rates
+from mcp_app.process.running import RunningCalls
+from mcp_app.protocol.cursors import derived_key
+from mcp_app.protocol.errors import Unavailable
+from mcp_app.server.conversation import QuestionPlaces, StateSealer
+from mcp_app.server.exchange import Adapters, End, Topics
+from mcp_app.server.invocation import InvocationPlaces
+from mcp_app.streams.claims import StoredSteps
+from mcp_app.streams.listeners import Listeners
+from mcp_app.streams.questions import OpenQuestions
+from mcp_app.streams.request_log import RequestLog
+from mcp_app.streams.session_store import SessionStore
+from mcp_app.streams.sse_reader import SseReader
+
+# -- assembly --------------------------------------------------------------------------
+# Builds the parts of a process from the settings.
+
+
+def call_log(worker: str, limits: Limits) -> CallLog | None:
+    """Return the call log of a process; None if the setting `AUDIT` is "off"."""
+    if mcp_settings.audit == "off":
+        return None
+    return CallLog(
+        worker,
+        most=limits.audit_buffer,
+        key=derived_key(secrets()[0], "call arguments"),
+        strict=mcp_settings.audit == "strict",
+        strangers_rows=STRANGERS_ROWS if limits.rates else math.inf,
+    )
+
+
+def adapters(
+    *,
+    sessions: SessionStore,
+    questions: OpenQuestions,
+    rights: RightsCache,
+    topics: Topics,
+    threads: UserThreads,
+    rates: Rates,
+    audit: CallLog | None,
+    halves_for_strangers: Callable[[], bool],
+) -> Adapters:
+    """Return the adapters that calls use; called in the loop's thread."""
+    keys, loop = secrets(), asyncio.get_running_loop()
+    limits = mcp_settings.limits
+    mailbox = Mailbox(loop)
+    around = tuple(import_string(path) for path in mcp_settings.call_context_managers)
+    return Adapters(
+        loop=loop,
+        thread=threading.get_ident(),
+        handshakes=sessions,
+        sessions=sessions,
+        questions=questions,
+        places=QuestionPlaces(limits, threads.size),
+        steps=StoredSteps(),
+        users=UserRows(),
+        rights=rights,
+        topics=topics,
+        post=mailbox.post,
+        user_code=InvocationPlaces(mailbox, threads, around, halves_for_strangers),
+        sealer=StateSealer(
+            keys, age=limits.request_state_age, size=limits.request_state_size
+        ),
+        cursor_keys=[derived_key(each, "cursors") for each in keys],
+        limits=limits,
+        rates=rates,
+        coerce=mcp_settings.coerce,
+        audit=audit,
+    )
+
+
+# -- drain -----------------------------------------------------------------------------
+# The drain: running calls get time to end, and their answers are sent.
+
+
+LAST_WORDS = 1.0
+"""Seconds in which the last messages of streams and calls may still be sent."""
+LAST_CALLS = 2.0
+"""Seconds in which the last records of the call log may still be written."""
+LAST_BYTES = 0.1
+
+
+def soon() -> int:
+    """Return seconds until a client should come back, spread over the clients."""
+    return random.randint(2, 5)  # noqa: S311 - no secret
+
+
+class Parts(Protocol):
+    """The parts of a process that the drain needs."""
+
+    loop: asyncio.AbstractEventLoop
+    uploads: Uploads
+    listeners: Listeners
+    running: RunningCalls
+    log: RequestLog
+    audit: CallLog | None
+    doorbell: Doorbell
+    heartbeat: Heartbeat
+
+    @property
+    def sse_reader(self) -> SseReader: ...
+
+
+class Drain:
+    """Drains a process that no longer accepts new work."""
+
+    def __init__(self, process: Parts) -> None:
+        self._process = process
+
+    async def run(self, patience: float, end: End) -> None:
+        """End uploads and streams, and give running calls `patience` seconds.
+
+        Those that run on are ended as `end` says.
+        """
+        self._process.uploads.give_up()
+        for listener in self._process.listeners:
+            listener.end(retry_ms=1_000 * soon())
+        deadline = self._process.loop.time() + patience
+        known = self._process.sse_reader.next_whole
+        while self._at_work(known) and self._process.loop.time() < deadline:
+            await asyncio.sleep(0.05)
+        self._process.uploads.give_up()
+        for exchange in self._process.running:
+            exchange.stop(end)
+        deadline = self._process.loop.time() + LAST_WORDS
+        while self._has_words() and self._process.loop.time() < deadline:
+            await asyncio.sleep(0.02)
+        self._process.doorbell.close()
+        await close_connections()
+        # A call ends before its answer is sent; some servers cut the connection then.
+        await asyncio.sleep(LAST_BYTES)
+        await self._written()
+        with contextlib.suppress(DatabaseError, Unavailable):
+            await token_cache.write_uses()
+        await self._process.heartbeat.end()
+        await self._answered()
+        # The server waits for requests that are waiting for the database.
+        give_up_everything()
+
+    async def _answered(self) -> None:
+        """Wait until the database has answered every statement, or a second is over."""
+        deadline = self._process.loop.time() + LAST_WORDS
+        while self._process.loop.time() < deadline and any(pool.busy for pool in POOLS):
+            await asyncio.sleep(0.02)
+
+    async def _written(self) -> None:
+        """Wait until all records of the call log are written, or the time is over."""
+        deadline = self._process.loop.time() + LAST_CALLS
+        while self._process.audit is not None and self._process.audit.busy:
+            if self._process.loop.time() >= deadline:
+                return
+            self._process.audit.hurry()
+            await asyncio.sleep(0.02)
+
+    def _at_work(self, known: int) -> bool:
+        """Return whether a call runs, or a client that is connected here waits for one.
+
+        Such a call may run elsewhere, and may have begun a moment ago.  As soon as this
+        process is gone, others close the session of its client.
+        """
+        waited_for = self._process.sse_reader.at_work(known)
+        return bool(self._process.running or self._process.log.busy or waited_for)
+
+    def _has_words(self) -> bool:
+        """Return whether anything is still to be sent or logged."""
+        return bool(
+            self._process.running or self._process.listeners or self._process.log.busy
+        )
+
+
+# -- startup log -----------------------------------------------------------------------
+# What the system checks would say, logged where no check runs: in a server process.
+#
+# Each sentence is logged once.
+
+
+logger = logging.getLogger("mcp_app.process")
+
+_logged: set[str] = set()
+
+
+def log_problems() -> None:
+    """Log the definitions in code that are not served, or to nobody."""
+    _log(logging.ERROR, problems(mcp))
+    _log(logging.WARNING, [sentence for sentence, _ in unknown_rules(mcp)])
+
+
+def log_closed_hosts() -> None:
+    """Log that the settings close the endpoint, as they do without DEBUG."""
+    if settings.DEBUG:
+        return
+    # Settings that cannot be read have a check of their own.
+    with suppress(ImproperlyConfigured):
+        if conf.refuses_every_host(conf.current()):
+            said = f"{conf.EVERY_HOST_REFUSED} {conf.HOSTS_NAMED_BY}"
+            _log(logging.ERROR, [said])
+
+
+def _log(level: int, sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        if sentence not in _logged:
+            _logged.add(sentence)
+            logger.log(level, "%s", sentence)
+
+
+# -- lifecycle -------------------------------------------------------------------------
+
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

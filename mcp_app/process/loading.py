@@ -32,7 +32,7 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.interface.results import Completion
+from mcp_app.interface.questions import Completion
 from mcp_app.interface.server import Key, ServerDefinition
 from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet

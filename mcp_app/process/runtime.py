@@ -12,23 +12,23 @@ from functools import cached_property
 from itertools import islice
 from typing import TypeVar
 
-from mcp_app.audit.turned_away import Reason, TurnedAway
-from mcp_app.auth.addresses import CallerAddresses
+from mcp_app.audit.call_log import Reason, TurnedAway
 from mcp_app.auth.permissions import RightsCache
-from mcp_app.catalog.fingerprint import fingerprint
+from mcp_app.auth.site_requests import CallerAddresses
+from mcp_app.catalog.autodiscovery import fingerprint
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.conf import mcp_settings, secrets
 from mcp_app.interface.log_secrets import log_secrets
 from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
 from mcp_app.invalidation.doorbell import Doorbell
-from mcp_app.invalidation.peers import PeerMonitor
 from mcp_app.invalidation.workers import (
     FRESHNESS,
     LONGEST_REASON,
     MOST_BROKEN,
     MOST_LISTS,
     MOST_SESSIONS,
+    PeerMonitor,
     Report,
     WorkerRow,
     here,
@@ -43,42 +43,31 @@ from mcp_app.pools.database import (
     writer,
 )
 from mcp_app.pools.user_threads import UserThreads
-from mcp_app.process import assembly
+from mcp_app.process import lifecycle
 from mcp_app.process.announcements import Announcements
-from mcp_app.process.audience import Audience
-from mcp_app.process.callers import Callers
+from mcp_app.process.callers import Audience, Callers, Revocation
 from mcp_app.process.demand import SharedRates
-from mcp_app.process.drain import Drain, soon
-from mcp_app.process.freshness import TIMEOUT, FreshnessGate
-from mcp_app.process.health import FINE, STOPPING, Health
-from mcp_app.process.heap import freeze_heap
-from mcp_app.process.heartbeat import Heartbeat
-from mcp_app.process.janitor import Janitor
+from mcp_app.process.freshness import TIMEOUT, FreshnessGate, Refresh
+from mcp_app.process.heartbeat import FINE, STOPPING, Health, Heartbeat
+from mcp_app.process.janitor import Janitor, Ticker, Upkeep, freeze_heap
+from mcp_app.process.lifecycle import Drain, soon
 from mcp_app.process.loading import Catalogs
-from mcp_app.process.queues import Queues
-from mcp_app.process.quotas import Quotas
+from mcp_app.process.quotas import Queues, Quotas, Uploads
 from mcp_app.process.rates import Rates
-from mcp_app.process.refresh import Refresh
-from mcp_app.process.revocation import Revocation
-from mcp_app.process.running import RunningCalls
-from mcp_app.process.stream_opening import StreamOpener
-from mcp_app.process.ticker import Ticker
-from mcp_app.process.upkeep import Upkeep
-from mcp_app.process.uploads import Uploads
+from mcp_app.process.running import RunningCalls, StreamOpener
+from mcp_app.protocol.cursors import derived_key, key_mark
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
-from mcp_app.protocol.sealing import derived_key, key_mark
-from mcp_app.server import identity
+from mcp_app.server import call
 from mcp_app.server.exchange import End
-from mcp_app.streams.listeners import Listener, Listeners
-from mcp_app.streams.log_messages import Deliveries
+from mcp_app.streams.bound_sessions import SseSessions
+from mcp_app.streams.listeners import Deliveries, Listener, Listeners
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.questions import OpenQuestions
 from mcp_app.streams.replay import Followers
 from mcp_app.streams.request_log import RequestLog
 from mcp_app.streams.session_store import SessionStore
 from mcp_app.streams.sse_reader import SseReader
-from mcp_app.streams.sse_sessions import SseSessions
 
 logger = logging.getLogger("mcp_app.process")
 
@@ -138,8 +127,8 @@ class Process:
         self.watch = self._ticker.watch
         self._quotas = Quotas(self.limits, self.listeners, self.running, self.catalogs)
         self.admit = self._quotas.admit
-        self.audit = assembly.call_log(self._row.id, self.limits)
-        self.adapters = assembly.adapters(
+        self.audit = lifecycle.call_log(self._row.id, self.limits)
+        self.adapters = lifecycle.adapters(
             sessions=self.sessions,
             questions=self.questions,
             rights=self.rights,
@@ -270,7 +259,7 @@ class Process:
     ) -> None:
         """Cancel a request of a session that does not run here, if it runs at all."""
         if await reader.run(self._row.others_live):
-            key = identity.key(request_id)
+            key = call.key(request_id)
             await writer.run(changes.record_cancel, session.pk, key)
 
     def _committed(self) -> None:

@@ -14,10 +14,9 @@ from mcp_app.auth.permissions import rights_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.principal import ACCESS_TOKEN, Principal
-from mcp_app.interface.rights import Rights
+from mcp_app.interface.principal import ACCESS_TOKEN, Principal, Rights
 from mcp_app.invalidation.change_reader import ChangeReader
-from mcp_app.process.current import any_process
+from mcp_app.process.background import any_process
 from mcp_app.process.loading import Catalogs
 from mcp_app.process.runtime import Process
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from mcp_app.protocol.meta import check_meta
+from mcp_app.protocol.results import check_meta
 
 if TYPE_CHECKING:
     from mcp_app.protocol.json_types import JsonObject

@@ -9,12 +9,108 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+import os
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, cast
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.errors import InvalidParams
+from mcp_app.protocol.errors import InvalidParams, ParseError
+from mcp_app.protocol.json_types import JsonObject
+
+# -- sealing ---------------------------------------------------------------------------
+# Sealed text: a JSON object that a client keeps for us and can neither read nor alter.
+#
+# AES-256-GCM, bound to associated data, so that text which is presented elsewhere fails
+# like text that was altered.  Written as base64url without padding.
+
+
+NONCE_BYTES = 12
+
+
+class TooLarge(ValueError):
+    """What is to be sealed needs more characters than are allowed; `size` has them."""
+
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(f"It needs {size} characters; at most {most} are allowed.")
+        self.size = size
+
+
+def derived_key(secret: str, purpose: str) -> bytes:
+    """Derive a key of 32 bytes from a secret of the site (RFC 5869)."""
+    kdf = HKDF(SHA256(), length=32, salt=None, info=f"mcp_app:{purpose}".encode())
+    return kdf.derive(secret.encode())
+
+
+def key_mark(secret: str) -> str:
+    """Return eight hexadecimal digits, the same wherever the secret is the same.
+
+    Nobody can tell the secret from them.
+    """
+    return hmac.new(derived_key(secret, "mark"), b"keys", sha256).hexdigest()[:8]
+
+
+class Sealer:
+    """Seals with the first secret; opens with any, so that secrets can be rotated.
+
+    `size` is the most characters of a sealed text.
+    """
+
+    def __init__(self, secrets: Sequence[str], purpose: str, *, size: int) -> None:
+        self._keys = [AESGCM(derived_key(each, purpose)) for each in secrets]
+        self._size = size
+
+    def seal(self, value: JsonObject, bound: bytes) -> str:
+        """Return an object as opaque text; raise `TooLarge` beyond the size."""
+        nonce = os.urandom(NONCE_BYTES)
+        encrypted = self._keys[0].encrypt(nonce, jsonrpc.write(value), bound)
+        text = _encode_sealed(nonce + encrypted)
+        if len(text) > self._size:
+            raise TooLarge(len(text), self._size)
+        return text
+
+    def open(self, text: object, bound: bytes) -> JsonObject | None:
+        """Return the object; None for whatever these secrets did not seal for it."""
+        try:
+            sealed = self._decoded(text)
+        except ValueError:
+            return None
+        return self._decrypted(sealed, bound)
+
+    def _decoded(self, text: object) -> bytes:
+        """Return the bytes of a text; raise ValueError for one that is not ours."""
+        if not isinstance(text, str) or len(text) > self._size or not text.isascii():
+            raise ValueError("This text was never sealed.")
+        sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        # Several texts decode to the same bytes; only ours is accepted.
+        if _encode_sealed(sealed) != text:
+            raise ValueError("This text was never sealed.")
+        return sealed
+
+    def _decrypted(self, sealed: bytes, bound: bytes) -> JsonObject | None:
+        nonce, encrypted = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
+        for key in self._keys:
+            try:
+                value = jsonrpc.read(key.decrypt(nonce, encrypted, bound))
+            except (InvalidTag, ValueError, ParseError):
+                continue
+            return value if isinstance(value, dict) else None
+        return None
+
+
+def _encode_sealed(sealed: bytes) -> str:
+    return urlsafe_b64encode(sealed).rstrip(b"=").decode("ascii")
+
+
+# -- cursors ---------------------------------------------------------------------------
+
 
 LARGEST = 1024
 """Characters of a cursor."""

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import overload
+from typing import Final, overload
 
 from mcp_app.protocol.errors import HeaderMismatch, ProtocolError, RequestRefused
 from mcp_app.protocol.jsonrpc import Path, place
@@ -395,3 +395,19 @@ def _says(text: str, value: object) -> bool:
     if number is None or not isinstance(value, int | float):
         return False
     return int(number[1]) == value and abs(value) <= LARGEST_MIRRORED
+
+
+# -- loopback --------------------------------------------------------------------------
+# Hosts that lead to this computer alone: for them http is as good as https.
+
+
+LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "[::1]", "localhost"})
+"""As they stand in URLs.  Of other ways to write them a program may think otherwise."""
+
+
+def is_loopback_host(host: str | None) -> bool:
+    """Whether a host, in lower case, is one: also as `urlsplit` names it, without [].
+
+    None, which is no host, is none.
+    """
+    return host in LOOPBACK_HOSTS or f"[{host}]" in LOOPBACK_HOSTS

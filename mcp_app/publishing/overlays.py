@@ -2,25 +2,166 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.apps import AppConfig
 from django.db import connections, models, router
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models.signals import post_migrate
+from django.utils.translation import gettext as _
 
+from mcp_app.catalog.definition_texts import tokens
+from mcp_app.catalog.findings import Finding, Level, in_order, must_fix
 from mcp_app.catalog.overlays import overlaid
 from mcp_app.catalog.registered_function import Declaration
 from mcp_app.catalog.registry import Registry, mcp
-from mcp_app.catalog.row_loader import MODELS, definition_of
+from mcp_app.catalog.row_loader import (
+    MODELS,
+    definition_of,
+    server_definition,
+    uploads_of,
+)
+from mcp_app.catalog.server_lint import server_findings
 from mcp_app.interface.definitions import Definition
-from mcp_app.kinds import KindError, complete, kinds_of
+from mcp_app.kinds import KindError, complete, findings, kinds_of
 from mcp_app.kinds.survey import declarations
-from mcp_app.models import DefinitionRow, DefinitionVersion
+from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Server
 from mcp_app.models.definitions import Source
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.findings import store_findings
+
+# -- findings --------------------------------------------------------------------------
+# What lint says of a row's content, and what of that is stored with the row.
+
+
+UNSERVABLE = frozenset(
+    {"kind", "taken", "schema-refused", "uri-not-allowed", "hidden-character"}
+)
+"""Rules without which a version cannot be served, whenever it was published."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What lint says of a content, and what it costs a model; 0 where unknown."""
+
+    findings: Sequence[Finding]
+    tokens: int = 0
+
+    @property
+    def to_fix(self) -> list[Finding]:
+        return [each for each in self.findings if each.level is Level.MUST_FIX]
+
+    @property
+    def advices(self) -> list[Finding]:
+        return [each for each in self.findings if each.level is Level.ADVICE]
+
+
+def judge(row: PublishedRow, content: JsonObject, registry: Registry) -> Findings:
+    """Return what lint says of a row with this content."""
+    if not isinstance(row, DefinitionRow) or row.from_code:
+        return judge_content(row, content, registry, {})
+    judged = judge_content(row, content, registry, uploads_of(content))
+    return Findings([*_taken(row, content), *judged.findings], judged.tokens)
+
+
+def judge_content(
+    row: PublishedRow,
+    content: JsonObject,
+    registry: Registry,
+    uploads: Mapping[str, bytes],
+) -> Findings:
+    """Do so without the database; `uploads` is the uploaded content by digest.
+
+    What other rows are called is not looked at.
+    """
+    if isinstance(row, Server):
+        return Findings(server_findings(server_definition(row, content), []))
+    if not isinstance(row, DefinitionRow):
+        raise TypeError(f"{type(row).__name__} has no lint rules.")
+    if row.from_code:
+        return _judged_overlay(row, content, registry)
+    key = row.kind_of_row, str(row.pk)
+    try:
+        stored = definition_of(key, content, uploads)
+        stored = complete(stored, kinds_of(registry))
+    except (ValueError, KindError) as error:
+        return Findings([must_fix("kind", "", str(error))])
+    found = findings(
+        stored.definition, stored.kind, stored.config, stored.uploads, registry
+    )
+    return Findings(found, tokens(stored.definition))
+
+
+def _judged_overlay(
+    row: DefinitionRow, content: JsonObject, registry: Registry
+) -> Findings:
+    declared = declarations(registry)[row.kind_of_row].get(row.identity)
+    if declared is None:
+        return Findings([must_fix("kind", "", vanished_sentence(row))])
+    definition: Definition = overlaid(declared.definition, content)
+    found = findings(definition, registry=registry)
+    # What code says alone is nothing that could be fixed here.
+    said = (each if each.field in content else each.as_advice() for each in found)
+    return Findings(in_order(said), tokens(definition))
+
+
+def vanished_sentence(row: DefinitionRow) -> str:
+    """Return the sentence for what code declares no more."""
+    return _(
+        "%(name)s is no longer in the code. Clients do not see it. Bring the code"
+        " back, or delete this definition."
+    ) % {"name": row.identity}
+
+
+def _taken(row: DefinitionRow, content: JsonObject) -> Iterable[Finding]:
+    identity = str(content.get(row.IDENTITY, ""))
+    others = row.rows().exclude(pk=row.pk)
+    for other in others.filter(published_identity=row.identity_hash(identity))[:1]:
+        yield taken_finding(other, identity)
+
+
+def taken_finding(other: DefinitionRow, identity: str) -> Finding:
+    """Return what is said where another row is published under a name or URI."""
+    return must_fix(
+        "taken",
+        other.IDENTITY,
+        _("“%(name)s” is published as %(identity)s already; choose another one.")
+        % {"name": other, "identity": identity},
+    )
+
+
+def store_findings(
+    row: DefinitionRow, registry: Registry, judged: Findings | None = None
+) -> Findings:
+    """Store what lint says of the working copy, and why what is served is broken.
+
+    `judged` is what lint says, if the caller knows it.
+    """
+    if judged is None:
+        judged = judge(row, row.working_content(), registry)
+    row.to_fix, row.advices = len(judged.to_fix), len(judged.advices)
+    row.tokens = judged.tokens
+    row.broken = broken(row, registry, judged)
+    columns = ("to_fix", "advices", "tokens", "broken")
+    rows = row.rows().filter(pk=row.pk)
+    rows.update(**{name: getattr(row, name) for name in columns})
+    return judged
+
+
+def broken(row: DefinitionRow, registry: Registry, working: Findings) -> str:
+    """Return why a row cannot be served as it was published, "" where it can."""
+    judged = working
+    if not row.from_code:
+        if row.published is None:
+            return ""
+        if row.published.hash != row.content_hash:
+            judged = judge(row, row.published.read(), registry)
+    unservable = [each.message for each in judged.to_fix if each.rule in UNSERVABLE]
+    return " ".join(unservable)
+
+
+# -- overlays --------------------------------------------------------------------------
 
 
 def connect(app: AppConfig) -> None:

@@ -7,18 +7,23 @@ import logging
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
+from hashlib import sha256
 from typing import Any, NoReturn, TypeVar
 
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import Entry
 from mcp_app.catalog.stops import SWITCHED_OFF
+from mcp_app.interface.call_record import Outcome
+from mcp_app.interface.context import Level
 from mcp_app.interface.errors import (
     CallCancelled,
     ClientCannot,
     ExternalError,
     TooManyQuestions,
 )
-from mcp_app.interface.outcomes import Outcome
+from mcp_app.pools.large_work import large_work
+from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import (
     InsufficientScope,
     InternalError,
@@ -32,6 +37,53 @@ from mcp_app.server.context import core_of, current_call, face_of, leave
 from mcp_app.server.exchange import CallState, End, Exchange
 from mcp_app.server.invocation import report_exception
 from mcp_app.server.round_trip import check_retry
+
+# -- identity --------------------------------------------------------------------------
+# Whether a request may run twice, and whether another one is the same.
+#
+# A client that did not get its answer may send a request again, with the same id.
+
+
+def runs_once(exchange: Exchange) -> bool:
+    """Whether a request of a session must not run twice.
+
+    That is a call of a tool that the caller may see and that is declared neither
+    read-only nor idempotent.
+    """
+    if exchange.method != "tools/call":
+        return False
+    name = exchange.params.get("name")
+    entry = exchange.catalog.tools.get(name) if type(name) is str else None
+    return (
+        entry is not None
+        and not entry.definition.hints.repeatable
+        and exchange.sees(entry.definition)
+    )
+
+
+def key(request_id: str | int) -> str:
+    """Return the digest of a JSON-RPC id; 1 and "1" differ."""
+    return sha256(jsonrpc.write(request_id)).hexdigest()
+
+
+async def digest_of(exchange: Exchange) -> str:
+    """Return the digest of a request; a thread makes it if its arguments are many."""
+    if exchange.wide:
+        return await large_work.run(exchange.owner, digest, exchange)
+    return digest(exchange)
+
+
+def digest(exchange: Exchange) -> str:
+    """Return the digest of a request's content without its progress token."""
+    meta = {k: v for k, v in exchange.meta.items() if k != "progressToken"}
+    params = {k: v for k, v in exchange.params.items() if k != "_meta"}
+    if meta:
+        params["_meta"] = meta
+    return sha256(jsonrpc.canonical([exchange.method, params])).hexdigest()
+
+
+# -- call ------------------------------------------------------------------------------
+
 
 Output = TypeVar("Output")
 
@@ -249,3 +301,50 @@ def timed_out(exchange: Exchange, entry: Entry[Any, Any]) -> str:
     """Return the message of a timed-out call."""
     seconds = entry.definition.timeout or exchange.adapters.limits.tool_timeout
     return f"{entry.identity} did not finish within {seconds:g} seconds."
+
+
+# -- log handler -----------------------------------------------------------------------
+# Forwards records of `logging` to the client whose call made them.
+#
+# In LOGGING: `{"class": "mcp_app.server.call.ClientHandler"}`
+# and the handler's name at the loggers whose records it forwards.
+
+
+_LEVELS: tuple[tuple[int, Level], ...] = (
+    (logging.CRITICAL, "critical"),
+    (logging.ERROR, "error"),
+    (logging.WARNING, "warning"),
+    (logging.INFO, "info"),
+)
+
+
+def level_of(number: int) -> Level:
+    """Return the protocol's level for one of `logging`."""
+    for least, level in _LEVELS:
+        if number >= least:
+            return level
+    return "debug"
+
+
+def _without_traceback(record: logging.LogRecord) -> logging.LogRecord:
+    """Return a copy without traceback (server/utilities/logging, "Security")."""
+    shown = copy(record)
+    shown.exc_info = shown.exc_text = shown.stack_info = None
+    return shown
+
+
+class ClientHandler(logging.Handler):
+    """Sends records made while a call runs as log messages to its client.
+
+    Records made outside a call are dropped, and so are those of `mcp_app` itself.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        exchange = current_call.get()
+        if exchange is None or record.name.partition(".")[0] == "mcp_app":
+            return
+        try:
+            said = self.format(_without_traceback(record))
+            core_of(exchange).log(level_of(record.levelno), said, record.name)
+        except Exception:
+            self.handleError(record)

@@ -7,16 +7,26 @@ before `initialize`.
 
 from __future__ import annotations
 
-from collections.abc import Container
-from contextlib import suppress
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from mcp_app.protocol import envelope, negotiation
+from mcp_app.interface.errors import TooManyQuestions
+from mcp_app.interface.questions import SamplingMessage
+from mcp_app.pools.user_threads import Owner
+from mcp_app.protocol import envelope, jsonrpc, negotiation, schemas
+from mcp_app.protocol.content import Text, ToolResult, ToolUse, sampling_block_to_wire
+from mcp_app.protocol.cursors import Sealer, TooLarge
 from mcp_app.protocol.envelope import Notification, Reply, Request
 from mcp_app.protocol.errors import InvalidParams, InvalidRequest
+from mcp_app.protocol.json_types import JsonObject
 
 if TYPE_CHECKING:
+    from mcp_app.conf import Limits
+    from mcp_app.interface.definitions import ToolDefinition
     from mcp_app.protocol.envelope import RequestId
     from mcp_app.protocol.revisions import Revision
 
@@ -96,3 +106,273 @@ def check_batches(revision: Revision | None) -> None:
             "Send a single message. Only sessions of revision 2025-03-26 accept"
             " batches."
         )
+
+
+# -- question places -------------------------------------------------------------------
+# How many questions may be open: those of one person, and those that hold a thread.
+#
+# The threads are shared by all.  So where each that may wait does, whoever has most of
+# these places gives up the oldest to somebody who has fewer: no person can keep others
+# from being asked, and strangers keep nobody who has signed in.
+
+
+OF_PERSON: Final = (
+    "Too many questions are open: {count} wait for an answer, {more} more cannot be"
+    " asked, and one person can have {most} at a time. Ask the user to answer those"
+    " that are open, then call again."
+)
+NO_THREAD: Final = (
+    "Too many questions are open: the server waits for as many people as it can. Tell"
+    " the user, and call again in a minute."
+)
+TAKEN_BACK: Final = (
+    "Too many questions are open: this one was taken back unanswered, so that others"
+    " can be asked. Ask the user to answer those that are open, then call again."
+)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Place:
+    """A call that waits for answers."""
+
+    owner: Owner
+    questions: int
+    in_thread: bool
+    give_up: Callable[[], object]
+    """Ends the wait soon."""
+    lost: bool = False
+    """Another took the place."""
+
+
+class QuestionPlaces:
+    """The calls of a process that wait for answers; used on the loop only."""
+
+    def __init__(self, limits: Limits, threads: int) -> None:
+        self._limits = limits
+        self._open: Counter[str] = Counter()
+        self._in_threads: dict[Place, None] = {}
+        self._most_in_threads = max(1, threads // 2)
+
+    @contextmanager
+    def held(self, place: Place) -> Iterator[None]:
+        """Hold a place while its questions are open; raise `TooManyQuestions`."""
+        if not self._limits.rates:
+            yield
+            return
+        self._check_person(place)
+        if place.in_thread:
+            self._make_room(place)
+            self._in_threads[place] = None
+        self._open[place.owner.person] += place.questions
+        try:
+            yield
+        finally:
+            self._open -= Counter({place.owner.person: place.questions})
+            self._in_threads.pop(place, None)
+
+    def _check_person(self, place: Place) -> None:
+        person, most = place.owner.person, self._limits.questions_per_person
+        count = self._open[person]
+        if person and count + place.questions > most:
+            said = OF_PERSON.format(count=count, more=place.questions, most=most)
+            raise TooManyQuestions(said)
+
+    def _make_room(self, place: Place) -> None:
+        """Let a thread wait; if as many as may do so, another gives up for it."""
+        if len(self._in_threads) < self._most_in_threads:
+            return
+        shares = Counter(each.owner for each in self._in_threads)
+
+        def weight(owner: Owner) -> int:
+            # Strangers count as if they had one more.
+            return shares[owner] + owner.stranger
+
+        owner = max(shares, key=lambda each: (weight(each), each.stranger))
+        # Without a difference of two, they would take it from each other in turns.
+        if weight(owner) < weight(place.owner) + 2:
+            raise TooManyQuestions(NO_THREAD)
+        oldest = next(each for each in self._in_threads if each.owner == owner)
+        del self._in_threads[oldest]
+        oldest.lost = True
+        oldest.give_up()
+
+
+# -- request state ---------------------------------------------------------------------
+# The sealed state of a multi round-trip request (2026-07-28, basic/patterns/mrtr).
+#
+# It is bound to principal, server, method, target and arguments, so that state which is
+# presented elsewhere fails like state that was altered.
+
+
+FORMAT = 1
+REFUSED = "The request state is not valid for this request, or has expired."
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredQuestions:
+    """An answer of an earlier round and the digest of the question that it answers."""
+
+    digest: str
+    result: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestState:
+    """The state in a retry: digests of open questions and earlier answers.
+
+    `round_trip` names the whole conversation: `once` steps belong to it.
+    """
+
+    round_trip: str
+    asked: dict[str, str] = field(default_factory=dict)
+    answered: dict[str, AnsweredQuestions] = field(default_factory=dict)
+
+
+def binding(
+    principal: str, server: str, method: str, target: str, arguments: object
+) -> bytes:
+    """Return the associated data that a state is bound to."""
+    digest = sha256(jsonrpc.canonical(arguments)).hexdigest()
+    return jsonrpc.canonical([principal, server, method, target, digest])
+
+
+class StateSealer:
+    """Seals with the first key; opens with any, so that keys can be rotated."""
+
+    def __init__(self, secrets: Sequence[str], *, age: float, size: int) -> None:
+        self._sealer = Sealer(secrets, "request-state", size=size)
+        self._age_ms = int(age * 1000)
+        self._size = size
+
+    def seal(self, state: RequestState, bound: bytes, now_ms: int) -> str:
+        """Return an opaque string; raise ValueError if it would be too large."""
+        payload = {
+            "v": FORMAT,
+            "r": state.round_trip,
+            "e": now_ms + self._age_ms,
+            "q": state.asked,
+            "a": {
+                key: [each.digest, each.result] for key, each in state.answered.items()
+            },
+        }
+        try:
+            return self._sealer.seal(payload, bound)
+        except TooLarge as error:
+            raise ValueError(
+                f"The answers so far need {error.size} bytes of request state; at most"
+                f" {self._size} are allowed."
+            ) from None
+
+    def open(self, text: object, bound: bytes, now_ms: int) -> RequestState:
+        """Return the state; every failure is the same `InvalidParams`."""
+        payload = self._sealer.open(text, bound)
+        if payload is None or payload["v"] != FORMAT or payload["e"] <= now_ms:
+            raise InvalidParams(REFUSED)
+        return RequestState(
+            round_trip=payload["r"],
+            asked=payload["q"],
+            answered={
+                key: AnsweredQuestions(digest, result)
+                for key, (digest, result) in payload["a"].items()
+            },
+        )
+
+
+# -- sampling --------------------------------------------------------------------------
+# Conversations for sampling, as each revision has them (client/sampling).
+
+
+MOST_TOOL_ROUNDS: Final = 50
+"""How many messages of a conversation may call tools."""
+
+
+def conversation(
+    messages: str | Sequence[SamplingMessage], revision: Revision
+) -> list[JsonObject]:
+    """Return the messages in the revision's words.
+
+    Raises ValueError if a tool use lacks its result, or a result its tool use.
+    """
+    if isinstance(messages, str):
+        messages = [SamplingMessage(role="user", content=[Text(messages)])]
+    _check_tool_uses(messages)
+    return [shown for message in messages for shown in _message(message, revision)]
+
+
+def _message(message: SamplingMessage, revision: Revision) -> list[JsonObject]:
+    blocks = [sampling_block_to_wire(each, revision) for each in message.content]
+    if len(blocks) > 1 and revision.sampling_content_lists:
+        return [{"role": message.role, "content": blocks}]
+    # Before 2025-11-25 a message has one block: the others follow it.
+    return [{"role": message.role, "content": each} for each in blocks]
+
+
+def _check_tool_uses(messages: Sequence[SamplingMessage]) -> None:
+    """Raise unless the message after a tool use holds exactly its results."""
+    wanted: set[str] = set()
+    for message in messages:
+        given = _results(message)
+        if given != wanted:
+            raise _unbalanced(given ^ wanted)
+        wanted = {each.id for each in message.content if isinstance(each, ToolUse)}
+    if wanted:
+        raise _unbalanced(wanted)
+
+
+def _results(message: SamplingMessage) -> set[str]:
+    given = [each for each in message.content if isinstance(each, ToolResult)]
+    if given and (message.role != "user" or len(given) < len(message.content)):
+        raise ValueError(
+            "A message with tool results must have the role user and no other content."
+        )
+    return {each.tool_use_id for each in given}
+
+
+def check_tools(
+    messages: str | Sequence[SamplingMessage], tools: Sequence[ToolDefinition]
+) -> None:
+    """Raise ValueError if tools were used too often, or a result breaks its schema.
+
+    A loop of tool calls must end (client/sampling, "Security").
+    """
+    if isinstance(messages, str) or not tools:
+        return
+    uses = [
+        [each for each in message.content if isinstance(each, ToolUse)]
+        for message in messages
+    ]
+    if sum(map(bool, uses)) > MOST_TOOL_ROUNDS:
+        raise ValueError(
+            f"The model has used tools {MOST_TOOL_ROUNDS} times in this conversation,"
+            ' which is the limit. Offer no more tools, or set tool_choice="none".'
+        )
+    named = {each.id: each.name for some in uses for each in some}
+    _check_results(messages, named, {each.name: each.output_schema for each in tools})
+
+
+def _check_results(
+    messages: Sequence[SamplingMessage],
+    named: Mapping[str, str],
+    output_schemas: Mapping[str, Mapping[str, object] | None],
+) -> None:
+    for message in messages:
+        for each in message.content:
+            if not isinstance(each, ToolResult) or each.structured is None:
+                continue
+            name = named.get(each.tool_use_id, "")
+            schema = output_schemas.get(name)
+            if schema is not None and not schemas.compile(schema).is_valid(
+                each.structured
+            ):
+                raise ValueError(
+                    f"The result {each.tool_use_id!r} does not match the output"
+                    f" schema of {name!r}."
+                )
+
+
+def _unbalanced(identifiers: set[str]) -> ValueError:
+    return ValueError(
+        "Each tool use needs a result in the next message, and each result a tool"
+        " use in the message before. These have none:"
+        f" {', '.join(sorted(identifiers))}."
+    )

@@ -7,7 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from mcp_app.interface.outcomes import Outcome
+from mcp_app.interface.call_record import Outcome
 from mcp_app.protocol import jsonrpc, results
 from mcp_app.protocol.envelope import error_message
 from mcp_app.protocol.errors import (
@@ -21,7 +21,7 @@ from mcp_app.server import recording
 from mcp_app.server.call import survive
 from mcp_app.server.exchange import End
 from mcp_app.server.handlers import HANDLERS, Handler
-from mcp_app.server.handlers.lists import LISTINGS
+from mcp_app.server.handlers.definitions import LISTINGS
 from mcp_app.server.round_trip import InputRequired, bound_to, now_ms
 
 if TYPE_CHECKING:

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.context import LEVELS, Client
 from mcp_app.interface.definitions import Definition
-from mcp_app.interface.outcomes import Outcome
-from mcp_app.interface.principal import Principal
-from mcp_app.interface.rights import AccessRequest, Rights
-from mcp_app.pools.turns import Owner
+from mcp_app.interface.principal import AccessRequest, Principal, Rights
+from mcp_app.pools.user_threads import Owner
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import CLIENT_CAPABILITIES, CLIENT_INFO
@@ -27,12 +26,71 @@ if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Catalog, Entry, ToolEntry
     from mcp_app.conf import Limits
     from mcp_app.protocol.headers import Headers
-    from mcp_app.server.question_places import QuestionPlaces
-    from mcp_app.server.request_state import StateSealer
+    from mcp_app.server.conversation import QuestionPlaces, StateSealer
+    from mcp_app.streams.claims import StoredSteps
     from mcp_app.streams.log_writer import Beside
     from mcp_app.streams.open_session import Opening, OpenSession
     from mcp_app.streams.questions import OpenQuestions
-    from mcp_app.streams.steps import StoredSteps
+
+
+# -- notification throttle -------------------------------------------------------------
+# How often notifications of one kind may be sent: a burst, then a steady rate.
+
+
+Send = Callable[[bytes], None]
+
+
+class NotificationThrottle:
+    """A token bucket on the loop's clock; used on the loop only."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._free = not limits.rates
+        self._tokens = float(limits.progress_burst)
+        self._burst = self._tokens
+        self._rate = limits.progress_rate
+        self._filled: float | None = None
+        self._held: bytes | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def offer(self, message: bytes, send: Send, merge: bool) -> None:
+        """Send a message or drop it; with `merge` the last one is sent later."""
+        if self._free or self._take():
+            self._drop_held()
+            send(message)
+        elif merge:
+            self._held = message
+            if self._timer is None:
+                loop = asyncio.get_running_loop()
+                self._timer = loop.call_later(1 / self._rate, self.flush, send)
+
+    def flush(self, send: Send) -> None:
+        """Send the held message."""
+        held = self._held
+        self._drop_held()
+        if held is not None:
+            self._take()
+            send(held)
+
+    def _drop_held(self) -> None:
+        self._held = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _take(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        if self._filled is not None:
+            gained = (now - self._filled) * self._rate
+            self._tokens = min(self._burst, self._tokens + gained)
+        self._filled = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
+# -- exchange --------------------------------------------------------------------------
+
 
 Value = TypeVar("Value")
 

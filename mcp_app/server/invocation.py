@@ -47,11 +47,9 @@ from mcp_app.conf import mcp_settings
 from mcp_app.interface.errors import CallCancelled, QuestionInTransaction
 from mcp_app.pools import loop_thread
 from mcp_app.pools.connections import without_old_connections
-from mcp_app.pools.futures import settle
-from mcp_app.pools.mailbox import Mailbox
+from mcp_app.pools.loop_thread import Mailbox, settle
 from mcp_app.pools.statement_time import limit_transaction
-from mcp_app.pools.turns import Owner, SharedPlaces
-from mcp_app.pools.user_threads import Job, NoPlace, UserThreads
+from mcp_app.pools.user_threads import Job, NoPlace, Owner, SharedPlaces, UserThreads
 from mcp_app.server.context import core_of, current_call
 from mcp_app.server.exchange import Exchange
 

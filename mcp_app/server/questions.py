@@ -6,12 +6,13 @@ stateless era it ends the request, and the answer comes with the retry.
 
 from __future__ import annotations
 
+import logging
 import secrets
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from mcp_app.catalog import forms
@@ -44,12 +45,41 @@ from mcp_app.protocol.content import (
     ToolResult,
     ToolUse,
 )
+from mcp_app.protocol.headers import is_loopback_host
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.loopback import is_loopback_host
-from mcp_app.protocol.meta import ReceivedMeta
+from mcp_app.protocol.results import ReceivedMeta
 from mcp_app.protocol.revisions import Revision
-from mcp_app.server import deprecations
-from mcp_app.server.sampling import check_tools, conversation
+from mcp_app.server.conversation import check_tools, conversation
+
+# -- deprecations ----------------------------------------------------------------------
+# Warns once per process if user code uses a deprecated capability (SEP-2577).
+
+
+logger = logging.getLogger("mcp_app.server")
+
+_INSTEAD: Final = {
+    "logging": "use Python's `logging` for the site's log, or OpenTelemetry",
+    "roots": "name files and folders in arguments, URIs or settings",
+    "sampling": "call the model's provider directly",
+}
+_said: set[tuple[str, str]] = set()
+
+
+def note_use(revision: Revision, capability: str) -> None:
+    """Log one warning if user code uses a deprecated capability."""
+    named = (revision.version, capability)
+    if capability not in revision.deprecated or named in _said:
+        return
+    _said.add(named)
+    logger.warning(
+        "Code of this site uses %s, which revision %s of the protocol deprecates: %s.",
+        capability,
+        revision.version,
+        _INSTEAD[capability],
+    )
+
+
+# -- questions -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +234,7 @@ def _check_url(url: str) -> None:
 def _roots(key: str, _: Roots, revision: Revision, client: Client) -> PreparedQuestion:
     _require_method(revision, "roots/list", "roots")
     require(client, "roots")
-    deprecations.note_use(revision, "roots")
+    note_use(revision, "roots")
     return PreparedQuestion(key=key, method="roots/list", params={}, parse=_rooted)
 
 
@@ -228,7 +258,7 @@ def _sample(
     key: str, question: Sample, revision: Revision, client: Client
 ) -> PreparedQuestion:
     require(client, "sampling")
-    deprecations.note_use(revision, "sampling")
+    note_use(revision, "sampling")
     if question.tools or question.tool_choice:
         _require_tools(revision, client)
     if question.tool_choice != "none":

@@ -7,10 +7,9 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from mcp_app.audit.records import LONGEST_CLIENT, LONGEST_ERROR, SHORT_ARGUMENTS
+from mcp_app.audit.writing import LONGEST_CLIENT, LONGEST_ERROR, SHORT_ARGUMENTS
 from mcp_app.catalog.snapshot import TemplateEntry
-from mcp_app.interface.call_record import CircumstancesValues
-from mcp_app.interface.outcomes import Outcome
+from mcp_app.interface.call_record import CircumstancesValues, Outcome
 from mcp_app.pools.large_work import large_work
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import (

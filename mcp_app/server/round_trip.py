@@ -27,10 +27,15 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import notification_message, request_message
 from mcp_app.protocol.errors import InvalidParams, UrlElicitationRequired
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.server.conversation import (
+    TAKEN_BACK,
+    AnsweredQuestions,
+    Place,
+    RequestState,
+    binding,
+)
 from mcp_app.server.exchange import End, Exchange
-from mcp_app.server.question_places import TAKEN_BACK, Place
 from mcp_app.server.questions import PreparedQuestion, prepare
-from mcp_app.server.request_state import AnsweredQuestions, RequestState, binding
 
 if TYPE_CHECKING:
     from mcp_app.server.clock import CallClock

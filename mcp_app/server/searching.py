@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary
 
 import orjson
 
+from mcp_app.catalog.definition_texts import SearchIndex, has_full_text
 from mcp_app.catalog.outputs import content_output
 from mcp_app.catalog.runnable import Runnable
-from mcp_app.catalog.search_index import SearchIndex, has_full_text
 from mcp_app.catalog.snapshot import (
     Catalog,
     Entry,
@@ -27,7 +27,7 @@ from mcp_app.catalog.snapshot import (
 )
 from mcp_app.interface.definitions import ToolDefinition, ToolHints
 from mcp_app.interface.errors import ToolError
-from mcp_app.interface.results import ToolOutput
+from mcp_app.interface.questions import ToolOutput
 from mcp_app.interface.server import CALL_READING_TOOL, CALL_TOOL, SEARCH_TOOLS
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.coercion import read_strings

@@ -9,8 +9,8 @@ from mcp_app.protocol import jsonrpc, results
 from mcp_app.protocol.envelope import notification_message, result_message
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.negotiation import SUBSCRIPTION_ID
-from mcp_app.server import parameters
-from mcp_app.server.handlers.resources import is_read
+from mcp_app.server import coercion
+from mcp_app.server.handlers.definitions import is_read
 
 if TYPE_CHECKING:
     from mcp_app.protocol.json_types import JsonObject
@@ -38,7 +38,7 @@ async def accept(exchange: Exchange) -> tuple[Interest, JsonObject]:
 
     A resource that the caller cannot read is left out, like one that is missing.
     """
-    wanted = parameters.mapping(exchange.params, "notifications", required=True)
+    wanted = coercion.mapping(exchange.params, "notifications", required=True)
     honoured: JsonObject = {}
     for member in LISTS:
         value = wanted.get(member)

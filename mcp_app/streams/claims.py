@@ -9,12 +9,15 @@ effect.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import uuid4
 
-from django.db import connections, router
+from django.db import Error as DatabaseError
+from django.db import IntegrityError, OperationalError, connections, router, transaction
 from django.db.models import (
     BigIntegerField,
     BooleanField,
@@ -25,14 +28,63 @@ from django.db.models import (
     Value,
 )
 
-from mcp_app.invalidation.peers import Owner
-from mcp_app.models import Session, Stream, Worker
+from mcp_app.invalidation.workers import Owner
+from mcp_app.models import Once, Session, Stream, Worker
 from mcp_app.models.appends import Addition
+from mcp_app.models.fields import digest
 from mcp_app.models.streams import StreamQuerySet
-from mcp_app.models.transactions import own_transaction
-from mcp_app.protocol.errors import InternalError
-from mcp_app.streams.final_message import UNSTORED, final_message, is_batch
+from mcp_app.models.transactions import NowMilliseconds, is_conflict, own_transaction
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import InternalError, Unavailable
+from mcp_app.streams.event_ids import UNSTORED, final_message, is_batch
 from mcp_app.streams.request_log import ABORTED
+
+if TYPE_CHECKING:
+    import logging
+
+
+# -- troubles --------------------------------------------------------------------------
+# Failures that repeat: logged when they begin, and when they are over.
+
+
+class Trouble:
+    """Logs failures of an operation that is tried many times a second."""
+
+    def __init__(self, logger: logging.Logger, what: str) -> None:
+        """`what` says what fails: "Streams could not be read"."""
+        self._logger = logger
+        self._what = what
+        self._since = 0.0
+        self._told: set[type[Exception]] = set()
+
+    def failed(self, error: Exception) -> None:
+        """Log an outage, and each kind of error, once until it is over."""
+        away = isinstance(error, DatabaseError | Unavailable)
+        # In an outage a database may raise different exceptions.
+        kind = Unavailable if away else type(error)
+        if kind in self._told:
+            return
+        if not self._told:
+            self._since = time.monotonic()
+        self._told.add(kind)
+        if away:
+            self._logger.warning("%s: %r", self._what, error.__cause__ or error)
+        else:
+            self._logger.error("%s.", self._what, exc_info=error)
+
+    def passed(self) -> None:
+        """Note a success, and log the end of what was logged before.
+
+        It is a warning, like the outage: if the beginning is shown, so is the end.
+        """
+        if self._told:
+            self._told.clear()
+            lasted = time.monotonic() - self._since
+            self._logger.warning("%s for %.1f s. It works again.", self._what, lasted)
+
+
+# -- claims ----------------------------------------------------------------------------
+
 
 AT_ONCE: Final = 20
 """Streams that one claim takes, and dead processes that it considers: other processes
@@ -142,3 +194,70 @@ def _of_the_dead(stream: Stream) -> bytes:
         {"retryable": repeatable},
     )
     return final_message(stream.requests, error)
+
+
+# -- steps -----------------------------------------------------------------------------
+# `ctx.once`: a step of a round trip, run once and remembered.
+#
+# Its row is inserted first, in the transaction of the step: a second caller waits for
+# the commit of the first one and reads its result.
+
+
+StepValue = TypeVar("StepValue")
+
+ATTEMPTS = 50
+
+
+class _Rollback(Exception):
+    """A deadlock rolled the transaction back before the step began."""
+
+
+class StoredSteps:
+    """Stores the results of steps."""
+
+    def once(
+        self, round_trip: str, key: str, function: Callable[[], StepValue]
+    ) -> StepValue:
+        """Run the function, or return its earlier result, as JSON; blocks.
+
+        If the function raises, its row is rolled back: the step may run again.
+        """
+        named = {"round_trip": digest(round_trip), "key": digest(key)}
+        alias = router.db_for_write(Once)
+        for _ in range(ATTEMPTS):
+            with suppress(_Rollback):
+                return self._once(alias, named, function)
+        return self._once(alias, named, function)
+
+    def _once(
+        self, alias: str, named: dict[str, str], function: Callable[[], StepValue]
+    ) -> StepValue:
+        with transaction.atomic(using=alias):
+            if not _claimed(alias, named):
+                return _stored(alias, named)
+            encoded = jsonrpc.write(function())
+            Once.objects.using(alias).filter(**named).update(result=encoded.decode())
+        # The same value as later callers get.
+        return jsonrpc.read(encoded)  # type: ignore[return-value]
+
+
+def _claimed(alias: str, named: dict[str, str]) -> bool:
+    row = Once(**named, result="null", created_ms=NowMilliseconds())
+    # In an outer transaction, a rollback would lose more than the step.
+    outermost = not connections[alias].savepoint_ids
+    try:
+        with transaction.atomic(using=alias):
+            row.save(using=alias, force_insert=True)
+    except IntegrityError:
+        return False
+    except OperationalError as error:
+        if outermost and is_conflict(error):
+            raise _Rollback from error
+        raise
+    return True
+
+
+def _stored(alias: str, named: dict[str, str]) -> StepValue:  # type: ignore[type-var]
+    # A locking read sees the other transaction's commit under every isolation level.
+    row = Once.objects.using(alias).select_for_update().get(**named)
+    return jsonrpc.read(row.result.encode())  # type: ignore[return-value]

@@ -26,7 +26,7 @@ from django.db import connections, router
 from mcp_app.models.appends import Addition, NewStream, is_one_statement
 from mcp_app.models.streams import Stream
 from mcp_app.models.transactions import is_conflict, own_transaction
-from mcp_app.pools.outages import TOGETHER, is_outage, may_be_refused
+from mcp_app.pools.connections import TOGETHER, is_outage, may_be_refused
 
 ATTEMPTS: Final = 20
 """How often a transaction is retried after a conflict with others."""

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import secrets
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Final, NamedTuple, Self, TypeAlias
+
+from django.db import IntegrityError, connections, transaction
+from django.db.models import F, Prefetch, Q, QuerySet
+from django.db.models.functions import Greatest
 
 from mcp_app.interface.context import Client
 from mcp_app.interface.principal import Principal
+from mcp_app.models import Session
 from mcp_app.models.fields import digest as digest_of
+from mcp_app.models.sessions import SessionQuerySet, Subscription
+from mcp_app.models.transactions import NowMilliseconds, StatementMilliseconds
+from mcp_app.pools.batching import Batches
+from mcp_app.pools.database import writer
+from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import RequestRefused
-from mcp_app.protocol.revisions import Revision
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.revisions import REVISIONS, Revision
+from mcp_app.streams.event_ids import SeenEvents
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +124,278 @@ def agree(session: OpenSession, row: OpenSession) -> None:
     if row.negotiated and not session.negotiated:
         session.revision, session.client = row.revision, row.client
         session.negotiated = True
+
+
+# -- session queries -------------------------------------------------------------------
+# The database statements of sessions; the functions block, unless they are async.
+
+
+USED_NOW: Final = Greatest(NowMilliseconds(), F("created_ms") + 1)
+"""`seen_ms` of a session in use: later than its beginning, even if that is now."""
+UNUSED: Final = Q(initialized=False, seen_ms__lte=F("created_ms"))
+"""Nothing came after `initialize`."""
+SLACK: Final = 50
+"""Of sessions that are too many, a fiftieth more goes, so that it is seldom done."""
+
+
+async def delete_sessions(rows: SessionQuerySet) -> None:
+    """Delete sessions with everything that belongs to them, which may be a lot."""
+    await mark_empty(rows)
+    await writer.run(rows.delete)
+
+
+async def delete_session(pk: int) -> None:
+    """Delete a session together with others that end now.
+
+    For those whose clients are gone: one with many messages delays the others.
+    """
+    while not await _deletions.run(pk):
+        continue
+
+
+def _delete_some(keys: list[int]) -> dict[int, bool]:
+    """Delete sessions, or only a portion of their messages if these are many.
+
+    Returns for each whether it was deleted.
+    """
+    rows = Session.objects.filter(pk__in=keys)
+    is_empty = not rows.empty_some()
+    if is_empty:
+        rows.delete()
+    return dict.fromkeys(keys, is_empty)
+
+
+_deletions = Batches(writer, _delete_some)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewSession:
+    """A session that has no row yet; `seen` is the number of the last change."""
+
+    session: OpenSession
+    seen: int
+    most: int
+    """The number of sessions that its principal may have; 0 for any."""
+    anonymous: bool
+
+
+Rows: TypeAlias = dict[int, str]
+"""The digests of sessions, by the primary keys of their rows."""
+
+
+def insert(new: list[NewSession]) -> dict[NewSession, Rows]:
+    """Insert the rows of sessions; return with each which others are too many now.
+
+    With one principal's sessions these are returned once.
+    """
+    rows = [_row(each) for each in new]
+    Session.objects.add(rows)
+    for each, row in zip(new, rows, strict=True):
+        each.session.pk = row.pk
+        each.session.created = each.session.seen = time.monotonic()
+    first = {each.session.principal_key: each for each in reversed(new)}
+    surplus = {each: _surplus(each) for each in first.values()}
+    digests = {digest for rows in surplus.values() for digest in rows.values()}
+    for each in new:
+        each.session.closed = each.session.digest in digests
+    return {each: surplus.get(each, {}) for each in new}
+
+
+def _row(new: NewSession) -> Session:
+    session = new.session
+    client = session.client if session.negotiated else None
+    return Session(
+        digest=session.digest,
+        principal_key=session.principal_key,
+        server=session.server,
+        holder=session.holder,
+        whole=session.whole,
+        # One moment: what is seen later is in use.
+        created_ms=StatementMilliseconds(),
+        seen_ms=StatementMilliseconds(),
+        seen=new.seen,
+        **agreed_values(session.revision, client),
+    )
+
+
+def _surplus(new: NewSession) -> Rows:
+    """Return the sessions of a principal that are too many, the most idle first."""
+    if not new.most:
+        return {}
+    rows = Session.objects.current()
+    if new.anonymous:
+        strangers = rows.anonymous().filter(holder="").exclude(pk=new.session.pk)
+        return _surplus_of_strangers(strangers, max(1, new.most - 1))
+    own = rows.filter(principal_key=new.session.principal_key)
+    idle = own.order_by("-seen_ms", "-pk")[new.most :]
+    return dict(idle.values_list("pk", "digest"))
+
+
+def _surplus_of_strangers(own: SessionQuerySet, most: int) -> Rows:
+    """Return those of anonymous callers that are too many.
+
+    Sessions that were opened and never used give way first, unless they are fewer than
+    half: so a flood of them closes no session in use, and a new one has time to begin.
+    """
+    surplus = own.count() - most
+    if surplus <= 0:
+        return {}
+    surplus += most // SLACK
+    unused = own.filter(UNUSED).order_by("seen_ms", "pk")
+    rows = unused[: min(surplus, max(0, unused.count() - most // 2))]
+    some = dict(rows.values_list("pk", "digest"))
+    if len(some) < surplus:
+        used = own.exclude(UNUSED).order_by("seen_ms", "pk")
+        others = used[: surplus - len(some)]
+        some |= dict(others.values_list("pk", "digest"))
+    return some
+
+
+def agreed_values(revision: Revision, client: Client | None) -> dict[str, str]:
+    """Return the columns that `initialize` sets; before that, no client is known."""
+    columns = {"revision": revision.version, "client_info": "", "capabilities": ""}
+    if client is None:
+        return columns
+    info = {"name": client.name, "version": client.version, "title": client.title}
+    columns["client_info"] = jsonrpc.write(info).decode()
+    columns["capabilities"] = jsonrpc.write(client.capabilities).decode()
+    return columns
+
+
+class Use(NamedTuple):
+    """A session that is in use, and after how many idle milliseconds it has ended."""
+
+    pk: int
+    idle_ms: int
+
+
+def note_uses(uses: list[Use]) -> dict[Use, bool]:
+    """Note that sessions are in use now; return those that have not ended.
+
+    One transaction does it for many, so what others have to write waits for less.
+    """
+    current: dict[Use, bool] = {}
+    for idle_ms in {use.idle_ms for use in uses}:
+        some = {use.pk: use for use in uses if use.idle_ms == idle_ms}
+        oldest = NowMilliseconds() - idle_ms
+        rows = Session.objects.filter(pk__in=[*some], seen_ms__gte=oldest)
+        keys = rows.update_together(seen_ms=USED_NOW)
+        current |= {some[pk]: True for pk in keys}
+    return current
+
+
+def note_handshakes(pks: list[int]) -> dict[int, bool]:
+    """Note that the clients of sessions have finished the handshake."""
+    rows = Session.objects.filter(pk__in=pks)
+    return dict.fromkeys(rows.update_together(initialized=True), True)
+
+
+def subscribe(pk: int, uri: str, most: int) -> bool:
+    own = Subscription.objects.filter(session_id=pk)
+    if own.filter(uri_digest=digest_of(uri)).exists():
+        return True
+    if own.count() >= most:
+        return False
+    try:
+        with transaction.atomic():
+            own.create(session_id=pk, uri=uri)
+    except IntegrityError as error:
+        if own.filter(uri_digest=digest_of(uri)).exists():
+            # Another process was quicker.
+            return True
+        if Session.objects.filter(pk=pk).exists():
+            raise
+        raise not_found() from error
+    return True
+
+
+def set_level(pk: int, level: int) -> None:
+    if not Session.objects.set_level(pk, level):
+        raise not_found()
+
+
+def seen_by(keys: list[int]) -> dict[int, SeenEvents]:
+    rows = Session.objects.current().filter(pk__in=keys)
+    there = rows.values_list("pk", "logged", "seen")
+    return {pk: SeenEvents(logged, seen) for pk, logged, seen in there}
+
+
+def is_initialized(pk: int) -> bool:
+    return Session.objects.current().filter(pk=pk, initialized=True).exists()
+
+
+async def mark_empty(rows: SessionQuerySet) -> None:
+    """Delete the messages of sessions that will be closed, in portions.
+
+    The writer has other work, too.
+    """
+    while await writer.run(rows.empty_some):
+        continue
+
+
+def read(digests: list[str]) -> dict[str, OpenSession]:
+    current = Session.objects.current()
+    present = _present(current.db, digests)
+    if not present:
+        return {}
+    rows = _aged(current.filter(digest__in=present))
+    return {row.digest: _open(row) for row in rows}
+
+
+def _present(using: str, digests: list[str]) -> list[str]:
+    """Return those digests that are a session's.
+
+    Strangers can show many that are nobody's, and everybody else waits while Django
+    puts a statement together: so this one is plain SQL.
+    """
+    connection = connections[using]
+    table = connection.ops.quote_name(Session._meta.db_table)
+    marks = ", ".join(["%s"] * len(digests))
+    statement = f"SELECT digest FROM {table} WHERE digest IN ({marks})"  # noqa: S608 - our own names
+    with connection.cursor() as cursor:
+        cursor.execute(statement, digests)
+        return [digest for (digest,) in cursor.fetchall()]
+
+
+def read_some(pks: list[int]) -> Mapping[int, OpenSession]:
+    rows = _aged(Session.objects.current().filter(pk__in=pks))
+    return {row.pk: _open(row) for row in rows}
+
+
+def _aged(rows: SessionQuerySet) -> QuerySet[Any]:
+    """Add ages by the database's clock, and the resources that are watched."""
+    now = NowMilliseconds()
+    watched = Subscription.objects.using(rows.db)
+    rows = rows.prefetch_related(Prefetch("subscriptions", watched))
+    return rows.annotate(age_ms=now - F("created_ms"), idle_ms=now - F("seen_ms"))
+
+
+def _open(row: Any) -> OpenSession:
+    """Return a row as a session; times that lie in the future become now."""
+    now = time.monotonic()
+    return OpenSession(
+        pk=row.pk,
+        digest=row.digest,
+        principal_key=row.principal_key,
+        server=row.server,
+        revision=REVISIONS[row.revision],
+        client=_client(row.client, jsonrpc.read(row.capabilities.encode() or b"{}")),
+        level=row.log_level,
+        initialized=row.initialized,
+        created=now - max(0, row.age_ms) / 1000,
+        seen=now - max(0, row.idle_ms) / 1000,
+        uris={each.uri_digest: each.uri for each in row.subscriptions.all()},
+        newest=row.streams,
+        holder=row.holder,
+        whole=row.whole,
+        negotiated=not row.holder or bool(row.client_info),
+    )
+
+
+def _client(info: JsonObject, capabilities: object) -> Client:
+    return Client(
+        name=str(info.get("name", "")),
+        version=str(info.get("version", "")),
+        title=str(info.get("title", "")),
+        capabilities=capabilities if isinstance(capabilities, dict) else {},
+    )

@@ -15,13 +15,13 @@ from typing import TypeAlias
 
 from django.db.models import OuterRef, Subquery
 
-from mcp_app.invalidation.peers import PeerMonitor
+from mcp_app.invalidation.workers import PeerMonitor
 from mcp_app.models import Event, Stream, Worker
 from mcp_app.models.appends import OPEN
 from mcp_app.pools.database import reader
 from mcp_app.streams import event_ids
+from mcp_app.streams.claims import Trouble
 from mcp_app.streams.request_log import COMPLETED, OwnedStream, Reader
-from mcp_app.streams.troubles import Trouble
 
 logger = logging.getLogger("mcp_app.streams")
 

@@ -22,7 +22,7 @@ from mcp_app.models.transactions import persistently
 from mcp_app.pools.database import log_writer
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams import event_ids
-from mcp_app.streams.final_message import (
+from mcp_app.streams.event_ids import (
     CROWDED,
     EXPECTED,
     UNSTORED,

@@ -24,7 +24,7 @@ from mcp_app.models.sessions import Subscription
 from mcp_app.pools.batching import Batches
 from mcp_app.pools.database import NEVER, lookups, reader, writer
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.streams import session_queries as queries
+from mcp_app.streams import open_session as queries
 from mcp_app.streams.event_ids import SeenEvents
 from mcp_app.streams.open_session import (
     Opening,

@@ -22,12 +22,12 @@ from typing import Final, NamedTuple, Protocol
 
 from django.db.models import OuterRef, Q, Subquery
 
-from mcp_app.invalidation.peers import PeerMonitor
+from mcp_app.invalidation.workers import PeerMonitor
 from mcp_app.models import Event, Stream, Worker
 from mcp_app.models.appends import OPEN
 from mcp_app.models.streams import EventQuerySet
 from mcp_app.pools.database import reader, writer
-from mcp_app.streams.troubles import Trouble
+from mcp_app.streams.claims import Trouble
 
 logger = logging.getLogger("mcp_app.streams")
 

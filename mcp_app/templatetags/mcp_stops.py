@@ -23,35 +23,35 @@ def mcp_stop_banner(context: Context, kind: str = "") -> dict[str, Any]:
 
     On a list of this `kind`, also name its rows that are stopped individually.
     """
-    from mcp_app.admin.page import rights, stop_banner  # noqa: PLC0415
+    from mcp_app.admin.page import concurrency, header  # noqa: PLC0415
 
     request = context["request"]
-    on = stop_banner.stops_on(request)
+    on = header.stops_on(request)
     single = dict.fromkeys(
         each.what for each in on if each.scope == Scope.DEFINITION and each.kind == kind
     )
-    named = list(single)[: stop_banner.MOST_NAMED]
+    named = list(single)[: header.MOST_NAMED]
     if more := len(single) - len(named):
         named.append(
             ngettext("%(count)d more", "%(count)d more", more) % {"count": more}
         )
     return {
-        "sentences": [stop_banner.sentence(each) for each in stop_banner.wide(on)],
+        "sentences": [header.sentence(each) for each in header.wide(on)],
         "single": ", ".join(named),
-        "may_stop": rights.may(request, stop_banner.RIGHT),
-        "url": stop_banner.stops_url(),
+        "may_stop": concurrency.may(request, header.RIGHT),
+        "url": header.stops_url(),
     }
 
 
 @register.inclusion_tag("admin/mcp_app/includes/stop_entry.html", takes_context=True)
 def mcp_stop_entry(context: Context) -> dict[str, Any]:
     """Link to the page of stops, or say who may use it."""
-    from mcp_app.admin.page import rights, stop_banner  # noqa: PLC0415
+    from mcp_app.admin.page import concurrency, header  # noqa: PLC0415
 
     request = context["request"]
-    may_stop = rights.may(request, stop_banner.RIGHT)
+    may_stop = concurrency.may(request, header.RIGHT)
     return {
         "may_stop": may_stop,
-        "who_may": "" if may_stop else stop_banner.who_may(request),
-        "url": stop_banner.stops_url(),
+        "who_may": "" if may_stop else header.who_may(request),
+        "url": header.stops_url(),
     }

@@ -9,13 +9,16 @@ from typing import Any, Final
 from mcp_app.interface.server import HEALTH_SLUG, MESSAGES_PART, SSE_PART
 from mcp_app.protocol.headers import SESSION_HEADER
 from mcp_app.transports.asgi_types import Receive, Scope, Send
-from mcp_app.transports.http import health
+from mcp_app.transports.http import responses
 from mcp_app.transports.http.handler import EndpointHandler
 from mcp_app.transports.http.plain_call import PlainCall
-from mcp_app.transports.http.probe_tickets import NAME as PROBE
+from mcp_app.transports.http.probe import NAME as PROBE
 from mcp_app.transports.http.request_handler import HttpRequestHandler
-from mcp_app.transports.http.session_call import SessionCall
-from mcp_app.transports.http.stateless_call import ENCODED_METHOD, StatelessCall
+from mcp_app.transports.http.stateless_call import (
+    ENCODED_METHOD,
+    SessionCall,
+    StatelessCall,
+)
 from mcp_app.transports.http_sse.sse_handler import MessagesHandler, StreamHandler
 
 NEEDLESS: Final = re.compile(
@@ -51,7 +54,7 @@ class Endpoint:
         if sent and b"%" in sent and NEEDLESS.search(sent):
             slug, part = sent.decode("latin-1"), ""
         if slug == HEALTH_SLUG and not part:
-            return health.answer(scope, send)
+            return responses.answer(scope, send)
         if not part and streams and scope["method"] == "POST":
             plain = _plain_call(scope, receive, send, slug)
             if plain is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -17,3 +17,12 @@ def below(root: str, path: str) -> str:
     """Return a path without the root path, which some servers leave in it."""
     prefix = root.rstrip("/")
     return path[len(prefix) :] if path.startswith(prefix + "/") else path
+
+
+# -- spacing ---------------------------------------------------------------------------
+# The time between an answer and the message before it.
+
+
+APART_S: Final = 0.005
+"""Seconds between a notification and the answer: the TypeScript SDK reorders messages
+that it reads together, and then no longer knows the progress token."""

@@ -32,8 +32,7 @@ from mcp_app.transports.stdio.connection import Connection, NotSignedIn
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Catalog
-    from mcp_app.interface.principal import Principal
-    from mcp_app.interface.rights import Rights
+    from mcp_app.interface.principal import Principal, Rights
     from mcp_app.process.runtime import Process
     from mcp_app.protocol.envelope import Request
     from mcp_app.protocol.json_types import JsonObject

@@ -27,12 +27,12 @@ from django.db.models import (
 )
 from django.db.models.functions import Cast, Lower, RowNumber
 
-from mcp_app.auth.permission_queries import users
+from mcp_app.auth.permissions import users
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.survey import declarations
 from mcp_app.models import AccessToken, Call, DefinitionRow, PublishedRow
-from mcp_app.models.call_pages import CallQuery
+from mcp_app.models.call_rows import CallQuery
 from mcp_app.models.tokens import SHOWN
 from mcp_app.workbench.viewer import Viewer
 

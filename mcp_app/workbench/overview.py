@@ -31,9 +31,9 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from mcp_app.audit.tallies import begin_ms
-from mcp_app.auth.permission_queries import active, users
+from mcp_app.auth.permissions import active, users
 from mcp_app.catalog.server_lint import MANY_TOOLS
-from mcp_app.interface.outcomes import FAILED, Outcome
+from mcp_app.interface.call_record import FAILED, Outcome
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models import (
     AccessToken,
@@ -46,9 +46,9 @@ from mcp_app.models import (
     Tool,
 )
 from mcp_app.models.calls import HOUR_S, MINUTE_S
-from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.definitions import Source
 from mcp_app.models.stops import is_stopped
+from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import Report
 from mcp_app.workbench.viewer import Viewer
 

@@ -9,10 +9,10 @@ from uuid import uuid4
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from mcp_app.auth import app_changes, connections
+from mcp_app.auth import connections, rights
 from mcp_app.auth.connections import Client, Grant
 from mcp_app.models import AccessToken, Connection, Server
-from mcp_app.protocol.oauth.redirects import redirect_host
+from mcp_app.protocol.oauth.addresses import redirect_host
 from tests.published import published
 
 REDIRECT = "https://claude.ai/api/callback"
@@ -71,7 +71,7 @@ def app(
 
 def end(row: AccessToken, why: str) -> None:
     """End an app for a reason."""
-    app_changes.end_all([row], lambda _: Connection.Ended(why))
+    rights.end_all([row], lambda _: Connection.Ended(why))
 
 
 def many_apps(user: User, count: int) -> None:

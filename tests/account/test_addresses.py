@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import override_settings
 
-from mcp_app.account.addresses import server_name
+from mcp_app.account.client_configs import server_name
 
 
 @pytest.mark.parametrize(

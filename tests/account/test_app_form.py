@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 
-from mcp_app.account.app_form import AppForm
-from mcp_app.account.rights_choice import MOST_TAGS
-from mcp_app.auth.app_changes import Choice
+from mcp_app.account.connected_apps import AppForm
+from mcp_app.account.forms import MOST_TAGS
+from mcp_app.auth.rights import Choice
 from mcp_app.models import AccessToken
 from tests.account.apps import app
 

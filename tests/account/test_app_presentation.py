@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from mcp_app.account import app_presentation
-from mcp_app.account.app_presentation import (
+from mcp_app.account import connected_apps
+from mcp_app.account.connected_apps import (
     calls_of,
     claim_of,
     ended_words,
@@ -18,7 +18,7 @@ from mcp_app.account.app_presentation import (
     until_of,
 )
 from mcp_app.models import AccessToken, Connection
-from mcp_app.protocol.oauth.redirects import is_on_own_computer
+from mcp_app.protocol.oauth.addresses import is_on_own_computer
 from tests.audit.rows import call
 
 HERE = "a program on this computer"
@@ -62,6 +62,6 @@ def test_calls_are_counted_by_app_up_to_a_bound(
     with django_assert_num_queries(1):
         calls = calls_of(ana)
     assert [calls.words(row) for row in rows] == ["4", "1", "0"]
-    monkeypatch.setattr(app_presentation, "MOST_CALLS", 3)
+    monkeypatch.setattr(connected_apps, "MOST_CALLS", 3)
     some = calls_of(ana)
     assert [some.words(row) for row in rows] == ["2 or more", "1 or more", "0 or more"]

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from mcp_app.account import connected_apps, token_issuance
 from mcp_app.account.connected_apps import ChangedMeanwhile
 from mcp_app.account.token_issuance import Irreplaceable
-from mcp_app.auth.app_changes import Choice
+from mcp_app.auth.rights import Choice
 from mcp_app.models import AccessToken, Connection
 from mcp_app.models.changes import Change
 from mcp_app.models.tokens import RIGHTS

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from mcp_app.account.expiry_choice import LONGEST, ExpiryChoice
+from mcp_app.account.forms import LONGEST, ExpiryChoice
 
 
 class Choice(ExpiryChoice):

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from mcp_app.account.first_contact import (
+from mcp_app.account.presentation import (
     MOST_REASONS,
     Contact,
     counts_of_text,
@@ -19,7 +19,7 @@ from mcp_app.account.first_contact import (
     own_token,
     refusals,
 )
-from mcp_app.audit.turned_away import Reason
+from mcp_app.audit.call_log import Reason
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.models import AccessToken
 from mcp_app.models.workers import Report

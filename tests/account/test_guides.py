@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.account.addresses import server_name
-from mcp_app.account.client_configs import CLIENTS
+from mcp_app.account.client_configs import CLIENTS, Guide, guide_of, server_name
 from mcp_app.account.client_formats import TOKEN
-from mcp_app.account.guides import Guide, guide_of
 
 URL = "https://example.org/mcp/shop"
 SECRET = "mcp_secret"

@@ -8,8 +8,7 @@ from typing import Final
 import pytest
 
 from mcp_app.account.client_configs import CLIENTS
-from mcp_app.account.client_formats import TOKEN, JsonClient
-from mcp_app.account.json_merging import NotMerged, merge_item
+from mcp_app.account.client_formats import TOKEN, JsonClient, NotMerged, merge_item
 from mcp_app.protocol.json_types import JsonObject
 
 JSON_CLIENTS: Final = {

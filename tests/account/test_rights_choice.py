@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.account.rights_choice import MOST_TAGS, RightsChoice
+from mcp_app.account.forms import MOST_TAGS, RightsChoice
 
 FEW = Counter({"orders": 12, "refunds": 3})
 MANY = Counter(f"tag{number}" for number in range(MOST_TAGS + 1))

@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 
-from mcp_app.admin.editors.json_editor_fields import SheetWidget
+from mcp_app.admin.editors.json_editor import SheetWidget
 
 Attributes = list[tuple[str, str | None]]
 

@@ -10,8 +10,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
 
-from mcp_app.admin.access.people_table import _rows
-from mcp_app.admin.access.visibility import Visibility
+from mcp_app.admin.access.visibility import Visibility, _rows
 from mcp_app.admin.publishing.who_can_see import check_person
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.catalog.registry import mcp as registry

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from mcp_app.protocol.sealing import derived_key
+from mcp_app.protocol.cursors import derived_key
 from tests.process.streaming import (
     INITIALIZED,
     JSON,

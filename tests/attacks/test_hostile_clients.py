@@ -11,11 +11,11 @@ import pytest
 
 from mcp_app import asgi
 from mcp_app.pools import database
-from mcp_app.process import uploads
+from mcp_app.process import quotas
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.server.handlers import resources
-from mcp_app.transports.http import event_stream
+from mcp_app.server.handlers import definitions
+from mcp_app.transports.http import replies
 from mcp_app.transports.http.host_and_origin import HostAndOriginPolicy
 from mcp_app.transports.http.request_handler import policy
 from tests.asgi_client import (
@@ -62,8 +62,8 @@ async def test_half_a_body_keeps_no_process_from_stopping(
 async def test_t19_half_a_body_is_given_up(
     application: WireCheck, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(uploads, "FIRST_SECONDS", 0.02)
-    monkeypatch.setattr(uploads, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(quotas, "FIRST_SECONDS", 0.02)
+    monkeypatch.setattr(quotas, "LOOK_EVERY", 0.01)
     visit = await half_a_body(Client(application), process)
     refused = await outcome(visit)
     assert (refused.status, refused.error["code"]) == (408, -32600)
@@ -74,7 +74,7 @@ async def test_t19_half_a_body_is_given_up(
 async def test_a_body_that_is_slow_but_comes(
     connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(uploads, "LOOK_EVERY", 0.005)
+    monkeypatch.setattr(quotas, "LOOK_EVERY", 0.005)
     client = await connect(NEWEST)
     visit = await half_a_body(client, process)
     await asyncio.sleep(0.02)
@@ -167,7 +167,7 @@ async def test_t19_a_stop_waits_for_no_refused_request(
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "SEND_SECONDS", 0.02)
+    monkeypatch.setattr(replies, "SEND_SECONDS", 0.02)
 
 
 @pytest.mark.usefixtures("after_a_second")
@@ -349,7 +349,7 @@ async def test_work_does_not_wait_for_all_that_waited_before_it(
 async def test_a_session_watches_so_many_resources_only(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resources, "MOST_WATCHED", 2)
+    monkeypatch.setattr(definitions, "MOST_WATCHED", 2)
     client = await connect("2025-11-25")
 
     async def subscribe(number: int) -> JsonObject:

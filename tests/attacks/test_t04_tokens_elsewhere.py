@@ -11,7 +11,7 @@ import pytest
 from mcp_app.conf import BY_TOKEN
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.transports.http import token_in_address
+from mcp_app.transports.http import host_and_origin
 from tests.asgi_client import Client, outcome
 from tests.attacks.callers import Callers, callers
 from tests.attacks.matrix import OWN
@@ -27,7 +27,7 @@ def mcp() -> dict[str, Any]:
 
 @pytest.fixture
 async def who(process: Process) -> AsyncIterator[Callers]:
-    token_in_address._tell.cache_clear()
+    host_and_origin._tell.cache_clear()
     async with callers() as made:
         yield made
 

@@ -12,11 +12,11 @@ import pytest
 from django.apps import apps
 
 from mcp_app import Context, Sample, SyncContext, ToolError
-from mcp_app.interface.json_logs import JsonFormatter
 from mcp_app.interface.log_secrets import BLOT, log_secrets
+from mcp_app.interface.logs import JsonFormatter
 from mcp_app.pools.database import reader
 from mcp_app.process.runtime import Process
-from mcp_app.server.log_handler import ClientHandler
+from mcp_app.server.call import ClientHandler
 from tests.asgi_client import PREFIX, Client, JsonObject
 from tests.scripting import STATEFUL, STATELESS, Play
 from tests.serving import Connect, all_logged

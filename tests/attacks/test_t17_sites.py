@@ -15,13 +15,12 @@ from django.test import Client
 from django.urls import reverse
 
 from mcp_app.egress.client import close_connections
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest
 from mcp_app.models import Tool
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.bundle.selecting import everything
-from mcp_app.publishing.bundle.writing import export
+from mcp_app.publishing.bundle.writing import everything, export
 from tests.attacks.canaries import Canaries
 from tests.audit.reading import kept
 from tests.egress.conftest import peer

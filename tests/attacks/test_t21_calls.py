@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from mcp_app.audit.call_log import STRANGERS_ROWS
-from mcp_app.audit.storable import LONGEST
+from mcp_app.audit.writing import LONGEST
 from mcp_app.process.runtime import Process
 from tests.asgi_client import Client, JsonObject
 from tests.audit.reading import counted, kept

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.interface.json_logs import LARGEST, JsonFormatter
-from mcp_app.transports.http import token_in_address
+from mcp_app.interface.logs import LARGEST, JsonFormatter
+from mcp_app.transports.http import host_and_origin
 from tests.asgi_client import PREFIX, Client, outcome
 from tests.marks import NEWEST_FIRST
 from tests.wire.middleware import WireCheck
@@ -31,7 +31,7 @@ def log() -> Iterator[StringIO]:
     for each in loggers:
         each.addHandler(handler)
         each.setLevel(logging.DEBUG)
-    token_in_address._tell.cache_clear()
+    host_and_origin._tell.cache_clear()
     yield written
     for each, level in zip(loggers, before, strict=True):
         each.removeHandler(handler)

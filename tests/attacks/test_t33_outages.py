@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.db import InterfaceError, OperationalError
 
-from mcp_app.auth import permissions, token_entries
+from mcp_app.auth import permissions
+from mcp_app.auth import token_cache as token_entries
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.conf import BY_TOKEN
 from mcp_app.process.runtime import Process

@@ -14,9 +14,8 @@ from django.db import connections, transaction
 from mcp_app.audit.call_log import CallLog
 from mcp_app.audit.writing import Batch, write
 from mcp_app.models import Call, CallStatistic, CallWriter, expiry
-from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.expiry import ExpiredRows
-from mcp_app.models.transactions import own_transaction
+from mcp_app.models.transactions import NowMilliseconds, own_transaction
 from mcp_app.pools.database import writer
 from tests.audit.reading import totals
 from tests.audit.records import batch, record

@@ -7,9 +7,8 @@ from hashlib import sha256
 from itertools import count
 from uuid import uuid4
 
-from mcp_app.audit.records import PendingCalls
 from mcp_app.audit.tallies import Tallies
-from mcp_app.audit.writing import Batch
+from mcp_app.audit.writing import Batch, PendingCalls
 from mcp_app.interface.call_record import CallRecord, Circumstances
 
 _numbers = count(1)

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from mcp_app.models import Call, CallStatistic
-from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.transactions import NowMilliseconds
 
 _names = count()
 

@@ -15,8 +15,7 @@ from django.db import DataError, OperationalError
 
 from mcp_app.audit import call_log
 from mcp_app.audit.call_log import CallLog
-from mcp_app.audit.records import PendingCalls
-from mcp_app.audit.writing import Batch, write
+from mcp_app.audit.writing import Batch, PendingCalls, write
 from mcp_app.interface.call_record import CallRecord, CallValues
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.calls import CallStatisticQuerySet

@@ -15,11 +15,11 @@ from mcp_app.audit import expiry
 from mcp_app.audit.expiry import MINUTES_KEPT_MS, WRITERS_KEPT_MS, expired_calls
 from mcp_app.audit.writing import write
 from mcp_app.conf import Limits
-from mcp_app.interface.outcomes import FAILED, FINE
+from mcp_app.interface.call_record import FAILED, FINE
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.calls import HOUR_S, MINUTE_S
-from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.expiry import ExpiredRows
+from mcp_app.models.transactions import NowMilliseconds
 from tests.audit.records import batch, record
 from tests.audit.rows import call, counter
 

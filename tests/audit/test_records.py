@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_app.audit.records import PendingCalls
+from mcp_app.audit.writing import PendingCalls
 from mcp_app.interface.call_record import CallRecord, CallValues
 from tests.audit.records import record
 

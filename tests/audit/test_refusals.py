@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from django.db import DataError, IntegrityError, OperationalError, transaction
 
-from mcp_app.audit.refusals import stored_apart
+from mcp_app.audit.tallies import stored_apart
 from mcp_app.models.transactions import INNODB_DEADLOCK
 
 pytestmark = pytest.mark.django_db

@@ -10,8 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from mcp_app.audit.sqlite_rows import SIZES, insert_many
-from mcp_app.audit.writing import write
+from mcp_app.audit.writing import SIZES, insert_many, write
 from mcp_app.models import Call, CallStatistic, CallWriter
 from tests.audit.records import batch, record
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.audit.storable import LONGEST, cut, storable
+from mcp_app.audit.writing import LONGEST, cut, storable
 
 
 @pytest.mark.parametrize(

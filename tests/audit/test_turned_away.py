@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcp_app.audit.turned_away import GROUPS, HOURS, LONGEST, OTHERS, Reason, TurnedAway
+from mcp_app.audit.call_log import GROUPS, HOURS, LONGEST, OTHERS, Reason, TurnedAway
 from mcp_app.models.calls import HOUR_S
 
 START: Final = 500_000 * HOUR_S

@@ -18,9 +18,9 @@ from django.db import (
 from django.test.utils import CaptureQueriesContext
 
 from mcp_app.audit import writing
-from mcp_app.audit.storable import LONGEST
 from mcp_app.audit.tallies import Tallies
 from mcp_app.audit.writing import (
+    LONGEST,
     LONGEST_NAME,
     Batch,
     RefusedBatch,
@@ -29,10 +29,10 @@ from mcp_app.audit.writing import (
     write,
 )
 from mcp_app.models import Call, CallStatistic, CallWriter
-from mcp_app.models.call_statements import at_once
+from mcp_app.models.call_rows import at_once
 from mcp_app.models.calls import CallQuerySet, CallStatisticQuerySet, CallWriterQuerySet
-from mcp_app.models.clock import NowMilliseconds
-from mcp_app.pools.outages import TOGETHER
+from mcp_app.models.transactions import NowMilliseconds
+from mcp_app.pools.connections import TOGETHER
 from tests.audit.reading import totals
 from tests.audit.records import batch, digest, record
 from tests.audit.refusing import refusing

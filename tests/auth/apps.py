@@ -7,12 +7,12 @@ from itertools import count
 from typing import Any, Final
 from uuid import uuid4
 
-from mcp_app.auth import app_changes, connections
+from mcp_app.auth import connections, rights
 from mcp_app.auth.connections import Client, Grant
 from mcp_app.conf import secrets
 from mcp_app.models import AccessToken, Connection, Server
-from mcp_app.protocol.oauth.registration import Registration, client_id_of
-from mcp_app.protocol.oauth.token_requests import CodeGrant, RefreshGrant
+from mcp_app.protocol.oauth.clients import Registration, client_id_of
+from mcp_app.protocol.oauth.requests import CodeGrant, RefreshGrant
 from tests.oauth.program import REDIRECT, VERIFIER, challenge_of
 
 _seconds: Final = count(1)
@@ -88,4 +88,4 @@ class Program:
 
 def end(token: AccessToken) -> None:
     """End an app as its person does."""
-    app_changes.end_all([token], lambda _: Connection.Ended.PERSON)
+    rights.end_all([token], lambda _: Connection.Ended.PERSON)

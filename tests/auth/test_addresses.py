@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from mcp_app.auth.addresses import CallerAddresses, client_address
+from mcp_app.auth.site_requests import CallerAddresses, client_address
 
 INNER = ["10.0.0.0/8", "fd00::/8"]
 

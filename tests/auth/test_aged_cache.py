@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from mcp_app.auth import aged_cache
-from mcp_app.auth.aged_cache import AgedCache
+from mcp_app.auth import caches
+from mcp_app.auth.caches import AgedCache
 
 
 class Numbers:
@@ -34,7 +34,7 @@ async def test_an_old_value_is_loaded_again(monkeypatch: pytest.MonkeyPatch) -> 
     cache: AgedCache[str, int] = AgedCache()
     numbers = Numbers()
     assert await cache.find("a", numbers.load) == 1
-    monkeypatch.setattr(aged_cache, "MAX_AGE_S", 0.0)
+    monkeypatch.setattr(caches, "MAX_AGE_S", 0.0)
     assert cache.cached("a") is None
     assert await cache.find("a", numbers.load) == 2
 
@@ -66,7 +66,7 @@ async def test_what_is_loaded_while_everything_is_forgotten_is_not_cached() -> N
 
 
 async def test_a_full_cache_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aged_cache, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(caches, "MAX_ENTRIES", 2)
     cache: AgedCache[int, int] = AgedCache()
     numbers = Numbers()
     for key in range(3):

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from mcp_app.auth.app_changes import AppEnded, Choice, change
+from mcp_app.auth.rights import AppEnded, Choice, change
 from mcp_app.models import AccessToken, Connection
 from mcp_app.models.changes import Change
 from mcp_app.models.tokens import RIGHTS

@@ -13,9 +13,9 @@ from mcp_app.auth.authenticators import (
     BringsCsrf,
     Unusable,
     authenticator,
+    django_session,
 )
 from mcp_app.auth.drf import Bridge
-from mcp_app.auth.sessions import django_session
 from mcp_app.auth.token_cache import access_token
 from mcp_app.conf import BY_ISSUER, BY_TOKEN
 from tests.auth import callables

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.auth.challenge import WRONG, insufficient_scope, unauthenticated
+from mcp_app.auth.site_requests import WRONG, insufficient_scope, unauthenticated
 from mcp_app.server.handlers import HANDLERS
 from tests.asgi_client import Client
 from tests.wire.middleware import WireCheck

@@ -20,8 +20,7 @@ from mcp_app.auth.token_cache import token_cache
 from mcp_app.models import AccessToken, Change, Connection, IssuedToken, Server
 from mcp_app.pools.database import lookups, reader, writer
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.oauth.errors import OAuthError
-from mcp_app.protocol.oauth.token_requests import CodeGrant, RefreshGrant
+from mcp_app.protocol.oauth.requests import CodeGrant, OAuthError, RefreshGrant
 from tests.asgi_client import Client, outcome
 from tests.auth.apps import Program, end
 from tests.auth.conftest import Commit

@@ -9,8 +9,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from mcp_app.auth import expiry
-from mcp_app.auth.expiry import APPS_KEPT, KEYS_KEPT, expired_apps
+from mcp_app.auth import rights
+from mcp_app.auth.rights import APPS_KEPT, KEYS_KEPT, expired_apps
 from mcp_app.models import AccessToken, Connection, IssuedToken
 from tests.account.apps import app
 
@@ -98,7 +98,7 @@ def test_what_has_ended_goes_after_90_days_with_all_that_it_has(ana: User) -> No
 
 
 def test_they_go_in_portions(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiry, "PORTION", 2)
+    monkeypatch.setattr(rights, "PORTION", 2)
     for _ in range(5):
         app(ana, expires=timezone.now() - APPS_KEPT - MARGIN)
     _, _, ended = expired_apps()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pytest_django import Settings
 
-from mcp_app.auth.oauth_settings import oauth_settings
+from mcp_app.auth.resources import oauth_settings
 
 HERE = "localhost"
 

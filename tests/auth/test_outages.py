@@ -11,7 +11,7 @@ from django.db import IntegrityError, OperationalError
 from pytest_django import Settings
 
 from mcp_app.auth import principals
-from mcp_app.auth.outages import outage
+from mcp_app.auth.principals import outage
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.principal import AuthenticationRequest, AuthenticationUnavailable
 from mcp_app.interface.server import ServerDefinition

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.interface.rights import Rule
+from mcp_app.interface.principal import Rule
 from mcp_app.models import Server, Tool
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
-from mcp_app.transports.http import at_most_once
+from mcp_app.transports.http import call_handler
 from tests.asgi_client import Client, Outcome, Visit, outcome
 from tests.auth.test_ruled import RULED, header, people, tools
 from tests.behaviours import registry
@@ -76,7 +76,7 @@ async def test_a_right_that_goes_while_a_call_waits(
     guard = people["guard"]
     client = await connect(version, path=RULED, headers=header(guard))
     if place == "row":
-        hold = Hold(at_most_once, "begin", monkeypatch)
+        hold = Hold(call_handler, "begin", monkeypatch)
     else:
         monkeypatch.setattr(process.sessions, "cached", lambda *_: None)
         hold = Hold(process.sessions, "find", monkeypatch)

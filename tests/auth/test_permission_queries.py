@@ -10,9 +10,9 @@ from django.contrib.auth.backends import BaseBackend, ModelBackend
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Q
 
-from mcp_app.auth import permission_queries
-from mcp_app.auth.permission_queries import KnownGroup
-from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
+from mcp_app.auth import permissions
+from mcp_app.auth.permissions import KnownGroup
+from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 
 pytestmark = pytest.mark.django_db
 
@@ -78,9 +78,7 @@ def names(which: Q | None) -> set[str]:
     assert which is not None
     return {
         each.username
-        for each in permission_queries.users().filter(
-            which & permission_queries.active()
-        )
+        for each in permissions.users().filter(which & permissions.active())
     }
 
 
@@ -102,10 +100,8 @@ def backends(settings: LazySettings, *classes: type) -> None:
     ],
 )
 def test_who_has_a_permission(name: str, who: set[str]) -> None:
-    assert names(permission_queries.with_permission(name)) == who
-    assert who == {
-        each.username for each in permission_queries.users() if each.has_perm(name)
-    }
+    assert names(permissions.with_permission(name)) == who
+    assert who == {each.username for each in permissions.users() if each.has_perm(name)}
 
 
 @pytest.mark.parametrize(
@@ -125,14 +121,14 @@ def test_what_several_backends_grant(
     settings: LazySettings, others: list[type], who: set[str] | None
 ) -> None:
     backends(settings, ModelBackend, *others)
-    which = permission_queries.with_permission(VIEW)
+    which = permissions.with_permission(VIEW)
     assert (None if which is None else names(which)) == who
 
 
 def test_which_backends_cannot_say_whom(settings: LazySettings) -> None:
     backends(settings, ModelBackend, OnlyLogin, Asking, Listing, StricterThanItsList)
     here = __name__
-    assert permission_queries.uncounted_backends() == [
+    assert permissions.uncounted_backends() == [
         f"{here}.Asking",
         f"{here}.StricterThanItsList",
     ]
@@ -142,28 +138,28 @@ def test_users_with_rights_of_their_own_are_not_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(User, "has_perm", lambda user, name, obj=None: True)
-    assert permission_queries.with_permission(VIEW) is None
+    assert permissions.with_permission(VIEW) is None
 
 
 # -- groups ------------------------------------------------------------------------
 
 
 def test_who_is_in_one_of_several_groups() -> None:
-    known = permission_queries.known_groups(
+    known = permissions.known_groups(
         AccessRequirements(groups=(frozenset({"Support", "Night"}),))
     )
-    assert names(permission_queries.in_groups({"Support"}, known)) == {"ana", "root"}
-    assert names(permission_queries.in_groups({"Gone", "Night"}, known)) == {
+    assert names(permissions.in_groups({"Support"}, known)) == {"ana", "root"}
+    assert names(permissions.in_groups({"Gone", "Night"}, known)) == {
         "ana",
         "root",
     }
     # Superusers are in a group that there is not.
-    assert names(permission_queries.in_groups({"Gone"}, known)) == {"root"}
-    assert names(permission_queries.in_groups(set(), known)) == {"root"}
+    assert names(permissions.in_groups({"Gone"}, known)) == {"root"}
+    assert names(permissions.in_groups(set(), known)) == {"root"}
 
 
 def groups(demands: AccessRequirements) -> list[tuple[str, int, set[str]]]:
-    known = permission_queries.known_groups(demands)
+    known = permissions.known_groups(demands)
     return [(each.name, each.people, {*each.grants}) for each in known]
 
 
@@ -201,7 +197,7 @@ def test_a_group_is_read_whatever_letters_hide_in_its_name() -> None:
 def test_only_so_many_groups_are_read_and_none_that_is_named_is_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(permission_queries, "MOST_GROUPS", 1)
+    monkeypatch.setattr(permissions, "MOST_GROUPS", 1)
     for name in ("A", "B"):
         Group.objects.create(name=name).permissions.add(permission(VIEW))
     demands = AccessRequirements(permissions=(VIEW,), groups=(frozenset({"Night"}),))
@@ -212,6 +208,6 @@ def test_only_so_many_groups_are_read_and_none_that_is_named_is_left_out(
 
 
 def test_who_may_log_in_and_who_has_every_right() -> None:
-    assert names(permission_queries.EVERYBODY) == {"ana", "ben", "root", "zoe"}
-    assert names(permission_queries.superusers()) == {"root"}
-    assert names(permission_queries.NOBODY) == set()
+    assert names(permissions.EVERYBODY) == {"ana", "ben", "root", "zoe"}
+    assert names(permissions.superusers()) == {"root"}
+    assert names(permissions.NOBODY) == set()

@@ -16,10 +16,10 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import OperationalError, transaction
 
 from mcp_app import AccessRequest, Principal
-from mcp_app.auth import aged_cache, permissions
+from mcp_app.auth import caches, permissions
 from mcp_app.auth.permissions import RightsCache, UserRows
-from mcp_app.interface.access_requirements import AccessRequirements
-from mcp_app.interface.rights import Rule
+from mcp_app.interface.principal import Rule
+from mcp_app.interface.rules import AccessRequirements
 from mcp_app.invalidation.workers import here
 from mcp_app.models import Change, Server
 from mcp_app.pools.database import authenticators, writer
@@ -166,7 +166,7 @@ async def test_rights_are_read_again_after_their_hard_age(
     assert await store.may(who)
     await writer.run(users["granted"].user_permissions.clear)
     assert await store.may(who)
-    monkeypatch.setattr(aged_cache, "MAX_AGE_S", 0)
+    monkeypatch.setattr(caches, "MAX_AGE_S", 0)
     assert not await store.may(who)
 
 
@@ -193,7 +193,7 @@ async def test_what_is_read_while_all_is_forgotten_is_not_kept(
 async def test_the_store_does_not_grow_without_end(
     users: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aged_cache, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(caches, "MAX_ENTRIES", 2)
     store = Store()
     for name in ("plain", "granted", "member"):
         await store.may(principal(users[name]))

@@ -10,7 +10,8 @@ from typing import Any, Final
 import pytest
 
 from mcp_app import Principal
-from mcp_app.auth import outages, principals
+from mcp_app.auth import principals
+from mcp_app.auth import principals as outages
 from mcp_app.interface.principal import AuthenticationFailed, AuthenticationRequest
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.protocol.errors import RequestRefused, Unavailable

@@ -10,9 +10,8 @@ from typing import Any, Final
 import pytest
 from django.contrib.auth import get_user_model
 
-from mcp_app.auth import aged_cache
-from mcp_app.auth.aged_cache import MAX_AGE_S
-from mcp_app.auth.result_cache import AuthenticationCache, authentication_cache
+from mcp_app.auth import caches
+from mcp_app.auth.caches import MAX_AGE_S, AuthenticationCache, authentication_cache
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.models import Server
 from mcp_app.pools.database import writer
@@ -142,7 +141,7 @@ async def test_it_grows_old(
 ) -> None:
     assert await status(application, "/mcp/kept", "ana") == 200
     assert MAX_AGE_S <= 30
-    monkeypatch.setattr(aged_cache, "MAX_AGE_S", 0.0)
+    monkeypatch.setattr(caches, "MAX_AGE_S", 0.0)
     assert await status(application, "/mcp/kept", "ana") == 200
     assert callables.answers == ["ana", "ana"]
 
@@ -150,7 +149,7 @@ async def test_it_grows_old(
 async def test_there_are_not_more_than_may_be(
     application: WireCheck, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aged_cache, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(caches, "MAX_ENTRIES", 3)
     for number in range(10):
         assert await status(application, "/mcp/kept", str(number)) == 200
         assert len(authentication_cache) <= 3

@@ -15,7 +15,7 @@ from django.db import connections
 from django.test import Client as Browser
 from pytest_django import Settings
 
-from mcp_app.auth.sessions import django_session
+from mcp_app.auth.authenticators import django_session
 from mcp_app.interface.principal import AuthenticationRequest
 from mcp_app.models import Server
 from mcp_app.pools.database import authenticators, writer

@@ -15,8 +15,7 @@ from django.contrib.auth import get_user_model
 from django.db import OperationalError
 from django.utils import timezone
 
-from mcp_app.auth.token_cache import token_cache
-from mcp_app.auth.token_entries import KIND
+from mcp_app.auth.token_cache import KIND, token_cache
 from mcp_app.conf import BY_TOKEN
 from mcp_app.invalidation.workers import here
 from mcp_app.models import AccessToken, Server
@@ -24,7 +23,7 @@ from mcp_app.models.tokens import AccessTokenRows
 from mcp_app.pools.database import authenticators, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.transports.http.token_in_address import PARAMETER, _tell
+from mcp_app.transports.http.host_and_origin import PARAMETER, _tell
 from tests.asgi_client import Client, Outcome, Visit, outcome, routing_headers
 from tests.auth.conftest import Commit
 from tests.behaviours import Stage

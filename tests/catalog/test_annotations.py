@@ -17,7 +17,7 @@ import pytest
 import typing_extensions
 from pydantic import TypeAdapter
 
-from mcp_app.catalog.annotations import (
+from mcp_app.catalog.type_hints import (
     bare,
     for_pydantic,
     is_kind,

@@ -14,7 +14,7 @@ from django.apps import AppConfig
 
 import mcp_app
 from mcp_app.catalog.autodiscovery import import_modules
-from mcp_app.catalog.cross_references import problems
+from mcp_app.catalog.lint import problems
 from mcp_app.catalog.registry import Registry
 
 HEAD = """from mcp_app import mcp

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mcp_app.catalog.cross_references import problems, unknown_rules
+from mcp_app.catalog.lint import problems, unknown_rules
 from mcp_app.catalog.registry import Registry
 
 

@@ -15,7 +15,6 @@ from mcp_app.catalog.decorators import (
 )
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registered_function import RegisteredFunction
-from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import (
     PromptArgument,
@@ -25,6 +24,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
+from mcp_app.interface.rules import AccessRequirements
 from mcp_app.protocol.content import Annotations, Icon
 
 ICON = Icon(src="https://example.com/icon.png")

@@ -9,8 +9,8 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy
 
-from mcp_app.catalog.django_forms import form_problems, form_properties, required_fields
 from mcp_app.catalog.form_fields import UnfitForm
+from mcp_app.catalog.forms import form_problems, form_properties, required_fields
 
 COLOURS = [("", "-----"), ("r", "Red"), ("Cold", [("b", "Blue")])]
 TITLED = [{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.catalog.docstrings import Documentation, documentation
+from mcp_app.catalog.type_hints import Documentation, documentation
 
 GOOGLE = """Find orders.
 

@@ -10,14 +10,14 @@ from typing import Final
 
 import pytest
 
-from mcp_app.catalog.fingerprint import fingerprint
+from mcp_app.catalog.autodiscovery import fingerprint
 from mcp_app.catalog.registry import Registry
 from tests.drill.running import OWN, ROOT
 
 PRINT: Final = """
 import django
 django.setup()
-from mcp_app.catalog.fingerprint import fingerprint
+from mcp_app.catalog.autodiscovery import fingerprint
 from mcp_app.catalog.registry import mcp
 print(fingerprint(mcp))
 """

@@ -8,8 +8,8 @@ from django.contrib.sessions.models import Session
 from django.db import models
 from django.test.utils import isolate_apps
 
-from mcp_app.catalog.cross_references import problems
 from mcp_app.catalog.errors import RegistrationError
+from mcp_app.catalog.lint import problems
 from mcp_app.catalog.open_models import (
     FieldKind,
     Link,
@@ -19,7 +19,7 @@ from mcp_app.catalog.open_models import (
     open_model,
 )
 from mcp_app.catalog.registry import Registry
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest
 from mcp_app.models import Tool
 from tests.drill.models import Country, Customer, Invoice, Item, Order
 

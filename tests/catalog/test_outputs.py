@@ -19,7 +19,7 @@ from mcp_app.catalog.outputs import (
     resource_output,
     tool_returns,
 )
-from mcp_app.interface.results import (
+from mcp_app.interface.questions import (
     Completion,
     PromptMessage,
     PromptOutput,

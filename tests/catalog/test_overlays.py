@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.catalog.overlays import overlaid
-from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.definitions import PromptDefinition, ToolDefinition, ToolHints
+from mcp_app.interface.rules import AccessRequirements
 from mcp_app.protocol.json_types import JsonObject
 
 CODE = ToolDefinition(

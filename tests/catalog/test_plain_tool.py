@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from mcp_app.catalog.plain_tool import PlainTool
+from mcp_app.catalog.registered_function import PlainTool
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.snapshot import ToolEntry, tool_entry
-from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.context import Context
+from mcp_app.interface.rules import AccessRequirements
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.protocol.schemas import compile as compiled
 

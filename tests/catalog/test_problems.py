@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_app import RegistrationError
-from mcp_app.catalog.problems import Place, collecting, record
+from mcp_app.catalog.findings import Place, collecting, record
 from mcp_app.catalog.registry import Registry
 
 TWICE = """

@@ -8,7 +8,7 @@ from mcp_app.catalog.callables import Function
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.interface.context import Context
-from mcp_app.interface.results import (
+from mcp_app.interface.questions import (
     Completion,
     PromptMessage,
     PromptOutput,

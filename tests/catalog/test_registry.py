@@ -12,9 +12,9 @@ import pytest
 
 from mcp_app import AccessRequest, mcp
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.problems import collecting
+from mcp_app.catalog.findings import collecting
 from mcp_app.catalog.registry import Registry
-from mcp_app.interface.results import ToolOutput
+from mcp_app.interface.questions import ToolOutput
 from mcp_app.protocol.content import Text
 from tests.drill.models import Ledger
 

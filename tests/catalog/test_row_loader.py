@@ -18,7 +18,6 @@ from mcp_app.catalog.row_loader import (
     served_versions,
     stored_definition,
 )
-from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.definitions import (
     Definition,
     PromptArgument,
@@ -28,6 +27,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
+from mcp_app.interface.rules import AccessRequirements
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.kinds import complete, kinds_of
 from mcp_app.models import (

@@ -11,11 +11,10 @@ import pytest
 from django.contrib.auth.models import User
 
 from mcp_app.catalog.bindings import Binding
+from mcp_app.catalog.callables import made_rule, object_rule
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.problems import qualified_name
-from mcp_app.catalog.rule_functions import made_rule, object_rule
-from mcp_app.interface.principal import Principal
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.catalog.findings import qualified_name
+from mcp_app.interface.principal import AccessRequest, Principal
 from mcp_app.protocol.uri_templates import UriTemplate
 
 

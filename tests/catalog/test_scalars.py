@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mcp_app.catalog.scalars import SCALARS, ScalarOutput, scalar_of, scalar_schema
-from mcp_app.interface.results import ToolOutput
+from mcp_app.catalog.type_hints import SCALARS, ScalarOutput, scalar_of, scalar_schema
+from mcp_app.interface.questions import ToolOutput
 from mcp_app.protocol.content import Text
 from mcp_app.protocol.jsonrpc import UnserializableValue
 

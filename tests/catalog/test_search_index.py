@@ -6,8 +6,8 @@ import sqlite3
 
 import pytest
 
-from mcp_app.catalog import search_index
-from mcp_app.catalog.search_index import SearchIndex, has_full_text
+from mcp_app.catalog import definition_texts
+from mcp_app.catalog.definition_texts import SearchIndex, has_full_text
 from mcp_app.interface.definitions import ToolDefinition
 
 
@@ -94,7 +94,9 @@ def test_odd_schemas() -> None:
 def test_a_python_without_full_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert has_full_text()
     has_full_text.cache_clear()
-    monkeypatch.setattr(search_index, "_TABLE", "CREATE VIRTUAL TABLE t USING fts9(a)")
+    monkeypatch.setattr(
+        definition_texts, "_TABLE", "CREATE VIRTUAL TABLE t USING fts9(a)"
+    )
     assert not has_full_text()
     has_full_text.cache_clear()
     with pytest.raises(sqlite3.OperationalError):

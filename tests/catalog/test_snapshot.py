@@ -22,7 +22,6 @@ from mcp_app.catalog.snapshot import (
     template_entry,
     tool_entry,
 )
-from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.definitions import (
     PromptDefinition,
     ResourceDefinition,
@@ -30,6 +29,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.principal import Scope
+from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.server import PUBLIC, ServerDefinition
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.revisions import LATEST, REVISIONS

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from mcp_app.catalog.suggestions import fitting, suggestions_of
+from mcp_app.catalog.stops import fitting, suggestions_of
 from mcp_app.interface.definitions import PromptArgument, ToolDefinition
 from tests.catalog.lint_cases import TEMPLATE, asking
 

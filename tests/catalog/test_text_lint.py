@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from mcp_app.catalog.definition_texts import DefinitionText
 from mcp_app.catalog.findings import Level
-from mcp_app.catalog.text_lint import (
+from mcp_app.catalog.schema_lint import (
     LONG_DESCRIPTION,
     description_findings,
     hidden_findings,
     order_findings,
 )
-from mcp_app.catalog.token_cost import DefinitionText
 from tests.catalog.lint_cases import PROMPT, TOOL
 
 HIDING = "a\u202eb"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from mcp_app.catalog.token_cost import tokens
+from mcp_app.catalog.definition_texts import tokens
 from mcp_app.interface.definitions import Definition
 from mcp_app.protocol import jsonrpc, listing
 from mcp_app.protocol.revisions import LATEST

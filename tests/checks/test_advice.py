@@ -7,7 +7,7 @@ import sys
 import pytest
 from django.core import checks
 
-from mcp_app.checks.advice import advising
+from mcp_app.checks.settings import advising
 
 INFO = checks.Info("Could be better.")
 WARNING = checks.Warning("Is unsafe.")

@@ -8,7 +8,7 @@ from django.core.management.base import SystemCheckError
 from django.db import Error, connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from mcp_app.checks.databases import OLD_MIGRATION, check_databases
+from mcp_app.checks.deployment import OLD_MIGRATION, check_databases
 from mcp_app.models import durability
 
 

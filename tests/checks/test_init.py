@@ -9,16 +9,10 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.test import override_settings
 
-from mcp_app.checks import (
-    TAG,
-    databases,
-    definitions,
-    deployment,
-    modules,
-    rights,
-    settings,
-    sign_in,
-)
+from mcp_app.checks import TAG, definitions, deployment, modules, settings
+from mcp_app.checks import definitions as rights
+from mcp_app.checks import deployment as databases
+from mcp_app.checks import settings as sign_in
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from django.test import override_settings
 from django.urls import path
 
 from mcp_app.admin import register
-from mcp_app.catalog.problems import Place, record
+from mcp_app.catalog.findings import Place, record
 from mcp_app.catalog.registry import Registry
 from mcp_app.checks import modules
 from mcp_app.checks.modules import check_admin_site, check_modules

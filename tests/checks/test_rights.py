@@ -8,15 +8,15 @@ from django.core import checks
 from django.test import override_settings
 
 from mcp_app.catalog.registry import Registry
-from mcp_app.checks import rights
-from mcp_app.checks.rights import (
+from mcp_app.checks import definitions
+from mcp_app.checks.definitions import (
     check_access,
     check_open_models,
     check_permissions,
     check_public_servers,
     check_rules,
 )
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest
 from mcp_app.models import Server
 from tests.drill.models import Country, Customer, Item, Ledger, Order, Stock
 
@@ -39,7 +39,7 @@ def test_permissions_that_code_asks_for(
     def guarded() -> str:
         return "done"
 
-    monkeypatch.setattr(rights, "mcp", registry)
+    monkeypatch.setattr(definitions, "mcp", registry)
     warnings = check_permissions(None)
     assert [each.id for each in warnings] == found
     assert all("'guarded'" in each.msg and permission in each.msg for each in warnings)
@@ -47,7 +47,7 @@ def test_permissions_that_code_asks_for(
 
 def test_what_code_opens(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = Registry()
-    monkeypatch.setattr(rights, "mcp", registry)
+    monkeypatch.setattr(definitions, "mcp", registry)
     registry.open_model(Ledger, fields=["key"], rows="all")
     assert check_permissions(None) == check_open_models(None) == []
     registry.open_model(
@@ -98,7 +98,7 @@ def test_rows_of_everybody_beside_a_limited_model(
         return Order.objects.none()
 
     registry = Registry()
-    monkeypatch.setattr(rights, "mcp", registry)
+    monkeypatch.setattr(definitions, "mcp", registry)
     for model, names in fields.items():
         rows: Any = orders_of if model is Order else "all"
         registry.open_model(model, fields=names, rows=rows, permission="")
@@ -115,7 +115,7 @@ def test_rules_that_let_nobody_in(
     registry = Registry()
     registry.rule("known")(lambda asked: True)
     registry.tool("fine", rule="known")(lambda: "done")
-    monkeypatch.setattr(rights, "mcp", registry)
+    monkeypatch.setattr(definitions, "mcp", registry)
     assert check_rules(None) == []
     registry.tool("guarded", rule="weekdays")(lambda: "done")
     registry.resource(
@@ -157,7 +157,7 @@ def test_a_server_that_cannot_search(monkeypatch: pytest.MonkeyPatch) -> None:
     Server.objects.create(slug="shop", listing="search")
     Server.objects.create(slug="other")
     assert check_access(None, databases=["default"]) == []
-    monkeypatch.setattr(rights, "has_full_text", lambda: False)
+    monkeypatch.setattr(definitions, "has_full_text", lambda: False)
     [found] = check_access(None, databases=["default"])
     assert (found.id, found.level) == ("mcp_app.E013", checks.ERROR)
     assert found.msg.startswith("Clients of the server “shop” search for tools")

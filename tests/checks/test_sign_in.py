@@ -9,7 +9,7 @@ from django.test import override_settings
 from django.urls import path
 from django.views.generic import TemplateView
 
-from mcp_app.checks.sign_in import check_sign_in
+from mcp_app.checks.settings import check_sign_in
 from tests.oauth.program import ORIGIN, WAYS
 
 urlpatterns = [path("<path:any>", TemplateView.as_view(template_name="home.html"))]

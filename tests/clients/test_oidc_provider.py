@@ -15,8 +15,8 @@ import pytest
 from django.contrib.auth import get_user_model
 from pytest_django import Settings
 
-from mcp_app.auth.issuers import key_sets
-from mcp_app.auth.result_cache import authentication_cache
+from mcp_app.auth import issuer_keys
+from mcp_app.auth.caches import authentication_cache
 from mcp_app.models import Server
 from mcp_app.pools.database import writer
 from tests.asgi_client import Client, Outcome
@@ -110,7 +110,7 @@ async def test_its_tokens_let_in_while_its_keys_are_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 1_000.0
-    monkeypatch.setattr(key_sets, "monotonic", lambda: now)
+    monkeypatch.setattr(issuer_keys, "monotonic", lambda: now)
     first = provider.token()
     headers = {"authorization": f"Bearer {first}"}
     found = await Client(application, path=BY, headers=headers).call("drill_whoami")
@@ -129,13 +129,13 @@ async def test_its_tokens_let_in_while_its_keys_are_known(
     second = provider.token()
     # The set was read a moment ago.
     assert (await listing(application, second)).status == 401
-    now += key_sets.AGAIN_S
+    now += issuer_keys.AGAIN_S
     assert (await listing(application, second)).status == 200
     # Who signed with a key that is gone signs no more.
     assert (await listing(application, first)).status == 401
 
     provider.stop()
-    now += key_sets.FRESH_S
+    now += issuer_keys.FRESH_S
     assert (await listing(application, second)).status == 200
     # A process that has read nothing cannot know.
     settings.MCP = {**settings.MCP}

@@ -39,7 +39,7 @@ CHANGES: Final = "drill_count"
 BEYOND: Final = f"{CHANGES} can change something"
 NARROWED: Final = """
 from dataclasses import replace
-from mcp_app.auth.app_changes import change
+from mcp_app.auth.rights import change
 from mcp_app.models import AccessToken, Connection
 row = Connection.objects.filter(token__name="narrowed").latest("pk")
 change(row, lambda choice: replace(choice, may=AccessToken.May.READ))

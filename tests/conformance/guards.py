@@ -10,56 +10,54 @@ from inspect import unwrap
 from typing import Final
 
 from mcp_app.account import connected_apps
-from mcp_app.auth import challenge, connections, principals, token_entries
-from mcp_app.auth.issuers import way
+from mcp_app.auth import (
+    connections,
+    issuer_tokens,
+    principals,
+    site_requests,
+    token_cache,
+)
 from mcp_app.catalog import decorators, form_fields, outputs
-from mcp_app.checks import sign_in
-from mcp_app.egress import addresses
+from mcp_app.checks import settings
+from mcp_app.egress import sites
 from mcp_app.interface import log_secrets, rules
 from mcp_app.models import fields
-from mcp_app.oauth import consent, consent_views, token_views
+from mcp_app.oauth import consent, endpoints
+from mcp_app.oauth import consent as consent_views
 from mcp_app.process import rates
 from mcp_app.protocol import (
     content,
+    cursors,
     envelope,
+    framing,
     headers,
     jsonrpc,
-    lines,
-    meta,
     negotiation,
-    plain_text,
     results,
     revisions,
     schema_graph,
     schemas,
-    sealing,
-    sse,
     uri_templates,
 )
-from mcp_app.protocol.oauth import (
-    authorization,
-    documents,
-    metadata,
-    pkce,
-    redirects,
-    texts,
-)
+from mcp_app.protocol import results as meta
+from mcp_app.protocol import texts as plain_text
+from mcp_app.protocol.oauth import addresses as redirects
+from mcp_app.protocol.oauth import clients, requests, texts
 from mcp_app.server import (
     call,
     clock,
+    coercion,
     context,
+    conversation,
     dispatch,
     exchange,
-    log_handler,
-    parameters,
     questions,
-    request_state,
     round_trip,
-    sampling,
     subscriptions,
 )
-from mcp_app.server.handlers import HANDLERS, lists, prompts, resources, tools
-from mcp_app.streams import event_ids, open_session, session_store, steps
+from mcp_app.server import call as log_handler
+from mcp_app.server.handlers import HANDLERS, definitions, tools
+from mcp_app.streams import claims, event_ids, open_session, session_store
 from mcp_app.streams import questions as open_questions
 from mcp_app.transports import client_messages, open_streams
 from mcp_app.transports.http import (
@@ -70,13 +68,13 @@ from mcp_app.transports.http import (
     request_handler,
 )
 from mcp_app.transports.http_sse import sse_handler
-from mcp_app.transports.stdio import calls as stdio_calls
-from mcp_app.transports.stdio import connection, listening
+from mcp_app.transports.stdio import channel, connection
+from mcp_app.transports.stdio import channel as stdio_calls
 from tests.conformance.disabling import AnyGuard, Guard, GuardEntry
 
 GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(
-        challenge.unauthenticated,
+        site_requests.unauthenticated,
         returns=None,
         demands=(
             "S-ELICIT-039",
@@ -92,7 +90,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-SEC-031",
         ),
     ),
-    Guard(challenge.insufficient_scope, returns=None, demands=("L-AUTH-033",)),
+    Guard(site_requests.insufficient_scope, returns=None, demands=("L-AUTH-033",)),
     Guard(
         unwrap(connections.exchange),
         returns=None,
@@ -121,7 +119,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        token_entries.TokenEntry.refusal_at,
+        token_cache.TokenEntry.refusal_at,
         returns=None,
         demands=(
             "S-AUTH-017",
@@ -142,9 +140,9 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-SEC-029",
         ),
     ),
-    Guard(way.IssuerWay._scope, returns=None, demands=("L-AUTH-041",)),
+    Guard(issuer_tokens.IssuerWay._scope, returns=None, demands=("L-AUTH-041",)),
     Guard(
-        sign_in._public_url,
+        settings._public_url,
         returns=None,
         demands=(
             "S-AUTH-019",
@@ -156,7 +154,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        addresses.is_allowed,
+        sites.is_allowed,
         returns=True,
         demands=(
             "S-AUTH-108",
@@ -184,11 +182,11 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(consent_views._address, returns=None, demands=("L-AUTH-112",)),
     Guard(consent_views._forbid_frames, returns=None, demands=("L-SEC-014",)),
     Guard(connected_apps.allow, returns=None, demands=("L-SEC-009",)),
-    Guard(token_views._slug, returns=None, demands=("S-AUTH-081",)),
-    Guard(authorization._check_challenge, returns=None, demands=("S-AUTH-023",)),
-    Guard(authorization.check_before_resource, returns=None, demands=("L-AUTH-034",)),
+    Guard(endpoints._slug, returns=None, demands=("S-AUTH-081",)),
+    Guard(requests._check_challenge, returns=None, demands=("S-AUTH-023",)),
+    Guard(requests.check_before_resource, returns=None, demands=("L-AUTH-034",)),
     Guard(
-        documents._check_client,
+        clients._check_client,
         returns=None,
         demands=(
             "S-AUTH-068",
@@ -198,7 +196,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        documents.document_url_problem,
+        clients.document_url_problem,
         returns=None,
         demands=(
             "S-AUTH-065",
@@ -206,7 +204,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        metadata._abilities,
+        clients._abilities,
         returns=None,
         demands=(
             "L-AUTH-016",
@@ -214,7 +212,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        metadata.resource_metadata,
+        clients.resource_metadata,
         returns=None,
         demands=(
             "S-AUTH-054",
@@ -226,7 +224,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        metadata.server_metadata,
+        clients.server_metadata,
         returns=None,
         demands=(
             "S-AUTH-012",
@@ -237,7 +235,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        pkce.fits,
+        requests.fits,
         returns=True,
         demands=(
             "S-AUTH-022",
@@ -385,7 +383,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     ),
     Guard(headers.mirrored_parameters, returns=None, demands=("L-HEAD-014",)),
     Guard(jsonrpc._text, returns="argument", demands=("S-BASE-034", "L-BASE-047")),
-    Guard(lines.line, returns="argument", demands=("S-STDIO-006", "L-STDIO-002")),
+    Guard(framing.line, returns="argument", demands=("S-STDIO-006", "L-STDIO-002")),
     Guard(
         meta.meta_key_problem,
         returns=None,
@@ -454,7 +452,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         returns=None,
         demands=("S-BASE-054", "S-TOOLS-011", "L-BASE-037", "L-TOOLS-018"),
     ),
-    Guard(sse.endpoint, returns=None, demands=("S-SSE-003",)),
+    Guard(framing.endpoint, returns=None, demands=("S-SSE-003",)),
     Guard(
         uri_templates._leaves_its_place,
         returns=None,
@@ -471,7 +469,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         context.CallCore.visited, returns=None, demands=("S-ELICIT-027", "S-ELICIT-028")
     ),
     Guard(
-        sampling._check_tool_uses,
+        conversation._check_tool_uses,
         returns=None,
         demands=(
             "S-SAMPLING-015",
@@ -483,7 +481,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-SAMPLE-019",
         ),
     ),
-    Guard(sampling._message, returns=None, demands=("L-SAMPLE-011",)),
+    Guard(conversation._message, returns=None, demands=("L-SAMPLE-011",)),
     Guard(
         dispatch.result_message,
         returns=None,
@@ -525,11 +523,13 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     GuardEntry(HANDLERS, "initialize", demands=("S-BASE-002", "S-LIFE-003")),
     GuardEntry(HANDLERS, "ping", demands=("S-PING-001",)),
     GuardEntry(HANDLERS, "server/discover", demands=("L-BASE-001", "L-DISC-003")),
-    Guard(lists.list_hint, returns=None, demands=("L-CACHE-013", "L-CACHE-015")),
+    Guard(definitions.list_hint, returns=None, demands=("L-CACHE-013", "L-CACHE-015")),
     Guard(
-        prompts.check_arguments, returns=None, demands=("S-PROMPT-024", "L-PROMPT-023")
+        definitions.check_arguments,
+        returns=None,
+        demands=("S-PROMPT-024", "L-PROMPT-023"),
     ),
-    Guard(resources._hint, returns=None, demands=("L-CACHE-006",)),
+    Guard(definitions._hint, returns=None, demands=("L-CACHE-006",)),
     Guard(tools._add_structured, returns=None, demands=("L-TOOLS-054",)),
     Guard(
         tools._check_structured, returns=None, demands=("S-TOOLS-038", "L-TOOLS-040")
@@ -546,7 +546,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         demands=("S-SAMPLING-010", "L-SAMPLE-014"),
     ),
     Guard(log_handler._without_traceback, returns="argument", demands=("S-LOG-015",)),
-    Guard(parameters.string, returns=None, demands=("S-COMPL-016", "L-COMPL-015")),
+    Guard(coercion.string, returns=None, demands=("S-COMPL-016", "L-COMPL-015")),
     Guard(questions.PreparedQuestion.request, returns=None, demands=("L-MRTR-012",)),
     Guard(
         questions._check_url,
@@ -590,17 +590,17 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        sealing.Sealer._decoded,
+        cursors.Sealer._decoded,
         returns=None,
         demands=("L-MRTR-014", "L-MRTR-033", "L-MRTR-037"),
     ),
     Guard(
-        sealing.Sealer._decrypted,
+        cursors.Sealer._decrypted,
         returns=None,
         demands=("L-MRTR-015", "L-MRTR-016"),
     ),
     Guard(
-        request_state.binding,
+        conversation.binding,
         returns=None,
         demands=(
             "L-BASE-027",
@@ -646,7 +646,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         demands=("S-ELICIT-035", "S-ELICIT-036", "S-ELICIT-045"),
     ),
     Guard(session_store.SessionStore.delete, returns=None, demands=("S-HTTP-062",)),
-    Guard(steps._claimed, returns=True, demands=("L-MRTR-021",)),
+    Guard(claims._claimed, returns=True, demands=("L-MRTR-021",)),
     Guard(
         rates.Rates.wait_for_tool,
         returns=None,
@@ -658,7 +658,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         demands=("S-COMPL-014", "S-COMPL-017", "L-COMPL-013", "L-COMPL-016"),
     ),
     Guard(client_messages.take, returns=None, demands=("S-HTTP-014",)),
-    Guard(listening.Listening.cancel, returns=None, demands=("L-SUBS-019",)),
+    Guard(channel.Listening.cancel, returns=None, demands=("L-SUBS-019",)),
     Guard(
         stdio_calls.RunningCall._heard,
         returns=True,

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_app.invalidation import compaction, workers
-from mcp_app.process import janitor, uploads
-from mcp_app.streams import expiry
-from mcp_app.transports.http import event_stream
+from mcp_app.process import janitor, quotas
+from mcp_app.streams import retention
+from mcp_app.transports.http import replies
 
 KEPT_MS = [
-    (expiry, "STREAMS_KEPT_MS"),
-    (expiry, "STEPS_KEPT_MS"),
+    (retention, "STREAMS_KEPT_MS"),
+    (retention, "STEPS_KEPT_MS"),
     (compaction, "KEPT_MS"),
     (workers, "KEPT_MS"),
 ]
@@ -31,5 +31,5 @@ def sweep_each(seconds: int) -> None:
 
 def wait_for_slow_clients(seconds: int) -> None:
     """Let a body begin, and a reader take something, within so many seconds."""
-    uploads.FIRST_SECONDS = event_stream.SEND_SECONDS = seconds
-    uploads.BODY_SECONDS = 2 * seconds
+    quotas.FIRST_SECONDS = replies.SEND_SECONDS = seconds
+    quotas.BODY_SECONDS = 2 * seconds

@@ -6,7 +6,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from mcp_app.egress.addresses import is_allowed, is_public, read
+from mcp_app.egress.sites import is_allowed, is_public, read
 
 PRIVATE = [
     "0.0.0.0",  # noqa: S104

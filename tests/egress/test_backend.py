@@ -12,14 +12,19 @@ import pytest
 from httpcore2 import ConnectError
 from pytest_django import Settings
 
-from mcp_app.egress.backend import GuardedBackend, pool_for
 from mcp_app.egress.client import Connections
-from mcp_app.egress.errors import EgressError, Forbidden, Unreachable
+from mcp_app.egress.connecting import (
+    EgressError,
+    Forbidden,
+    GuardedBackend,
+    Resolver,
+    Unreachable,
+    pool_for,
+    system_lookup,
+)
 from mcp_app.egress.requests import SiteRequest
-from mcp_app.egress.resolving import Resolver, system_lookup
 from mcp_app.egress.sites import sites
-from mcp_app.interface.principal import Principal
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest, Principal
 from tests.egress.test_addresses import PRIVATE
 
 
@@ -115,7 +120,7 @@ async def test_without_the_extra(
 ) -> None:
     settings.MCP = {"HTTP": {"peer": {"url": "https://peer.example"}}}
     monkeypatch.setitem(sys.modules, "httpcore2", None)
-    monkeypatch.delitem(sys.modules, "mcp_app.egress.backend")
+    monkeypatch.delitem(sys.modules, "mcp_app.egress.connecting")
     asked = AccessRequest(principal=Principal.ANONYMOUS, server="")
     request = SiteRequest(method="GET", path="/", log_path="/")
     with pytest.raises(Unreachable, match=r'pip install "django-mcp-app\[http\]"'):

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from mcp_app.conf import MIB
-from mcp_app.egress.bodies import _PIECE, read_body
-from mcp_app.egress.errors import TooLarge, Unreadable
+from mcp_app.egress.client import _PIECE, read_body
+from mcp_app.egress.connecting import TooLarge, Unreadable
 
 TEXT = b"What was asked for. " * 500
 

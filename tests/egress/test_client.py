@@ -19,10 +19,15 @@ from pytest_django import Settings
 from mcp_app.conf import MIB
 from mcp_app.egress import client as client_module
 from mcp_app.egress.client import Connections, close_connections, connections
-from mcp_app.egress.errors import EgressError, Forbidden, TooLarge, TooSlow, Unreachable
+from mcp_app.egress.connecting import (
+    EgressError,
+    Forbidden,
+    TooLarge,
+    TooSlow,
+    Unreachable,
+)
 from mcp_app.egress.requests import SiteAnswer, SiteRequest
-from mcp_app.interface.principal import Principal
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest, Principal
 from tests.egress.certificates import write_certificate
 from tests.egress.peer import Peer, Received, answer, site
 

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from mcp_app.egress.errors import Forbidden
+from mcp_app.egress.connecting import Forbidden
 from mcp_app.egress.requests import (
     MOST_TARGET,
+    Secrets,
     SiteAnswer,
     SiteRequest,
     check_path,
     headers_of,
     target_of,
 )
-from mcp_app.egress.secrets import Secrets
 from mcp_app.egress.sites import Site, sites
 
 NONE = Secrets({}, {})

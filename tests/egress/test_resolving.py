@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from mcp_app.egress import resolving
-from mcp_app.egress.errors import Unreachable
-from mcp_app.egress.resolving import Resolver, system_lookup
+from mcp_app.egress import connecting
+from mcp_app.egress.connecting import Resolver, Unreachable, system_lookup
 
 
 def test_what_the_system_says() -> None:
@@ -36,7 +35,7 @@ async def test_a_name_without_addresses(error: Exception) -> None:
 
 async def test_a_lookup_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks for the same name waits for the same lookup; others do not."""
-    monkeypatch.setattr(resolving, "LOOKUP_S", 0.05)
+    monkeypatch.setattr(connecting, "LOOKUP_S", 0.05)
     go_on, lookups = threading.Event(), []
 
     def lookup(host: str, port: int) -> Sequence[str]:
@@ -50,7 +49,7 @@ async def test_a_lookup_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         with pytest.raises(Unreachable, match="slow was not looked up within"):
             await resolver.addresses("slow", 1)
-    monkeypatch.setattr(resolving, "LOOKUP_S", 60.0)
+    monkeypatch.setattr(connecting, "LOOKUP_S", 60.0)
     assert await resolver.addresses("fast", 1) == ["fast"]
     assert lookups == ["slow", "fast"]
     go_on.set()
@@ -71,10 +70,10 @@ async def test_only_some_names_at_once() -> None:
     resolver = Resolver(lookup)
     tasks = [
         asyncio.create_task(resolver.addresses(str(each), 1))
-        for each in range(resolving.LOOKUPS + 2)
+        for each in range(connecting.LOOKUPS + 2)
     ]
-    while len(running) < resolving.LOOKUPS:
+    while len(running) < connecting.LOOKUPS:
         await asyncio.sleep(0.001)
     go_on.set()
     await asyncio.gather(*tasks)
-    assert max(most) <= resolving.LOOKUPS
+    assert max(most) <= connecting.LOOKUPS

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from mcp_app.egress import secrets as secrets_module
-from mcp_app.egress.errors import Forbidden
-from mcp_app.egress.secrets import BLOT, Secrets, secrets_for
+from mcp_app.egress import requests as secrets_module
+from mcp_app.egress.connecting import Forbidden
+from mcp_app.egress.requests import BLOT, Secrets, secrets_for
 from mcp_app.egress.sites import sites
-from mcp_app.interface.principal import Principal
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest, Principal
 
 LEE = AccessRequest(principal=Principal(kind="user", user_name="lee"), server="s")
 CANARY = "canary-of-a-caller"

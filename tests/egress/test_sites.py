@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from mcp_app.conf import MIB
 from mcp_app.egress.sites import header_problem, problems, sites
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest
 
 SECRET = "canary-of-settings"
 URL = "https://help.example.com/api/v2"

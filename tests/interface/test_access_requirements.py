@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.interface.access_requirements import (
+from mcp_app.interface.rules import (
     NO_REQUIREMENTS,
     AccessRequirements,
     read_requirements,

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.interface.decorations import (
+from mcp_app.interface.definitions import (
+    PromptArgument,
     annotations_from_json,
     arguments_from_json,
     icons_from_json,
     suggestions_from_json,
 )
-from mcp_app.interface.definitions import PromptArgument
 from mcp_app.protocol.content import Annotations, Icon
 
 

@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from mcp_app.interface.extras import EXTRAS, with_remedy
+from mcp_app.interface.errors import EXTRAS, with_remedy
 from tests.apart import ROOT
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.interface.json_logs import LARGEST, JsonFormatter
+from mcp_app.interface.logs import LARGEST, JsonFormatter
 
 NASTY: Final = (
     "x\n2026-01-01 00:00:00 ERROR root login",

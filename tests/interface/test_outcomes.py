@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_app.interface.outcomes import Outcome
+from mcp_app.interface.call_record import Outcome
 from mcp_app.models import Call, CallStatistic
 
 STORED = (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.interface.results import ToolOutput
+from mcp_app.interface.questions import ToolOutput
 from mcp_app.protocol.content import Text
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
-from mcp_app.interface.rights import NOTHING, Rights
+from mcp_app.interface.principal import NOTHING, Rights
+from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 
 VIEW = AccessRequirements(permissions=("shop.view",))
 STAFF = AccessRequirements(groups=(frozenset({"Support", "Finance"}),))

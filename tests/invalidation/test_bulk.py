@@ -9,7 +9,7 @@ import pytest
 from django.db import transaction
 
 import mcp_app
-from mcp_app.invalidation.bulk import WatchedQuerySet
+from mcp_app.invalidation.changes import WatchedQuerySet
 from mcp_app.models import Change
 from tests.drill.models import Ledger
 

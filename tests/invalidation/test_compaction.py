@@ -12,8 +12,8 @@ from django.db import connections
 from mcp_app.invalidation import compaction
 from mcp_app.invalidation.workers import WorkerRow
 from mcp_app.models import Change, Counter, Topic, changes
-from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import digest
+from mcp_app.models.transactions import NowMilliseconds
 from tests.models.test_sessions import session
 
 pytestmark = pytest.mark.databases

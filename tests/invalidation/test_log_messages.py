@@ -16,8 +16,8 @@ from mcp_app import alog, log
 from mcp_app.interface.log_secrets import BLOT
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Change, LoggedMessage, Session
-from mcp_app.models.clock import NowMilliseconds
-from mcp_app.models.log_messages import LOGGED
+from mcp_app.models.streams import LOGGED
+from mcp_app.models.transactions import NowMilliseconds
 from tests.models.test_sessions import session
 
 pytestmark = pytest.mark.django_db

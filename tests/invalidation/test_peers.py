@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from mcp_app.invalidation.peers import MOST_BETWEEN_S, SILENT_S, PeerMonitor
+from mcp_app.invalidation.workers import MOST_BETWEEN_S, SILENT_S, PeerMonitor
 
 ME: Final = "me"
 HOUR_MS: Final = 3_600_000

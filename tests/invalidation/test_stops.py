@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
-from mcp_app.invalidation import stops, workers
+from mcp_app.invalidation import workers
+from mcp_app.invalidation import workers as stops
 from mcp_app.models import Stop
 from mcp_app.models.stops import By, Scope
 

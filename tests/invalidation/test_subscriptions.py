@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from mcp_app.invalidation import subscriptions, workers
-from mcp_app.invalidation.subscriptions import ResourceSubscriptions
+from mcp_app.invalidation import changes, workers
+from mcp_app.invalidation.changes import ResourceSubscriptions
 from mcp_app.invalidation.workers import WorkerRow
 from mcp_app.models import Change, Subscription, Worker
 
@@ -57,7 +57,7 @@ def test_no_session_is_loaded_again_for_it(row: WorkerRow) -> None:
 
 
 def test_many_resources(row: WorkerRow, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscriptions, "AT_ONCE", 2)
+    monkeypatch.setattr(changes, "AT_ONCE", 2)
     many = [f"x:{number}" for number in range(5)]
     row.watch(many[:3])
     row.watch(many)

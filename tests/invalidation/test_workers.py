@@ -8,16 +8,16 @@ import pytest
 from django.db import transaction
 
 from mcp_app.invalidation import workers
-from mcp_app.invalidation.peers import PeerStates
 from mcp_app.invalidation.workers import (
     FRESHNESS,
+    PeerStates,
     Report,
     WorkerRow,
     here,
     hold_after_commit,
 )
 from mcp_app.models import Change, Worker
-from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import LIVE_MS
 from tests.models.recording import by_hand
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from mcp_app import Context, PromptMessage, Text
-from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -16,6 +15,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
+from mcp_app.interface.rules import AccessRequirements
 from mcp_app.kinds import Kind
 from mcp_app.kinds.kind import AnyDefinition
 from mcp_app.protocol.json_types import JsonObject

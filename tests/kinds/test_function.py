@@ -13,7 +13,7 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.interface.results import ToolOutput
+from mcp_app.interface.questions import ToolOutput
 from mcp_app.kinds.function import FunctionKind
 from mcp_app.kinds.kind import KindError, Problem
 from mcp_app.protocol.content import Text

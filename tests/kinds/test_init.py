@@ -7,7 +7,6 @@ import pytest
 from mcp_app.catalog.findings import Level, advice, must_fix
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import StoredDefinition
-from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -16,6 +15,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
+from mcp_app.interface.rules import AccessRequirements
 from mcp_app.kinds import KindError, Problem, complete, findings, kinds_of, problems
 from mcp_app.kinds.kind import AnyDefinition
 from mcp_app.protocol.json_types import JsonObject

@@ -13,7 +13,7 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.interface.results import PromptMessage, PromptOutput, ToolOutput
+from mcp_app.interface.questions import PromptMessage, PromptOutput, ToolOutput
 from mcp_app.kinds.kind import KindError
 from mcp_app.kinds.text import TextKind
 from mcp_app.protocol.content import EmbeddedResource, Image, ResourceContents, Text

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 
-from mcp_app.checks.databases import check_databases
+from mcp_app.checks.deployment import check_databases
 from mcp_app.models.durability import Kind, most_connections
 from tests.drill.ports import HOST
 from tests.models.unsafe import execute, fresh, kinds

@@ -10,7 +10,7 @@ from django.core import checks
 from django.db import connections, transaction
 from django.db.models import Model
 
-from mcp_app.checks.databases import check_databases
+from mcp_app.checks.deployment import check_databases
 from mcp_app.invalidation.workers import WorkerRow
 from mcp_app.models import Change, LoggedMessage, Server, Worker
 from mcp_app.models.durability import doubts

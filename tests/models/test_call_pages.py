@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcp_app.models import Call, call_pages
-from mcp_app.models.call_pages import CallQuery, Key
+from mcp_app.models import Call, call_rows
+from mcp_app.models.call_rows import CallQuery, Key
 from tests.audit.rows import call
 
 pytestmark = pytest.mark.django_db
@@ -110,7 +110,7 @@ def test_it_is_said_how_far_was_looked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_so_many_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_pages, "COUNTED", 4)
+    monkeypatch.setattr(call_rows, "COUNTED", 4)
     assert Call.objects.looked_for(CallQuery(0)).found == 4
     # Everything was asked for, and an index has it: nothing is cut.
     assert Call.objects.looked_for(CallQuery(0)).back_to is None

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from mcp_app.models import Counter
-from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.transactions import NowMilliseconds
 
 
 def now() -> int:

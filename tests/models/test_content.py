@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_app.models import Server, Tool
-from mcp_app.models.content import content_of, put_content
+from mcp_app.models.fields import content_of, put_content
 
 COLUMNS = (
     "name",

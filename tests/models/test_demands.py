@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.models import Tool
-from mcp_app.models.demands import demand_problems
+from mcp_app.models.fields import demand_problems
 
 
 @pytest.mark.parametrize("groups", [" ", "\n", " a", "a\nb ", "a\n \nb", "\u00a0"])

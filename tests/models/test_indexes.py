@@ -7,12 +7,7 @@ from django.core.checks import run_checks
 from django.db import connection
 
 from mcp_app.models import Call
-from mcp_app.models.call_pages import (
-    INDEXED,
-    CallQuery,
-    count_statement,
-    page_statement,
-)
+from mcp_app.models.call_rows import INDEXED, CallQuery, count_statement, page_statement
 from tests.admin.calls.rows import plan
 
 pytestmark = [pytest.mark.databases, pytest.mark.django_db]

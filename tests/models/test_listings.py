@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.models.listings import tag_problems, words
+from mcp_app.models.fields import tag_problems, words
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from mcp_app.models import Change, LoggedMessage, Session
-from mcp_app.models import log_messages as logged_rows
-from mcp_app.models.log_messages import LOGGED
+from mcp_app.models import streams as logged_rows
+from mcp_app.models.streams import LOGGED
 from tests.streams.logging_rows import erase, own_session
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]

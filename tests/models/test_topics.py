@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import IntegrityError, transaction
 
-from mcp_app.models.topics import COUNTER, Counter, Topic, ids_from_text, ids_to_text
+from mcp_app.models.questions import COUNTER, Counter, Topic, ids_from_text, ids_to_text
 
 
 @pytest.mark.django_db

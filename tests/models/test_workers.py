@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from mcp_app.models import Worker
-from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import Report
 
 REPORT = Report(Counter({"default": 2}), {"tagged": 1}, (7, 8), 3, 5, "abc")

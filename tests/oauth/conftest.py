@@ -12,9 +12,8 @@ from django.test import Client
 
 from mcp_app.egress.documents import fetch
 from mcp_app.models import Server
-from mcp_app.oauth import consent_views
-from mcp_app.oauth.documents import Documents, fetch_document
-from mcp_app.oauth.minute_limit import MinuteLimit
+from mcp_app.oauth import consent
+from mcp_app.oauth.clients import Documents, MinuteLimit, fetch_document
 from tests.account.conftest import ana, hers
 from tests.oauth.program import ORIGIN, WAYS, Program
 from tests.oauth.web import Web
@@ -30,7 +29,7 @@ def site(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MCP = {**settings.MCP, "PUBLIC_URL": ORIGIN, "AUTHENTICATION": WAYS}
     settings.ALLOWED_HOSTS = ["*"]
     # The same person may have opened too many in another test.
-    monkeypatch.setattr(consent_views, "page_limit", MinuteLimit(60))
+    monkeypatch.setattr(consent, "page_limit", MinuteLimit(60))
 
 
 @pytest.fixture
@@ -58,7 +57,7 @@ def web(
         },
     }
     here = partial(fetch, lookup=lambda *_: ["127.0.0.1"])
-    monkeypatch.setattr("mcp_app.oauth.documents.fetch", here)
+    monkeypatch.setattr("mcp_app.oauth.clients.fetch", here)
     # The same person may have fetched too often in another test.
     monkeypatch.setattr("mcp_app.oauth.clients.documents", Documents(fetch_document))
     with serving(tmp_path) as server:

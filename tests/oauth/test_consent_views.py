@@ -15,7 +15,8 @@ from django.urls import reverse
 
 from mcp_app.auth import connections
 from mcp_app.models import AccessToken, Connection, Server, Tool
-from mcp_app.oauth import consent, consent_views
+from mcp_app.oauth import consent
+from mcp_app.oauth import consent as consent_views
 from tests.oauth.program import (
     AUTHORIZE,
     CONSENT,

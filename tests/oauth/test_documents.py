@@ -8,9 +8,9 @@ from threading import Event, Thread
 import pytest
 from django.contrib.auth.models import User
 
-from mcp_app.oauth.documents import MOST_A_MINUTE, Documents
-from mcp_app.protocol.oauth.documents import ClientDocument
-from mcp_app.protocol.oauth.errors import OAuthError
+from mcp_app.oauth.clients import MOST_A_MINUTE, Documents
+from mcp_app.protocol.oauth.clients import ClientDocument
+from mcp_app.protocol.oauth.requests import OAuthError
 
 URL = "https://program.example.com/client.json"
 ANA, BERT = User(pk=1), User(pk=2)

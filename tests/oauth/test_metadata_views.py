@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from mcp_app.models import Server
-from mcp_app.oauth import metadata_views
+from mcp_app.oauth import endpoints
 from tests.oauth.program import ORIGIN, WAYS
 from tests.published import published, stopped
 
@@ -164,8 +164,8 @@ def test_many_who_ask_take_no_connections(
     django_assert_num_queries: Any,
 ) -> None:
     """Whatever they ask for: what is there is read once a second."""
-    monkeypatch.setattr(metadata_views, "SERVERS_MAX_AGE_S", 600)
-    monkeypatch.setattr(metadata_views, "servers", metadata_views.OpenServers())
+    monkeypatch.setattr(endpoints, "SERVERS_MAX_AGE_S", 600)
+    monkeypatch.setattr(endpoints, "servers", endpoints.OpenServers())
     assert client.get(f"{RESOURCE}/mcp/support").status_code == 200
     with django_assert_num_queries(0):
         assert client.get(f"{RESOURCE}/mcp/support").status_code == 200

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mcp_app.oauth import minute_limit
-from mcp_app.oauth.minute_limit import MinuteLimit
+from mcp_app.oauth import clients
+from mcp_app.oauth.clients import MinuteLimit
 
 
 def test_each_person_has_a_limit() -> None:
@@ -16,6 +16,6 @@ def test_each_person_has_a_limit() -> None:
 
 def test_it_remembers_no_more_than_so_many_people() -> None:
     limit = MinuteLimit(1)
-    for number in range(minute_limit.MOST_PEOPLE + 2):
+    for number in range(clients.MOST_PEOPLE + 2):
         assert limit.take(str(number), 0)
-    assert len(limit._recent) <= minute_limit.MOST_PEOPLE + 1
+    assert len(limit._recent) <= clients.MOST_PEOPLE + 1

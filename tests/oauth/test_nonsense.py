@@ -13,8 +13,8 @@ from django.test import Client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_app.oauth import consent_views
-from mcp_app.oauth.minute_limit import MinuteLimit
+from mcp_app.oauth import consent
+from mcp_app.oauth.clients import MinuteLimit
 from tests.marks import long_cases
 from tests.oauth.program import (
     AUTHORIZE,
@@ -125,7 +125,7 @@ def check_leads_nowhere(response: Any) -> None:
 def test_t12_whatever_the_page_is_asked(
     hers: Client, program: Program, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consent_views, "page_limit", MinuteLimit(10**9))
+    monkeypatch.setattr(consent, "page_limit", MinuteLimit(10**9))
     program.register()
     right = dict(
         each.split("=", 1) for each in urlsplit(program.request()).query.split("&")

@@ -17,11 +17,11 @@ from django.core.signals import got_request_exception
 from django.test import Client
 from django.views.debug import ExceptionReporter
 
-from mcp_app.auth import app_changes, connections
-from mcp_app.auth.token_entries import read_keys
+from mcp_app.auth import connections, rights
+from mcp_app.auth.token_cache import read_keys
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server
 from mcp_app.models.fields import digest
-from mcp_app.oauth import token_views
+from mcp_app.oauth import endpoints
 from mcp_app.oauth.endpoints import MAX_AT_ONCE
 from tests.oauth.program import ORIGIN, RESOURCE, Program, allow, answer_in, sign_in
 from tests.published import published
@@ -190,7 +190,7 @@ def test_an_app_that_is_deleted_while_it_is_asked_for(
     monkeypatch.setattr(connections, "lock", late)
     assert program.post("revoke", token=answer["refresh_token"]).status_code == 200
     assert not Connection.objects.exists()
-    assert app_changes.end_all([token], lambda _: Connection.Ended.PERSON) == []
+    assert rights.end_all([token], lambda _: Connection.Ended.PERSON) == []
 
 
 @contextmanager
@@ -253,9 +253,9 @@ def test_no_error_page_has_what_stands_in_the_address(
             assert request.GET["code"] == "a-canary"
             return self._get_response(request)
 
-    monkeypatch.setattr(token_views, "issuer_of", fail)
-    monkeypatch.setattr(token_views, "ReadingMiddleware", Reading, raising=False)
-    path = f"{token_views.__name__}.ReadingMiddleware"
+    monkeypatch.setattr(endpoints, "issuer_of", fail)
+    monkeypatch.setattr(endpoints, "ReadingMiddleware", Reading, raising=False)
+    path = f"{endpoints.__name__}.ReadingMiddleware"
     settings.MIDDLEWARE = [path, *settings.MIDDLEWARE]
     client = Client(raise_request_exception=False)
     address = "/mcp-oauth/token?code=a-canary"
@@ -281,7 +281,7 @@ def test_so_many_programs_are_served_at_once(monkeypatch: pytest.MonkeyPatch) ->
     def revoke() -> Any:
         return Client().post("/mcp-oauth/revoke", {"token": "made-up"})
 
-    monkeypatch.setattr(token_views, "issuer_of", wait)
+    monkeypatch.setattr(endpoints, "issuer_of", wait)
     with ThreadPoolExecutor(MAX_AT_ONCE) as pool:
         served = [pool.submit(revoke) for _ in range(MAX_AT_ONCE)]
         for _ in served:

@@ -20,7 +20,7 @@ from django.urls import resolve
 from mcp_app.egress.sites import sites
 from mcp_app.models import Call, Prompt, Resource, ResourceTemplate, Server, Tool
 from mcp_app.process import freshness
-from mcp_app.publishing.openapi.documents import store
+from mcp_app.publishing.openapi import store
 from mcp_app.transports.http import replies
 from tests.admin.pages import fill_in_again
 from tests.oauth.program import Program, sign_in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.pools.counting import Connections, of_process, pool_size
+from mcp_app.pools.batching import Connections, of_process, pool_size
 
 
 @pytest.mark.parametrize(

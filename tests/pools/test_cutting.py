@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.pools import cutting
-from mcp_app.pools.cutting import ConnectionKiller
+from mcp_app.pools import connections
+from mcp_app.pools.connections import ConnectionKiller
 
 PATIENCE_S: Final = 60
 
@@ -65,14 +65,14 @@ def test_what_went_back_to_a_pool_is_left_alone(pair: Pair) -> None:
 
 
 def test_what_goes_back_while_it_is_cancelled_is_left_alone(pair: Pair) -> None:
-    cutting._cancel_and_shut(pair.line())
+    connections._cancel_and_shut(pair.line())
     assert pair.is_open()
 
 
 def test_what_has_gone_back_is_not_cancelled(pair: Pair) -> None:
     line = pair.line()
     pair.wrapper.connection = another = object()
-    cutting._cancel_and_shut(line)
+    connections._cancel_and_shut(line)
     assert pair.wrapper.connection is another
 
 
@@ -82,9 +82,9 @@ def test_where_no_thread_can_cancel_it_is_shut(
     def no_thread(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(cutting, "_hears_of_cancelling", lambda _: True)
+    monkeypatch.setattr(connections, "_hears_of_cancelling", lambda _: True)
     monkeypatch.setattr(threading.Thread, "start", no_thread)
-    cutting.cut([pair.line()])
+    connections.cut([pair.line()])
     assert not pair.is_open()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.pools.futures import settle
+from mcp_app.pools.loop_thread import settle
 
 
 async def settled(function: Callable[[], Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.pools.mailbox import Mailbox
+from mcp_app.pools.loop_thread import Mailbox
 
 
 class Counting:

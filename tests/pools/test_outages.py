@@ -15,8 +15,8 @@ from django.db import (
 )
 
 from mcp_app.models import Session
+from mcp_app.pools.connections import cannot_write, is_outage, may_be_refused
 from mcp_app.pools.database import writer
-from mcp_app.pools.outages import cannot_write, is_outage, may_be_refused
 from mcp_app.protocol.errors import Unavailable
 from tests.process.outages import read_only
 

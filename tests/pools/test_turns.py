@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.pools.turns import NOBODY, Owner, Turns
+from mcp_app.pools.user_threads import NOBODY, Owner, Turns
 
 
 def _taken(*keys: str) -> str:

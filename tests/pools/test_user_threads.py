@@ -13,8 +13,7 @@ from typing import Final
 import pytest
 
 from mcp_app.pools import user_threads
-from mcp_app.pools.turns import UNKNOWN, Owner
-from mcp_app.pools.user_threads import Job, NoPlace, UserThreads
+from mcp_app.pools.user_threads import UNKNOWN, Job, NoPlace, Owner, UserThreads
 from mcp_app.protocol.errors import Unavailable
 
 PATIENCE_S: Final = 60

@@ -18,7 +18,7 @@ from django.db import OperationalError, connection, connections, transaction
 from mcp_app.conf import Limits
 from mcp_app.models import Server, Session, Stream
 from mcp_app.pools.database import writer
-from mcp_app.process.expiry import all_expired_rows
+from mcp_app.process.janitor import all_expired_rows
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
 from tests.process.forking import connection_id

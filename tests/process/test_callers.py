@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
-from mcp_app.auth import aged_cache
+from mcp_app.auth import caches
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.conf import BY_TOKEN
 from mcp_app.models import AccessToken, Server
@@ -113,7 +113,7 @@ async def test_it_is_asked_again_when_what_was_read_is_old(
     assert first is not None
     read = [entry[0] for entry in token_cache._entries._entries.values()]
     rights = [entry[0] for entry in process.rights._entries._entries.values()]
-    assert first.until == min(*read, *rights) + aged_cache.MAX_AGE_S
+    assert first.until == min(*read, *rights) + caches.MAX_AGE_S
     assert at(process, token, first.until - 0.001) is first
     assert at(process, token, first.until) is not first
 

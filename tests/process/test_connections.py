@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from mcp_app.conf import McpSettings
-from mcp_app.pools.counting import of_process
+from mcp_app.pools.batching import of_process
 from tests.drill.databases import MYSQL, POSTGRES, PREPARED
 from tests.drill.running import THERE, started
 from tests.marks import long_cases

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.audit.expiry import expired_calls
-from mcp_app.auth.expiry import expired_apps
+from mcp_app.auth.rights import expired_apps
 from mcp_app.conf import Limits
 from mcp_app.invalidation.compaction import expired_changes
 from mcp_app.invalidation.workers import expired_workers
-from mcp_app.process.expiry import all_expired_rows
-from mcp_app.streams.expiry import expired_streams
+from mcp_app.process.janitor import all_expired_rows
+from mcp_app.streams.retention import expired_streams
 
 pytestmark = pytest.mark.django_db
 

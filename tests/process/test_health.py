@@ -8,9 +8,9 @@ import logging
 import pytest
 from django.db import OperationalError
 
-from mcp_app.process import health
+from mcp_app.process import heartbeat
 from mcp_app.process.freshness import FreshnessGate
-from mcp_app.process.health import DATABASE, FINE, FRESHNESS, STOPPING, Health
+from mcp_app.process.heartbeat import DATABASE, FINE, FRESHNESS, STOPPING, Health
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
 from tests.process.outages import away, read_only
@@ -26,7 +26,7 @@ async def database() -> Database:
 async def asked(database: Database, monkeypatch: pytest.MonkeyPatch) -> Health:
     """The health of a process for which others wait; its second lasts."""
     patient(monkeypatch)
-    monkeypatch.setattr(health, "SHARED_S", 600.0)
+    monkeypatch.setattr(heartbeat, "SHARED_S", 600.0)
     gate = FreshnessGate(database.check, database.load)
     gate.trust(float("inf"))
     return Health(gate, writes)
@@ -38,14 +38,14 @@ async def writes() -> None:
 
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for as long as a slow machine may take."""
-    monkeypatch.setattr(health, "PATIENCE_S", 60.0)
+    monkeypatch.setattr(heartbeat, "PATIENCE_S", 60.0)
 
 
 @pytest.fixture
 def impatient(asked: Health, monkeypatch: pytest.MonkeyPatch) -> None:
     """A moment is as good as a second."""
-    monkeypatch.setattr(health, "PATIENCE_S", 0.05)
-    monkeypatch.setattr(health, "SHARED_S", 0.0)
+    monkeypatch.setattr(heartbeat, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(heartbeat, "SHARED_S", 0.0)
 
 
 async def test_many_who_ask_are_answered_by_one_look(
@@ -88,7 +88,7 @@ async def test_a_process_whose_database_takes_nothing(
 ) -> None:
     """As a standby answers: what is served is read from it, and is fresh."""
     patient(monkeypatch)
-    monkeypatch.setattr(health, "SHARED_S", 0.0)
+    monkeypatch.setattr(heartbeat, "SHARED_S", 0.0)
     assert await process.failing() == FINE
     with read_only():
         # Until it is to beat, it writes nothing.
@@ -133,7 +133,7 @@ async def test_a_process_whose_database_is_away_and_comes_back(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patient(monkeypatch)
-    monkeypatch.setattr(health, "SHARED_S", 0.0)
+    monkeypatch.setattr(heartbeat, "SHARED_S", 0.0)
     assert await process.failing() == FINE
     with away():
         # Until now it was fresh enough.

@@ -6,14 +6,14 @@ import gc
 
 import pytest
 
-from mcp_app.process import heap
+from mcp_app.process import janitor
 from mcp_app.process.runtime import Process
 
 
 async def test_it_is_frozen_once_the_catalogs_are_loaded(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heap, "_is_frozen", False)
+    monkeypatch.setattr(janitor, "_is_frozen", False)
     process.gate.stale()
     before = gc.get_freeze_count()
     await process.gate.look()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from mcp_app.process.queues import Queues
+from mcp_app.process.quotas import Queues
 
 
 @dataclass(eq=False)

@@ -14,8 +14,8 @@ from mcp_app.auth.permissions import RightsCache
 from mcp_app.catalog.stops import RETRY_S
 from mcp_app.interface.principal import Principal
 from mcp_app.interface.server import ServerDefinition
+from mcp_app.process.callers import Revocation
 from mcp_app.process.loading import Catalogs
-from mcp_app.process.revocation import Revocation
 from mcp_app.process.running import RunningCalls
 from mcp_app.streams.listeners import Listeners
 

@@ -13,7 +13,7 @@ from mcp_app.invalidation.workers import Report
 from mcp_app.pools.database import writer
 from mcp_app.process import running
 from mcp_app.process.runtime import Process
-from mcp_app.server import identity
+from mcp_app.server import call
 from mcp_app.server.dispatch import STOPPED
 from mcp_app.server.exchange import End
 from tests.scripting import STATEFUL, STATELESS, Play
@@ -120,7 +120,7 @@ async def test_staff_stop_a_call_and_its_client_is_told(
         await entered.wait()
     (exchange,) = process.running
     assert exchange.session is not None
-    key = identity.key(exchange.request_id)
+    key = call.key(exchange.request_id)
     await writer.run(changes.record_stop, exchange.session.pk, "another")
     await writer.run(changes.record_stop, exchange.session.pk, key)
     (message,) = await visit.messages()

@@ -18,19 +18,26 @@ import mcp_app
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.server_lint import MANY_TOOLS
 from mcp_app.catalog.stops import SWITCHED_OFF
-from mcp_app.invalidation import change_reader, peers
+from mcp_app.invalidation import change_reader, workers
 from mcp_app.invalidation.compaction import compact
 from mcp_app.invalidation.workers import FRESHNESS
 from mcp_app.models import Change, Session, Stream, Tool, Worker
-from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import Report
 from mcp_app.pools.database import POOLS, authenticators, log_writer, reader, writer
-from mcp_app.process import announcements, drain, freshness, heartbeat, runtime, ticker
-from mcp_app.process import current as current_process
+from mcp_app.process import (
+    announcements,
+    freshness,
+    heartbeat,
+    janitor,
+    lifecycle,
+    runtime,
+)
+from mcp_app.process import background as current_process
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.cursors import key_mark
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.protocol.sealing import key_mark
 from mcp_app.streams.session_store import TOUCH_S
 from tests.asgi_client import Client, Visit
 from tests.behaviours import Stage
@@ -542,7 +549,7 @@ async def test_what_is_open_ends_when_its_session_is_too_old(
     connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a statement for each, and without whoever sweeps."""
-    monkeypatch.setattr(ticker, "AGED", 0.01)
+    monkeypatch.setattr(janitor, "AGED", 0.01)
     old, young = await connect(STATEFUL), await connect(STATEFUL)
     streams = [await each.standing() for each in (old, young)]
     for each in streams:
@@ -652,7 +659,7 @@ async def test_a_process_that_stops_lets_work_end_that_takes_a_moment(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     last = LastWork(process, monkeypatch)
-    monkeypatch.setattr(drain, "LAST_WORDS", PATIENCE_S)
+    monkeypatch.setattr(lifecycle, "LAST_WORDS", PATIENCE_S)
     draining = asyncio.ensure_future(process.drain())
     await asyncio.to_thread(last._began.wait, PATIENCE_S)
     last.released.set()
@@ -718,7 +725,7 @@ async def test_nobody_lives_because_the_databases_clock_went_back(
     await owned_by_another(connect, -3_600)
     await steady.heartbeat._beaten()
     assert await state() == "open"
-    monkeypatch.setattr(peers, "SILENT_S", 0.0)
+    monkeypatch.setattr(workers, "SILENT_S", 0.0)
     await steady.heartbeat._beaten()
     assert await state() == "aborted"
 

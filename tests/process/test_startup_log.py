@@ -11,11 +11,11 @@ from django.conf import LazySettings
 from django.test import override_settings
 
 from mcp_app import conf
-from mcp_app.catalog.problems import Place, record
+from mcp_app.catalog.findings import Place, record
 from mcp_app.catalog.registry import Registry
 from mcp_app.checks.deployment import check_deployment
-from mcp_app.process import startup_log
-from mcp_app.process.startup_log import log_closed_hosts, log_problems
+from mcp_app.process import lifecycle
+from mcp_app.process.lifecycle import log_closed_hosts, log_problems
 from tests.apart import ROOT
 
 BROKEN = """from django.contrib.auth.models import User
@@ -45,7 +45,7 @@ settings.configure(
 import django
 django.setup()
 from mcp_app import mcp
-from mcp_app.process.current import process
+from mcp_app.process.background import process
 from django.core.checks import run_checks
 
 async def main():
@@ -59,7 +59,7 @@ print([*mcp.tools], [each.id for each in run_checks() if each.level > 30])
 
 @pytest.fixture(autouse=True)
 def _nothing_logged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(startup_log, "_logged", set())
+    monkeypatch.setattr(lifecycle, "_logged", set())
 
 
 def test_a_site_with_a_broken_module_starts(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_problems_are_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     registry = Registry()
-    monkeypatch.setattr(startup_log, "mcp", registry)
+    monkeypatch.setattr(lifecycle, "mcp", registry)
     log_problems()
     assert caplog.records == []
     registry.tool("closed", rule="weekdays")(lambda: "done")

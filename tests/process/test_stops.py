@@ -12,7 +12,7 @@ from django.core.handlers.asgi import ASGIHandler
 from django.test import Client as Browser
 
 from mcp_app.catalog.stops import SERVER_OFF, SWITCHED_OFF
-from mcp_app.invalidation import stops
+from mcp_app.invalidation import workers
 from mcp_app.models import Call, DefinitionRow, Server, Stop, Tool
 from mcp_app.models.stops import By, Running, Scope
 from mcp_app.pools.database import reader, writer
@@ -20,7 +20,7 @@ from mcp_app.process.background import background
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import SwitchedOff
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL
-from mcp_app.publishing.stopping import find_definition
+from mcp_app.publishing.publication import find_definition
 from mcp_app.server.dispatch import STOPPED
 from tests.asgi_client import Client, Outcome, outcome
 from tests.behaviours import Stage, registry
@@ -63,7 +63,7 @@ async def stop(process: Process) -> AsyncIterator[Stopping]:
             row = await writer.run(partial(find_definition, kind, name, registry))
             assert isinstance(row, DefinitionRow)
         made = await writer.run(
-            partial(stops.stop, scope, row, by=KIM, running=running)
+            partial(workers.stop, scope, row, by=KIM, running=running)
         )
         await process.gate.look()
         return made
@@ -86,7 +86,7 @@ async def start(process: Process) -> Callable[..., Awaitable[None]]:
 
     async def started(*ended: Stop) -> None:
         keys = [each.pk for each in ended]
-        assert len(await writer.run(partial(stops.start, keys, by=KIM))) == len(keys)
+        assert len(await writer.run(partial(workers.start, keys, by=KIM))) == len(keys)
         await process.gate.look()
 
     return started
@@ -470,7 +470,7 @@ async def test_running_calls_of_a_server_that_is_no_more(
         await writer.run(AWAY[how], row)
         await process.gate.look()
         named = row if scope == Scope.SERVER else None
-        await writer.run(partial(stops.stop, scope, named, by=KIM))
+        await writer.run(partial(workers.stop, scope, named, by=KIM))
         await process.gate.look()
         async with asyncio.timeout(PATIENCE_S):
             (answer,) = await visit.messages()
@@ -577,10 +577,10 @@ async def test_a_call_that_waits_for_its_row_is_refused(
     connect: Connect, process: Process, stop: Stopping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has stopped it was answered before its row was there."""
-    from mcp_app.transports.http import at_most_once  # noqa: PLC0415
+    from mcp_app.transports.http import call_handler  # noqa: PLC0415
 
     client = await connect(A_STATEFUL)
-    begun, scopes = at_most_once.begin, iter([Scope.DEFINITION, Scope.EVERYTHING])
+    begun, scopes = call_handler.begin, iter([Scope.DEFINITION, Scope.EVERYTHING])
 
     async def slowly(*given: Any) -> Any:
         stream = await begun(*given)
@@ -589,7 +589,7 @@ async def test_a_call_that_waits_for_its_row_is_refused(
         await stop(scope, *named)
         return stream
 
-    monkeypatch.setattr(at_most_once, "begin", slowly)
+    monkeypatch.setattr(call_handler, "begin", slowly)
     assert switched_off(await client.call("drill_ledger", key="row", seconds=0))
     await writer.run(Stop.objects.all().update, ended="2026-01-01T00:00:00Z")
     await writer.run(_say_so)

@@ -16,12 +16,12 @@ from mcp_app.invalidation.change_reader import MissedTopics, missed_since
 from mcp_app.models import Counter, Session, Subscription, Topic
 from mcp_app.pools.database import reader, writer
 from mcp_app.process import announcements as announcing
-from mcp_app.process import current as current_process
-from mcp_app.process import runtime, stream_opening
+from mcp_app.process import background as current_process
+from mcp_app.process import running, runtime
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import STATEFUL
-from mcp_app.streams.announcing import Announcement
 from mcp_app.streams.event_ids import new_public_id
+from mcp_app.streams.listeners import Announcement
 from tests.asgi_client import Client, Visit
 from tests.serving import Connect, _nothing_left
 
@@ -387,7 +387,7 @@ async def test_a_change_while_the_stream_is_opened(
     """It comes after the look at what was missed."""
     stream = await site.standing(site.a)
     await left(stream)
-    monkeypatch.setattr(stream_opening, "missed_since", _then(notify, "tools"))
+    monkeypatch.setattr(running, "missed_since", _then(notify, "tools"))
     opened = site.b.sessions.stream_opened
 
     async def late(*arguments: Any) -> int:
@@ -563,7 +563,7 @@ async def test_an_outage_while_a_stream_is_opened(
     def gone(seen: int) -> MissedTopics:
         raise OperationalError("gone")
 
-    monkeypatch.setattr(stream_opening, "missed_since", gone)
+    monkeypatch.setattr(running, "missed_since", gone)
     refused = site.visit(site.a)
     await refused.body()
     assert refused.status == 503

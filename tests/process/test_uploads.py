@@ -10,9 +10,9 @@ from typing import Final
 
 import pytest
 
-from mcp_app.pools.turns import NOBODY, Owner
-from mcp_app.process import uploads
-from mcp_app.process.uploads import NoRoom, Uploads
+from mcp_app.pools.user_threads import NOBODY, Owner
+from mcp_app.process import quotas
+from mcp_app.process.quotas import NoRoom, Uploads
 
 MOST: Final = 100
 """Bytes that bodies in pieces hold together."""
@@ -127,15 +127,15 @@ async def test_t19_a_body_has_ten_seconds_and_one_for_each_kib(
 async def test_one_timer_looks_for_all_as_long_as_there_are_any(
     bodies: Uploads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(uploads, "LOOK_EVERY", 600)
+    monkeypatch.setattr(quotas, "LOOK_EVERY", 600)
     now = time.monotonic()
     young = await Upload(bodies).begin(now)
     timer = bodies._timer
-    old = await Upload(bodies).begin(now - uploads.BODY_SECONDS)
+    old = await Upload(bodies).begin(now - quotas.BODY_SECONDS)
     assert timer is not None
     assert bodies._timer is timer
     timer.cancel()
-    monkeypatch.setattr(uploads, "LOOK_EVERY", 0.001)
+    monkeypatch.setattr(quotas, "LOOK_EVERY", 0.001)
     bodies._look()
     assert await old.outcome() == "given up"
     # The young one is looked for further.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from orjson import JSONEncodeError
 
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.call_template import MOST_DIGITS, CallTemplate
+from mcp_app.protocol.envelope import MOST_DIGITS, CallTemplate
 from mcp_app.protocol.errors import ParseError
 
 META: Final[dict[str, Any]] = {"io.example/client": {"name": "a", "version": "1"}}

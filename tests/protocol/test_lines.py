@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.lines import Broken, Lines, line
+from mcp_app.protocol.framing import Broken, Lines, line
 
 LONG = Broken.TOO_LONG
 

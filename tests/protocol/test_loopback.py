@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.protocol.loopback import is_loopback_host
+from mcp_app.protocol.headers import is_loopback_host
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "::1"])

@@ -14,7 +14,7 @@ from mcp_app.protocol.content import (
     ToolResult,
     ToolUse,
 )
-from mcp_app.protocol.meta import ReceivedMeta, check_meta, meta_key_problem
+from mcp_app.protocol.results import ReceivedMeta, check_meta, meta_key_problem
 
 FINE = [
     "name",

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from mcp_app.protocol.patterns import takes_forever
+from mcp_app.protocol.texts import takes_forever
 
 
 @pytest.mark.parametrize(

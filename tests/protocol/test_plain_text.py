@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.protocol.plain_text import clean_text, json_text
+from mcp_app.protocol.texts import clean_text, json_text
 
 TAGS: Final = "".join(chr(0xE0000 + ord(each)) for each in "obey")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_app.protocol.sealing import Sealer, TooLarge, derived_key, key_mark
+from mcp_app.protocol.cursors import Sealer, TooLarge, derived_key, key_mark
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_app.protocol import jsonrpc, sse
+from mcp_app.protocol import framing, jsonrpc
 
 
 @dataclass(frozen=True)
@@ -40,25 +40,25 @@ def events(stream: bytes) -> tuple[list[Event], int | None]:
 
 
 STREAMS = [
-    (sse.message(b"{}"), b"event: message\ndata: {}\n\n"),
+    (framing.message(b"{}"), b"event: message\ndata: {}\n\n"),
     (
-        sse.message(b"{}", event_id="s.1"),
+        framing.message(b"{}", event_id="s.1"),
         b"id: s.1\nevent: message\ndata: {}\n\n",
     ),
     (
-        sse.message(b"{}", event_id="s.1", retry_ms=0),
+        framing.message(b"{}", event_id="s.1", retry_ms=0),
         b"id: s.1\nretry: 0\nevent: message\ndata: {}\n\n",
     ),
-    (sse.message(b"{}", retry_ms=5), b"retry: 5\nevent: message\ndata: {}\n\n"),
-    (sse.priming("s.0"), b"id: s.0\ndata: \n\n"),
-    (sse.priming("s.0", 250), b"id: s.0\nretry: 250\ndata: \n\n"),
+    (framing.message(b"{}", retry_ms=5), b"retry: 5\nevent: message\ndata: {}\n\n"),
+    (framing.priming("s.0"), b"id: s.0\ndata: \n\n"),
+    (framing.priming("s.0", 250), b"id: s.0\nretry: 250\ndata: \n\n"),
     (
-        sse.endpoint("/mcp/messages?s=1"),
+        framing.endpoint("/mcp/messages?s=1"),
         b"event: endpoint\ndata: /mcp/messages?s=1\n\n",
     ),
-    (sse.comment(), b":\n\n"),
-    (sse.comment("still here"), b": still here\n\n"),
-    (sse.retry(2000), b"retry: 2000\n\n"),
+    (framing.comment(), b":\n\n"),
+    (framing.comment("still here"), b": still here\n\n"),
+    (framing.retry(2000), b"retry: 2000\n\n"),
 ]
 
 
@@ -85,7 +85,7 @@ def test_a_stream_is_read_by_the_standards_algorithm() -> None:
 
 @given(st.dictionaries(st.text(), st.text()))
 def test_any_message_comes_back_whole(value: dict[str, str]) -> None:
-    stream = sse.message(jsonrpc.write(value), event_id="x.1")
+    stream = framing.message(jsonrpc.write(value), event_id="x.1")
     (event,), _ = events(stream)
     assert json.loads(event.data) == value
     # Some clients parse every `data:` line by itself.
@@ -96,18 +96,18 @@ def test_any_message_comes_back_whole(value: dict[str, str]) -> None:
 @pytest.mark.parametrize("data", [b"{\n}", b"{\r}", b"{}\n"])
 def test_data_with_a_line_break_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="one line"):
-        sse.message(data)
+        framing.message(data)
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\r", "\0"])
 def test_fields_with_a_line_break_or_nul_are_refused(text: str) -> None:
-    for make in (sse.priming, sse.comment, sse.endpoint):
+    for make in (framing.priming, framing.comment, framing.endpoint):
         with pytest.raises(ValueError, match="one line without NUL"):
             make(text)
     with pytest.raises(ValueError, match="one line without NUL"):
-        sse.message(b"{}", event_id=text)
+        framing.message(b"{}", event_id=text)
 
 
 def test_a_retry_time_is_not_negative() -> None:
     with pytest.raises(ValueError, match="must not be negative; it is -1"):
-        sse.retry(-1)
+        framing.retry(-1)

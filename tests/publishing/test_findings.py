@@ -6,7 +6,7 @@ import pytest
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.models import Server, Session, Tool
-from mcp_app.publishing import findings, publication
+from mcp_app.publishing import overlays, publication
 from tests.published import published
 from tests.publishing.test_publication import CONTENT, REGISTRY, publish, tool
 
@@ -15,32 +15,32 @@ pytestmark = pytest.mark.django_db
 
 def test_a_content_that_no_reader_takes() -> None:
     row = Tool.objects.create(name="a", icons='[{"src": "ftp://x"}]')
-    judged = findings.judge(row, row.working_content(), REGISTRY)
+    judged = overlays.judge(row, row.working_content(), REGISTRY)
     assert [each.rule for each in judged.to_fix] == ["kind"]
 
 
 def test_servers_are_judged_too() -> None:
     server = Server.objects.create(slug="a", instructions="word " * 600)
-    judged = findings.judge(server, server.working_content(), REGISTRY)
+    judged = overlays.judge(server, server.working_content(), REGISTRY)
     assert [each.rule for each in judged.advices] == ["instructions-long"]
 
 
 def test_only_what_is_published_can_be_judged() -> None:
     with pytest.raises(TypeError, match="Session"):
-        findings.judge(Session(), {}, REGISTRY)  # type: ignore[arg-type]
+        overlays.judge(Session(), {}, REGISTRY)  # type: ignore[arg-type]
 
 
 def test_publishing_stores_the_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody who publishes has to remember it, and lint runs once."""
     row = tool()
     judged: list[str] = []
-    judge_content = findings.judge_content
+    judge_content = overlays.judge_content
 
-    def counted(row: Tool, *more: object) -> findings.Findings:
+    def counted(row: Tool, *more: object) -> overlays.Findings:
         judged.append(row.name)
         return judge_content(row, *more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(findings, "judge_content", counted)
+    monkeypatch.setattr(overlays, "judge_content", counted)
     monkeypatch.setattr(publication, "judge_content", counted)
     publish(row)
     row.refresh_from_db()

@@ -10,13 +10,17 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import override_settings
 
 from mcp_app.catalog.registry import Registry, mcp
-from mcp_app.catalog.text_lint import HIDDEN
+from mcp_app.catalog.schema_lint import HIDDEN
 from mcp_app.models import Change, Prompt, Resource, ResourceTemplate, State, Tool
 from mcp_app.models.definitions import Source
 from mcp_app.models.versions import DefinitionVersion
 from mcp_app.publishing import overlays
-from mcp_app.publishing.findings import store_findings
-from mcp_app.publishing.overlays import make_overlays, reset, store_all_findings
+from mcp_app.publishing.overlays import (
+    make_overlays,
+    reset,
+    store_all_findings,
+    store_findings,
+)
 from tests.models.recording import as_committed
 from tests.published import published
 

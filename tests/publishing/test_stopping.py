@@ -8,7 +8,7 @@ import pytest
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.models import Resource, Stop, Tool
-from mcp_app.publishing.stopping import count_changing, find_definition, near
+from mcp_app.publishing.publication import count_changing, find_definition, near
 from tests.drill.models import Order
 from tests.published import published, stopped
 

@@ -32,7 +32,7 @@ from mcp_app.models import Change, Topic
 from mcp_app.models.fields import digest
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
-from mcp_app.streams.expiry import STREAMS_KEPT_MS
+from mcp_app.streams.retention import STREAMS_KEPT_MS
 from tests.asgi_client import PREFIX, Client, Visit
 from tests.drill.models import Ledger
 from tests.scripting import STATEFUL, STATELESS, Play

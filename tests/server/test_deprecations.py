@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.protocol.revisions import LATEST, STATEFUL, Revision
-from mcp_app.server import deprecations
+from mcp_app.server import questions
 from tests.asgi_client import PREFIX
 from tests.serving import Connect
 
 
 @pytest.fixture(autouse=True)
 def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deprecations, "_said", set())
+    monkeypatch.setattr(questions, "_said", set())
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -52,5 +52,5 @@ async def test_nothing_is_said_of_what_a_client_does_not_want(
 def test_no_older_revision_deprecates_it(
     revision: Revision, capability: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    deprecations.note_use(revision, capability)
+    questions.note_use(revision, capability)
     assert warnings(caplog) == []

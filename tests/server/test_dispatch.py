@@ -21,7 +21,7 @@ from mcp_app.protocol.errors import (
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.server import dispatch
 from mcp_app.server.handlers import HANDLERS
-from mcp_app.server.handlers.lists import LISTINGS
+from mcp_app.server.handlers.definitions import LISTINGS
 from tests.asgi_client import Client
 from tests.marks import NEWEST_FIRST
 from tests.published import published

@@ -8,15 +8,14 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.principal import Principal, Scope
-from mcp_app.interface.rights import NOTHING, Rights
+from mcp_app.interface.principal import NOTHING, Principal, Rights, Scope
+from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.headers import Headers

@@ -8,14 +8,13 @@ import pytest
 
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import Catalog, tool_entry
-from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.definitions import ToolDefinition, ToolHints
-from mcp_app.interface.principal import Principal, Scope
-from mcp_app.interface.rights import Rights
+from mcp_app.interface.principal import Principal, Rights, Scope
+from mcp_app.interface.rules import AccessRequirements
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.protocol.revisions import LATEST
+from mcp_app.server.call import digest, key, runs_once
 from mcp_app.server.exchange import Adapters, Exchange, NoWayBack
-from mcp_app.server.identity import digest, key, runs_once
 
 VIEW = AccessRequirements(permissions=("shop.view_order",))
 NOTHING_RUNS: Runnable[Any] = Runnable(

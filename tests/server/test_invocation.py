@@ -20,8 +20,7 @@ from django.utils import timezone, translation
 
 from mcp_app import CallCancelled, Context, Elicit, SyncContext, ToolError
 from mcp_app.catalog.runnable import Gate, Runnable
-from mcp_app.interface.principal import Principal
-from mcp_app.interface.rights import Rights
+from mcp_app.interface.principal import Principal, Rights
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import LATEST

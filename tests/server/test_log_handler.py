@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from mcp_app.server.log_handler import ClientHandler, level_of
+from mcp_app.server.call import ClientHandler, level_of
 from tests.asgi_client import PREFIX, Client, JsonObject
 from tests.serving import Connect
 

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from mcp_app.conf import Limits
-from mcp_app.server.notification_throttle import NotificationThrottle
+from mcp_app.server.exchange import NotificationThrottle
 
 BURST: Final = 3
 RATE: Final = 10.0

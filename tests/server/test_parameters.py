@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.protocol.errors import InvalidParams
-from mcp_app.server.parameters import mapping, string, strings
+from mcp_app.server.coercion import mapping, string, strings
 
 Read = Callable[..., Any]
 

@@ -9,8 +9,8 @@ import pytest
 
 from mcp_app.conf import Limits
 from mcp_app.interface.errors import TooManyQuestions
-from mcp_app.pools.turns import Owner
-from mcp_app.server.question_places import Place, QuestionPlaces
+from mcp_app.pools.user_threads import Owner
+from mcp_app.server.conversation import Place, QuestionPlaces
 
 
 class Scene:

@@ -24,8 +24,8 @@ from mcp_app.interface.questions import (
 )
 from mcp_app.protocol.content import Block
 from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.server.conversation import MOST_TOOL_ROUNDS
 from mcp_app.server.questions import PreparedQuestion, prepare, require, sampled_block
-from mcp_app.server.sampling import MOST_TOOL_ROUNDS
 from tests.asgi_client import EVERYTHING, Client, JsonObject, Outcome
 from tests.behaviours import BYTES, Order
 from tests.marks import NEWEST_FIRST

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.audit.records import LONGEST_ERROR, SHORT_ARGUMENTS
-from mcp_app.interface.outcomes import Outcome
+from mcp_app.audit.writing import LONGEST_ERROR, SHORT_ARGUMENTS
+from mcp_app.interface.call_record import Outcome
 from mcp_app.models import Call, Tool
 from mcp_app.models.fields import digest
 from mcp_app.pools.database import writer

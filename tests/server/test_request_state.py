@@ -11,8 +11,8 @@ import pytest
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.server import request_state, round_trip
-from mcp_app.server.request_state import (
+from mcp_app.server import conversation, round_trip
+from mcp_app.server.conversation import (
     REFUSED,
     AnsweredQuestions,
     RequestState,
@@ -173,7 +173,7 @@ def test_another_format_is_refused(
     monkeypatch: pytest.MonkeyPatch, format_number: int
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(request_state, "FORMAT", format_number)
+        patched.setattr(conversation, "FORMAT", format_number)
         text = sealer().seal(STATE, BOUND, NOW)
     refused(text)
 

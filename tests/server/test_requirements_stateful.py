@@ -15,6 +15,7 @@ from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.errors import ClientCannot
 from mcp_app.interface.questions import (
     Accepted,
+    Completion,
     Elicit,
     ElicitUrl,
     ModelPreferences,
@@ -24,18 +25,17 @@ from mcp_app.interface.questions import (
     Sample,
     SamplingMessage,
 )
-from mcp_app.interface.results import Completion
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.content import Block, Image, Text, ToolResult, ToolUse
 from mcp_app.protocol.revisions import STATEFUL
-from mcp_app.server import log_handler
+from mcp_app.server import call as log_handler
 from mcp_app.server.context import current_call
-from mcp_app.server.handlers import completion, tools
+from mcp_app.server.conversation import conversation
+from mcp_app.server.handlers import definitions, tools
 from mcp_app.server.questions import PreparedQuestion, prepare, sampled_block
-from mcp_app.server.sampling import conversation
 from mcp_app.streams import session_store
-from mcp_app.streams.session_queries import note_handshakes
+from mcp_app.streams.open_session import note_handshakes
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage, new_stage
 from tests.marks import STATEFUL_NEWEST_FIRST
@@ -382,7 +382,7 @@ def test_completion_says_that_there_is_more(
     given: Completion, total: int, more: bool
 ) -> None:
     """S-COMPL-006."""
-    wire = completion._to_wire(given)
+    wire = definitions._to_wire(given)
     assert (wire["total"], wire["hasMore"]) == (total, more)
     assert len(wire["values"]) <= 100
 

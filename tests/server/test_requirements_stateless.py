@@ -13,8 +13,7 @@ from mcp_app.interface.context import LEVELS
 from mcp_app.interface.context import Client as KnownClient
 from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.errors import ClientCannot
-from mcp_app.interface.questions import ElicitAnswer
-from mcp_app.interface.results import ToolOutput
+from mcp_app.interface.questions import ElicitAnswer, ToolOutput
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.content import Icon
 from mcp_app.protocol.revisions import LATEST, REVISIONS

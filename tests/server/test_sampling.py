@@ -10,7 +10,7 @@ from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.questions import SamplingMessage
 from mcp_app.protocol.content import Audio, Image, Text, ToolResult, ToolUse
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.server.sampling import MOST_TOOL_ROUNDS, check_tools, conversation
+from mcp_app.server.conversation import MOST_TOOL_ROUNDS, check_tools, conversation
 from tests.behaviours import CONVERSATION
 
 USE: Final = SamplingMessage(role="assistant", content=[ToolUse("1", "find", {})])

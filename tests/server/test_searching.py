@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from mcp_app.catalog import search_index
+from mcp_app.catalog import definition_texts
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.server import CALL_READING_TOOL, CALL_TOOL, SEARCH_TOOLS
 from mcp_app.models import Server, Stop
@@ -317,7 +317,7 @@ async def test_without_full_text(ask: Any, monkeypatch: pytest.MonkeyPatch) -> N
 async def test_indexes_are_made_once(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
 
-    class Counting(search_index.SearchIndex):
+    class Counting(definition_texts.SearchIndex):
         def __init__(self, tools: Any) -> None:
             made.append(1)
             super().__init__(tools)

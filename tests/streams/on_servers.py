@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from mcp_app.models import Session, Stream
 from mcp_app.models.appends import OPEN
 from mcp_app.streams.log_writer import Batch, write
-from mcp_app.streams.session_queries import Use, note_handshakes, note_uses
+from mcp_app.streams.open_session import Use, note_handshakes, note_uses
 from tests.streams.logging_rows import OWNER, events, further, opened, own_session
 
 EVER_MS: Final = 10**13

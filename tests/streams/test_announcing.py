@@ -10,8 +10,7 @@ import pytest
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.invalidation.change_reader import Name
 from mcp_app.models.fields import digest
-from mcp_app.streams.announcing import Announcement
-from mcp_app.streams.listeners import LISTS
+from mcp_app.streams.listeners import LISTS, Announcement
 from tests.streams.test_listeners import Stream
 
 URI: Final = "shop://orders/1"

@@ -14,10 +14,10 @@ from mcp_app.models import Event, LoggedMessage, Once, Question, Session, Stream
 from mcp_app.models import expiry as portions
 from mcp_app.models import sessions as session_rows
 from mcp_app.models import streams as stream_rows
-from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.sessions import Subscription
-from mcp_app.streams import expiry
-from mcp_app.streams.expiry import expired_streams
+from mcp_app.models.transactions import NowMilliseconds
+from mcp_app.streams import retention
+from mcp_app.streams.retention import expired_streams
 from tests.streams.logging_rows import opened
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
@@ -70,7 +70,7 @@ def test_what_is_too_old_goes_and_the_rest_stays() -> None:
     kept = [session(), session(seen=HOUR_MS // 2, created=HOUR_MS), step(HOUR_MS)]
     idle, old = session(seen=2 * HOUR_MS), session(created=3 * HOUR_MS)
     Subscription.objects.create(session=idle, uri="test://a")
-    gone = [idle, old, step(expiry.STEPS_KEPT_MS + HOUR_MS)]
+    gone = [idle, old, step(retention.STEPS_KEPT_MS + HOUR_MS)]
     assert remove_expired(LIMITS) == {"sessions": 2, "steps": 1}
     for row in kept:
         row.refresh_from_db()
@@ -116,7 +116,7 @@ def test_many_go_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_rows, "AT_ONCE", 2)
     for _ in range(5):
         session(seen=2 * HOUR_MS)
-        step(expiry.STEPS_KEPT_MS + HOUR_MS)
+        step(retention.STEPS_KEPT_MS + HOUR_MS)
     assert remove_expired(LIMITS) == {"sessions": 5, "steps": 5}
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mcp_app.protocol.errors import InternalError
-from mcp_app.streams.final_message import final_message, is_answer, is_batch
+from mcp_app.streams.event_ids import final_message, is_answer, is_batch
 
 
 def test_one_request_and_a_batch() -> None:

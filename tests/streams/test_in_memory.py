@@ -12,8 +12,8 @@ from mcp_app.interface.context import Client
 from mcp_app.interface.errors import ClientRefused
 from mcp_app.interface.principal import Principal
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.streams import in_memory
-from mcp_app.streams.in_memory import MemoryQuestions, MemorySessions
+from mcp_app.streams import bound_sessions
+from mcp_app.streams.bound_sessions import MemoryQuestions, MemorySessions
 from mcp_app.streams.open_session import Opening, OpenSession
 
 
@@ -124,7 +124,7 @@ async def test_a_question_waits_for_the_handshake(sessions: MemorySessions) -> N
 async def test_a_handshake_that_never_ends_is_not_waited_for(
     sessions: MemorySessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_memory, "HANDSHAKE_S", 0.01)
+    monkeypatch.setattr(bound_sessions, "HANDSHAKE_S", 0.01)
     await sessions.opened(await opened(sessions))
 
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.models import LoggedMessage, Session
-from mcp_app.models.log_messages import AT_ONCE, NumberedText
+from mcp_app.models.streams import LOG_BATCH_SIZE, NumberedText
 from mcp_app.pools.database import reader, writer
-from mcp_app.streams import log_messages
-from mcp_app.streams.log_messages import Deliveries
+from mcp_app.streams import listeners
+from mcp_app.streams.listeners import Deliveries
 from tests.streams.logging_rows import erase, own_session
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
@@ -55,7 +55,7 @@ def rows() -> Iterable[list[Session]]:
 
 async def test_all_that_was_said_is_sent_in_order(rows: list[Session]) -> None:
     stream = Stream()
-    said = [str(number) for number in range(AT_ONCE + 1)]
+    said = [str(number) for number in range(LOG_BATCH_SIZE + 1)]
     await writer.run(say, rows[0], *said)
     await Deliveries().deliver(standing(rows[0], stream))
     assert stream.sent == said
@@ -91,7 +91,7 @@ async def test_the_thread_is_free_for_others_between_two_sessions(
     await asyncio.to_thread(begun.wait, PATIENCE_S)
     beat = asyncio.create_task(writer.run(lambda: sum(seen)))
     seen = [0]
-    monkeypatch.setattr(log_messages, "_numbered", counted(seen))
+    monkeypatch.setattr(listeners, "_numbered", counted(seen))
     await asyncio.sleep(0)
     go_on.set()
     assert await beat == 0
@@ -101,7 +101,7 @@ async def test_the_thread_is_free_for_others_between_two_sessions(
 
 def held(monkeypatch: pytest.MonkeyPatch) -> tuple[Event, Event]:
     """Hold the first read until the second event; the first one says that it began."""
-    begun, go_on, read = Event(), Event(), log_messages._numbered
+    begun, go_on, read = Event(), Event(), listeners._numbered
 
     def held(session: int, after: int) -> list[NumberedText]:
         found = read(session, after)
@@ -109,7 +109,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> tuple[Event, Event]:
         go_on.wait(PATIENCE_S)
         return found
 
-    monkeypatch.setattr(log_messages, "_numbered", held)
+    monkeypatch.setattr(listeners, "_numbered", held)
     return begun, go_on
 
 

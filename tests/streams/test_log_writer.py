@@ -18,7 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from mcp_app.models import Session, Stream
 from mcp_app.models.appends import is_one_statement
 from mcp_app.models.streams import StreamQuerySet
-from mcp_app.pools import outages
+from mcp_app.pools import connections as outages
 from mcp_app.streams import log_writer
 from mcp_app.streams.log_writer import Batch, Gain, StreamFenced, write
 from tests.streams.logging_rows import (

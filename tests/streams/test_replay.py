@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.invalidation.peers import PeerMonitor
+from mcp_app.invalidation.workers import PeerMonitor
 from mcp_app.models import Event, Session, Stream
 from mcp_app.pools.database import reader, writer
 from mcp_app.streams import replay

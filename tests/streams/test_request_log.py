@@ -16,7 +16,7 @@ from mcp_app.models.streams import StreamQuerySet
 from mcp_app.pools.database import log_writer, reader
 from mcp_app.streams import request_log
 from mcp_app.streams.claims import end_own, open_streams
-from mcp_app.streams.final_message import request_ids
+from mcp_app.streams.event_ids import request_ids
 from mcp_app.streams.log_writer import ALONE, Beside, StreamFenced
 from mcp_app.streams.request_log import OwnedStream, RequestLog
 from tests.process.outages import read_only

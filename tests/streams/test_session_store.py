@@ -21,7 +21,7 @@ from mcp_app.models.sessions import Subscription
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.streams import session_queries, session_store
+from mcp_app.streams import open_session, session_store
 from mcp_app.streams.open_session import Opening, OpenSession
 from mcp_app.streams.session_store import SessionStore
 from tests.statements import counted
@@ -258,7 +258,7 @@ async def test_a_read_that_was_overtaken_is_done_again(
     session_id, session = await store.opened_by()
     row = Session.objects.filter(pk=session.pk)
     loop, reads = asyncio.get_running_loop(), []
-    read = session_queries.read
+    read = open_session.read
 
     def late(digests: list[str]) -> dict[str, OpenSession]:
         rows = read(digests)
@@ -268,7 +268,7 @@ async def test_a_read_that_was_overtaken_is_done_again(
             loop.call_soon_threadsafe(_reload, other, ref and str(session.pk))
         return rows
 
-    monkeypatch.setattr(session_queries, "read", late)
+    monkeypatch.setattr(open_session, "read", late)
     other = Store()
     found = await other.find(session_id, ANNA, "default")
     assert (len(reads), found.level) == (2, 4)
@@ -280,11 +280,11 @@ async def test_a_session_that_is_closed_while_it_is_stored(
     monkeypatch: pytest.MonkeyPatch, ref: str | None, gone: bool
 ) -> None:
     """Its process does not know it yet when it is told of that."""
-    loop, insert = asyncio.get_running_loop(), session_queries.insert
+    loop, insert = asyncio.get_running_loop(), open_session.insert
 
     def late(
-        new: list[session_queries.NewSession],
-    ) -> dict[session_queries.NewSession, session_queries.Rows]:
+        new: list[open_session.NewSession],
+    ) -> dict[open_session.NewSession, open_session.Rows]:
         surplus = insert(new)
         [session] = [each.session for each in new]
         if gone:
@@ -292,7 +292,7 @@ async def test_a_session_that_is_closed_while_it_is_stored(
         loop.call_soon_threadsafe(_reload, own, ref and str(session.pk))
         return surplus
 
-    monkeypatch.setattr(session_queries, "insert", late)
+    monkeypatch.setattr(open_session, "insert", late)
     own = Store()
     if gone:
         with pytest.raises(RequestRefused):
@@ -316,7 +316,7 @@ async def test_a_read_is_not_overtaken_by_what_others_change(
     """Where sessions are opened and closed all the time, it would be for ever."""
     session_id, session = await store.opened_by()
     loop, reads = asyncio.get_running_loop(), []
-    read = session_queries.read
+    read = open_session.read
 
     def busy(digests: list[str]) -> dict[str, OpenSession]:
         reads.append(digests)
@@ -324,7 +324,7 @@ async def test_a_read_is_not_overtaken_by_what_others_change(
         loop.call_soon_threadsafe(_reload, other, f"{session.pk + 1}")
         return read(digests)
 
-    monkeypatch.setattr(session_queries, "read", busy)
+    monkeypatch.setattr(open_session, "read", busy)
     other = Store()
     assert (await other.find(session_id, ANNA, "default")).pk == session.pk
 
@@ -436,7 +436,7 @@ async def test_a_deletion_goes_on_without_the_client_and_after_an_outage(
         raise OperationalError("away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(session_queries, "delete_sessions", fail)
+        patched.setattr(open_session, "delete_sessions", fail)
         for each in (store.delete(session), store.delete(session)):
             with pytest.raises(OperationalError):
                 await each
@@ -473,9 +473,7 @@ async def test_sessions_that_end_together_are_deleted_together(store: Store) -> 
     ended = [(await store.opened_by())[1] for _ in range(20)]
     _, stays = await store.opened_by()
     async with counted([writer]) as statements:
-        await asyncio.gather(
-            *(session_queries.delete_session(each.pk) for each in ended)
-        )
+        await asyncio.gather(*(open_session.delete_session(each.pk) for each in ended))
     # The first may go alone, and all others with the next.
     assert len(statements) <= 50
     assert await reader.run(list, Session.objects.values_list("pk", flat=True)) == [
@@ -712,14 +710,14 @@ async def test_t21_no_request_waits_until_many_sessions_are_deleted(
         await store.create(flood)
     may_delete = asyncio.Event()
     deleted: list[int] = []
-    delete = session_queries.delete_sessions
+    delete = open_session.delete_sessions
 
     async def slow(rows: Any) -> None:
         deleted.extend(await reader.run(list, rows.values_list("pk", flat=True)))
         await may_delete.wait()
         await delete(rows)
 
-    monkeypatch.setattr(session_queries, "delete_sessions", slow)
+    monkeypatch.setattr(open_session, "delete_sessions", slow)
     for _ in range(3):
         await store.create(flood)
     assert await reader.run(Session.objects.count) == 7
@@ -744,7 +742,7 @@ async def test_sessions_that_are_too_many_wait_for_a_database_that_is_away(
         raise OperationalError("away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(session_queries, "delete_sessions", fail)
+        patched.setattr(open_session, "delete_sessions", fail)
         for _ in range(3):
             await store.create(flood)
         await store.no_longer_closing()
@@ -773,7 +771,7 @@ async def test_t21_a_request_in_the_millisecond_of_the_first_one_counts() -> Non
     later = F("created_ms") + 60_000
     await writer.run(Session.objects.update, created_ms=later, seen_ms=later)
     await store.find(session_id, Principal.ANONYMOUS, "default")
-    assert not await reader.run(Session.objects.filter(session_queries.UNUSED).exists)
+    assert not await reader.run(Session.objects.filter(open_session.UNUSED).exists)
     await writer.run(_erase)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from mcp_app.invalidation.peers import PeerMonitor
+from mcp_app.invalidation.workers import PeerMonitor
 from mcp_app.models import Session, Stream, streams
 from mcp_app.pools.database import log_writer, reader, writer
 from mcp_app.protocol.errors import Unavailable

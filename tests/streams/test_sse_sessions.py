@@ -18,10 +18,9 @@ from mcp_app.pools.database import reader, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InvalidRequest, RequestRefused
 from mcp_app.protocol.revisions import LATEST_STATEFUL, V2025_06_18
-from mcp_app.streams import claims, sse_sessions
-from mcp_app.streams.open_session import Opening, OpenSession
-from mcp_app.streams.session_queries import delete_sessions
-from mcp_app.streams.sse_sessions import Negotiation, SseSessions
+from mcp_app.streams import bound_sessions, claims
+from mcp_app.streams.bound_sessions import Negotiation, SseSessions
+from mcp_app.streams.open_session import Opening, OpenSession, delete_sessions
 
 pytestmark = pytest.mark.databases
 
@@ -124,7 +123,7 @@ async def test_what_was_left_is_swept(
         raise OperationalError("away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(sse_sessions, "delete_session", fail)
+        patched.setattr(bound_sessions, "delete_session", fail)
         with pytest.raises(OperationalError):
             await process.sse_sessions.end(left)
     # Nobody is served any more, whatever the row says.
@@ -144,8 +143,8 @@ async def test_what_was_left_is_swept_by_portions(
         portions.append(await reader.run(rows.count))
         await delete_sessions(rows)
 
-    monkeypatch.setattr(sse_sessions, "AT_ONCE", 2)
-    monkeypatch.setattr(sse_sessions, "delete_sessions", delete)
+    monkeypatch.setattr(bound_sessions, "AT_ONCE", 2)
+    monkeypatch.setattr(bound_sessions, "delete_sessions", delete)
     kept = await store(process.sse_sessions)
     for _ in range(5):
         await store(elsewhere)
@@ -172,7 +171,7 @@ async def test_all_sessions_of_the_dead_end_at_once(
     process: Process, elsewhere: SseSessions, store: Store, monkeypatch: Any
 ) -> None:
     """However many one process has held: their clients' calls run on until then."""
-    monkeypatch.setattr(sse_sessions, "AT_ONCE", 2)
+    monkeypatch.setattr(bound_sessions, "AT_ONCE", 2)
     own = await store(process.sse_sessions)
     for _ in range(5):
         await store(elsewhere)

@@ -13,7 +13,7 @@ from django.db import connections, transaction
 
 from mcp_app import Context, SyncContext
 from mcp_app.protocol.jsonrpc import UnserializableValue
-from mcp_app.streams.steps import StoredSteps
+from mcp_app.streams.claims import StoredSteps
 from tests.drill.models import Ledger
 from tests.drill.running import THERE, running
 from tests.process.streaming import Stateless

@@ -8,7 +8,7 @@ import pytest
 from django.db import InterfaceError, OperationalError
 
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.streams.troubles import Trouble
+from mcp_app.streams.claims import Trouble
 
 logger = logging.getLogger("mcp_app.streams")
 

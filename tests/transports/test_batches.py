@@ -12,7 +12,7 @@ import pytest
 from mcp_app.process.running import Answer
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.server.exchange import Exchange
-from mcp_app.transports.batches import Together, array
+from mcp_app.transports.client_messages import Together, array
 
 MOST = 100
 """Bytes that all answers together may have."""

@@ -9,13 +9,13 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.conf import Limits
-from mcp_app.pools.turns import NOBODY
+from mcp_app.pools.user_threads import NOBODY
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ParseError
 from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.server.handlers import tools
-from mcp_app.transports.json_body import is_large, read_json
+from mcp_app.transports.http.bodies import is_large, read_json
 from tests.serving import Connect
 
 PROCESS: Final[Any] = SimpleNamespace(

@@ -16,7 +16,7 @@ from mcp_app.invalidation import change_reader
 from mcp_app.models import Tool
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
-from mcp_app.streams import log_messages as logged_streams
+from mcp_app.streams import listeners as logged_streams
 from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
 from tests.marks import STATEFUL_NEWEST_FIRST
 from tests.published import published

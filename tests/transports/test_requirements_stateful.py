@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.process.queues import Queues
+from mcp_app.process.quotas import Queues
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import LATEST, STATEFUL
-from mcp_app.transports.http.event_stream import MOST_QUEUED, EventStream
-from mcp_app.transports.http.replies import Reply
+from mcp_app.transports.http.replies import MOST_QUEUED, EventStream, Reply
 from tests.asgi_client import Client, JsonObject
 from tests.behaviours import Stage, new_stage
 from tests.marks import STATEFUL_NEWEST_FIRST

@@ -8,7 +8,7 @@ import threading
 from asgiref.sync import sync_to_async
 from django.test import AsyncRequestFactory, RequestFactory
 
-from mcp_app.workbench.on_loop import on_loop
+from mcp_app.workbench.viewer import on_loop
 
 
 async def _where() -> tuple[asyncio.AbstractEventLoop, str]:

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
+from django import forms
 from django.db.models import Q
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.access.sentences import all_of, either
-from mcp_app.admin.page.header import why_broken
-from mcp_app.admin.page.stop_banner import sentence
-from mcp_app.auth import permission_queries
-from mcp_app.auth.permission_queries import KnownGroup
-from mcp_app.auth.permissions import Holder
-from mcp_app.catalog.problems import qualified_name
+from mcp_app.admin.editors.rows import CompositeWidget
+from mcp_app.admin.page.header import sentence, why_broken
+from mcp_app.auth import permissions
+from mcp_app.auth.authenticators import SESSION_INSTEAD
+from mcp_app.auth.permissions import Holder, KnownGroup
+from mcp_app.catalog.findings import qualified_name
 from mcp_app.catalog.registry import mcp
-from mcp_app.conf import mcp_settings
-from mcp_app.interface.access_requirements import AccessRequirements
-from mcp_app.interface.rules import visible
-from mcp_app.interface.server import ServerDefinition
+from mcp_app.conf import BY_ISSUER, BY_TOKEN, mcp_settings
+from mcp_app.interface.rules import AccessRequirements, visible
+from mcp_app.interface.server import PUBLIC, ServerDefinition
 from mcp_app.models import DefinitionRow, PublishedRow, Stop
+from mcp_app.models.fields import words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +165,7 @@ def _demanded(
 
 def _permission(permission: str) -> Condition:
     named = {"permission": visible(permission)}
-    which = permission_queries.with_permission(permission)
+    which = permissions.with_permission(permission)
     note = ""
     if which is None:
         note = _uncounted()
@@ -182,7 +184,7 @@ def _permission(permission: str) -> Condition:
 
 
 def _uncounted() -> str:
-    backends = permission_queries.uncounted_backends()
+    backends = permissions.uncounted_backends()
     if not backends:
         return _(
             "This site's user model checks permissions in its own way, so"
@@ -206,7 +208,7 @@ def _groups(names: frozenset[str], known: Iterable[KnownGroup]) -> Condition:
         label=_("group %(groups)s") % named,
         lack=_("not in %(groups)s") % named,
         change=_("Put the user into the group %(groups)s.") % named,
-        which=permission_queries.in_groups(names, known),
+        which=permissions.in_groups(names, known),
         holds=lambda holder: holder.is_in_one_of(names),
         note=note,
     )
@@ -223,9 +225,7 @@ def _rule(key: str) -> Condition:
     if rule is None:
         missing = _("The code has no rule “%(rule)s”, so nobody is let in.") % named
         change = _("Ask a developer to register the rule, or choose another one.")
-        return Condition(
-            which=permission_queries.NOBODY, change=change, note=missing, **parts
-        )
+        return Condition(which=permissions.NOBODY, change=change, note=missing, **parts)
     if rule.object:
         note = _(
             "The permission %(rule)s is checked for each resource: people"
@@ -233,7 +233,7 @@ def _rule(key: str) -> Condition:
             " template in any case."
         )
         return Condition(
-            which=permission_queries.EVERYBODY, change="", note=note % named, **parts
+            which=permissions.EVERYBODY, change="", note=note % named, **parts
         )
     written = {"function": visible(qualified_name(rule.judge))}
     notes = [
@@ -257,3 +257,117 @@ def _rule(key: str) -> Condition:
 def first_letter(condition: Condition) -> str:
     """Return a condition's label with a capital first letter."""
     return str(capfirst(condition.label))
+
+
+# -- ways in ---------------------------------------------------------------------------
+# *Who may come in*: a checkbox for each authentication method, and one for everybody.
+#
+# Opening a server to everybody needs a typed confirmation.
+
+
+LABELS: Final = {
+    BY_TOKEN["token"]: gettext_lazy("Access token"),
+    "mcp_app.authentication.oauth": gettext_lazy("OAuth sign-in"),
+    SESSION_INSTEAD: gettext_lazy("Signed-in users of this site"),
+}
+"""Labels of the built-in authentication methods, by their paths."""
+
+
+def method_label(name: str) -> str:
+    """Return the label of an authentication method, or of being open to everybody."""
+    if name == PUBLIC:
+        return str(gettext_lazy("Public: anyone on the internet, without signing in"))
+    return str(LABELS.get(str(mcp_settings.authentication.get(name)), name))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The ticked methods, in order, and the word typed to confirm."""
+
+    names: tuple[str, ...] = ()
+    confirmed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A method as the page shows it; `path` is its class, "" for built-in ones."""
+
+    name: str
+    control: str
+    label: object
+    path: str
+    is_ticked: bool
+    is_lacking: bool = False
+    """Whether the settings have no such method."""
+
+
+class AccessWidget(CompositeWidget):
+    """Checkboxes; a hidden input keeps the order of the methods ticked before."""
+
+    template_name = "mcp_app/widgets/access.html"
+    there = "-asked"
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Answer:
+        way = f"{name}-way-"
+        sent = [key.removeprefix(way) for key in data if key.startswith(way)]
+        if f"{name}-public" in data:
+            sent.append(PUBLIC)
+        before = [each for each in words(data.get(f"{name}-asked", "")) if each in sent]
+        return Answer(
+            tuple(dict.fromkeys([*before, *sent])),
+            data.get(f"{name}-confirm", "").strip(),
+        )
+
+    def get_context(
+        self, name: str, value: Any, attrs: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        answer = answer_of(value)
+        return {
+            **super().get_context(name, value, attrs),
+            "order": " ".join(answer.names),
+            "boxes": list(_boxes(name, answer.names)),
+            "is_public": PUBLIC in answer.names,
+            # No confirmation if the saved server is already public.
+            "asks": isinstance(value, Answer) or PUBLIC not in answer.names,
+            "confirmed": answer.confirmed,
+        }
+
+
+class AccessField(forms.Field):
+    """A field whose value is an `Answer`; its initial value may be a column's words."""
+
+    def __init__(self) -> None:
+        super().__init__(required=False, widget=AccessWidget())
+
+    def parts(self, value: object) -> dict[str, object]:
+        """Return what to compare: staff cannot change the order here."""
+        return {"": sorted(answer_of(value).names)}
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(self.parts(initial) != self.parts(data))
+
+
+def answer_of(value: object) -> Answer:
+    """Return an answer unchanged, or the one that a column's words stand for."""
+    return value if isinstance(value, Answer) else Answer(words(str(value or "")))
+
+
+def _boxes(field: str, ticked: tuple[str, ...]) -> Iterator[Box]:
+    known = mcp_settings.authentication
+    for name in dict.fromkeys((*known, *ticked)):
+        if name != PUBLIC:
+            given = known.get(name, "")
+            path = given if isinstance(given, str) else given.get("path", "")
+            label = LABELS.get(path, "")
+            if path == BY_ISSUER and not isinstance(given, str):
+                label = gettext_lazy("Users of %(issuer)s") % {
+                    "issuer": given.get("issuer")
+                }
+            yield Box(
+                name=name,
+                control=f"{field}-way-{name}",
+                label=label,
+                path="" if label else path,
+                is_ticked=name in ticked,
+                is_lacking=name not in known,
+            )

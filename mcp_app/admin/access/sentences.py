@@ -10,7 +10,7 @@ from django.utils.text import capfirst, get_text_list
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
-from mcp_app.interface.labels import Label
+from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 
 CAN: Final[Mapping[str, Any]] = {

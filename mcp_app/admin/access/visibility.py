@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import and_
+from typing import Any, Final
 
-from django.db.models import Count, Q
+from django.contrib.auth import get_user_model
+from django.db.models import BooleanField, Case, Count, Q, QuerySet, Value, When
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.access.conditions import (
@@ -15,10 +19,9 @@ from mcp_app.admin.access.conditions import (
     gates,
     stop_gate,
 )
-from mcp_app.admin.access.sentences import count_text
-from mcp_app.auth import permission_queries
-from mcp_app.auth.permission_queries import KnownGroup
-from mcp_app.auth.permissions import Holder
+from mcp_app.admin.access.sentences import all_of, count_text, either, in_digits
+from mcp_app.auth import permissions
+from mcp_app.auth.permissions import Holder, KnownGroup
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import (
     demands_of,
@@ -27,9 +30,8 @@ from mcp_app.catalog.row_loader import (
     server_definition,
     tags_of,
 )
-from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.rules import visible
+from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements, visible
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import DefinitionRow, PublishedRow, Server, Stop, Tool
 from mcp_app.models.stops import Scope
@@ -118,7 +120,7 @@ class Visibility:
 
     @cached_property
     def groups(self) -> list[KnownGroup]:
-        return permission_queries.known_groups(self.demands)
+        return permissions.known_groups(self.demands)
 
     @cached_property
     def conditions(self) -> list[Condition]:
@@ -183,19 +185,17 @@ def counts(found: Sequence[Condition]) -> Mapping[str, int]:
     """
     columns = {
         "everybody": Count("pk"),
-        "active": Count("pk", filter=permission_queries.active()),
+        "active": Count("pk", filter=permissions.active()),
         "superusers": Count(
-            "pk", filter=permission_queries.active() & permission_queries.superusers()
+            "pk", filter=permissions.active() & permissions.superusers()
         ),
     }
-    both: Q = permission_queries.active()
+    both: Q = permissions.active()
     for place, condition in enumerate(found):
-        both &= (
-            permission_queries.EVERYBODY if condition.which is None else condition.which
-        )
+        both &= permissions.EVERYBODY if condition.which is None else condition.which
         columns[f"after_{place}"] = Count("pk", filter=both)
     found_counts: Mapping[str, int] = (
-        permission_queries.users().order_by().aggregate(**columns)
+        permissions.users().order_by().aggregate(**columns)
     )
     return found_counts
 
@@ -228,7 +228,7 @@ def in_numbers(row: PublishedRow, content: JsonObject) -> list[str]:
         return [
             _("No permission is required: everyone whom a server lets in can use it.")
         ]
-    groups = permission_queries.known_groups(before.and_also(after))
+    groups = permissions.known_groups(before.and_also(after))
     numbers = _meeting(before, groups), _meeting(after, groups)
     if before == after:
         said = _("People who have the required rights: %(after)s.")
@@ -251,3 +251,152 @@ def _meeting(demands: AccessRequirements, groups: Sequence[KnownGroup]) -> str:
     counted = counts(found)
     number = counted[f"after_{len(found) - 1}"] if found else counted["active"]
     return count_text(number, at_most=any(each.which is None for each in found))
+
+
+# -- people table ----------------------------------------------------------------------
+# The table of the page *Who can see it*: 50 people per page, each with the reason.
+
+
+SHOWN: Final = 50
+MOST_DIGITS: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """One page of the people who can, or of those who cannot.
+
+    `number` is the page, counted from 1, and `pages` the number of pages.
+    """
+
+    shown: list[Person]
+    can: bool
+    number: int
+    pages: int
+    count_can: str
+    count_cannot: str
+
+    @property
+    def before(self) -> int:
+        return self.number - 1
+
+    @property
+    def after(self) -> int:
+        return self.number + 1 if self.number < self.pages else 0
+
+
+def people(
+    conditions: Sequence[Condition],
+    groups: Sequence[KnownGroup],
+    *,
+    demands: AccessRequirements,
+    can: bool,
+    page: str,
+    counts: tuple[int, int],
+) -> People:
+    """Return a page of people; two queries, however many people there are."""
+    total = counts[0] if can else counts[1]
+    pages = max(1, -(-total // SHOWN))
+    is_number = page.isascii() and page.isdigit() and len(page) <= MOST_DIGITS
+    number = min(max(int(page) if is_number else 1, 1), pages)
+    rows = _rows(conditions, can=can)[(number - 1) * SHOWN : number * SHOWN]
+    why = Why(conditions, groups, demands)
+    return People(
+        [Person(visible(each.get_username()), why.of(each)) for each in rows],
+        can,
+        number,
+        pages,
+        in_digits(counts[0]),
+        in_digits(counts[1]),
+    )
+
+
+def _rows(conditions: Sequence[Condition], *, can: bool) -> QuerySet[Any]:
+    counted = [each.which for each in conditions if each.which is not None]
+    meet: Q = reduce(and_, counted, permissions.active())
+    columns = {
+        f"mcp_holds_{place}": _whether(each.which)
+        for place, each in enumerate(conditions)
+        if each.which is not None
+    }
+    model = get_user_model()
+    rows: QuerySet[Any] = permissions.users().filter(meet if can else ~meet)
+    rows = rows.annotate(mcp_active=_whether(permissions.active()), **columns)
+    if hasattr(model, "groups"):
+        rows = rows.prefetch_related("groups")
+    return rows.order_by(model.USERNAME_FIELD, "pk")
+
+
+def _whether(condition: Q) -> Any:
+    if not condition:
+        return Value(True, output_field=BooleanField())
+    return Case(
+        When(condition, then=Value(True)),
+        default=Value(False),
+        output_field=BooleanField(),
+    )
+
+
+class Why:
+    """The reasons why people can or cannot see a row."""
+
+    def __init__(
+        self,
+        conditions: Sequence[Condition],
+        groups: Iterable[KnownGroup],
+        demands: AccessRequirements,
+    ) -> None:
+        self._conditions = conditions
+        self._groups = {each.pk: each for each in groups}
+        self._demands = demands
+        self._open = any(each.which is None for each in conditions)
+
+    def of(self, user: Any) -> str:
+        """Return the reason for a row of the table."""
+        if not user.mcp_active:
+            return _("cannot: may not log in")
+        lacks = [
+            each.lack
+            for place, each in enumerate(self._conditions)
+            if not getattr(user, f"mcp_holds_{place}", True)
+        ]
+        if lacks:
+            return _("cannot: %(reasons)s") % {"reasons": all_of(dict.fromkeys(lacks))}
+        can = self._can(user)
+        if self._open:
+            return _("%(reason)s; the rest must be checked") % {"reason": can}
+        return can
+
+    def _can(self, user: Any) -> str:
+        if not (self._demands.permissions or self._demands.groups):
+            return _("no right is required")
+        if getattr(user, "is_superuser", False):
+            return _("superuser")
+        own = [
+            self._groups[each.pk]
+            for each in (user.groups.all() if hasattr(user, "groups") else ())
+            if each.pk in self._groups
+        ]
+        return all_of(dict.fromkeys([*self._by_permission(own), *self._by_group(own)]))
+
+    def _by_permission(self, own: Collection[KnownGroup]) -> Iterator[str]:
+        for permission in self._demands.permissions:
+            through = [each.name for each in own if permission in each.grants]
+            named = {"permission": visible(permission), "groups": either(through)}
+            if through:
+                yield _("in %(groups)s, which has %(permission)s") % named
+            else:
+                yield _("has %(permission)s") % named
+
+    def _by_group(self, own: Collection[KnownGroup]) -> Iterator[str]:
+        granting = {each.name for each in own if each.grants}
+        for names in self._demands.groups:
+            in_these = [each.name for each in own if each.name in names]
+            # The reason for a permission has already named the group.
+            if granting.isdisjoint(in_these):
+                yield _("in %(groups)s") % {"groups": either(in_these)}

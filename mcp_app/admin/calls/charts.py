@@ -18,7 +18,7 @@ from django.utils.timezone import now
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.calls.filters import CallFilter, milliseconds, moment
-from mcp_app.interface.outcomes import FAILED
+from mcp_app.interface.call_record import FAILED
 from mcp_app.models import CallStatistic
 from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
 

@@ -16,11 +16,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.calls.outcome_help import MEANINGS
-from mcp_app.interface.labels import Label
-from mcp_app.interface.outcomes import FAILED, Outcome
+from mcp_app.interface.call_record import FAILED, Outcome
+from mcp_app.interface.definitions import Label
 from mcp_app.interface.principal import CONSOLE
 from mcp_app.interface.rules import visible
-from mcp_app.models.call_pages import CallQuery, Condition, Key
+from mcp_app.models.call_rows import CallQuery, Condition, Key
 from mcp_app.models.calls import HOUR_S, MINUTE_S
 from mcp_app.site_time import site_time, unix_time
 

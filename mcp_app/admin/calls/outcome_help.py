@@ -8,8 +8,8 @@ from typing import Final
 
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.interface.labels import Label
-from mcp_app.interface.outcomes import Outcome
+from mcp_app.interface.call_record import Outcome
+from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 
 

@@ -23,14 +23,13 @@ from django.utils.translation import gettext_lazy, ngettext
 from mcp_app.admin.calls.charts import alike
 from mcp_app.admin.calls.filters import BETWEEN, KINDS, CallFilter, moment
 from mcp_app.admin.calls.outcome_help import Meaning, meaning_of
-from mcp_app.admin.operations.live_rows import HANDLE
-from mcp_app.admin.page.header import page_url
-from mcp_app.admin.page.people import users
-from mcp_app.admin.page.rights import may
+from mcp_app.admin.operations.live import HANDLE
+from mcp_app.admin.page.concurrency import may
+from mcp_app.admin.page.header import page_url, users
 from mcp_app.audit.tallies import begin_ms
 from mcp_app.audit.writing import is_cut
 from mcp_app.conf import mcp_settings
-from mcp_app.interface.labels import Label
+from mcp_app.interface.definitions import Label
 from mcp_app.interface.principal import ANONYMOUS, CONSOLE
 from mcp_app.interface.rules import visible
 from mcp_app.models import (

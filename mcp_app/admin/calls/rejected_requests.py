@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.calls.filters import moment
-from mcp_app.audit.turned_away import OTHERS, Reason
-from mcp_app.interface.labels import Label
+from mcp_app.audit.call_log import OTHERS, Reason
+from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import Worker
 

@@ -18,20 +18,20 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.admin.page import stop_banner
-from mcp_app.admin.page.broken_rows import broken_reason, is_broken_somewhere
+from mcp_app.admin.page import header
+from mcp_app.admin.page.concurrency import may
+from mcp_app.admin.page.deleted_rows import broken_reason, is_broken_somewhere
 from mcp_app.admin.page.header import why_broken
-from mcp_app.admin.page.rights import may
 from mcp_app.admin.publishing import comparison
-from mcp_app.admin.publishing.comparison import served_label
-from mcp_app.admin.publishing.difference_labels import (
+from mcp_app.admin.publishing.bundles import ExportAction
+from mcp_app.admin.publishing.comparison import (
     ShownDifference,
+    served_label,
     shown_differences,
 )
-from mcp_app.admin.publishing.exports import ExportAction
 from mcp_app.admin.publishing.pages import author_of, by, note_of, number_of
 from mcp_app.catalog.registry import mcp
-from mcp_app.invalidation import stops
+from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Stop
 from mcp_app.models.stops import is_stopped, row_is_held
 from mcp_app.publishing import publication
@@ -74,7 +74,7 @@ class ListActions(ExportAction[Row]):
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         """Mark each row that a stop holds, or that processes cannot serve."""
         found = super().get_changelist_instance(request)
-        is_held = row_is_held(stop_banner.stops_on(request))
+        is_held = row_is_held(header.stops_on(request))
         for row in found.result_list:
             row.held = is_held(row)
             row.broken = broken_reason(request, row) or row.broken
@@ -187,7 +187,7 @@ class ListActions(ExportAction[Row]):
         rows = self._plain(queryset).filter(~is_stopped(self.model))
         with transaction.atomic():
             stopped = list(rows.select_related("published").order_by("pk"))
-            stops.stop_rows(stopped, by=by(request))
+            workers.stop_rows(stopped, by=by(request))
             self._log(request, stopped, _("Stopped."))
         said = ngettext("%d was stopped.", "%d were stopped.", len(stopped))
         self.message_user(request, said % len(stopped), messages.SUCCESS)
@@ -231,7 +231,7 @@ class ListActions(ExportAction[Row]):
         with transaction.atomic():
             rows = list(stopped.order_by("pk"))
             keys = [each.pk for each in Stop.objects.of_rows(rows)]
-            is_started = row_is_held(stops.start(keys, by=by(request)))
+            is_started = row_is_held(workers.start(keys, by=by(request)))
             started = [row for row in rows if is_started(row)]
             self._log(request, started, _("Started."))
         said = ngettext("%d was started.", "%d were started.", len(started))

@@ -19,7 +19,7 @@ from mcp_app.admin.forms import DEFINITIONS, form_of, kinds_for
 from mcp_app.admin.forms.fieldsets import Fieldset, fieldsets_of
 from mcp_app.admin.page.concurrency import LockingAdmin
 from mcp_app.admin.page.wording import EVERY
-from mcp_app.interface.labels import Label
+from mcp_app.interface.definitions import Label
 from mcp_app.kinds import Kind, Missing
 from mcp_app.kinds.registry import OURS
 from mcp_app.models import DefinitionRow

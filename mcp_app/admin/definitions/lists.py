@@ -14,12 +14,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.forms import kinds_for
-from mcp_app.admin.page.broken_rows import is_broken_somewhere
+from mcp_app.admin.page.deleted_rows import is_broken_somewhere
 from mcp_app.admin.page.header import LOOKS, MEANS, page_url
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.registry import name_of_kind
 from mcp_app.models import DefinitionRow, PublishedRow, Server, State
-from mcp_app.models.listings import words
+from mcp_app.models.fields import words
 from mcp_app.models.server import SLUG
 from mcp_app.models.stops import is_stopped
 from mcp_app.models.versions import PublishedRows

@@ -24,24 +24,19 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.page.rights import may
+from mcp_app.admin.page.concurrency import may
 from mcp_app.admin.page.wording import CALL, EVERY, TOOL
-from mcp_app.admin.publishing.difference_labels import (
-    ShownDifference,
-    shown_differences,
-)
+from mcp_app.admin.publishing.comparison import ShownDifference, shown_differences
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.conf import mcp_settings
 from mcp_app.egress.sites import sites
-from mcp_app.kinds.openapi.offer import Offer
-from mcp_app.kinds.openapi.reading import DocumentError
+from mcp_app.kinds.openapi.reading import DocumentError, Offer
 from mcp_app.models import OpenApiDocument, Tool
 from mcp_app.models.fields import digest, parse
+from mcp_app.publishing import openapi
 from mcp_app.publishing.differences import differences
-from mcp_app.publishing.openapi import comparing, documents
-from mcp_app.publishing.openapi.comparing import ComparedOperation, Standing
-from mcp_app.publishing.openapi.making import make_tools
+from mcp_app.publishing.openapi import ComparedOperation, Standing, make_tools
 
 PAGE: Final = 100
 MOST_TAGS: Final = 200
@@ -112,11 +107,9 @@ class OpenApiPages(PublishedAdmin[Tool]):
         return self._openapi_page(request, "documents", _("OpenAPI"), context)
 
     def _read(self, request: HttpRequest) -> HttpResponse:
-        site = documents.site_of(request.POST.get("site", ""))
+        site = openapi.site_of(request.POST.get("site", ""))
         content, location = _given(request, site.key)
-        row = documents.store(
-            content, site, location=location, author=author_of(request)
-        )
+        row = openapi.store(content, site, location=location, author=author_of(request))
         said = ngettext(
             "The document offers %d operation. Nothing is made yet.",
             "The document offers %d operations. Nothing is made yet.",
@@ -133,7 +126,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
         row = get_object_or_404(OpenApiDocument, pk=pk)
         if request.method == "POST":
             return self._make(request, row)
-        shown = _matching(documents.offers_in(row).values(), request)
+        shown = _matching(openapi.offers_in(row).values(), request)
         page = Paginator(shown, PAGE).get_page(request.GET.get("page"))
         made = {
             each.key: each.tool
@@ -147,7 +140,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
             "page": page,
             "shown": [_shown(each, made) for each in page.object_list],
             "found": len(shown),
-            "tags": _tags(documents.offers_in(row).values()),
+            "tags": _tags(openapi.offers_in(row).values()),
             "chosen": {name: request.GET.get(name, "") for name in ("q", "tag")},
             "only_reads": "reads" in request.GET,
             "query": _query(request),
@@ -192,7 +185,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
                 return self._look_or_take(request, row)
             except DocumentError as error:
                 problem = str(error)
-        compared = comparing.compare(row)
+        compared = openapi.compare(row)
         context = {
             "document": row,
             "problem": problem,
@@ -211,9 +204,9 @@ class OpenApiPages(PublishedAdmin[Tool]):
             keys = [int(each) for each in sent if re.fullmatch("[0-9]{1,18}", each)]
             self._take(request, row, keys)
         else:
-            site = documents.site_of(row.site)
+            site = openapi.site_of(row.site)
             content, location = _given(request, site.key, row.location)
-            documents.store(
+            openapi.store(
                 content, site, location=location, author=author_of(request), known=row
             )
             self.message_user(request, _("The document was read again."))
@@ -223,7 +216,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
         self, request: HttpRequest, row: OpenApiDocument, keys: Sequence[int]
     ) -> None:
         with transaction.atomic():
-            changed, own = comparing.take_over(row, keys, mcp, author_of(request))
+            changed, own = openapi.take_over(row, keys, mcp, author_of(request))
             for each in changed:
                 self._log_made(request, each, CHANGE, _("Taken over from %s.") % row)
         said = ngettext(
@@ -263,7 +256,7 @@ def _given(request: HttpRequest, site: str, location: str = "") -> tuple[bytes, 
     if not asked:
         raise DocumentError(_("Choose a file, or write the path at the site."))
     user = author_of(request)
-    return documents.fetch(documents.site_of(site), asked, user), asked
+    return openapi.fetch(openapi.site_of(site), asked, user), asked
 
 
 def _url(name: str, row: OpenApiDocument) -> str:

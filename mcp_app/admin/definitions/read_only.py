@@ -2,24 +2,143 @@
 
 from __future__ import annotations
 
-from typing import Final, cast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeAlias, cast
 
 from django.contrib import admin
+from django.template.loader import render_to_string
 from django.utils.html import format_html
-from django.utils.translation import gettext_lazy as _
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.definitions import read_tables
-from mcp_app.admin.editors import annotation_choices
-from mcp_app.admin.editors.file_fields import FilePartField
+from mcp_app.admin.editors import hints, json_texts
+from mcp_app.admin.editors.files import FilePartField
 from mcp_app.admin.editors.hints import BOXES, EFFECTS, Answer
-from mcp_app.admin.editors.json_editor_fields import SheetField, SheetWidget
+from mcp_app.admin.editors.json_editor import SheetField, SheetWidget, value_of
+from mcp_app.admin.editors.parameter import Parameter
+from mcp_app.admin.editors.parameter_tables import parameters_of, summaries
+from mcp_app.admin.editors.parameter_values import (
+    limits_in_words,
+    text_of_choices,
+    text_of_value,
+    type_label,
+)
+from mcp_app.admin.editors.rows import NotRepresentable
+from mcp_app.admin.editors.text_answer import as_lines
+from mcp_app.admin.editors.variables import rows_of, texts_of, variables_of
 from mcp_app.admin.forms import DefinitionForm, form_of
 from mcp_app.admin.forms.definition import function_label
 from mcp_app.admin.forms.fields import Panel
+from mcp_app.interface.definitions import arguments_from_json
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.registry import name_of_kind
 from mcp_app.models import DefinitionRow, Prompt, ResourceTemplate, Tool
 from mcp_app.models.definitions import ReadableRow
+
+# -- read tables -----------------------------------------------------------------------
+# JSON columns as read-only tables that show everything an editor shows.
+
+
+Cells: TypeAlias = Sequence[str]
+
+
+def table(headings: Cells, rows: Sequence[Cells], stored: str = "") -> SafeString:
+    """Return a table with hidden characters made visible, and the stored JSON."""
+    shown = [[visible(cell, None) for cell in row] for row in rows]
+    return render_to_string(
+        "mcp_app/widgets/read_table.html",
+        {
+            "rows": [list(zip(headings, row, strict=True)) for row in shown],
+            "headings": headings,
+            "json": as_json(stored),
+        },
+    )
+
+
+def as_json(stored: str) -> str:
+    """Return a JSON column formatted for people."""
+    return visible(json_texts.shown_text(stored), None)
+
+
+def parameters(stored: str) -> SafeString:
+    """Return the parameters of an input schema as a table."""
+    schema = value_of(stored)
+    schema = schema if isinstance(schema, dict) else {}
+    headings = (_("Name"), _("Type"), _("Limits"), _("If left out"), _("Description"))
+    try:
+        rows = [_parameter(each) for each in parameters_of(schema)]
+    except NotRepresentable:
+        rows = [
+            [each.name, _kind(each), "", "", each.description]
+            for each in summaries(schema)
+        ]
+    return table(headings, rows, stored)
+
+
+def _kind(about: Any) -> str:
+    label = type_label(about.type)
+    return _("%(type)s, required") % {"type": label} if about.required else label
+
+
+def _parameter(row: Parameter) -> Cells:
+    example = text_of_value(row.type, row.example)
+    described = [row.description]
+    if example:
+        described.append(_("Example: %(example)s") % {"example": example})
+    limits = [limits_in_words(replace(row, choices=())), text_of_choices(row.choices)]
+    return [
+        row.name,
+        _kind(row),
+        "\n".join(filter(None, limits)),
+        text_of_value(row.type, row.default),
+        "\n".join(filter(None, described)),
+    ]
+
+
+def arguments(stored: str) -> SafeString:
+    """Return the arguments of a prompt with their suggestions as a table."""
+    headings = (_("Name"), _("Title"), _("Required"), _("Description"))
+    found = value_of(stored) or []
+    try:
+        arguments_from_json(found)
+    except ValueError:
+        # No form can have written this: show it only as JSON.
+        found = []
+    rows = [_argument(each) for each in found]
+    return table((*headings, _("Suggestions")), rows, stored)
+
+
+def _argument(argument: Mapping[str, Any]) -> Cells:
+    texts = [str(argument.get(name, "")) for name in ("name", "title")]
+    required = _("yes") if argument.get("required") else _("no")
+    suggestions = as_lines(argument.get("suggestions", ()))
+    return [*texts, required, str(argument.get("description", "")), suggestions]
+
+
+def suggestions(stored: str, uri_template: str) -> SafeString:
+    """Return the variables of a URI template with their suggestions as a table."""
+    return table(
+        (_("Variable"), _("Suggestions"), _("Note")),
+        list(_variables(stored, uri_template)),
+        stored,
+    )
+
+
+def _variables(stored: str, uri_template: str) -> Iterator[Cells]:
+    for row in rows_of(texts_of(stored), variables_of(uri_template)):
+        note = ""
+        if not row.is_known:
+            note = _(
+                "The address pattern has no %(variable)s, so these suggestions"
+                " are not used."
+            )
+            note %= {"variable": row.name}
+        yield [row.name, row.text, note]
+
+
+# -- read only -------------------------------------------------------------------------
 
 
 def _form(row: DefinitionRow) -> DefinitionForm[DefinitionRow]:
@@ -31,8 +150,8 @@ def _sheet(row: DefinitionRow, name: str) -> SheetWidget:
 
 
 def _json(stored: str) -> str:
-    text = read_tables.as_json(stored)
-    return format_html("<pre>{}</pre>", text) if text else str(_("None"))
+    text = as_json(stored)
+    return format_html("<pre>{}</pre>", text) if text else str(gettext_lazy("None"))
 
 
 READ: Final = {
@@ -57,55 +176,55 @@ They need other names because the admin prefers a column to a method of its name
 class ReadOnlyFields:
     """Read-only views of form fields that are not columns, and of JSON columns."""
 
-    @admin.display(description=_("Text"))
+    @admin.display(description=gettext_lazy("Text"))
     def text(self, row: DefinitionRow) -> str:
         text = visible(str(_form(row).initial.get("text", "")), None)
         return format_html("<pre>{}</pre>", text)
 
-    @admin.display(description=_("Image or file"))
+    @admin.display(description=gettext_lazy("Image or file"))
     def file(self, row: DefinitionRow) -> str:
         form = _form(row)
         cast("FilePartField", form.fields["file"]).file_widget.is_fixed = True
         return str(form["file"])
 
-    @admin.display(description=_("Function"))
+    @admin.display(description=gettext_lazy("Function"))
     def function(self, row: DefinitionRow) -> str:
         return function_label(str(_form(row).initial.get("function", "")))
 
-    @admin.display(description=_("What it changes"))
+    @admin.display(description=gettext_lazy("What it changes"))
     def changes(self, row: DefinitionRow) -> str:
         answer: Answer = _form(row).initial["changes"]
         boxes = [label for box, label in BOXES.items() if getattr(answer, box)]
-        said = [EFFECTS.get(answer.effect, _("Not said")), *boxes]
+        said = [EFFECTS.get(answer.effect, gettext_lazy("Not said")), *boxes]
         return ". ".join(map(str, said))
 
-    @admin.display(description=_("For"))
+    @admin.display(description=gettext_lazy("For"))
     def audience(self, row: DefinitionRow) -> str:
-        return str(annotation_choices.AUDIENCES[_form(row).initial["audience"]])
+        return str(hints.AUDIENCES[_form(row).initial["audience"]])
 
-    @admin.display(description=_("Importance"))
+    @admin.display(description=gettext_lazy("Importance"))
     def importance(self, row: DefinitionRow) -> str:
         given = _form(row).initial["importance"]
-        return str(annotation_choices.IMPORTANCES.get(given, given))
+        return str(hints.IMPORTANCES.get(given, given))
 
-    @admin.display(description=_("From code"))
+    @admin.display(description=gettext_lazy("From code"))
     def from_code(self, row: DefinitionRow) -> str:
         return str(_form(row)["from_code"])
 
-    @admin.display(description=_("What clients read now"))
+    @admin.display(description=gettext_lazy("What clients read now"))
     def now(self, row: DefinitionRow) -> str:
         return str(_form(row)["now"])
 
     def read_suggestions(self, row: ResourceTemplate) -> str:
-        return read_tables.suggestions(row.suggestions, row.uri_template)
+        return suggestions(row.suggestions, row.uri_template)
 
     def read_input_schema(self, row: Tool) -> str:
         own = _sheet(row, "input_schema").own
-        return read_tables.parameters(row.input_schema or own or "")
+        return parameters(row.input_schema or own or "")
 
     def read_arguments(self, row: Prompt) -> str:
         own = _sheet(row, "arguments").own
-        return read_tables.arguments(row.arguments or own or "")
+        return arguments(row.arguments or own or "")
 
     def read_output_schema(self, row: Tool) -> str:
         return _json(row.output_schema)
@@ -122,7 +241,7 @@ class ReadOnlyFields:
     def read_annotations(self, row: ReadableRow) -> str:
         return _json(row.annotations)
 
-    @admin.display(description=_("Preview"))
+    @admin.display(description=gettext_lazy("Preview"))
     def preview(self, row: DefinitionRow) -> str:
         form = _form(row)
         panel = cast("Panel", form.fields["preview"].widget)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
 from django.forms.boundfield import BoundField
@@ -11,6 +11,40 @@ from django.forms.formsets import DELETION_FIELD_NAME, ORDERING_FIELD_NAME, Base
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.json_texts import lines_from_browser
+
+# -- composite -------------------------------------------------------------------------
+# The base class of widgets with several inputs under one name, or none.
+
+
+class CompositeWidget(forms.Widget):
+    """Passes its value to the template unchanged; no single input gets the label.
+
+    `there` is the suffix of an input that every page with the widget sends.
+    """
+
+    use_fieldset = True
+    there: ClassVar[str] = ""
+
+    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+        return f"{name}{self.there}" not in data
+
+    def id_for_label(self, id_: str | None) -> str:
+        return ""
+
+    def format_value(self, value: Any) -> Any:
+        return value
+
+
+# -- not representable -----------------------------------------------------------------
+# The error for values that rows of forms cannot show.
+
+
+class NotRepresentable(Exception):
+    """A value says more than a table can show; the message names what and where."""
+
+
+# -- rows ------------------------------------------------------------------------------
+
 
 SPARE: Final = 2
 """Empty rows at the end, for browsers without JavaScript."""

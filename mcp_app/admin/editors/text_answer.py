@@ -5,19 +5,81 @@ Anything else (several texts, links, annotations) is edited as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_app.admin.editors.not_representable import NotRepresentable
-from mcp_app.admin.editors.prompts.messages import (
-    Message,
-    is_media,
-    message_of,
-    messages_of,
+from django.core.exceptions import ValidationError
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.editors.messages import Message, is_media, message_of, messages_of
+from mcp_app.admin.editors.rows import LinesField, NotRepresentable
+from mcp_app.interface.rules import (
+    LONGEST_SUGGESTION,
+    MOST_SUGGESTIONS,
+    media_type_problem,
+    suggestions_problem,
+    uri_problem,
 )
-from mcp_app.interface.rules import media_type_problem, uri_problem
+from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
 from mcp_app.protocol.json_types import JsonObject
+
+# -- content ---------------------------------------------------------------------------
+# Simple configs, as the text box of a form shows them.
+#
+# Anything beyond one text (several blocks, images) is edited as JSON.
+
+
+def _tool(text: str) -> JsonObject:
+    return {"content": [{"type": "text", "text": text}]}
+
+
+def _plain(text: str) -> JsonObject:
+    return {"text": text}
+
+
+CONFIGS: Mapping[type[DefinitionRow], Callable[[str], JsonObject]] = {
+    Tool: _tool,
+    Resource: _plain,
+    ResourceTemplate: _plain,
+}
+
+
+def config_of_text(model: type[DefinitionRow], text: str) -> JsonObject:
+    """Return the config that answers with one text."""
+    return CONFIGS[model](text)
+
+
+def text_of_config(model: type[DefinitionRow], config: JsonObject) -> str | None:
+    """Return the text of a config that consists of just one text, else None."""
+    text = _first_text(config)
+    if text is None or CONFIGS[model](text) != config:
+        return None
+    return text
+
+
+def needs_json(model: type[DefinitionRow], config: JsonObject | None) -> bool:
+    """Return whether the easy fields of a form cannot show a config."""
+    if not config or (model is Resource and config.keys() == {"upload"}):
+        return False
+    if model is Tool:
+        return parts_of(config) is None
+    return text_of_config(model, config) is None
+
+
+def _first_text(value: object) -> str | None:
+    """Return the first member `text` that is a string, at any depth."""
+    if isinstance(value, dict):
+        text = value.get("text")
+        return text if isinstance(text, str) else _first_text(list(value.values()))
+    if isinstance(value, list):
+        found = map(_first_text, value)
+        return next((text for text in found if text is not None), None)
+    return None
+
+
+# -- text answer -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +126,49 @@ def _fits(file: Message) -> bool:
     if file.kind == "file":
         return is_media(file.mime_type)
     return uri_problem(file.uri) is None
+
+
+# -- suggestions -----------------------------------------------------------------------
+# Suggestions as staff write them: one per line.
+
+
+class SuggestionsField(LinesField):
+    """A text area whose value is the list of its lines, without empty ones."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            rows=4,
+            label=_("Suggestions"),
+            help_text=format_lazy(
+                _(
+                    "One in each line: at most {most}, each of at most {longest}"
+                    " characters. Clients offer those that match the text typed so"
+                    " far. {{{{shop.Customer.email}}}} stands for the values of a field"
+                    " that a developer has opened."
+                ),
+                most=MOST_SUGGESTIONS,
+                longest=LONGEST_SUGGESTION,
+            ),
+        )
+
+    def clean(self, value: Any) -> Any:
+        suggestions = of_lines(super().clean(value))
+        if problem := suggestions_problem(suggestions):
+            raise ValidationError(problem)
+        return suggestions
+
+
+def of_lines(text: str) -> list[str]:
+    """Return the suggestions in a text, stripped of surrounding blanks."""
+    lines = (line.strip() for line in text.split("\n"))
+    return [line for line in lines if line]
+
+
+def as_lines(suggestions: Sequence[str]) -> str:
+    """Return suggestions as text."""
+    return "\n".join(suggestions)
+
+
+def fit_lines(suggestions: Sequence[str]) -> bool:
+    """Return whether the text shows these suggestions without loss."""
+    return of_lines(as_lines(suggestions)) == list(suggestions)

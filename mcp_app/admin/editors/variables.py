@@ -14,10 +14,10 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.editors.composite import CompositeWidget
 from mcp_app.admin.editors.json_texts import lines_from_browser
-from mcp_app.admin.editors.suggestions import SuggestionsField, as_lines, of_lines
-from mcp_app.interface.decorations import suggestions_from_json
+from mcp_app.admin.editors.rows import CompositeWidget
+from mcp_app.admin.editors.text_answer import SuggestionsField, as_lines, of_lines
+from mcp_app.interface.definitions import suggestions_from_json
 from mcp_app.interface.rules import suggestions_problem, variable_problem, visible
 from mcp_app.models.fields import parse
 from mcp_app.protocol import jsonrpc

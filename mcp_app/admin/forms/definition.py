@@ -11,16 +11,22 @@ from django.contrib.auth.models import AbstractUser, AnonymousUser
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.content import config_of_text, needs_json, text_of_config
-from mcp_app.admin.editors.uploads import Upload, is_usable
+from mcp_app.admin.editors.files import Upload, is_usable
+from mcp_app.admin.editors.text_answer import config_of_text, needs_json, text_of_config
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
-from mcp_app.admin.forms.fieldsets import ADVICE, BEYOND, FUNCTION, RUNS, TEXTS, Behind
-from mcp_app.admin.forms.from_code import declared_values
+from mcp_app.admin.forms.fieldsets import (
+    ADVICE,
+    BEYOND,
+    FUNCTION,
+    RUNS,
+    TEXTS,
+    Behind,
+    declared_values,
+)
 from mcp_app.admin.forms.watched_form import WatchedForm
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import StoredDefinition, digests_of, stored_definition
-from mcp_app.interface.definitions import Definition
-from mcp_app.interface.labels import Label
+from mcp_app.interface.definitions import Definition, Label
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import KindError, complete, kinds_of, problems
 from mcp_app.kinds.registry import name_of_kind

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final, cast
 
 from django import forms
+from django.contrib.auth.models import Group, Permission
 from django.core.exceptions import ValidationError
+from django.utils.functional import lazy
+from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors import json_texts
 from mcp_app.admin.editors.json_texts import lines_from_browser
+from mcp_app.catalog.registry import mcp
+from mcp_app.interface.rules import permission_problem, visible
+from mcp_app.models.fields import group_problem, lines
 
 ATTRIBUTES = {"class": "vLargeTextField mcp-json", "spellcheck": "false"}
 
@@ -134,3 +141,135 @@ class PanelField(forms.Field):
     def shows_later(self, shown: Callable[[], Mapping[str, Any]]) -> None:
         """Ask for the context where the panel is rendered, and only there."""
         cast("Panel", self.widget).later = shown
+
+
+# -- demands ---------------------------------------------------------------------------
+# Form fields for access rules: a permission, groups, and a rule in code.
+
+
+MOST_OFFERED: Final = 1_000
+"""Permissions that a form lists; others can be typed."""
+_LONGEST_PERMISSION: Final = 255
+"""Characters that the column holds."""
+
+
+class PermissionInput(forms.TextInput):
+    """A text input that offers the site's permissions; it needs no script."""
+
+    template_name = "mcp_app/widgets/permission.html"
+
+    def get_context(
+        self, name: str, value: Any, attrs: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        context = super().get_context(name, value, attrs)
+        context["widget"]["attrs"]["list"] = f"id_{name}-list"
+        return {**context, "offered": list(_permissions().items())[:MOST_OFFERED]}
+
+
+class PermissionField(forms.CharField):
+    """A permission of the site, written as `app_label.codename`."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            required=False,
+            max_length=_LONGEST_PERMISSION,
+            widget=PermissionInput({"class": "vTextField", "spellcheck": "false"}),
+        )
+        self._stored = ""
+
+    def clean(self, value: Any) -> str:
+        name = str(super().clean(value))
+        # The model says how a permission is written.
+        if name != self._stored and not permission_problem(name):
+            _check_permission(name)
+        return name
+
+    def offer(self, stored: str) -> None:
+        """Accept the stored permission, even if it no longer exists."""
+        self._stored = stored
+
+
+class GroupsField(forms.MultipleChoiceField):
+    """Groups of the site, stored as their names, one per line."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            required=False, widget=forms.SelectMultiple({"class": "mcp-groups"})
+        )
+        # Query when the field is rendered or read, not when the form is created.
+        self.choices = lazy(_groups, list)()
+
+    def prepare_value(self, value: Any) -> Any:
+        return list(lines(value)) if isinstance(value, str) else value
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return super().has_changed(self.prepare_value(initial), data)
+
+    def clean(self, value: Any) -> Any:
+        names = super().clean(value)
+        for problem in filter(None, map(group_problem, names)):
+            raise forms.ValidationError(problem, code="group")
+        return "\n".join(names)
+
+    def offer(self, stored: str) -> None:
+        """Also offer the stored groups, even those that no longer exist."""
+        gone = [(name, _missing(name)) for name in lines(stored)]
+        self.choices = lazy(lambda: _with_missing(_groups(), gone), list)()
+
+
+class RuleField(forms.ChoiceField):
+    """The key of a rule that developers have registered."""
+
+    def __init__(self) -> None:
+        super().__init__(required=False)
+
+    def offer(self, stored: str) -> None:
+        """Offer the registered rules, and the stored one even if it is gone."""
+        there = [(key, key) for key in sorted(mcp.rules) if not mcp.rules[key].object]
+        nothing = ("", _("None"))
+        self.choices = _with_missing([nothing, *there], [(stored, _missing(stored))])
+
+
+def _permissions() -> dict[str, str]:
+    """Return the names of all permissions by what is written for them."""
+    rows = Permission.objects.values_list("content_type__app_label", "codename", "name")
+    named = ((f"{app}.{codename}", visible(name)) for app, codename, name in rows)
+    return {written: name for written, name in named if not permission_problem(written)}
+
+
+def _check_permission(name: str) -> None:
+    known = _permissions()
+    if not name or name in known:
+        return
+    close = difflib.get_close_matches(name, known, 1)
+    said = (
+        _("“%(permission)s” does not exist. Did you mean “%(near)s”?")
+        if close
+        else _("“%(permission)s” does not exist.")
+    )
+    named = {"permission": name, "near": "".join(close)}
+    raise forms.ValidationError(said, code="permission", params=named)
+
+
+def _groups() -> list[tuple[str, str]]:
+    names = Group.objects.order_by("name").values_list("name", flat=True)
+    return [(name, visible(name)) for name in names]
+
+
+def _with_missing(
+    there: Iterable[tuple[str, str]], gone: Iterable[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    offered = dict(there)
+    return [*offered.items(), *(each for each in gone if each[0] not in offered)]
+
+
+def _missing(name: str) -> str:
+    return _("%(name)s (does not exist any more)") % {"name": visible(name)}
+
+
+FIELDS: Final = {
+    "permission": PermissionField,
+    "groups": GroupsField,
+    "rule": RuleField,
+}
+"""The form fields of columns that need more than a text input."""

@@ -17,9 +17,8 @@ from mcp_app.admin.page.wording import HINTS
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.interface.rules import visible
-from mcp_app.models import DefinitionRow
-from mcp_app.models.definitions import Tool
-from mcp_app.models.demands import DEMANDS
+from mcp_app.models import DefinitionRow, Tool
+from mcp_app.models.fields import DEMANDS
 from mcp_app.publishing.overlays import declared_definition
 
 SHOWN: Final = 300

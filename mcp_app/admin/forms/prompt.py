@@ -8,13 +8,12 @@ from typing import Any, Final, cast
 
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.json_editor import EditorInput
-from mcp_app.admin.editors.json_editor_fields import SheetField
-from mcp_app.admin.editors.prompts.arguments import ArgumentSheet
-from mcp_app.admin.editors.prompts.message_forms import MessageForm, MessageSheet
+from mcp_app.admin.editors.files import Upload
+from mcp_app.admin.editors.json_editor import EditorInput, SheetField
+from mcp_app.admin.editors.message_forms import MessageForm, MessageSheet
+from mcp_app.admin.editors.prompt_arguments import ArgumentSheet
 from mcp_app.admin.editors.rows import RowForm
-from mcp_app.admin.editors.uploads import Upload
-from mcp_app.admin.forms import from_code
+from mcp_app.admin.forms import fieldsets
 from mcp_app.admin.forms.definition import (
     NOTHING,
     WIDGETS,
@@ -65,10 +64,10 @@ class PromptForm(DefinitionForm[Prompt]):
 class FunctionPromptForm(FunctionForm[Prompt], PromptForm):
     """A prompt that a function makes."""
 
-    from_code = PanelField("mcp_app/widgets/from_code.html")
+    fieldsets = PanelField("mcp_app/widgets/from_code.html")
 
     def own_arguments(self) -> str:
-        return from_code.own_arguments(self.function_key(), mcp)
+        return fieldsets.own_arguments(self.function_key(), mcp)
 
 
 class JsonPromptForm(JsonForm[Prompt], PromptForm):

@@ -12,8 +12,8 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors import annotation_choices
-from mcp_app.admin.editors.uploads import Upload, upload_of
+from mcp_app.admin.editors import hints
+from mcp_app.admin.editors.files import Upload, upload_of
 from mcp_app.admin.editors.variables import VariablesField, variables_of
 from mcp_app.admin.forms.definition import (
     WIDGETS,
@@ -46,9 +46,7 @@ class ReadableForm(DefinitionForm[Readable]):
 
     BESIDE: ClassVar[tuple[str, ...]] = ("mime_type",)
 
-    audience = forms.ChoiceField(
-        choices=tuple(annotation_choices.AUDIENCES.items()), required=False
-    )
+    audience = forms.ChoiceField(choices=tuple(hints.AUDIENCES.items()), required=False)
     importance = forms.ChoiceField(required=False)
     annotations = JsonField()
     ttl_ms = SecondsField()
@@ -56,12 +54,12 @@ class ReadableForm(DefinitionForm[Readable]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         annotations = self._annotations(self.instance.annotations)
-        importance = annotation_choices.importance_of(annotations)
-        self.initial["audience"] = annotation_choices.audience_of(annotations)
+        importance = hints.importance_of(annotations)
+        self.initial["audience"] = hints.audience_of(annotations)
         self.initial["importance"] = importance
         if "importance" in self.fields:
-            choices = {**annotation_choices.IMPORTANCES, importance: importance}
-            choices.update(annotation_choices.IMPORTANCES)
+            choices = {**hints.IMPORTANCES, importance: importance}
+            choices.update(hints.IMPORTANCES)
             field = cast("forms.ChoiceField", self.fields["importance"])
             field.choices = tuple(choices.items())
 
@@ -83,7 +81,7 @@ class ReadableForm(DefinitionForm[Readable]):
             return
         before = self._annotations(self.instance.annotations)
         given = {**self.initial, **self.cleaned_data}
-        after = annotation_choices.merge(before, given["audience"], given["importance"])
+        after = hints.merge(before, given["audience"], given["importance"])
         self.cleaned_data["annotations"] = written_text(after) if after else ""
 
     def _annotations(self, text: str) -> JsonObject:

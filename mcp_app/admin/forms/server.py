@@ -8,12 +8,12 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.access.ways_in import AccessField, Answer
+from mcp_app.admin.access.conditions import AccessField, Answer
 from mcp_app.admin.forms.definition import WIDGETS
 from mcp_app.admin.forms.fields import JsonField
 from mcp_app.admin.forms.watched_form import Difference, WatchedForm
 from mcp_app.admin.page.wording import SERVER
-from mcp_app.catalog.search_index import has_full_text
+from mcp_app.catalog.definition_texts import has_full_text
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models import Server

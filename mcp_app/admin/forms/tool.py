@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from functools import partial
+from typing import Any, ClassVar, Final, TypeVar, cast
 
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.file_fields import FilePartField, FileValue
+from mcp_app.admin.editors.files import FilePartField, FileValue, Upload
 from mcp_app.admin.editors.hints import (
     Answer,
     Hints,
@@ -17,12 +18,14 @@ from mcp_app.admin.editors.hints import (
     answer_of,
     hints_of,
 )
-from mcp_app.admin.editors.json_editor_fields import SheetField
-from mcp_app.admin.editors.parameters.parameter_forms import ParameterSheet
-from mcp_app.admin.editors.prompts.messages import Message
+from mcp_app.admin.editors.json_editor import SheetField
+from mcp_app.admin.editors.lookup import LookupSheet
+from mcp_app.admin.editors.lookup_choices import preview_of
+from mcp_app.admin.editors.messages import Message
+from mcp_app.admin.editors.parameter_forms import ParameterSheet
+from mcp_app.admin.editors.site_call import CallSheet
 from mcp_app.admin.editors.text_answer import Parts, config_of, parts_of
-from mcp_app.admin.editors.uploads import Upload
-from mcp_app.admin.forms import from_code
+from mcp_app.admin.forms import fieldsets
 from mcp_app.admin.forms.definition import (
     WIDGETS,
     DefinitionForm,
@@ -31,10 +34,15 @@ from mcp_app.admin.forms.definition import (
     TextForm,
 )
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
-from mcp_app.admin.forms.fieldsets import BEYOND_PARTS
-from mcp_app.admin.page.wording import TOOL
+from mcp_app.admin.forms.fieldsets import BEYOND_PARTS, Behind
+from mcp_app.admin.forms.resource import ResourceForm, ResourceTemplateForm
+from mcp_app.admin.page.header import page_url
+from mcp_app.admin.page.wording import CALL, LOOKUP, RESOURCE, RESOURCE_TEMPLATE, TOOL
 from mcp_app.catalog.registry import mcp
-from mcp_app.models import Tool
+from mcp_app.kinds import KindError
+from mcp_app.kinds.http.config import sentence
+from mcp_app.kinds.http.kind import call_of
+from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
 from mcp_app.protocol.json_types import JsonObject
 
 HINTS = ("read_only", "destructive", "idempotent", "open_world")
@@ -138,11 +146,131 @@ class TextToolForm(TextForm[Tool], ToolForm):
 class FunctionToolForm(FunctionForm[Tool], ToolForm):
     """A tool that runs a function."""
 
-    from_code = PanelField("mcp_app/widgets/from_code.html")
+    fieldsets = PanelField("mcp_app/widgets/from_code.html")
 
     def own_schema(self) -> str:
-        return from_code.own_schema(self.function_key(), mcp)
+        return fieldsets.own_schema(self.function_key(), mcp)
 
 
 class JsonToolForm(JsonForm[Tool], ToolForm):
     """A tool of a kind that has no form of its own."""
+
+
+# -- query -----------------------------------------------------------------------------
+# The forms of what looks up data of the site.
+
+
+AnyRow = TypeVar("AnyRow", bound=DefinitionRow)
+
+
+FOLLOWING: Final = ("input_schema", "output_schema", "changes")
+"""Fields of others' forms that follow from what is looked up."""
+
+
+class QueryForm(DefinitionForm[AnyRow]):
+    """What is looked up, and what that gives now."""
+
+    ONE: ClassVar[bool] = False
+
+    config = SheetField(LookupSheet({}, one=False))
+    now = PanelField("mcp_app/widgets/found_now.html")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "config" in self.fields:
+            field = SheetField(LookupSheet(mcp.open_models, one=self.ONE))
+            known = self.fields["config"]
+            field.label, field.help_text = known.label, known.help_text
+            field.shows(self.instance.config)
+            self.fields["config"] = field
+        if "now" in self.fields:
+            saved = self.instance.json("config") or {}
+            panel = cast("PanelField", self.fields["now"])
+            panel.shows_later(partial(preview_of, saved, mcp.open_models, self.user))
+
+    @classmethod
+    def behind(cls, config: JsonObject | None) -> Behind:
+        heading = _("What it does: look up data of this site")
+        fields = ("config", *cls.BESIDE, "now")
+        return Behind(heading, fields, without=FOLLOWING)
+
+
+class QueryToolForm(QueryForm[Tool], ToolForm):
+    """A tool that answers with rows or groups."""
+
+    WORDS = {**TOOL, **LOOKUP}
+
+
+class QueryTemplateForm(QueryForm[ResourceTemplate], ResourceTemplateForm):
+    """A template that answers with one row."""
+
+    WORDS = {**RESOURCE_TEMPLATE, **LOOKUP}
+    ONE = True
+
+
+# -- http ------------------------------------------------------------------------------
+# The forms of what calls another site.
+
+
+class HttpForm(DefinitionForm[AnyRow]):
+    """What is called, in a form and in a sentence."""
+
+    ONLY_READS: ClassVar[bool] = True
+
+    config = SheetField(CallSheet(only_reads=True))
+    calls = PanelField("mcp_app/widgets/site_call_now.html")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "config" in self.fields:
+            field = SheetField(CallSheet(only_reads=self.ONLY_READS))
+            known = self.fields["config"]
+            field.label, field.help_text = known.label, known.help_text
+            field.shows(self.instance.config)
+            self.fields["config"] = field
+        if "calls" in self.fields:
+            panel = cast("PanelField", self.fields["calls"])
+            panel.shows_later(self._sentence)
+
+    def _sentence(self) -> Mapping[str, Any]:
+        """Return the context of the panel: what the saved working copy does."""
+        if not self.instance.json("config"):
+            return {}
+        try:
+            definition = self.stored().definition
+            call = call_of(definition, self.instance.json("config"))
+        except (KindError, ValueError) as error:
+            return {"problem": str(error)}
+        shown = {
+            "sentence": sentence(call, definition),
+            "per_caller": call.site.per_caller,
+        }
+        user = self.user
+        if user is not None and user.has_perm("mcp_app.try"):
+            shown["url"] = page_url(self.instance, "try")
+        return shown
+
+    @classmethod
+    def behind(cls, config: JsonObject | None) -> Behind:
+        heading = _("What it does: call another site")
+        return Behind(heading, ("config", *cls.BESIDE, "calls"))
+
+
+class HttpToolForm(HttpForm[Tool], ToolForm):
+    """A tool that calls another site."""
+
+    WORDS = {**TOOL, **CALL}
+    ONLY_READS = False
+    REACHES_OUTSIDE = True
+
+
+class HttpResourceForm(HttpForm[Resource], ResourceForm):
+    """A resource that another site has."""
+
+    WORDS = {**RESOURCE, **CALL}
+
+
+class HttpTemplateForm(HttpForm[ResourceTemplate], ResourceTemplateForm):
+    """A template whose resources another site has."""
+
+    WORDS = {**RESOURCE_TEMPLATE, **CALL}

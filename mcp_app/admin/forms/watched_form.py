@@ -17,11 +17,15 @@ from django.forms.widgets import Script
 from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.editors.json_editor_fields import SheetWidget
+from mcp_app.admin.editors.json_editor import SheetWidget
 from mcp_app.admin.editors.json_texts import shown_text
 from mcp_app.admin.forms import opened_values
-from mcp_app.admin.forms.demands import GroupsField, PermissionField, RuleField
-from mcp_app.admin.forms.fields import JsonField
+from mcp_app.admin.forms.fields import (
+    GroupsField,
+    JsonField,
+    PermissionField,
+    RuleField,
+)
 from mcp_app.admin.page.wording import EVERY, Words
 from mcp_app.interface.rules import visible
 from mcp_app.models.changes import WatchedRow

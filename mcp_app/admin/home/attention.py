@@ -10,20 +10,88 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
+from mcp_app.admin.access.conditions import method_label
 from mcp_app.admin.calls.filters import ANY_FAILURE, KINDS, LAST_HOUR
-from mcp_app.admin.home.servers import ServerLine
-from mcp_app.admin.page import stop_banner
-from mcp_app.admin.page.broken_rows import broken_rows_of
-from mcp_app.admin.page.header import LOOKS, MEANS
-from mcp_app.admin.page.rights import may
+from mcp_app.admin.page import header
+from mcp_app.admin.page.concurrency import may
+from mcp_app.admin.page.deleted_rows import broken_rows_of
+from mcp_app.admin.page.header import LOOKS, MEANS, page_url
+from mcp_app.auth.resources import server_url
 from mcp_app.catalog.row_loader import MODELS
 from mcp_app.catalog.server_lint import MANY_TOOLS
+from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import Server, State, Stop
+from mcp_app.models.stops import row_is_held
 from mcp_app.workbench.overview import BrokenRow, Overview, Pace
 from mcp_app.workbench.viewer import Viewer
+
+# -- servers ---------------------------------------------------------------------------
+# The servers with their addresses, for the home page: one query.
+
+
+MAX_SERVERS: Final = 20
+"""Servers that the page shows."""
+PAGES: Final[Mapping[str, Label]] = {
+    "seen": gettext_lazy("What clients see"),
+    "connect": gettext_lazy("Connect"),
+    "check": gettext_lazy("Check"),
+}
+"""The pages of a server that its line links to: the end of the URL's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLine:
+    """A server; `ways` are the labels of the methods to sign in.
+
+    `links` are its other pages, with their URLs.
+    """
+
+    name: str
+    slug: str
+    url: str
+    address: str
+    state: State
+    ways: str
+    links: Sequence[tuple[Label, str]]
+
+    @property
+    def look(self) -> str:
+        return LOOKS[self.state]
+
+
+def server_lines(request: HttpRequest) -> list[ServerLine]:
+    """Return the servers that the user may see, at most one more than are shown."""
+    if not request.user.has_perm("mcp_app.view_server"):
+        return []
+    return list(_lines(request))
+
+
+def _lines(request: HttpRequest) -> Iterator[ServerLine]:
+    is_held = row_is_held(header.stops_on(request))
+    rows = Server.objects.select_related("published").defer("published__content")
+    for row in rows.order_by("pk")[: MAX_SERVERS + 1]:
+        state = State.STOPPED if is_held(row) else row.state
+        yield ServerLine(
+            name=str(row),
+            slug=row.slug,
+            url=page_url(row, "change"),
+            address=server_url(row.slug, request.build_absolute_uri("/")),
+            state=state,
+            ways=", ".join(map(method_label, row.access_names)),
+            links=list(_links(row)),
+        )
+
+
+def _links(row: Server) -> Iterator[tuple[Label, str]]:
+    for page, label in PAGES.items():
+        yield label, page_url(row, page)
+
+
+# -- attention -------------------------------------------------------------------------
+
 
 MOST: Final = 8
 """Lines that the page shows, unless the reader asks for all."""
@@ -133,9 +201,9 @@ def calls_url(pace: Pace, outcome: str = ANY_FAILURE, when: str = "") -> str:
 
 
 def _stopped(request: HttpRequest, viewer: Viewer) -> Iterator[Concern]:
-    may_stop = may(request, stop_banner.RIGHT)
+    may_stop = may(request, header.RIGHT)
     names = {str(model._meta.model_name) for model in viewer.models}
-    for stop in stop_banner.stops_on(request):
+    for stop in header.stops_on(request):
         if stop.kind and stop.kind not in names:
             continue
         links = [_start_link(stop)] if may_stop else []
@@ -144,13 +212,13 @@ def _stopped(request: HttpRequest, viewer: Viewer) -> Iterator[Concern]:
         yield Concern(
             look=LOOKS[State.STOPPED],
             word=str(State.STOPPED.label),
-            sentence=stop_banner.sentence(stop),
+            sentence=header.sentence(stop),
             links=links,
         )
 
 
 def _start_link(stop: Stop) -> Link:
-    url = stop_banner.start_url(stop_banner.target(stop))
+    url = header.start_url(header.target(stop))
     return Link(_("Start again…"), url, stop.what)
 
 

@@ -13,18 +13,133 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.calls.charts import day_bars, grouped_digits, percents
 from mcp_app.admin.calls.filters import ANY_FAILURE
 from mcp_app.admin.calls.presentation import in_words
-from mcp_app.admin.home import attention, servers
-from mcp_app.admin.home.steps import progress, steps
-from mcp_app.admin.page import stop_banner
-from mcp_app.admin.page.broken_rows import is_broken_somewhere, reports_on
+from mcp_app.admin.home import attention
+from mcp_app.admin.home import attention as servers
+from mcp_app.admin.home.attention import ServerLine
+from mcp_app.admin.page import header
+from mcp_app.admin.page.concurrency import may, whom_to_ask, you_can_ask
+from mcp_app.admin.page.deleted_rows import is_broken_somewhere, reports_on
 from mcp_app.admin.page.header import LOOKS
-from mcp_app.admin.page.rights import may
-from mcp_app.catalog.registry import mcp
+from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.interface.rules import visible
-from mcp_app.models import Server, State
+from mcp_app.kinds.survey import declarations
+from mcp_app.models import Server, State, Tool
+from mcp_app.models.definitions import Source
 from mcp_app.models.stops import Scope
 from mcp_app.workbench.overview import Overview, Pace, read_overview
 from mcp_app.workbench.viewer import Viewer, viewer_of
+
+# -- steps -----------------------------------------------------------------------------
+# How to begin: four steps, ticked by what is there; nothing is remembered.
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step; `lacking` says which permission its link needs, and whom to ask."""
+
+    title: str
+    text: str
+    is_done: bool
+    url: str = ""
+    link: str = ""
+    lacking: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Which of the four steps are done."""
+
+    has_code: bool
+    has_tool: bool
+    lets_in: bool
+    connected: bool
+
+    @property
+    def is_complete(self) -> bool:
+        return self.has_code and self.has_tool and self.lets_in and self.connected
+
+
+def progress(registry: Registry, found: Overview) -> Progress:
+    """Return what is done."""
+    return Progress(
+        has_code=any(map(len, declarations(registry).values())),
+        has_tool=bool(found.rows[Tool].begun),
+        lets_in=bool(found.tokens.usable or found.rows[Server].begun),
+        connected=found.connected,
+    )
+
+
+def steps(
+    request: HttpRequest, done: Progress, servers: Sequence[ServerLine]
+) -> list[Step]:
+    """Return the four steps; asks once, and with one query, who has a permission."""
+    return [
+        _look(request, done.has_code),
+        _make(request, done.has_tool),
+        _let_in(done.lets_in),
+        _connect(servers, done.connected),
+    ]
+
+
+def _look(request: HttpRequest, is_done: bool) -> Step:
+    title = _("See what your code offers")
+    if not is_done:
+        text = _(
+            "Nothing yet. A developer writes a function in a file mcp.py of an app:"
+            " from mcp_app import mcp, and @mcp.tool above the function."
+        )
+        return Step(title, text, is_done=False)
+    text = _("Developers declare tools, resources and prompts in Python.")
+    if not request.user.has_perm("mcp_app.view_tool"):
+        return Step(title, text, is_done=True, lacking=_needs(_("Can view tool")))
+    url = reverse("admin:mcp_app_tool_changelist") + f"?source__exact={Source.CODE}"
+    return Step(title, text, True, url, _("Tools from code"))
+
+
+def _make(request: HttpRequest, is_done: bool) -> Step:
+    title = _("Make a tool without code")
+    text = _(
+        "A tool answers a question of an AI client, for example with your opening"
+        " hours. Write it, look at it, publish it: clients see it at once."
+    )
+    if not request.user.has_perm("mcp_app.add_tool"):
+        lacking = f"{_needs(_('Can add tool'))} {you_can_ask(request, 'add_tool')}"
+        return Step(title, text, is_done, lacking=lacking.strip())
+    url, link = reverse("admin:mcp_app_tool_add"), _("Add a tool")
+    return Step(title, text, is_done, url, link, whom_to_ask(request, "publish"))
+
+
+def _needs(label: str) -> str:
+    return _("This needs the right “%(right)s”.") % {"right": label}
+
+
+def _let_in(is_done: bool) -> Step:
+    return Step(
+        _("Let somebody in"),
+        _(
+            "An access token lets one program connect as you. A public server needs"
+            " none."
+        ),
+        is_done,
+        reverse("admin:mcp_app_accesstoken_add"),
+        _("Make an access token"),
+    )
+
+
+def _connect(servers: Sequence[ServerLine], is_done: bool) -> Step:
+    title = _("Connect a client")
+    text = _(
+        "Claude, ChatGPT, Cursor, VS Code and others ask for the address of a server,"
+        " and for the token."
+    )
+    if servers:
+        return Step(title, text, is_done, "#mcp-servers", _("Copy the address"))
+    url = reverse("admin:mcp_app_accesstoken_add")
+    link = _("Make a token: its page shows the address")
+    return Step(title, text, is_done, url, link)
+
+
+# -- overview --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +188,20 @@ def overview(request: HttpRequest) -> dict[str, object]:
         "concern_count": len(concerns),
         "more_concerns": len(concerns[most:]),
         "calls": _calls(found) if viewer.calls else None,
-        "servers": lines[: servers.MOST],
+        "servers": lines[: servers.MAX_SERVERS],
         "has_links": any(each.links for each in lines),
-        "more_servers": len(lines) > servers.MOST,
+        "more_servers": len(lines) > servers.MAX_SERVERS,
     }
 
 
 def _strip(request: HttpRequest, viewer: Viewer, found: Overview) -> Strip:
-    on = stop_banner.stops_on(request)
+    on = header.stops_on(request)
     look, word = LOOKS[State.PUBLISHED], _("Serving")
     if any(each.scope == Scope.EVERYTHING for each in on):
         look, word = LOOKS[State.STOPPED], str(State.STOPPED.label)
     elif not found.processes.count:
         look, word = "", _("No process")
-    may_stop = may(request, stop_banner.RIGHT)
+    may_stop = may(request, header.RIGHT)
     sees_servers = Server in viewer.models
     return Strip(
         look=look,
@@ -95,8 +210,8 @@ def _strip(request: HttpRequest, viewer: Viewer, found: Overview) -> Strip:
         processes=found.processes.count if viewer.sessions else None,
         clients=found.clients if viewer.sessions else None,
         may_stop=may_stop,
-        stops_url=stop_banner.stops_url(),
-        who_may_stop="" if may_stop else stop_banner.who_may(request),
+        stops_url=header.stops_url(),
+        who_may_stop="" if may_stop else header.who_may(request),
     )
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from django.contrib import messages
 from django.contrib.admin.models import CHANGE, DELETION, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db import connections, router, transaction
+from django.db.models import Count, F, QuerySet
 from django.forms.widgets import Media, Script
 from django.http import (
     Http404,
@@ -22,14 +25,256 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-from mcp_app.admin.operations.live_rows import PARTS, call_name
-from mcp_app.admin.page.concurrency import SettledAdmin
-from mcp_app.admin.page.rights import lacking, may
+from mcp_app.admin.page.concurrency import SettledAdmin, lacking, may
+from mcp_app.admin.page.header import client_of, user_names, who
+from mcp_app.interface.rules import visible
 from mcp_app.invalidation import changes
 from mcp_app.models import Change, Session, Stream, Worker
-from mcp_app.server import identity
-from mcp_app.streams.final_message import request_ids
+from mcp_app.models.transactions import NowMilliseconds
+from mcp_app.models.workers import LIVE_MS, MOST_SESSIONS
+from mcp_app.server import call
+from mcp_app.streams.event_ids import is_batch, request_ids
+
+# -- live rows -------------------------------------------------------------------------
+# What the live page shows: processes, sessions, and the calls that have a row.
+
+
+SHOWN: Final = 25
+"""Rows of each kind on the page."""
+COUNTED: Final = 1_000
+"""The page counts at most this many further rows."""
+HANDLE: Final = 8
+"""Characters of a digest to show as a short name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time, and in words how long ago it was."""
+
+    at: datetime
+    ago: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLine:
+    """A process, with what its last heartbeat reported."""
+
+    name: str
+    live: bool
+    seen: Moment
+    started: Moment
+    streams: Mapping[str, int]
+    logged: int
+    calls: Mapping[str, int]
+    lost: int
+    dropped: int
+    secrets: int
+    code: str
+    is_other: bool
+    """Whether this process is live and live processes run different code."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether the report is current; a process of an older release sends none."""
+        return self.live and bool(self.code)
+
+    @property
+    def open_streams(self) -> int:
+        return sum(self.streams.values())
+
+    @property
+    def other_calls(self) -> int:
+        return sum(self.calls.values())
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLine:
+    """A session; `listens` is None if a process did not report all sessions."""
+
+    pk: int
+    handle: str
+    client: str
+    who: str
+    server: str
+    revision: str
+    seen: Moment
+    opened: Moment
+    listens: bool | None
+    close_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallLine:
+    """An open call that has a row."""
+
+    tool: str
+    client: str
+    who: str
+    server: str
+    began: Moment
+    messages: int
+    worker: str
+    live: bool
+    cancel_url: str
+
+
+def _ago(age_ms: int) -> Moment:
+    """Return the moment of this age; ages are measured by the database's clock."""
+    seconds = max(0, age_ms) // 1_000
+    if seconds < 60:  # noqa: PLR2004 - a minute
+        said = ngettext("%(n)d s ago", "%(n)d s ago", seconds) % {"n": seconds}
+    elif (minutes := seconds // 60) < 60:  # noqa: PLR2004 - an hour
+        said = ngettext("%(n)d min ago", "%(n)d min ago", minutes) % {"n": minutes}
+    elif (hours := minutes // 60) < 48:  # noqa: PLR2004 - two days
+        said = ngettext("%(n)d h ago", "%(n)d h ago", hours) % {"n": hours}
+    else:
+        said = ngettext("%(n)d day ago", "%(n)d days ago", hours // 24)
+        said %= {"n": hours // 24}
+    return Moment(now() - timedelta(milliseconds=max(0, age_ms)), said)
+
+
+def _aged(rows: QuerySet[Any], *columns: str) -> QuerySet[Any]:
+    """Annotate the age of each of these columns, by the database's clock."""
+    ages = {f"age_{each}": NowMilliseconds() - F(each) for each in columns}
+    aged: QuerySet[Any] = rows.annotate(**ages)
+    return aged
+
+
+def _more(rows: QuerySet[Any], shown: Sequence[object]) -> str:
+    """Say how many rows are not shown; "" for none."""
+    if len(shown) <= SHOWN:
+        return ""
+    more = rows.order_by()[: SHOWN + COUNTED + 1].count() - SHOWN
+    if more > COUNTED:
+        return _("and more than %(count)d more") % {"count": COUNTED}
+    return _("and %(count)d more") % {"count": more}
+
+
+def _process_name(worker: Worker) -> str:
+    named = {"host": visible(worker.host), "pid": worker.pid}
+    return _("%(host)s, process %(pid)d") % named
+
+
+def workers() -> dict[str, object]:
+    """Return the context of the part about processes."""
+    rows = Worker.objects.order_by("-seen_ms", "pk")
+    found = list(_aged(rows, "seen_ms", "started_ms")[: SHOWN + 1])
+    counts = Stream.objects.open().order_by().values_list("owner").annotate(Count("pk"))
+    logged = dict(counts.filter(owner__in=[each.pk for each in found[:SHOWN]]))
+    live = [each for each in found if each.age_seen_ms <= LIVE_MS]
+    codes = {code for each in live if (code := each.report_of_process().code)}
+    lines = [_worker_line(each, logged, len(codes) > 1) for each in found[:SHOWN]]
+    return {"workers": lines, "more": _more(rows, found)}
+
+
+def _worker_line(worker: Any, logged: Mapping[str, int], differ: bool) -> WorkerLine:
+    report = worker.report_of_process()
+    live = worker.age_seen_ms <= LIVE_MS
+    return WorkerLine(
+        name=_process_name(worker),
+        live=live,
+        seen=_ago(worker.age_seen_ms),
+        started=_ago(worker.age_started_ms),
+        streams=report.streams,
+        logged=logged.get(worker.pk, 0),
+        calls=report.calls,
+        lost=report.lost,
+        dropped=report.dropped,
+        secrets=report.secrets,
+        code=report.code[:HANDLE],
+        is_other=live and differ,
+    )
+
+
+def sessions() -> dict[str, object]:
+    """Return the context of the part about sessions; the last seen come first."""
+    rows = Session.objects.order_by("-seen_ms", "-pk")
+    columns = rows.defer("capabilities")
+    found = list(_aged(columns, "seen_ms", "created_ms")[: SHOWN + 1])
+    names = user_names(each.user_id for each in found[:SHOWN])
+    reports = (
+        [each.report_of_process() for each in Worker.objects.live()] if found else []
+    )
+    listening = {pk for report in reports for pk in report.sessions}
+    # A process of an older release reports nothing.
+    all_told = all(
+        report.code and len(report.sessions) < MOST_SESSIONS for report in reports
+    )
+    lines = [
+        SessionLine(
+            pk=each.pk,
+            handle=each.digest[:HANDLE],
+            client=client_of(each),
+            who=who(each, names),
+            server=visible(each.server),
+            revision=each.revision,
+            seen=_ago(each.age_seen_ms),
+            opened=_ago(each.age_created_ms),
+            listens=True if each.pk in listening else (False if all_told else None),
+            close_url=reverse("admin:mcp_app_session_close", args=[each.pk]),
+        )
+        for each in found[:SHOWN]
+    ]
+    return {"sessions": lines, "more": _more(rows, found)}
+
+
+def calls() -> dict[str, object]:
+    """Return the context of the part about calls with a row; the oldest come first."""
+    rows = Stream.objects.open().order_by("created_ms", "pk")
+    columns = rows.select_related("session").defer("session__capabilities")
+    found = list(_aged(columns, "created_ms")[: SHOWN + 1])
+    shown = found[:SHOWN]
+    names = user_names(each.session.user_id for each in shown)
+    owners = _owners(each.owner for each in shown)
+    lines = [_call_line(each, names, owners.get(each.owner)) for each in shown]
+    return {"calls": lines, "more": _more(rows, found)}
+
+
+def _owners(keys: Iterable[str]) -> dict[str, Any]:
+    wanted = set(keys)
+    if not wanted:
+        return {}
+    rows = Worker.objects.filter(pk__in=wanted).defer("report")
+    return {each.pk: each for each in _aged(rows, "seen_ms")}
+
+
+def _call_line(stream: Any, names: dict[str, str], owner: Any) -> CallLine:
+    live = owner is not None and owner.age_seen_ms <= LIVE_MS
+    return CallLine(
+        tool=call_name(stream),
+        client=client_of(stream.session),
+        who=who(stream.session, names),
+        server=visible(stream.session.server),
+        began=_ago(stream.age_created_ms),
+        messages=stream.head_seq,
+        worker=_("a process that is gone") if owner is None else _process_name(owner),
+        live=live,
+        cancel_url=reverse("admin:mcp_app_session_cancel", args=[stream.pk]),
+    )
+
+
+def call_name(stream: Stream) -> str:
+    """Return the name of a call: its tool, or what kind of request it is."""
+    if stream.tool:
+        return visible(stream.tool)
+    if is_batch(stream.requests):
+        count = len(request_ids(stream.requests))
+        said = ngettext("a batch of %(n)d", "a batch of %(n)d", count)
+        return said % {"n": count}
+    return _("a request that does not call a tool")
+
+
+PARTS: Final[Mapping[str, Callable[[], dict[str, object]]]] = {
+    "workers": workers,
+    "calls": calls,
+    "sessions": sessions,
+}
+
+
+# -- live ------------------------------------------------------------------------------
+
 
 MEDIA: Final = Media(
     css={"all": ["mcp_app/admin.css"]},
@@ -138,7 +383,7 @@ class LivePages(SettledAdmin[Session]):
     def _cancel(self, request: HttpRequest, stream: Stream) -> None:
         with transaction.atomic(using=router.db_for_write(Change)):
             for each in request_ids(stream.requests):
-                changes.record_stop(stream.session_id, identity.key(each))
+                changes.record_stop(stream.session_id, call.key(each))
             said = _("Cancelled a call: %(call)s.") % {"call": call_name(stream)}
             LogEntry.objects.log_actions(
                 str(request.user.pk), [stream.session], CHANGE, said, single_object=True

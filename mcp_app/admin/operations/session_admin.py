@@ -16,8 +16,8 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from mcp_app.admin.operations.live import LivePages
-from mcp_app.admin.page.bulk_deletion import NoBulkDeletion
-from mcp_app.admin.page.people import client_of, user_names, who
+from mcp_app.admin.page.concurrency import NoBulkDeletion
+from mcp_app.admin.page.header import client_of, user_names, who
 from mcp_app.models import Session
 from mcp_app.site_time import unix_time
 

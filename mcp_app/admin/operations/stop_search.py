@@ -13,10 +13,10 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.page import stop_banner
+from mcp_app.admin.page import header
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import MODELS
-from mcp_app.interface.labels import Label
+from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import one_line, visible
 from mcp_app.kinds.survey import declarations
 from mcp_app.models import DefinitionRow, Stop
@@ -59,7 +59,7 @@ class Line:
 
     @property
     def start_url(self) -> str:
-        return stop_banner.start_url(self.target) if self.held else ""
+        return header.start_url(self.target) if self.held else ""
 
 
 def search_text(sent: QueryDict) -> str:
@@ -71,7 +71,7 @@ def search(wanted: str, on: Sequence[Stop]) -> Iterator[Line]:
     """Yield the visible definitions that match and are not stopped; one query."""
     if not wanted:
         return
-    held = {stop_banner.target(each) for each in on}
+    held = {header.target(each) for each in on}
     names = {(each.kind, each.served_hash) for each in on}
     one, *others = (
         model.rows()

@@ -18,21 +18,20 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from mcp_app.admin.operations.stop_search import Line, search, search_text
-from mcp_app.admin.page import stop_banner
-from mcp_app.admin.page.concurrency import SettledAdmin
+from mcp_app.admin.page import header
+from mcp_app.admin.page.concurrency import SettledAdmin, lacking, may
 from mcp_app.admin.page.header import page_url, why_broken
-from mcp_app.admin.page.rights import lacking, may
 from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.pages import by
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import MODELS
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG
-from mcp_app.invalidation import stops
+from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Server, Session, Stop
-from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.stops import Running, Scope, scope_of
-from mcp_app.publishing.stopping import count_changing
+from mcp_app.models.transactions import NowMilliseconds
+from mcp_app.publishing.publication import count_changing
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -91,13 +90,13 @@ class StopPages(SettledAdmin[Row]):
         if stop.reason != wish.reason:
             said = _("The reason was stored in a changed form: “%(reason)s”.")
             self.message_user(request, said % {"reason": stop.reason}, messages.WARNING)
-        return HttpResponseRedirect(stop_banner.stops_url())
+        return HttpResponseRedirect(header.stops_url())
 
     def _stopped(
         self, request: HttpRequest, scope: str, row: PublishedRow | None, wish: Wish
     ) -> Stop:
         with transaction.atomic(using=router.db_for_write(Stop)):
-            stop = stops.stop(
+            stop = workers.stop(
                 scope, row, by=by(request), running=wish.running, reason=wish.reason
             )
             said = _("Stopped %(what)s; running calls: %(running)s. %(reason)s")
@@ -110,13 +109,13 @@ class StopPages(SettledAdmin[Row]):
         return stop
 
     def _stops_page(self, request: HttpRequest, wish: Wish) -> HttpResponse:
-        on = stop_banner.stops_on(request)
+        on = header.stops_on(request)
         by_itself = [each for each in on if each.scope == Scope.DEFINITION]
         singles = [*_singles(by_itself)]
         context = {
             "sentences": [
-                (stop_banner.sentence(each), stop_banner.result(each))
-                for each in [*stop_banner.wide(on), *by_itself[:MOST_SINGLES]]
+                (header.sentence(each), header.result(each))
+                for each in [*header.wide(on), *by_itself[:MOST_SINGLES]]
             ],
             "lines": [*_lines(on, with_clients=not wish.sought)],
             "singles": singles[:MOST_SINGLES],
@@ -132,15 +131,15 @@ class StopPages(SettledAdmin[Row]):
         _demand(request)
         if request.method == "POST":
             return self._end_stops(request)
-        on = stop_banner.stops_on(request)
+        on = header.stops_on(request)
         target = request.GET.get("what", "")
         ending = _held_by(target, on)
         if not ending:
             said = _("This is not stopped any more.")
             self.message_user(request, said, messages.WARNING)
-            return HttpResponseRedirect(stop_banner.stops_url())
+            return HttpResponseRedirect(header.stops_url())
         context = {
-            "stops": [(each.pk, stop_banner.sentence(each)) for each in ending],
+            "stops": [(each.pk, header.sentence(each)) for each in ending],
             "back": [*_coming_back(ending, on)],
             "staying": _staying([each for each in on if each not in ending]),
             "back_url": _back_url(request.GET, ending[0]),
@@ -152,14 +151,14 @@ class StopPages(SettledAdmin[Row]):
     def _end_stops(self, request: HttpRequest) -> HttpResponse:
         keys = [int(text) for text in request.POST.getlist("stop") if _is_key(text)]
         with transaction.atomic(using=router.db_for_write(Stop)):
-            ended = stops.start(keys, by=by(request))
+            ended = workers.start(keys, by=by(request))
             for each in ended:
                 said = _("Started again: %(what)s.") % {"what": each.what}
                 _log(request, _row_of(each) or each, said)
         if not ended:
             said = _("Somebody has started this before you.")
             self.message_user(request, said, messages.WARNING)
-            return HttpResponseRedirect(stop_banner.stops_url())
+            return HttpResponseRedirect(header.stops_url())
         staying = _staying(Stop.objects.on())
         said = _("Started again: %(what)s. %(staying)s")
         what = ", ".join(dict.fromkeys(each.what for each in ended))
@@ -187,13 +186,13 @@ class StopPages(SettledAdmin[Row]):
 
 def _back_url(asked: QueryDict, stop: Stop) -> str:
     """Return the row's page if staff came from there, else the page of stops."""
-    row = _row_of(stop) if asked.get("back") == stop_banner.ROW else None
-    return stop_banner.stops_url() if row is None else page_url(row, "change")
+    row = _row_of(stop) if asked.get("back") == header.ROW else None
+    return header.stops_url() if row is None else page_url(row, "change")
 
 
 def _demand(request: HttpRequest) -> None:
-    if not may(request, stop_banner.RIGHT):
-        raise PermissionDenied(lacking(stop_banner.RIGHT))
+    if not may(request, header.RIGHT):
+        raise PermissionDenied(lacking(header.RIGHT))
 
 
 def _log(request: HttpRequest, row: models.Model, said: str) -> None:
@@ -246,7 +245,7 @@ def _held_by(target: str, on: Sequence[Stop]) -> list[Stop]:
     return [
         each
         for each in on
-        if target == stop_banner.target(each) or (row is not None and each.holds(row))
+        if target == header.target(each) or (row is not None and each.holds(row))
     ]
 
 
@@ -280,7 +279,7 @@ def _lines(on: Sequence[Stop], *, with_clients: bool) -> Iterator[Line]:
             about=_with_everything(_about(server, clients), everything),
             button=_("Stop %(name)s") % {"name": server},
             target=f"server:{server.pk}",
-            held=stop_banner.of_row(on, server),
+            held=header.of_row(on, server),
             is_off=bool(everything),
         )
 
@@ -317,7 +316,7 @@ def _singles(on: Sequence[Stop]) -> Iterator[Line]:
     """Yield the individually stopped definitions, also those whose row is deleted."""
     by_target: dict[str, list[Stop]] = {}
     for each in on:
-        by_target.setdefault(stop_banner.target(each), []).append(each)
+        by_target.setdefault(header.target(each), []).append(each)
     for target, held in by_target.items():
         yield Line(held[0].what, held[0].kind, "", target, held)
 
@@ -359,8 +358,8 @@ def _coming_back(
 
 def _comes_back(row: Server, ending: Sequence[Stop], staying: Sequence[Stop]) -> bool:
     """Return whether stops that end hold a server, and none that stays does."""
-    ends = _of(ending, Scope.EVERYTHING) or stop_banner.of_row(ending, row)
-    stays = _of(staying, Scope.EVERYTHING) or stop_banner.of_row(staying, row)
+    ends = _of(ending, Scope.EVERYTHING) or header.of_row(ending, row)
+    stays = _of(staying, Scope.EVERYTHING) or header.of_row(staying, row)
     return bool(ends) and not stays
 
 

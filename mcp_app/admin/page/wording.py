@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.interface.labels import Label
+from mcp_app.interface.definitions import Label
 
 Words: TypeAlias = Mapping[str, tuple[Label, Label]]
 

@@ -7,28 +7,28 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.admin.editors import stored_files
-from mcp_app.admin.page.rights import lacking, may
-from mcp_app.admin.publishing.comparison import served_label
-from mcp_app.admin.publishing.difference_labels import (
+from mcp_app.admin.editors import files
+from mcp_app.admin.page.concurrency import lacking, may
+from mcp_app.admin.publishing.comparison import (
     ShownDifference,
+    served_label,
     shown_differences,
 )
-from mcp_app.admin.publishing.exports import RIGHT
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
-from mcp_app.models import PublishedRow
+from mcp_app.models import PublishedRow, Server
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import (
     BundleRefused,
@@ -37,10 +37,54 @@ from mcp_app.publishing.bundle import (
     ImportedRow,
     Outcome,
 )
-from mcp_app.publishing.bundle.report import counts
+from mcp_app.publishing.bundle.applying import counts
 from mcp_app.publishing.publication import OutOfDate
+from mcp_app.site_time import local_date
+
+# -- exports ---------------------------------------------------------------------------
+# The action that exports the chosen rows as a bundle.
+
 
 Row = TypeVar("Row", bound=PublishedRow)
+
+RIGHT: Final = "bundle"
+
+
+class ExportAction(PublishedAdmin[Row]):
+    """The action that exports the chosen rows as a bundle."""
+
+    @admin.action(description=gettext_lazy("Export as a bundle"), permissions=[RIGHT])
+    def export_chosen(
+        self, request: HttpRequest, queryset: QuerySet[Row]
+    ) -> HttpResponse | None:
+        """Return the bundle; a server brings along the definitions that it offers."""
+        chosen = self.model.rows().filter(pk__in=queryset.values("pk"))
+        rows: Iterable[PublishedRow] = chosen.select_related("published")
+        if self.model is Server:
+            rows = bundle.with_definitions(cast("Iterable[Server]", rows))
+        try:
+            written = bundle.export(rows)
+        except BundleRefused as refused:
+            for problem in refused.problems:
+                self.message_user(request, problem, messages.ERROR)
+            return None
+        day = local_date().isoformat()
+        return HttpResponse(
+            written,
+            content_type="application/json",
+            headers={
+                "Content-Disposition": f'attachment; filename="mcp-bundle-{day}.json"',
+                "X-Content-Type-Options": "nosniff",
+                "Cache-Control": "no-store",
+            },
+        )
+
+    def has_bundle_permission(self, request: HttpRequest) -> bool:
+        return may(request, RIGHT)
+
+
+# -- bundles ---------------------------------------------------------------------------
+
 
 MOST_SHOWN: Final = 200
 """How many entries the page shows field by field."""
@@ -111,7 +155,7 @@ class ImportPages(PublishedAdmin[Row]):
         comparison = bundle.compare(bundle.read(content), mcp)
         context = {
             **self._compared(request, comparison),
-            "file": stored_files.keep(author_of(request), content),
+            "file": files.keep(author_of(request), content),
             "name": name,
             "problems": problems,
         }
@@ -161,9 +205,7 @@ class ImportPages(PublishedAdmin[Row]):
 
     def _import(self, request: HttpRequest) -> HttpResponse:
         user = author_of(request)
-        content = stored_files.kept_content(
-            user, request.POST["file"], bundle.MOST_BYTES
-        )
+        content = files.kept_content(user, request.POST["file"], bundle.MOST_BYTES)
         if content is None:
             raise BundleRefused(
                 [_("The file is no longer stored. Choose and check it again.")]
@@ -182,7 +224,7 @@ class ImportPages(PublishedAdmin[Row]):
                     allowed=partial(_check_rights, request, publish=publish),
                 )
                 self._log_imported(request, done)
-                stored_files.forget(user)
+                files.forget(user)
                 self._hold()
         except OutOfDate as refused:
             return self._look(request, content, name, [refused.message])

@@ -16,23 +16,22 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.page import deleted_rows, stop_banner
-from mcp_app.admin.page.concurrency import LockingAdmin
+from mcp_app.admin.page import deleted_rows, header
+from mcp_app.admin.page.concurrency import LockingAdmin, lacking, may
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import frame, page_url
-from mcp_app.admin.page.rights import lacking, may
 from mcp_app.admin.publishing import comparison, history
-from mcp_app.admin.publishing.next_steps import published_sentence, saved_sentence
+from mcp_app.admin.publishing.history import published_sentence, saved_sentence
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import text_problem
-from mcp_app.invalidation import stops
+from mcp_app.invalidation import workers
 from mcp_app.kinds.registry import is_guarded
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow
-from mcp_app.models.demands import DEMANDS
+from mcp_app.models.fields import DEMANDS
 from mcp_app.models.stops import By, scope_of
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing import publication
-from mcp_app.publishing.findings import store_findings
+from mcp_app.publishing.overlays import store_findings
 from mcp_app.publishing.publication import PublicationRefused
 
 Row = TypeVar("Row", bound=PublishedRow)
@@ -306,8 +305,8 @@ class PublishedAdmin(LockingAdmin[Row]):
             return self._page(request, row, "change", _("Stop"), context, "confirm")
         with transaction.atomic():
             self._lock(request, row)
-            if not stop_banner.of_row(stop_banner.stops_on(request), row):
-                stops.stop(scope_of(row), row, by=by(request))
+            if not header.of_row(header.stops_on(request), row):
+                workers.stop(scope_of(row), row, by=by(request))
                 self.log_change(request, row, _("Stopped."))
         said = _("Stopped: clients do not see it any more.")
         self.message_user(request, said, messages.SUCCESS)

@@ -12,7 +12,6 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.access.conditions import first_letter
-from mcp_app.admin.access.people_table import People, people
 from mcp_app.admin.access.sentences import (
     ANYONE,
     NOBODY,
@@ -24,12 +23,12 @@ from mcp_app.admin.access.sentences import (
     counted_text,
     everyone,
 )
-from mcp_app.admin.access.visibility import Visibility
+from mcp_app.admin.access.visibility import People, Visibility, people
 from mcp_app.admin.access.visibility import counts as counts_of
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
-from mcp_app.admin.page.stop_banner import stops_on
+from mcp_app.admin.page.header import stops_on
 from mcp_app.admin.publishing.pages import PublishedAdmin
-from mcp_app.auth import permission_queries
+from mcp_app.auth import permissions
 from mcp_app.auth.permissions import Holder
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
@@ -206,9 +205,7 @@ def check_person(seen: Visibility, name: str) -> dict[str, Any]:
     found = None
     # Some databases refuse queries with characters that no name contains.
     if not text_problem(name):
-        found = (
-            permission_queries.users().filter(**{model.USERNAME_FIELD: name}).first()
-        )
+        found = permissions.users().filter(**{model.USERNAME_FIELD: name}).first()
     told: dict[str, Any] = {"person": visible(name)}
     if found is None:
         missing = _("There is no user “%(name)s”.") % {"name": visible(name)}

@@ -19,42 +19,78 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.account import token_issuance
-from mcp_app.account.client_configs import CLIENTS
-from mcp_app.account.first_contact import (
+from mcp_app.account.client_configs import CLIENTS, Guide, guide_of
+from mcp_app.account.forms import USUAL_DAYS, ServerTokenForm
+from mcp_app.account.presentation import (
     counts_of_text,
     counts_text,
     first_contact,
+    lets_sign_in,
     own_token,
     refusals,
+    when,
 )
-from mcp_app.account.forms import USUAL_DAYS, ServerTokenForm
-from mcp_app.account.guides import Guide, guide_of
-from mcp_app.account.presentation import lets_sign_in, when
 from mcp_app.account.token_issuance import AlreadyShown
 from mcp_app.account.views import unseen
+from mcp_app.admin.access.conditions import method_label
 from mcp_app.admin.access.sentences import all_of, everyone
-from mcp_app.admin.access.ways_in import method_label
-from mcp_app.admin.page.broken_rows import reports_on
-from mcp_app.admin.page.deleted_rows import key_of, redirect_missing_row
+from mcp_app.admin.page.concurrency import may
+from mcp_app.admin.page.deleted_rows import key_of, redirect_missing_row, reports_on
 from mcp_app.admin.page.header import frame
-from mcp_app.admin.page.rights import may
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
-from mcp_app.admin.servers.refusal_words import refusal_word
+from mcp_app.audit.call_log import Reason
 from mcp_app.auth.authenticators import token_names
 from mcp_app.auth.permissions import holder_by_token
 from mcp_app.auth.resources import server_url
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import demands_of
+from mcp_app.interface.definitions import Label
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models import AccessToken, Server
-from mcp_app.models.demands import DEMANDS
+from mcp_app.models.fields import DEMANDS
 from mcp_app.models.tokens import Secret
-from mcp_app.protocol.loopback import is_loopback_host
+from mcp_app.protocol.headers import is_loopback_host
 from mcp_app.site_time import local_date, local_time
+
+# -- refusal words ---------------------------------------------------------------------
+# Why requests were refused, in two or three words each.
+
+
+_WORDS: Final[Mapping[str, Label]] = {
+    Reason.HOST: gettext_lazy("wrong host"),
+    Reason.ORIGIN: gettext_lazy("wrong origin"),
+    Reason.NOBODY: gettext_lazy("no token"),
+    Reason.CREDENTIALS: gettext_lazy("a token that is not accepted"),
+    Reason.SERVER: gettext_lazy("no such server"),
+    Reason.SESSION: gettext_lazy("no such session"),
+    Reason.METHOD: gettext_lazy("wrong method"),
+    Reason.ACCEPT: gettext_lazy("does not accept our answers"),
+    Reason.CONTENT_TYPE: gettext_lazy("wrong content type"),
+    Reason.SLOW: gettext_lazy("too slow"),
+    Reason.BODY: gettext_lazy("too large"),
+    Reason.HEADERS_SIZE: gettext_lazy("headers too large"),
+    Reason.HEADERS: gettext_lazy("wrong headers"),
+    Reason.VERSION: gettext_lazy("unknown version"),
+    Reason.JSON: gettext_lazy("no JSON"),
+    Reason.MESSAGE: gettext_lazy("wrong message"),
+    Reason.TOO_MANY: gettext_lazy("too many at once"),
+    Reason.UNAVAILABLE: gettext_lazy("not available"),
+    Reason.FAILED: gettext_lazy("the server failed"),
+    Reason.OTHER: gettext_lazy("another reason"),
+}
+
+
+def refusal_word(reason: str) -> str:
+    """Return a reason in words; processes of another release may know more."""
+    return str(_WORDS.get(reason, _WORDS[Reason.OTHER]))
+
+
+# -- connect ---------------------------------------------------------------------------
+
 
 MEDIA: Final = Media(
     css={"all": ["mcp_app/admin.css"]},

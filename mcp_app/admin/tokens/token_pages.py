@@ -28,9 +28,7 @@ from mcp_app.account import connected_apps, presentation, token_issuance
 from mcp_app.account.forms import AnyonesTokenForm, NewTokenForm, ReplaceForm
 from mcp_app.account.token_issuance import NO_REPLACEMENT, AlreadyShown, Irreplaceable
 from mcp_app.account.views import unseen
-from mcp_app.admin.page.compat import FORM_STYLES
-from mcp_app.admin.page.concurrency import SettledAdmin
-from mcp_app.admin.page.rights import may
+from mcp_app.admin.page.concurrency import FORM_STYLES, SettledAdmin, may
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret
 

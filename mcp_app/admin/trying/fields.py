@@ -15,15 +15,15 @@ from typing import Any, Final
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.editors.not_representable import NotRepresentable
-from mcp_app.admin.editors.parameters.parameter import MISSING, Parameter
-from mcp_app.admin.editors.parameters.parameter_tables import parameter_of
-from mcp_app.admin.editors.parameters.parameter_values import (
+from mcp_app.admin.editors.parameter import MISSING, Parameter
+from mcp_app.admin.editors.parameter_tables import parameter_of
+from mcp_app.admin.editors.parameter_values import (
     limits_in_words,
     text_of_value,
     type_label,
     value_of_text,
 )
+from mcp_app.admin.editors.rows import NotRepresentable
 from mcp_app.interface.rules import visible
 from mcp_app.models.fields import parse
 from mcp_app.protocol import jsonrpc

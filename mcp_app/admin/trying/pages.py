@@ -18,9 +18,11 @@ from django.template.loader import render_to_string
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
+from mcp_app.admin.page.concurrency import may, whom_to_ask
 from mcp_app.admin.page.header import page_url
-from mcp_app.admin.page.rights import may, whom_to_ask
-from mcp_app.admin.trying import answers, live, presentation, wire
+from mcp_app.admin.trying import answers, presentation
+from mcp_app.admin.trying import answers as wire
+from mcp_app.admin.trying import presentation as live
 from mcp_app.admin.trying.fields import Unreadable
 from mcp_app.admin.trying.request import (
     Arguments,
@@ -32,8 +34,8 @@ from mcp_app.admin.trying.request import (
 from mcp_app.admin.trying.setup import Refusal, Setup, differs
 from mcp_app.auth.resources import server_url
 from mcp_app.catalog.registry import mcp
+from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.definitions import Definition, ToolDefinition
-from mcp_app.interface.outcomes import Outcome
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import Effect, Kind, KindError, kinds_of
 from mcp_app.models import DefinitionRow
@@ -43,19 +45,19 @@ from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.overlays import whole_definition
 from mcp_app.site_time import local_time
-from mcp_app.workbench.on_loop import on_loop
-from mcp_app.workbench.trying import once
+from mcp_app.workbench.trying import trial as once
+from mcp_app.workbench.trying.dry_run_outcome import TriedRow
 from mcp_app.workbench.trying.offer import WorkingCopy, servers_for
-from mcp_app.workbench.trying.rules import As
 from mcp_app.workbench.trying.trial import (
     FORBIDDEN,
     UNAUTHORIZED,
+    As,
     Plan,
     Trial,
     is_rejected,
     run,
 )
-from mcp_app.workbench.trying.tried_row import TriedRow
+from mcp_app.workbench.viewer import on_loop
 
 Row = TypeVar("Row", bound=DefinitionRow)
 
@@ -155,7 +157,7 @@ class TryPage:
             self.refuse(str(error))
         return None
 
-    def _part(self, trial: Trial) -> live.Part:
+    def _part(self, trial: Trial) -> live.JsonPart:
         """Return the part of the page with the result; asks no database."""
         self.take(trial)
         context = {"opts": self._row._meta, **self.result()}

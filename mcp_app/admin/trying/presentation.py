@@ -6,27 +6,31 @@ as an image or as sound by its first bytes.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from base64 import b64decode, b64encode
 from binascii import Error
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, StreamingHttpResponse
 from django.template.defaultfilters import filesizeformat
+from django.utils import translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.calls.outcome_help import MEANINGS
-from mcp_app.catalog.token_cost import estimate
-from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.labels import Label
+from mcp_app.catalog.definition_texts import estimate
+from mcp_app.interface.definitions import Label, ToolDefinition
 from mcp_app.interface.rules import visible
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.transports.in_process import Message
-from mcp_app.workbench.trying.trial import Trial
+from mcp_app.workbench.trying.trial import Plan, Trial, run
 
 LONGEST_TEXT: Final = 64 * 1024
 """Characters of a text that the page shows; the download has all."""
@@ -276,3 +280,80 @@ def _progress(params: JsonObject) -> str:
     if total is None:
         return visible(f"progress {done} {said}".strip())
     return visible(f"progress {done} of {total} {said}".strip())
+
+
+# -- live ------------------------------------------------------------------------------
+# A trial whose lines are shown while it runs: JSON objects, one in each line.
+#
+# Only for pages with a script, under ASGI.  Under WSGI Django would run the generator
+# on a loop of its own.
+
+
+CONTENT_TYPE: Final = "application/x-ndjson"
+JsonPart: TypeAlias = dict[str, str]
+
+
+def is_wanted(request: HttpRequest) -> bool:
+    """Return whether the page takes lines, and the server can send them."""
+    accepted = request.headers.get("Accept", "")
+    return isinstance(request, ASGIRequest) and CONTENT_TYPE in accepted
+
+
+class TrialLines:
+    """Yields what comes along the way, then `part` of what came of it.
+
+    The call begins with the first line, which has `ticket` for the next run: whoever
+    stops waiting may begin anew.  Closing the iterator cancels it, and so does
+    `close`, which Django calls when the response is over: if the browser leaves while
+    something is sent, nobody closes the iterator.
+    """
+
+    def __init__(
+        self, plan: Plan, ticket: str, part: Callable[[Trial], JsonPart]
+    ) -> None:
+        self._plan = plan
+        self._ticket = ticket
+        self._part = part
+        self._language = translation.get_language()
+        self._task: asyncio.Task[Trial] | None = None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        messages: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._task = task = asyncio.create_task(run(self._plan, messages.put_nowait))
+        task.add_done_callback(lambda _: messages.put_nowait(None))
+        left = MOST_LINES
+        try:
+            yield _json_line({"to": "begun", "once": self._ticket})
+            while (message := await messages.get()) is not None:
+                text = "" if message.sent or not left else line_of(message)
+                if text:
+                    left -= 1
+                    yield _json_line({"to": "along", "text": text})
+            if not task.cancelled():
+                yield self._last(task.result())
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    def _last(self, trial: Trial) -> bytes:
+        with translation.override(self._language):
+            return _json_line({"to": "result", **self._part(trial)})
+
+    def close(self) -> None:
+        """Cancel the call, if it still runs; callable from any thread."""
+        if self._task is not None and not self._task.done():
+            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+
+
+def response(lines: TrialLines) -> StreamingHttpResponse:
+    """Return a response that no proxy is to hold back, compress or store."""
+    streamed = StreamingHttpResponse(lines, content_type=CONTENT_TYPE)
+    streamed["Cache-Control"] = "no-store"
+    streamed["X-Accel-Buffering"] = "no"
+    streamed["Content-Encoding"] = "identity"
+    return streamed
+
+
+def _json_line(value: JsonPart) -> bytes:
+    return jsonrpc.write(value) + b"\n"

@@ -14,12 +14,11 @@ from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.page.rights import lacking, may
+from mcp_app.admin.page.concurrency import lacking, may
 from mcp_app.admin.trying.fields import Option
 from mcp_app.auth.permissions import find_user, no_such_user
-from mcp_app.auth.token_entries import TokenEntry, read
-from mcp_app.interface.definitions import Definition
-from mcp_app.interface.labels import Label
+from mcp_app.auth.token_cache import TokenEntry, read
+from mcp_app.interface.definitions import Definition, Label
 from mcp_app.interface.principal import CONSOLE, Principal, Scope
 from mcp_app.interface.rules import text_problem, visible
 from mcp_app.interface.server import ServerDefinition
@@ -28,7 +27,7 @@ from mcp_app.models import AccessToken, DefinitionRow, State
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import LATEST, REVISIONS, Revision
 from mcp_app.transports.in_process import Caller
-from mcp_app.workbench.trying.rules import As, Attempt, refusal
+from mcp_app.workbench.trying.trial import As, Attempt, refusal
 
 CLIENT: Final = "Try it"
 DRY_CLIENT: Final = "Try it, dry run"

@@ -10,13 +10,102 @@ from urllib.parse import quote
 
 from django.utils.translation import gettext as _
 
-from mcp_app.egress.errors import Forbidden
+from mcp_app.egress.connecting import Forbidden
 from mcp_app.egress.requests import check_path
 from mcp_app.egress.sites import Site, header_problem, sites
+from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.kinds import placeholders
-from mcp_app.kinds.http.schema import REPEAT
 from mcp_app.kinds.kind import Incomplete, KindError
 from mcp_app.protocol.json_types import JsonObject
+
+# -- schema ----------------------------------------------------------------------------
+# The shape of the config of a call to another site, which a row holds.
+#
+#     {"site": "helpdesk", "method": "POST", "path": "/tickets/{{queue}}",
+#      "query": [{"name": "expand", "value": "{{expand}}", "as": "commas"}],
+#      "headers": [{"name": "Accept-Language", "value": "{{language}}"}],
+#      "body": {"json": {"subject": "{{subject}}", "source": "chat"}},
+#      "take": "ticket", "keep": ["id", "url"], "most": 50,
+#      "errors": {"404": "There is no queue {{queue}}."}}
+#
+# With `"segments": "several"`, the last value of the path may have slashes in it.  A
+# body is `json`, which may have a `type` of its own, `form` (pairs as in `query`) or
+# `text` with its `type`.
+
+
+METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+REPEAT, COMMAS, SPACES, PIPES, BRACKETS = (
+    "repeat",
+    "commas",
+    "spaces",
+    "pipes",
+    "brackets",
+)
+STYLES: Final = (REPEAT, COMMAS, SPACES, PIPES, BRACKETS)
+"""How lists and objects stand in a query; OpenAPI's style and explode say the same."""
+SEVERAL: Final = "several"
+MOST_PAIRS: Final = 50
+MOST_ENTRIES: Final = 1_000
+
+_TEXT: Final[JsonObject] = {"type": "string", "maxLength": 4_000}
+_NAME: Final[JsonObject] = {"type": "string", "minLength": 1, "maxLength": 200}
+_DOTTED: Final[JsonObject] = {
+    "type": "string",
+    "pattern": r"^[^.]+(\.[^.]+)*$",
+    "maxLength": 200,
+}
+
+
+def _object(*needed: str, **properties: JsonObject) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(needed),
+        "additionalProperties": False,
+    }
+
+
+_PAIRS: Final[JsonObject] = {
+    "type": "array",
+    "maxItems": MOST_PAIRS,
+    "items": _object(
+        "name", "value", name=_NAME, value=_TEXT, **{"as": {"enum": [*STYLES]}}
+    ),
+}
+
+SCHEMA: Final[JsonObject] = _object(
+    site={"type": "string"},
+    method={"enum": [*METHODS]},
+    path=_TEXT,
+    segments={"enum": [SEVERAL]},
+    query=_PAIRS,
+    headers={
+        "type": "array",
+        "maxItems": MOST_PAIRS,
+        "items": _object("name", "value", name=_NAME, value=_TEXT),
+    },
+    body={
+        "oneOf": [
+            _object("json", json={}, type=_NAME),
+            _object("form", form=_PAIRS),
+            _object("text", "type", text={"type": "string"}, type=_NAME),
+        ]
+    },
+    take=_DOTTED,
+    keep={"type": "array", "items": _DOTTED, "maxItems": MOST_PAIRS},
+    most={"type": "integer", "minimum": 1, "maximum": MOST_ENTRIES},
+    errors={
+        "type": "object",
+        "propertyNames": {"pattern": "^[1-5][0-9][0-9]$"},
+        "additionalProperties": _TEXT,
+        "maxProperties": MOST_PAIRS,
+    },
+)
+"""The JSON Schema of a config."""
+
+
+# -- config ----------------------------------------------------------------------------
+
 
 TAKEN: Final = re.compile(
     r"host|cookie|authorization|connection|upgrade|expect|te|transfer-encoding"
@@ -190,3 +279,39 @@ def _header_problems(name: str, value: str, site: Site) -> Iterator[KindError]:
     own = "x".join(placeholders.pieces(value)[0::2])
     if problem := header_problem(name, own):
         yield KindError(_("There is a header %s") % problem)
+
+
+# -- description -----------------------------------------------------------------------
+# What a call of another site does, in a sentence for staff.
+
+
+def sentence(call: HttpCall, definition: Definition) -> str:
+    """Return what a tool or resource calls, what it gives, and what it changes."""
+    shown = {"method": call.method, "url": call.url, "site": call.site.title}
+    if isinstance(definition, ToolDefinition):
+        said = _("This tool calls %(method)s %(url)s of %(site)s")
+    else:
+        said = _("This reads %(url)s of %(site)s")
+    parts = [said % shown + _gives(call) + "."]
+    if isinstance(definition, ToolDefinition):
+        parts.append(_changes(call, definition))
+    return " ".join(parts)
+
+
+def _gives(call: HttpCall) -> str:
+    if call.keep and call.take:
+        shown = {"members": ", ".join(call.keep), "part": call.take}
+        return _(" and gives %(members)s of “%(part)s”") % shown
+    if call.keep:
+        return _(" and gives %(members)s") % {"members": ", ".join(call.keep)}
+    if call.take:
+        return _(" and gives “%(part)s”") % {"part": call.take}
+    return _(" and gives what it answers")
+
+
+def _changes(call: HttpCall, definition: ToolDefinition) -> str:
+    if call.only_reads or definition.hints.read_only:
+        return _("It only reads.")
+    if call.method == "DELETE":
+        return _("It deletes things.")
+    return _("It adds or changes things.")

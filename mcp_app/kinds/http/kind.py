@@ -15,8 +15,15 @@ from mcp_app.catalog.outputs import content_output
 from mcp_app.catalog.runnable import Gate, Runnable
 from mcp_app.conf import MIB
 from mcp_app.egress.client import Connections, connections
-from mcp_app.egress.errors import EgressError, Forbidden, TooLarge, TooSlow, Unreadable
+from mcp_app.egress.connecting import (
+    EgressError,
+    Forbidden,
+    TooLarge,
+    TooSlow,
+    Unreadable,
+)
 from mcp_app.egress.sites import sites
+from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.context import Context
 from mcp_app.interface.definitions import (
     Definition,
@@ -25,14 +32,11 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.errors import ExternalError
-from mcp_app.interface.outcomes import Outcome
-from mcp_app.interface.results import ToolOutput
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest
+from mcp_app.interface.questions import ToolOutput
 from mcp_app.kinds import placeholders
-from mcp_app.kinds.http.answer import Media, content_of, refusal
-from mcp_app.kinds.http.config import HttpCall, read
-from mcp_app.kinds.http.request import request_for
-from mcp_app.kinds.http.schema import SCHEMA
+from mcp_app.kinds.http.config import SCHEMA, HttpCall, read
+from mcp_app.kinds.http.request import Media, content_of, refusal, request_for
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
     AnyDefinition,
@@ -77,9 +81,9 @@ class HttpKind(Kind):
     effect = Effect.ELSEWHERE
     schema = SCHEMA
     forms = {
-        ToolDefinition: "mcp_app.admin.forms.http.HttpToolForm",
-        ResourceDefinition: "mcp_app.admin.forms.http.HttpResourceForm",
-        ResourceTemplateDefinition: "mcp_app.admin.forms.http.HttpTemplateForm",
+        ToolDefinition: "mcp_app.admin.forms.tool.HttpToolForm",
+        ResourceDefinition: "mcp_app.admin.forms.tool.HttpResourceForm",
+        ResourceTemplateDefinition: "mcp_app.admin.forms.tool.HttpTemplateForm",
     }
 
     def missing(self) -> Missing | None:

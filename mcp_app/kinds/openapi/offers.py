@@ -19,13 +19,18 @@ from django.utils.translation import gettext as _
 from mcp_app.conf import MIB
 from mcp_app.egress.sites import Site
 from mcp_app.interface.rules import text_problem
-from mcp_app.kinds.http.answer import is_json
-from mcp_app.kinds.http.config import TAKEN, read
-from mcp_app.kinds.http.schema import METHODS, MOST_PAIRS, REPEAT, SEVERAL
-from mcp_app.kinds.openapi.addresses import is_here, split_path, style_of
-from mcp_app.kinds.openapi.names import Names, argument_name, snake_case
-from mcp_app.kinds.openapi.offer import Offer
-from mcp_app.kinds.openapi.reading import DocumentError
+from mcp_app.kinds.http.config import METHODS, MOST_PAIRS, REPEAT, SEVERAL, TAKEN, read
+from mcp_app.kinds.http.request import is_json
+from mcp_app.kinds.openapi.reading import (
+    DocumentError,
+    Names,
+    Offer,
+    argument_name,
+    is_here,
+    snake_case,
+    split_path,
+    style_of,
+)
 from mcp_app.kinds.openapi.schemas import (
     MOST_WRITTEN,
     Translator,

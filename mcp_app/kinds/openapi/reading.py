@@ -12,13 +12,149 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
 
 import orjson
 from django.utils.translation import gettext as _
 
 from mcp_app.conf import MIB
-from mcp_app.interface.extras import with_remedy
+from mcp_app.egress.sites import Site
+from mcp_app.interface.errors import with_remedy
+from mcp_app.kinds.http.config import BRACKETS, COMMAS, PIPES, REPEAT, SPACES
 from mcp_app.protocol.json_types import JsonObject
+
+# -- offer -----------------------------------------------------------------------------
+# An operation of a document, as it can become a tool and as a row keeps it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """An operation; with a `bar` it cannot become a tool.
+
+    `key` is method and path as the document has them, with a mark where it is cut;
+    `remarks` say what is left out.
+    """
+
+    key: str
+    name: str
+    summary: str = ""
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    input_schema: JsonObject = field(default_factory=dict)
+    config: JsonObject = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    bar: str = ""
+
+    @property
+    def method(self) -> str:
+        return self.key.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        return self.key.partition(" ")[2]
+
+    def to_json(self) -> JsonObject:
+        """Return it as a row keeps it."""
+        members = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in members.items() if value}
+
+    @classmethod
+    def from_json(cls, value: JsonObject) -> Offer:
+        lists = {name: tuple(value.get(name, ())) for name in ("tags", "remarks")}
+        return cls(**{"name": "", **value, **lists})
+
+
+# -- names -----------------------------------------------------------------------------
+# Names that the words of a document become: of tools, of arguments, each once.
+
+
+LONGEST_NAME: Final = 64
+_READ: Final = 500
+"""Characters of a text that is longer than any name; one of them is quadratic."""
+_CODED: Final = 10
+"""Characters of a name without a letter or digit of ASCII that stand in it."""
+_LONGEST_END: Final = len("_99999")
+
+
+def snake_case(text: str) -> str:
+    """Return an operationId as the name of a tool: `listPets` is `list_pets`."""
+    parts = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", text[:_READ])
+    parts = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", parts)
+    return re.sub(r"[^A-Za-z0-9]+", "_", parts).strip("_").lower()[:LONGEST_NAME]
+
+
+def argument_name(text: str) -> str:
+    """Return a name that a placeholder can have; `用户` is `u7528_u6237`."""
+    if not re.search("[A-Za-z0-9]", text):
+        text = "_".join(f"u{ord(each):x}" for each in text[:_CODED])
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", text)
+    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
+
+
+@dataclass
+class Names:
+    """Gives each name once: what is taken gets a number at its end."""
+
+    names: set[str] = field(default_factory=set)
+    _last: dict[str, int] = field(default_factory=dict)
+    """The last number of all names that begin alike: counting starts there."""
+
+    def take(self, base: str) -> str:
+        """Return the name, or the next with a number, and keep it from others."""
+        name, stem = base, base[: LONGEST_NAME - _LONGEST_END]
+        while name in self.names:
+            self._last[stem] = self._last.get(stem, 1) + 1
+            end = f"_{self._last[stem]}"
+            name = base[: LONGEST_NAME - len(end)] + end
+        self.names.add(name)
+        return name
+
+
+# -- addresses -------------------------------------------------------------------------
+# How a document writes addresses: paths with more behind them, styles of values.
+
+
+_STYLES: Final[Mapping[str, tuple[str, str]]] = {
+    "form": (REPEAT, COMMAS),
+    "spaceDelimited": (REPEAT, SPACES),
+    "pipeDelimited": (REPEAT, PIPES),
+    "deepObject": (BRACKETS, BRACKETS),
+}
+"""What is sent with and without `explode`."""
+
+
+def split_path(path: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return a path, and the pairs of a query that a document writes behind it.
+
+    What follows a # tells operations apart there; it is never sent (RFC 3986, 3.5).
+    """
+    path, _, query = path.partition("#")[0].partition("?")
+    return path, parse_qsl(query, keep_blank_values=True)
+
+
+def is_here(url: str, site: Site, *, any_host: bool) -> bool:
+    """Return whether calls of a site go to a server of a document, if that is known."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return True
+    path = parts.path.rstrip("/")
+    if "{" in url or (any_host and not path):
+        return True
+    return path == site.prefix and (any_host or parts.hostname in (None, site.host))
+
+
+def style_of(parameter: JsonObject) -> str | None:
+    """Return how lists and objects of a pair are written, None if that is unknown."""
+    style = parameter.get("style", "form")
+    if not isinstance(style, str) or style not in _STYLES:
+        return None
+    exploded, together = _STYLES[style]
+    return exploded if parameter.get("explode", style == "form") else together
+
+
+# -- reading ---------------------------------------------------------------------------
+
 
 MOST_YAML: Final = 4 * MIB
 MOST_NODES: Final = 2_000_000

@@ -15,8 +15,7 @@ from urllib.parse import unquote
 from django.utils.translation import gettext as _
 
 from mcp_app.conf import MIB
-from mcp_app.kinds.openapi.names import Names
-from mcp_app.kinds.openapi.reading import DEEPEST, MOST_NODES, DocumentError
+from mcp_app.kinds.openapi.reading import DEEPEST, MOST_NODES, DocumentError, Names
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 

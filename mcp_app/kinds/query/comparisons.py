@@ -20,7 +20,7 @@ from django.utils import timezone
 from mcp_app.catalog.json_schemas import text_like
 from mcp_app.catalog.open_models import FieldKind, OpenField
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.violations import with_example
+from mcp_app.protocol.schemas import with_example
 from mcp_app.site_time import site_time
 
 LONGEST_TEXT: Final = 200

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from mcp_app.catalog.open_models import OpenField, OpenModel
-from mcp_app.interface.access_requirements import AccessRequirements
-from mcp_app.kinds.query.comparisons import clean, value_schema
-from mcp_app.kinds.query.paths import Path
+from django.utils.text import get_text_list
+from django.utils.translation import gettext as _
+
+from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel
+from mcp_app.interface.rules import AccessRequirements
+from mcp_app.kinds.query.comparisons import COMPARISONS, EMPTY, clean, value_schema
+from mcp_app.kinds.query.scoping import Path
+from mcp_app.kinds.query.shapes import LARGEST, field_schema, row_schema
 from mcp_app.protocol.json_types import JsonObject
 
 
@@ -158,3 +162,227 @@ class Query:
             named += each.permissions
         named += [each.field.permission for each in self.lists]
         return AccessRequirements(permissions=tuple(sorted({*named} - {""})))
+
+
+# -- schema ----------------------------------------------------------------------------
+# The shape of a query's config, which a row holds.
+#
+#     {"model": "shop.Order",
+#      "filters": [{"path": "state", "is": "one_of", "parameter": "states"},
+#                  {"path": "created", "is": "last_days", "parameter": "days",
+#                   "default": 7},
+#                  {"path": "test", "is": "is", "value": false}],
+#      "answer": "rows", "fields": ["number", "total", "customer.name"],
+#      "lists": [{"path": "items", "fields": ["sku", "amount"], "filters": [],
+#                 "order": ["sku"], "most": 20}],
+#      "order": ["-created"], "most": 50, "count": true}
+#
+# or `"answer": "groups"` with `by` and `measures`.  `"answer": "one"` is for templates.
+
+
+MOST_ROWS: Final = 200
+USUAL_ROWS: Final = 50
+MOST_LISTED: Final = 50
+USUAL_LISTED: Final = 20
+MOST_SORTED: Final = 3
+MOST_GROUPED: Final = 3
+LONGEST_SORTED: Final = 255
+CURSOR: Final = "cursor"
+ROWS, GROUPS, ONE = "rows", "groups", "one"
+
+NUMBERS: Final = frozenset({FieldKind.NUMBER, FieldKind.FLOAT, FieldKind.DECIMAL})
+DATES: Final = frozenset({FieldKind.DATE, FieldKind.DATETIME})
+MEASURES: Final[Mapping[str, frozenset[FieldKind]]] = {
+    "count": frozenset(),
+    "sum": NUMBERS,
+    "average": NUMBERS,
+    "least": NUMBERS | DATES | {FieldKind.TIME},
+    "greatest": NUMBERS | DATES | {FieldKind.TIME},
+}
+"""What can be measured, of which kinds of field."""
+UNITS: Final = ("day", "week", "month", "quarter", "year")
+
+MOST_MEASURED: Final = 5
+MOST_PATHS: Final = 5
+"""Texts that one filter looks at."""
+
+LONGEST_NAME: Final = 40
+NAME_PATTERN: Final = "^[A-Za-z][A-Za-z0-9_]*$"
+_NAME: Final[JsonObject] = {
+    "type": "string",
+    "pattern": NAME_PATTERN,
+    "maxLength": LONGEST_NAME,
+}
+_PATH: Final[JsonObject] = {"type": "string", "maxLength": 200}
+
+
+def _array(items: JsonObject, most: int) -> JsonObject:
+    return {"type": "array", "items": items, "maxItems": most}
+
+
+def _object(needed: Sequence[str], /, **properties: JsonObject) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(needed),
+        "additionalProperties": False,
+    }
+
+
+_FILTERS: Final[JsonObject] = _array(
+    _object(
+        ["path", "is"],
+        path={"anyOf": [_PATH, {**_array(_PATH, MOST_PATHS), "minItems": 1}]},
+        **{"is": {"enum": [*dict.fromkeys(sum(COMPARISONS.values(), ())), EMPTY]}},
+        parameter=_NAME,
+        description={"type": "string", "maxLength": 1000},
+        required={"type": "boolean"},
+        default={},
+        value={},
+    ),
+    20,
+)
+_FIELDS: Final[JsonObject] = _array(_PATH, 50)
+_ORDER: Final[JsonObject] = _array(_PATH, MOST_SORTED)
+
+SCHEMA: Final[JsonObject] = _object(
+    (),
+    model={"type": "string"},
+    filters=_FILTERS,
+    answer={"enum": [ROWS, GROUPS, ONE]},
+    fields=_FIELDS,
+    lists=_array(
+        _object(
+            ["path", "fields"],
+            path=_PATH,
+            fields={**_FIELDS, "minItems": 1},
+            filters=_FILTERS,
+            order=_ORDER,
+            most={"type": "integer", "minimum": 1, "maximum": MOST_LISTED},
+        ),
+        3,
+    ),
+    order=_ORDER,
+    most={"type": "integer", "minimum": 1, "maximum": MOST_ROWS},
+    count={"type": "boolean"},
+    by=_array(
+        {
+            "anyOf": [
+                _PATH,
+                _object(["path", "each"], path=_PATH, each={"enum": list(UNITS)}),
+            ]
+        },
+        MOST_GROUPED,
+    ),
+    measures=_array(
+        _object(["do", "as"], do={"enum": list(MEASURES)}, path=_PATH, **{"as": _NAME}),
+        MOST_MEASURED,
+    ),
+)
+"""The JSON Schema of a config."""
+
+
+# -- description -----------------------------------------------------------------------
+# What clients are told of a query: the schemas of its arguments and of its answer.
+
+
+_CURSOR: JsonObject = {
+    "type": "string",
+    "maxLength": LARGEST,
+    "description": "For the next page: what the last answer has as “next”.",
+}
+_COUNT: JsonObject = {"type": "integer", "minimum": 0}
+_NOTE: JsonObject = {"type": "string"}
+
+
+def input_schema(query: Query) -> JsonObject:
+    """Return the JSON Schema of the arguments."""
+    properties = {name: _asked(each) for name, each in query.parameters.items()}
+    if query.answer == ROWS:
+        properties[CURSOR] = dict(_CURSOR)
+    schema: JsonObject = {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+    }
+    required = [name for name, each in query.parameters.items() if each.required]
+    return {**schema, "required": required} if required else schema
+
+
+def _asked(asked: Filter) -> JsonObject:
+    schema = asked.value_schema()
+    if said := " ".join(filter(None, (asked.description, _titles(asked)))):
+        schema["description"] = said
+    if asked.default is not None:
+        schema["default"] = asked.default
+    return schema
+
+
+def _titles(asked: Filter) -> str:
+    """Return what the choices of a field mean, "" where their values say it."""
+    if asked.field.kind is not FieldKind.CHOICE:
+        return ""
+    choices: Any = asked.field.column.flatchoices
+    titles = [
+        f"{value}: {title}"
+        for value, title in choices
+        if str(title).lower() != str(value).lower()
+    ]
+    return f"{'; '.join(titles)}." if titles else ""
+
+
+def sentence(query: Query) -> str:
+    """Say for people what is looked up, by what, and what comes of it."""
+    asked = [each.paths[0].text for each in query.parameters.values()]
+    if query.answer == GROUPS:
+        shown = [*(each.name for each in query.by), *(m.name for m in query.measures)]
+    else:
+        shown = [path.text for path in query.fields]
+        shown += [each.field.name for each in query.lists]
+    words = {
+        "what": query.model.title,
+        "asked": get_text_list(asked, _("and")),
+        "shown": get_text_list(shown, _("and")),
+    }
+    if asked:
+        said = _("It looks up %(what)s by %(asked)s, and gives %(shown)s.")
+    else:
+        said = _("It looks up %(what)s, and gives %(shown)s.")
+    return said % words
+
+
+def output_schema(query: Query) -> JsonObject:
+    """Return the JSON Schema of the structured content."""
+    if query.answer == GROUPS:
+        properties = {
+            each.name: {"type": ["string", "null"], "format": "date"}
+            if each.each
+            else field_schema(each.path.field, nullable=each.path.nullable)
+            for each in query.by
+        }
+        properties |= {each.name: _measure_schema(each) for each in query.measures}
+        line = {"type": "object", "properties": properties}
+        return _answer(GROUPS, line, note=_NOTE)
+    rows = row_schema(query.fields)
+    for each in query.lists:
+        below = _answer(ROWS, row_schema(each.fields), total=_COUNT)
+        rows["properties"][each.field.name] = below
+    members = {"next": {"type": "string"}, "note": _NOTE}
+    return _answer(ROWS, rows, total=_COUNT, total_at_least=_COUNT, **members)
+
+
+def _answer(name: str, item: JsonObject, **others: JsonObject) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": {name: {"type": "array", "items": item}, **others},
+        "required": [name],
+    }
+
+
+def _measure_schema(measure: Measure) -> JsonObject:
+    if measure.path is None:
+        return dict(_COUNT)
+    kind = measure.path.field.kind
+    if measure.do == "average" and kind is FieldKind.NUMBER:
+        return {"type": ["number", "null"]}
+    return field_schema(measure.path.field, nullable=True)

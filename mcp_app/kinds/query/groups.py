@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, Final
 
@@ -18,19 +18,180 @@ from django.db.models import (
     Max,
     Min,
     OrderBy,
+    Q,
     Sum,
     Value,
+    Window,
 )
-from django.db.models.functions import Trunc, TruncDate
+from django.db.models.functions import RowNumber, Trunc, TruncDate
 from django.utils import timezone
 
-from mcp_app.catalog.open_models import FieldKind
-from mcp_app.kinds.query.conditions import conditions
-from mcp_app.kinds.query.config import Group, Measure, Query
-from mcp_app.kinds.query.schema import DATES
-from mcp_app.kinds.query.scoping import Scopes
-from mcp_app.kinds.query.values import measure_to_json, plain, to_json
+from mcp_app.catalog.open_models import FieldKind, OpenField
+from mcp_app.kinds.query.comparisons import EMPTY, condition
+from mcp_app.kinds.query.config import (
+    DATES,
+    Filter,
+    Group,
+    Measure,
+    Query,
+    RelatedList,
+    Term,
+)
+from mcp_app.kinds.query.scoping import Hop, Path, Scopes
+from mcp_app.kinds.query.shapes import Columns, Shape, measure_to_json, plain, to_json
 from mcp_app.protocol.json_types import JsonObject
+
+# -- conditions ------------------------------------------------------------------------
+# The filters of a query as conditions on rows.
+
+
+def conditions(
+    filters: Iterable[Filter],
+    scopes: Scopes,
+    values: Mapping[str, Any],
+    today: date,
+    before: tuple[Hop, ...] = (),
+) -> Q:
+    """Return what all filters demand together.
+
+    `values` are the cleaned ones of the parameters; without one a filter demands
+    nothing.  `before` are hops from the rows to those that the paths begin at.
+    """
+    whole = Q()
+    for each in filters:
+        value = values.get(each.parameter) if each.parameter else each.value
+        if value is not None:
+            whole &= _of(each, scopes, value, today)
+    return scopes.where(before, whole) if before else whole
+
+
+def _of(asked: Filter, scopes: Scopes, value: Any, today: date) -> Q:
+    any_of_them = Q()
+    for path in asked.paths:
+        if asked.comparison == EMPTY:
+            fits = scopes.empty(path, asked.related, wanted=value)
+        else:
+            fits = condition(path.field, asked.comparison, value, today)
+            hops = path.hops
+            if asked.related is not None:
+                hops = (*hops, Hop(path.field, asked.related))
+            fits = scopes.where(hops, fits)
+        any_of_them |= fits
+    return any_of_them
+
+
+# -- sorting ---------------------------------------------------------------------------
+# The order of rows, and the rows that follow a place in it (keyset pagination).
+#
+# Nulls are last in both directions; the primary key decides between rows that are
+# equal.
+
+
+class Sorting:
+    """Terms as columns, and the key after them.
+
+    `key` is the name or the expression of the primary key.
+    """
+
+    def __init__(
+        self,
+        terms: Sequence[Term],
+        scopes: Scopes,
+        columns: Columns,
+        key: Any,
+        before: tuple[Hop, ...] = (),
+    ) -> None:
+        self._terms = terms
+        self.names = [
+            columns.add(scopes.value(term.path.behind(before))) for term in terms
+        ]
+        self.key = columns.add(key)
+
+    @property
+    def order(self) -> list[OrderBy]:
+        """Return what a queryset or a window is ordered by."""
+        ordered = [
+            OrderBy(F(name), descending=term.descending, nulls_last=_last(term.path))
+            for name, term in zip(self.names, self._terms, strict=True)
+        ]
+        return [*ordered, OrderBy(F(self.key))]
+
+    def after(self, values: Sequence[Any], key: Any) -> Q:
+        """Return the condition of what comes after a row with these values."""
+        later, equal = Q(pk__in=[]), Q()
+        for name, term, value in zip(self.names, self._terms, values, strict=True):
+            if value is not None:
+                further = Q(**{f"{name}__{'lt' if term.descending else 'gt'}": value})
+                if term.path.nullable:
+                    further |= Q(**{f"{name}__isnull": True})
+                later |= equal & further
+                equal &= Q(**{name: value})
+            else:
+                equal &= Q(**{f"{name}__isnull": True})
+        return later | equal & Q(**{f"{self.key}__gt": key})
+
+
+def _last(path: Path) -> bool | None:
+    return True if path.nullable else None
+
+
+# -- lists -----------------------------------------------------------------------------
+# Lists of related rows below the rows of a page: one statement for each list.
+
+
+_PARENT, _NUMBER, _TOTAL = "mcp_parent", "mcp_number", "mcp_total"
+
+
+def read_list(
+    listed: RelatedList,
+    scopes: Scopes,
+    parents: Collection[Any],
+    values: Mapping[str, Any],
+    today: date,
+) -> Mapping[Any, JsonObject]:
+    """Return the list below each parent, by the value that links them.
+
+    `{"rows": […], "total": 3}`; a parent without rows has no entry.
+    """
+    columns = Columns()
+    between = listed.field.between
+    before: tuple[Hop, ...] = ()
+    if between is None:
+        rows, key = scopes.rows(listed.model), F("pk")
+    else:
+        # A row of the table between leads to one row of the target, as a relation does.
+        step = OpenField(listed.field.name, FieldKind.TO_ONE, between.forward)
+        before = (Hop(step, listed.model),)
+        rows, key = between.model._base_manager.using(scopes.using), F(step.link.here)
+    shape = Shape(listed.fields, scopes, columns, before)
+    sorting = Sorting(listed.order, scopes, columns, key, before)
+    whose = [F(_PARENT)]
+    chosen = (
+        rows.filter(**{f"{listed.field.link.there}__in": list(parents)})
+        .filter(conditions(listed.filters, scopes, values, today, before))
+        .annotate(**columns.expressions, **{_PARENT: F(listed.field.link.there)})
+        .annotate(
+            **{
+                _NUMBER: Window(
+                    RowNumber(), partition_by=whose, order_by=sorting.order
+                ),
+                _TOTAL: Window(Count("pk"), partition_by=whose),
+            }
+        )
+        .filter(**{f"{_NUMBER}__lte": listed.most})
+        .order_by(_PARENT, _NUMBER)
+        # The number, too: Django loses columns of equal values if it has to hide it.
+        .values(_PARENT, _NUMBER, _TOTAL, *columns.names())
+    )
+    lists: dict[Any, JsonObject] = {}
+    for row in chosen:
+        below = lists.setdefault(row[_PARENT], {"rows": [], "total": row[_TOTAL]})
+        below["rows"].append(shape.object(row))
+    return lists
+
+
+# -- groups ----------------------------------------------------------------------------
+
 
 MOST_GROUPS: Final = 200
 

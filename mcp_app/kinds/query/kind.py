@@ -29,8 +29,8 @@ from mcp_app.interface.definitions import (
     ToolHints,
 )
 from mcp_app.interface.errors import ToolError
-from mcp_app.interface.results import ToolOutput
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest
+from mcp_app.interface.questions import ToolOutput
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
     AnyDefinition,
@@ -40,17 +40,23 @@ from mcp_app.kinds.kind import (
     Missing,
     Uploads,
 )
-from mcp_app.kinds.query import cursor
+from mcp_app.kinds.query import shapes
 from mcp_app.kinds.query.comparisons import Unfit
-from mcp_app.kinds.query.config import Query
-from mcp_app.kinds.query.cursor import ForeignCursor, Place
-from mcp_app.kinds.query.description import input_schema, output_schema
+from mcp_app.kinds.query.config import (
+    CURSOR,
+    GROUPS,
+    ONE,
+    ROWS,
+    SCHEMA,
+    Query,
+    input_schema,
+    output_schema,
+)
 from mcp_app.kinds.query.groups import MOST_GROUPS, read_groups
-from mcp_app.kinds.query.reading import read
-from mcp_app.kinds.query.rows import Page, RowReader
-from mcp_app.kinds.query.schema import CURSOR, GROUPS, ONE, ROWS, SCHEMA
+from mcp_app.kinds.query.reading import Page, RowReader, read
 from mcp_app.kinds.query.scoping import Scopes
-from mcp_app.pools.outages import is_outage
+from mcp_app.kinds.query.shapes import ForeignCursor, Place
+from mcp_app.pools.connections import is_outage
 from mcp_app.pools.statement_time import TimeIsUp, time_limit
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.json_types import JsonObject
@@ -86,8 +92,8 @@ class QueryKind(Kind):
     effect = Effect.NOTHING
     schema = SCHEMA
     forms = {
-        ToolDefinition: "mcp_app.admin.forms.query.QueryToolForm",
-        ResourceTemplateDefinition: "mcp_app.admin.forms.query.QueryTemplateForm",
+        ToolDefinition: "mcp_app.admin.forms.tool.QueryToolForm",
+        ResourceTemplateDefinition: "mcp_app.admin.forms.tool.QueryTemplateForm",
     }
 
     def missing(self) -> Missing | None:
@@ -333,7 +339,7 @@ class Lookup:
     ) -> JsonObject:
         reader = self._reader(scopes, values)
         asked = {name: value for name, value in arguments.items() if name != CURSOR}
-        bound = cursor.binding(
+        bound = shapes.binding(
             ctx.principal.key, ctx.server, self.name, asked, self.config
         )
         place = self._place(arguments.get(CURSOR), bound)
@@ -346,7 +352,7 @@ class Lookup:
             return None
         columns = [term.path.field.column for term in self.query.order]
         try:
-            return cursor.open(text, bound, columns, self.query.model.model._meta.pk)
+            return shapes.open(text, bound, columns, self.query.model.model._meta.pk)
         except ForeignCursor:
             raise ToolError(
                 "This tool gave no such cursor for these arguments. Call without it."
@@ -369,7 +375,7 @@ def _page(page: Page, bound: bytes) -> JsonObject:
     if page.total is not None:
         answer |= page.total.to_json()
     if page.next is not None:
-        answer["next"] = cursor.seal(page.next, bound)
+        answer["next"] = shapes.seal(page.next, bound)
         shown = f"These are {len(page.rows)} rows, and there are more."
         if page.total is not None:
             least = "" if page.total.exact else "at least "

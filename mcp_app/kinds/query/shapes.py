@@ -6,14 +6,200 @@ key as `key`.  Where a row on the way is hidden or missing, the relation is null
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from hashlib import sha256
 from typing import Any, Final
+from uuid import UUID
 
-from mcp_app.kinds.query.paths import Hop, Path
-from mcp_app.kinds.query.scoping import Scopes
-from mcp_app.kinds.query.values import output_schema, to_json
+from django.utils import timezone
+from django.utils.duration import duration_iso_string
+
+from mcp_app import conf
+from mcp_app.catalog.open_models import FieldKind, OpenField
+from mcp_app.kinds.query.scoping import Hop, Path, Scopes
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.cursors import Sealer
 from mcp_app.protocol.json_types import JsonObject
+
+# -- values ----------------------------------------------------------------------------
+# Values of columns as JSON has them, and as they come back from it.
+
+
+AVERAGE_PLACES: Final = 6
+
+
+def to_json(field: OpenField, value: Any) -> Any:
+    """Return what a column holds in its JSON form; raw values of choices.
+
+    Decimals are texts with the places of the field, times in the site's zone.
+    """
+    if isinstance(value, Decimal):
+        return decimal_text(value, getattr(field.column, "decimal_places", None))
+    return plain(value)
+
+
+def decimal_text(value: Decimal, places: int | None) -> str:
+    """Return a decimal with so many places: databases write more, or fewer."""
+    if places is None or not value.is_finite():
+        return str(value)
+    return f"{value:.{places}f}"
+
+
+def plain(value: Any) -> Any:
+    """Return a value that is no decimal in its JSON form."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, datetime) and timezone.is_aware(value):
+        return timezone.localtime(value).isoformat()
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return duration_iso_string(value)
+    return str(value) if isinstance(value, UUID) else value
+
+
+def exact(value: Any) -> Any:
+    """Return a value as JSON that `column.to_python` reads back without loss."""
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    return str(value) if isinstance(value, Decimal | UUID) else value
+
+
+def field_schema(field: OpenField, *, nullable: bool) -> JsonObject:
+    """Return the JSON Schema of what `to_json` returns for a field."""
+    schema: JsonObject = {}
+    if field.kind is not FieldKind.CHOICE:
+        internal = field.column.get_internal_type()
+        schema = dict(_SCHEMAS.get(_KIND_OF.get(internal, field.kind), {}))
+    if nullable and "type" in schema:
+        schema["type"] = [schema["type"], "null"]
+    return schema
+
+
+_KIND_OF: Final[Mapping[str, FieldKind]] = {
+    "AutoField": FieldKind.NUMBER,
+    "BigAutoField": FieldKind.NUMBER,
+    "SmallAutoField": FieldKind.NUMBER,
+    "DurationField": FieldKind.TEXT,
+    "UUIDField": FieldKind.TEXT,
+    "GenericIPAddressField": FieldKind.TEXT,
+    "CharField": FieldKind.TEXT,
+}
+"""What keys are, and what has no kind of its own."""
+_TEXT: Final[JsonObject] = {"type": "string"}
+_SCHEMAS: Final[Mapping[FieldKind, JsonObject]] = {
+    # A number with a fraction may be infinite, and is a text then: it has no type.
+    FieldKind.TEXT: _TEXT,
+    FieldKind.YES_NO: {"type": "boolean"},
+    FieldKind.NUMBER: {"type": "integer"},
+    FieldKind.DECIMAL: _TEXT,
+    FieldKind.DATE: {"type": "string", "format": "date"},
+    FieldKind.DATETIME: _TEXT,
+    FieldKind.TIME: _TEXT,
+}
+
+
+def measure_to_json(do: str, field: OpenField | None, value: Any) -> Any:
+    """Return what a measure of a field is in JSON; without a field it is a count."""
+    if field is None:
+        return value
+    if do != "average":
+        return to_json(field, value)
+    if isinstance(value, Decimal):
+        return decimal_text(value, AVERAGE_PLACES)
+    return plain(round(value, AVERAGE_PLACES) if isinstance(value, float) else value)
+
+
+# -- cursor ----------------------------------------------------------------------------
+# Cursors of pages: where the next one begins, sealed for one caller and one query.
+
+
+FORMAT: Final = 1
+LARGEST: Final = 8_192
+"""Characters of a cursor: three texts of 255 characters, each of four bytes."""
+
+
+class ForeignCursor(Exception):
+    """A text that is no cursor of this caller, tool, arguments and config."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """How many rows there are; at least so many if not `exact`."""
+
+    count: int
+    exact: bool
+
+    def to_json(self) -> JsonObject:
+        return {"total" if self.exact else "total_at_least": self.count}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page begins: after these sorted values and this key.
+
+    The total and the day are those of the first page.
+    """
+
+    after: tuple[Any, ...]
+    key: Any
+    day: date
+    total: Total | None
+
+
+def binding(
+    principal: str, server: str, tool: str, arguments: JsonObject, config: JsonObject
+) -> bytes:
+    """Return what a cursor is bound to; `arguments` are those without a cursor."""
+    digest = sha256(jsonrpc.canonical([arguments, config])).hexdigest()
+    return jsonrpc.canonical([principal, server, tool, digest])
+
+
+def seal(place: Place, bound: bytes) -> str:
+    """Return a place as opaque text."""
+    total = place.total
+    return _sealer().seal(
+        {
+            "v": FORMAT,
+            "a": [exact(each) for each in place.after],
+            "k": exact(place.key),
+            "d": place.day.isoformat(),
+            "t": None if total is None else [total.count, total.exact],
+        },
+        bound,
+    )
+
+
+def open(text: object, bound: bytes, columns: Sequence[Any], key: Any) -> Place:
+    """Return the place that `seal` wrote, with values as these columns have them.
+
+    Raises `ForeignCursor`, whatever is wrong.
+    """
+    payload = _sealer().open(text, bound)
+    if payload is None or payload["v"] != FORMAT:
+        raise ForeignCursor
+    total = payload["t"]
+    return Place(
+        after=tuple(
+            None if value is None else column.to_python(value)
+            for column, value in zip(columns, payload["a"], strict=True)
+        ),
+        key=key.to_python(payload["k"]),
+        day=date.fromisoformat(payload["d"]),
+        total=None if total is None else Total(*total),
+    )
+
+
+def _sealer() -> Sealer:
+    return Sealer(conf.secrets(), "query cursors", size=LARGEST)
+
+
+# -- shapes ----------------------------------------------------------------------------
+
 
 KEY: Final = "key"
 
@@ -109,7 +295,7 @@ def row_schema(paths: Sequence[Path]) -> JsonObject:
         here = properties
         for _place, hops in _ways(path):
             here = _members(here, hops[-1].field.name)
-        schema = output_schema(path.field, nullable=path.field.nullable)
+        schema = field_schema(path.field, nullable=path.field.nullable)
         if path.is_relation and path.text in expanded:
             _members(here, path.field.name)[KEY] = schema
         else:

@@ -19,16 +19,15 @@ from mcp_app.auth.permissions import Holder
 from mcp_app.catalog.open_models import FieldKind, OpenModels
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.runnable import Runnable
-from mcp_app.catalog.suggestions import fitting, is_reference, suggestions_of
+from mcp_app.catalog.stops import fitting, is_reference, suggestions_of
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import Definition
-from mcp_app.interface.results import Completion
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest
+from mcp_app.interface.questions import Completion
 from mcp_app.kinds.kind import KindError
 from mcp_app.kinds.query.comparisons import condition
 from mcp_app.kinds.query.kind import GATE
-from mcp_app.kinds.query.paths import Path, resolve
-from mcp_app.kinds.query.scoping import Scopes
+from mcp_app.kinds.query.scoping import Path, Scopes, resolve
 from mcp_app.pools.statement_time import TimeIsUp, time_limit
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.site_time import local_date

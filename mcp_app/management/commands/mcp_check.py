@@ -26,12 +26,11 @@ from mcp_app.management.servers import find_server
 from mcp_app.models import Server
 from mcp_app.transports.http.probe import BEYOND_HEARTBEAT_S
 from mcp_app.workbench.checking import here
-from mcp_app.workbench.checking.address import address_problem
-from mcp_app.workbench.checking.credentials import token_for, why_no_token
+from mcp_app.workbench.checking.client import address_problem, token_for, why_no_token
 from mcp_app.workbench.checking.findings import Finding, Grade, has_problem
+from mcp_app.workbench.checking.here import Conversations, judge_revisions
 from mcp_app.workbench.checking.judging import has_answer, judge, report_in
 from mcp_app.workbench.checking.observing import observe
-from mcp_app.workbench.checking.revisions import Conversations, judge_revisions
 
 NO_ANSWER: Final = 2
 """The exit status if there is no answer, or nothing was looked at."""

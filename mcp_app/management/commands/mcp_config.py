@@ -13,10 +13,14 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from mcp_app.account.addresses import server_name
-from mcp_app.account.client_configs import CLIENTS
-from mcp_app.account.client_formats import TOKEN, ClientProgram, JsonClient, Launch
-from mcp_app.account.json_merging import NotMerged
+from mcp_app.account.client_configs import CLIENTS, server_name
+from mcp_app.account.client_formats import (
+    TOKEN,
+    ClientProgram,
+    JsonClient,
+    Launch,
+    NotMerged,
+)
 from mcp_app.account.presentation import lets_sign_in
 from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.auth.resources import LOCAL, server_url

@@ -17,7 +17,7 @@ from mcp_app.invalidation.workers import hold_after_commit
 from mcp_app.models import Server
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import Bundle, BundleRefused, Comparison, ImportedRow
-from mcp_app.publishing.bundle.report import lines
+from mcp_app.publishing.bundle.applying import lines
 from mcp_app.publishing.publication import PublicationRefused
 
 

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
 
 from mcp_app.conf import mcp_settings
-from mcp_app.process.expiry import Removable, all_expired_rows
+from mcp_app.process.janitor import Removable, all_expired_rows
 
 
 class Command(BaseCommand):

@@ -14,10 +14,10 @@ from django.db import Error as DatabaseError
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import one_line, visible
-from mcp_app.invalidation import stops
+from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Server, Stop
 from mcp_app.models.stops import LONGEST_NAME, By, Running, Scope
-from mcp_app.publishing.stopping import NEAR, find_definition, near
+from mcp_app.publishing.publication import NEAR, find_definition, near
 from mcp_app.site_time import local_time
 
 KINDS: Final[Mapping[str, str]] = {
@@ -86,7 +86,7 @@ class Command(BaseCommand):
         scope, row = _which(options["what"], options["which"])
         running = Running.FINISH if options["finish"] else Running.CANCEL
         try:
-            stop = stops.stop(
+            stop = workers.stop(
                 scope, row, by=_by(options), running=running, reason=options["reason"]
             )
         except ValidationError as error:
@@ -101,7 +101,7 @@ class Command(BaseCommand):
 
     def _start(self, options: Mapping[str, Any]) -> None:
         found = _stops_of(options["what"], options["which"])
-        ended = stops.start([each.pk for each in found], by=_by(options))
+        ended = workers.start([each.pk for each in found], by=_by(options))
         if not ended:
             raise CommandError(f"It is not stopped.{_still()}")
         what = ", ".join(dict.fromkeys(each.what for each in ended))

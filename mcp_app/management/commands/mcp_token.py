@@ -12,9 +12,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
 from django.utils import timezone
 
-from mcp_app.account import app_presentation, token_issuance
-from mcp_app.account.addresses import server_name
-from mcp_app.account.client_configs import command_line
+from mcp_app.account import connected_apps, token_issuance
+from mcp_app.account.client_configs import command_line, server_name
 from mcp_app.account.client_formats import TOKEN
 from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.auth.resources import server_url
@@ -24,7 +23,7 @@ from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.management.servers import find_server
 from mcp_app.models import AccessToken, Server
-from mcp_app.models.listings import words
+from mcp_app.models.fields import words
 from mcp_app.models.tokens import APP, SHOWN
 from mcp_app.process.visible import visible_to
 from mcp_app.site_time import local_time
@@ -339,7 +338,7 @@ def _app_columns(row: AccessToken) -> tuple[str, ...]:
     return (
         row.prefix,
         visible(row.name),
-        app_presentation.host_of(connection),
+        connected_apps.host_of(connection),
         _user_of(row),
         " ".join(each.slug for each in row.servers.all()) or "none",
         " ".join(limits),

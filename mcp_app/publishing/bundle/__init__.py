@@ -6,7 +6,7 @@ importing it would do, and `apply` does that, all or nothing.
 
 from __future__ import annotations
 
-from mcp_app.publishing.bundle.applying import ImportedRow, apply, check
+from mcp_app.publishing.bundle.applying import ImportedRow, apply, check, needed_rights
 from mcp_app.publishing.bundle.comparing import (
     ComparedEntry,
     Comparison,
@@ -16,13 +16,12 @@ from mcp_app.publishing.bundle.comparing import (
 )
 from mcp_app.publishing.bundle.format import MOST_BYTES, Bundle, BundleRefused, Entry
 from mcp_app.publishing.bundle.reading import read, too_large
-from mcp_app.publishing.bundle.rights import needed_rights
-from mcp_app.publishing.bundle.selecting import (
+from mcp_app.publishing.bundle.writing import (
     everything,
+    export,
     servers_by_name,
     with_definitions,
 )
-from mcp_app.publishing.bundle.writing import export
 
 __all__ = [
     "MOST_BYTES",

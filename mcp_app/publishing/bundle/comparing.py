@@ -21,16 +21,14 @@ from mcp_app.models.fields import digest
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.candidates import (
+    chosen_in,
     in_columns,
     limits,
+    naturally,
     new_row,
     published_row,
     put,
     row_problems,
-)
-from mcp_app.publishing.bundle.choices import (
-    chosen_in,
-    naturally,
     without_choice,
     working_copy,
 )
@@ -42,7 +40,7 @@ from mcp_app.publishing.differences import (
     differences,
     plain_differences,
 )
-from mcp_app.publishing.findings import Findings, judge_content, taken_finding
+from mcp_app.publishing.overlays import Findings, judge_content, taken_finding
 
 
 class Outcome(Enum):

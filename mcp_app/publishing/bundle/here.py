@@ -14,7 +14,11 @@ from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.definitions import NOTHING, Source
 from mcp_app.models.fields import digest
 from mcp_app.models.versions import PublishedRows
-from mcp_app.publishing.bundle.choices import chosen_in, natural_choice, primary_keys_in
+from mcp_app.publishing.bundle.candidates import (
+    chosen_in,
+    natural_choice,
+    primary_keys_in,
+)
 from mcp_app.publishing.bundle.format import (
     CHOICES,
     DEFINITIONS,
@@ -26,7 +30,7 @@ from mcp_app.publishing.bundle.format import (
     key_of,
     kind_of,
 )
-from mcp_app.publishing.bundle.selecting import says_nothing
+from mcp_app.publishing.bundle.writing import says_nothing
 
 AT_ONCE = 400
 """Values that one statement names."""

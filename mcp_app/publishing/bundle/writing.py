@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC
+from typing import Any, Final, cast
 
+from django.db import models
+from django.db.models import QuerySet
 from django.utils.timezone import is_aware
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from mcp_app.catalog.row_loader import digests_of
+from mcp_app.catalog.row_loader import digests_of, server_definition, tags_of
+from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow, Server
+from mcp_app.models.definitions import NOTHING
+from mcp_app.models.fields import JSONTextField, parse
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.bundle.candidates import demands
-from mcp_app.publishing.bundle.choices import CHOSEN, NaturalKeys, naturally
+from mcp_app.publishing.bundle.candidates import CHOSEN, NaturalKeys, demands, naturally
 from mcp_app.publishing.bundle.format import (
+    CHOICES,
     DEFINITIONS,
     FORMAT,
     LISTS,
@@ -27,6 +35,188 @@ from mcp_app.publishing.bundle.format import (
     key_of,
     kind_of,
 )
+
+# -- contents --------------------------------------------------------------------------
+# What may stand in the content of a row, by the columns of its model.
+
+
+def content_problems(
+    row: PublishedRow, content: JsonObject, place: str
+) -> Iterator[str]:
+    """Yield a sentence for each member that no column of the row can hold.
+
+    What the row says of its values (`problems()`) is left to the row.
+    """
+    columns = row.content_columns()
+    for name, value in content.items():
+        here = f"{place}.{name}"
+        if name == CHOSEN and isinstance(row, Server):
+            yield from _choice_problems(content, here)
+        elif name not in columns:
+            yield unknown(here)
+        else:
+            column = cast("models.Field[Any, Any]", row._meta.get_field(name))
+            yield from _value_problems(column, value, here)
+    try:
+        parse(jsonrpc.write(content).decode())
+    except ValueError as error:
+        yield at(place, str(error))
+
+
+def at(place: str, sentence: str) -> str:
+    """Return a sentence with the place that it is about."""
+    return _("%(place)s: %(sentence)s") % {"place": place, "sentence": sentence}
+
+
+def unknown(place: str) -> str:
+    """Return what is said of a member that means nothing."""
+    return at(place, _("No member of this name is allowed here."))
+
+
+def _value_problems(
+    column: models.Field[Any, Any], value: object, place: str
+) -> Iterator[str]:
+    if isinstance(column, JSONTextField):
+        fits: bool = isinstance(value, JSON[column.shape])
+        must = MUST[JSON[column.shape]]
+    else:
+        kind = next(each for each in KINDS if isinstance(column, each))
+        fits, must = KINDS[kind](value), MUST[kind]
+    if not fits:
+        yield at(place, str(must))
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a number that a double can hold."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max
+
+
+def _is_boolean(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+KINDS: Final[Mapping[type[models.Field[Any, Any]], Callable[[object], bool]]] = {
+    models.CharField: _is_text,
+    models.TextField: _is_text,
+    models.BooleanField: _is_boolean,
+    models.FloatField: _is_number,
+    models.IntegerField: _is_integer,
+}
+JSON: Final[Mapping[str, type]] = {"object": dict, "array": list, "any": object}
+MUST: Final = {
+    models.CharField: gettext_lazy("This must be a text."),
+    models.TextField: gettext_lazy("This must be a text."),
+    models.BooleanField: gettext_lazy("This must be true or false."),
+    models.FloatField: gettext_lazy("This must be a number, at most 1.8e308."),
+    models.IntegerField: gettext_lazy("This must be a whole number."),
+    dict: gettext_lazy("This must be an object."),
+    list: gettext_lazy("This must be a list."),
+    object: gettext_lazy("This must be JSON."),
+}
+
+
+def _choice_problems(content: JsonObject, place: str) -> Iterator[str]:
+    chosen = content[CHOSEN]
+    if content.get("selection") != Server.Selection.CHOSEN:
+        yield at(place, _("This is allowed only with the selection “chosen”."))
+    if not isinstance(chosen, dict):
+        yield at(place, str(MUST[dict]))
+        return
+    for name, keys in chosen.items():
+        here = f"{place}.{name}"
+        if name not in CHOICES:
+            yield unknown(here)
+        elif not isinstance(keys, list) or not all(map(_is_text, keys)):
+            yield at(here, _("This must be a list of texts."))
+        elif len(set(keys)) != len(keys):
+            yield at(here, _("This list has an entry twice."))
+
+
+# -- selecting -------------------------------------------------------------------------
+# Which rows a bundle is made of.
+
+
+def everything() -> list[PublishedRow]:
+    """Return all servers and definitions that say something."""
+    servers = list(_servers())
+    definitions = list(_definitions())
+    said = [row for row in definitions if not says_nothing(row)]
+    chosen = set(_offered(servers, definitions)) - set(said)
+    return [*servers, *said, *chosen]
+
+
+def servers_by_name(slugs: Iterable[str]) -> list[PublishedRow]:
+    """Return servers with what they offer; BundleRefused where one is not there."""
+    wanted = list(dict.fromkeys(slugs))
+    servers = {row.slug: row for row in _servers().filter(slug__in=wanted)}
+    unknown = [slug for slug in wanted if slug not in servers]
+    if unknown:
+        raise BundleRefused(
+            _("There is no server “%(slug)s”.") % {"slug": slug} for slug in unknown
+        )
+    return with_definitions(servers.values())
+
+
+def with_definitions(servers: Iterable[Server]) -> list[PublishedRow]:
+    """Return servers, and what they offer: as published, and by the working copies."""
+    rows = list(servers)
+    return [*rows, *_offered(rows, _definitions())]
+
+
+def _servers() -> QuerySet[Server]:
+    return Server.rows().select_related("published")
+
+
+def _definitions() -> Iterator[DefinitionRow]:
+    for model in DEFINITIONS.values():
+        yield from model.rows().select_related("published")
+
+
+def says_nothing(row: PublishedRow) -> bool:
+    """Whether it is an overlay that nobody touched: the code says all there is."""
+    if not isinstance(row, DefinitionRow) or not row.from_code:
+        return False
+    return row.published is None and row.content_hash == NOTHING
+
+
+def _offered(
+    servers: Iterable[Server], definitions: Iterable[DefinitionRow]
+) -> Iterator[DefinitionRow]:
+    offers = [each for server in servers for each in _as_said(server)]
+    for row in definitions:
+        nothing = says_nothing(row)
+        key = row.kind_of_row, str(row.pk)
+        tags = list(_tags(row))
+        # Only a choice names what says nothing.
+        asked = [each for each in offers if not nothing or each.selection == "chosen"]
+        if any(each.offers(some, key) for each in asked for some in tags):
+            yield row
+
+
+def _as_said(server: Server) -> Iterator[ServerDefinition]:
+    yield server_definition(server)
+    if server.published is not None:
+        yield server_definition(server, server.published.read())
+
+
+def _tags(row: DefinitionRow) -> Iterator[frozenset[str]]:
+    yield tags_of(row.working_content())
+    if row.published is not None:
+        yield tags_of(row.published.read())
+
+
+# -- writing ---------------------------------------------------------------------------
+
 
 AT_ONCE = 100
 """Uploads that one statement reads."""

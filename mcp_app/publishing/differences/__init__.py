@@ -13,8 +13,14 @@ from django.utils.translation import gettext as _
 
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.differences.columns import compare_columns
-from mcp_app.publishing.differences.difference import ABSENT, Difference, both, same
-from mcp_app.publishing.differences.text_diff import Piece, common_start
+from mcp_app.publishing.differences.difference import (
+    ABSENT,
+    Difference,
+    Piece,
+    both,
+    common_start,
+    same,
+)
 
 __all__ = [
     "Difference",

@@ -2,15 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import Match, SequenceMatcher
+from enum import Enum
+from itertools import accumulate
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
 from mcp_app.interface.rules import visible
 from mcp_app.protocol import jsonrpc
-from mcp_app.publishing.differences.text_diff import WORDS, Change, Piece, operations
+
+# -- text diff -------------------------------------------------------------------------
+# Which words of two texts were taken away or added, found in bounded time.
+
+
+WORDS = re.compile(r"\s+|\S+\s*")
+
+
+class Change(Enum):
+    """What happened to a piece of a text."""
+
+    SAME = "same"
+    REMOVED = "removed"
+    ADDED = "added"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    change: Change
+    text: str
+
+
+STEPS_PER_WORD: Final = 50
+FEWEST_STEPS, MOST_STEPS = 20_000, 5_000_000
+"""What a comparison of two texts may cost: where the same words are in many places, or
+every other one differs, it would cost the square of their number, or its cube."""
+
+
+class _TooMuch(Exception):
+    """The comparison would take too long."""
+
+
+class _Matcher(SequenceMatcher[str]):
+    """Gives up where it would take more than its share."""
+
+    def __init__(self, old: list[str], new: list[str]) -> None:
+        super().__init__(None, old, new, autojunk=False)
+        alike = Counter(new)
+        places = (1 + alike[word] for word in old)
+        self._steps = [0, *accumulate(places)]
+        """How many steps it takes to look at the words before each one."""
+        steps = STEPS_PER_WORD * (len(old) + len(new))
+        self._left = min(max(steps, FEWEST_STEPS), MOST_STEPS)
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> Match:
+        end = len(self._steps) - 1 if ahi is None else ahi
+        self._left -= self._steps[end] - self._steps[alo]
+        if self._left < 0:
+            raise _TooMuch
+        return super().find_longest_match(alo, ahi, blo, bhi)
+
+
+def operations(
+    before: list[str], after: list[str]
+) -> Iterator[tuple[str, int, int, int, int]]:
+    """Yield what became of which words, as `SequenceMatcher.get_opcodes` does.
+
+    Between the first and the last word that differ, texts in which too much is alike
+    are one difference.
+    """
+    start = common_start(before, after)
+    end = common_start(before[start:][::-1], after[start:][::-1])
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    yield "equal", 0, start, 0, start
+    try:
+        found = _Matcher(old, new).get_opcodes()
+    except _TooMuch:
+        found = [("replace", 0, len(old), 0, len(new))]
+    for operation, *places in found:
+        one, two, three, four = (place + start for place in places)
+        yield operation, one, two, three, four
+    yield "equal", start + len(old), len(before), start + len(new), len(after)
+
+
+def common_start(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many words, or characters, are the same at the beginning of both."""
+    pairs = zip(one, other, strict=False)
+    return next(
+        (place for place, (old, new) in enumerate(pairs) if old != new),
+        min(len(one), len(other)),
+    )
+
+
+# -- difference ------------------------------------------------------------------------
+
 
 ABSENT: Final = object()
 """Stands for a member that is not there."""

@@ -9,14 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.exchange import Exchange
-from mcp_app.server.handlers import (
-    completion,
-    lifecycle,
-    lists,
-    prompts,
-    resources,
-    tools,
-)
+from mcp_app.server.handlers import definitions, lifecycle, tools
 
 Handler = Callable[[Exchange], Awaitable[JsonObject | bytes]]
 
@@ -25,14 +18,14 @@ HANDLERS: Mapping[str, Handler] = {
     "ping": lifecycle.ping,
     "server/discover": lifecycle.discover,
     "logging/setLevel": lifecycle.set_level,
-    "tools/list": lists.tools,
+    "tools/list": definitions.tools,
     "tools/call": tools.call,
-    "resources/list": lists.resources,
-    "resources/templates/list": lists.templates,
-    "resources/read": resources.read,
-    "resources/subscribe": resources.subscribe,
-    "resources/unsubscribe": resources.unsubscribe,
-    "prompts/list": lists.prompts,
-    "prompts/get": prompts.get,
-    "completion/complete": completion.complete,
+    "resources/list": definitions.resources,
+    "resources/templates/list": definitions.templates,
+    "resources/read": definitions.read,
+    "resources/subscribe": definitions.subscribe,
+    "resources/unsubscribe": definitions.unsubscribe,
+    "prompts/list": definitions.prompts,
+    "prompts/get": definitions.get,
+    "completion/complete": definitions.complete,
 }

@@ -7,9 +7,9 @@ from mcp_app.protocol import jsonrpc, negotiation, results
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import SUPPORTED_VERSIONS
-from mcp_app.server import parameters
+from mcp_app.server import coercion
 from mcp_app.server.exchange import SEVERITY, Exchange, described_client
-from mcp_app.server.handlers.lists import list_hint
+from mcp_app.server.handlers.definitions import list_hint
 from mcp_app.streams.open_session import Opening
 
 MOST_DESCRIBED = 16 * 1024
@@ -19,11 +19,11 @@ MOST_DESCRIBED = 16 * 1024
 async def initialize(exchange: Exchange) -> JsonObject:
     """Open a session in the revision that was agreed on (basic/lifecycle)."""
     params = exchange.params
-    requested = parameters.string(params, "protocolVersion")
-    capabilities = parameters.mapping(params, "capabilities", required=True)
-    info = parameters.mapping(params, "clientInfo", required=True)
-    parameters.string(info, "name", "params.clientInfo")
-    parameters.string(info, "version", "params.clientInfo")
+    requested = coercion.string(params, "protocolVersion")
+    capabilities = coercion.mapping(params, "capabilities", required=True)
+    info = coercion.mapping(params, "clientInfo", required=True)
+    coercion.string(info, "name", "params.clientInfo")
+    coercion.string(info, "version", "params.clientInfo")
     client = described_client(info, capabilities)
     _check_description(client)
     revision = negotiation.negotiate(requested)
@@ -91,7 +91,7 @@ def _with_instructions(exchange: Exchange, result: JsonObject) -> JsonObject:
 
 async def set_level(exchange: Exchange) -> JsonObject:
     """Set the least severe log message that the session wants."""
-    level = parameters.string(exchange.params, "level")
+    level = coercion.string(exchange.params, "level")
     if level not in SEVERITY:
         raise InvalidParams(
             f"params.level is {level!r}: it must be one of {', '.join(SEVERITY)}."

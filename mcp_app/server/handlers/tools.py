@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from mcp_app.catalog.runnable import ArgumentsRefused
-from mcp_app.catalog.scalars import ScalarOutput
 from mcp_app.catalog.snapshot import ToolEntry
+from mcp_app.catalog.type_hints import ScalarOutput
+from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.errors import (
     ClientCannot,
     ClientRefused,
@@ -16,8 +17,7 @@ from mcp_app.interface.errors import (
     ToolError,
     TooManyQuestions,
 )
-from mcp_app.interface.outcomes import Outcome
-from mcp_app.interface.results import ToolOutput
+from mcp_app.interface.questions import ToolOutput
 from mcp_app.pools.large_work import large_work
 from mcp_app.protocol import jsonrpc, results
 from mcp_app.protocol.content import Block, Text, block_to_wire
@@ -29,10 +29,10 @@ from mcp_app.protocol.errors import (
 from mcp_app.protocol.headers import check_mirrored
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import UnserializableValue
-from mcp_app.protocol.plain_text import CleanBlocks, clean_text, json_text
 from mcp_app.protocol.schemas import Violation
+from mcp_app.protocol.texts import CleanBlocks, clean_text, json_text
 from mcp_app.server import call as calls
-from mcp_app.server import parameters
+from mcp_app.server import coercion
 from mcp_app.server.coercion import read_strings
 from mcp_app.server.exchange import End, Exchange
 
@@ -115,7 +115,7 @@ def _bind(exchange: Exchange, entry: ToolEntry) -> tuple[JsonObject, dict[str, o
 
 def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
     """Return arguments that fit; raise `ArgumentsRefused` with every violation."""
-    arguments = parameters.mapping(exchange.params, "arguments")
+    arguments = coercion.mapping(exchange.params, "arguments")
     headers = None if exchange.renamed else exchange.headers
     if entry.mirrored and headers is not None and exchange.revision.routing_headers:
         check_mirrored(entry.mirrored, headers, arguments)
@@ -140,7 +140,7 @@ def _too_often(exchange: Exchange, entry: ToolEntry) -> str | None:
 
 def _visible_entry(exchange: Exchange) -> ToolEntry | None:
     """Return the called tool, None if the caller may see it but it is stopped."""
-    name = parameters.string(exchange.params, "name")
+    name = coercion.string(exchange.params, "name")
     exchange.entry = entry = exchange.catalog.tools.get(name)
     if entry is not None and exchange.sees(entry.definition):
         return entry

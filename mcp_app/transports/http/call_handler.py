@@ -2,25 +2,97 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
+from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
+from django.db import IntegrityError
+
+from mcp_app.pools.database import unavailable
 from mcp_app.protocol.envelope import Request
-from mcp_app.protocol.errors import RequestRefused
+from mcp_app.protocol.errors import InvalidRequest, ProtocolError, RequestRefused
 from mcp_app.protocol.revisions import Revision
-from mcp_app.server import dispatch, subscriptions
-from mcp_app.server.exchange import Exchange
-from mcp_app.server.identity import runs_once
+from mcp_app.server import call, dispatch, subscriptions
+from mcp_app.server.call import runs_once
+from mcp_app.server.exchange import End, Exchange
+from mcp_app.streams.event_ids import why
+from mcp_app.streams.log_writer import StreamFenced
 from mcp_app.streams.open_session import OpenSession
-from mcp_app.transports.http import at_most_once
-from mcp_app.transports.http.event_stream import EventStream
-from mcp_app.transports.http.logged_replies import LoggedReply, Requests
-from mcp_app.transports.http.replies import Reply
+from mcp_app.streams.replay import after
+from mcp_app.streams.request_log import ABORTED
+from mcp_app.transports.client_messages import AnsweredRequest, Together
+from mcp_app.transports.http.logged_replies import LoggedReply, Requests, open_stream
+from mcp_app.transports.http.replies import EventStream, Reply
 from mcp_app.transports.http.request_handler import HttpRequestHandler
 from mcp_app.transports.http.responses import send_json
 from mcp_app.transports.http.resumption import Returning
 from mcp_app.transports.open_streams import ListenStream
+
+if TYPE_CHECKING:
+    from mcp_app.process.running import Answer
+    from mcp_app.process.runtime import Process
+    from mcp_app.streams.request_log import OwnedStream, RequestLog
+
+
+# -- at most once ----------------------------------------------------------------------
+# Requests that must not run twice: their rows exist before they run.
+
+
+PATIENCE_S: Final = 10.0
+"""In an outage of the database a request is refused after so long."""
+
+
+async def begin_and_serve(
+    current: Process, exchange: Exchange, session: OpenSession
+) -> OwnedStream | None:
+    """Call `begin`, then renew the exchange; raise if it is refused by now.
+
+    The call sees the catalog after its row is written.
+    """
+    stream = await begin(current.log, exchange, session)
+    if stream is not None:
+        try:
+            if exchange.renew is not None:
+                await exchange.renew(exchange)
+        except BaseException:
+            stream.withdraw()
+            raise
+    return stream
+
+
+async def begin(
+    log: RequestLog, exchange: Exchange, session: OpenSession
+) -> OwnedStream | None:
+    """Return the stream of a request once its row exists.
+
+    None stands for one that came before, or whose session is gone.  Raises 503 if
+    the database is away.
+    """
+    stream = open_stream(
+        log,
+        session,
+        exchange.request_id,
+        tool=exchange.params["name"],
+        request_key=call.key(exchange.request_id),
+        request_digest=await call.digest_of(exchange),
+    )
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await stream.committed()
+    except IntegrityError:
+        return None
+    except TimeoutError:
+        stream.withdraw()
+        raise unavailable() from None
+    except BaseException:
+        stream.withdraw()
+        raise
+    return stream
+
+
+# -- call handler ----------------------------------------------------------------------
 
 
 class CallHandler(HttpRequestHandler):
@@ -58,9 +130,7 @@ class CallHandler(HttpRequestHandler):
         """Run a call that must not run twice, or repeat its first answer."""
         log, running = self._process.log, self._process.running
         with running.expected(exchange, session):
-            stream = await at_most_once.begin_and_serve(
-                self._process, exchange, session
-            )
+            stream = await begin_and_serve(self._process, exchange, session)
         if stream is None:
             await self.returning().repeat(exchange, session)
             return
@@ -105,3 +175,82 @@ class CallHandler(HttpRequestHandler):
                 self.started = True
                 listening.opened(subscriptions.acknowledged_message(exchange, honoured))
                 await listening.serve(self.receive)
+
+
+# -- logged batches --------------------------------------------------------------------
+# Batches in a session that has a row: each call that must run once is logged.
+
+
+class LoggedTogether(Together):
+    """Answers a batch, and logs each call that must run once."""
+
+    def __init__(
+        self, reply: AnsweredRequest, current: Process, count: int, refused: list[bytes]
+    ) -> None:
+        super().__init__(reply, count, refused)
+        self._current = current
+        self._followers = current.followers
+
+    async def _answered(self, exchange: Exchange) -> Answer:
+        session = exchange.session
+        if session is not None and runs_once(exchange):
+            return await self._answered_once(exchange, session)
+        return await dispatch.answer(exchange)
+
+    async def _answered_once(self, exchange: Exchange, session: OpenSession) -> Answer:
+        """Answer a request that has its own row, which keeps the answer."""
+        try:
+            stream = await self._begun(exchange, session)
+        except ProtocolError as error:
+            return dispatch.refusal(exchange.revision, exchange.request_id, error)
+        stream.lost = partial(_stop, exchange)
+        try:
+            answer = await dispatch.answer(exchange)
+        except asyncio.CancelledError:
+            if isinstance(stream.failure, StreamFenced):
+                return await self._answered_elsewhere(exchange, stream)
+            stream.end(None, ABORTED)
+            raise
+        if exchange.untouched:
+            stream.withdraw()
+            return answer
+        stream.lost = None
+        stream.end(answer[1])
+        try:
+            await stream.committed()
+        except StreamFenced:
+            return await self._answered_elsewhere(exchange, stream)
+        except Exception as error:
+            return dispatch.refusal(exchange.revision, exchange.request_id, why(error))
+        return answer
+
+    async def _begun(self, exchange: Exchange, session: OpenSession) -> OwnedStream:
+        """Return the stream of a request once its row exists, or raise the error.
+
+        A stop also ends calls of the batch that still wait for their rows.
+        """
+        try:
+            stream = await begin_and_serve(self._current, exchange, session)
+        except asyncio.CancelledError:
+            raise dispatch.error_of_end(exchange) from None
+        if stream is None:
+            raise InvalidRequest(
+                f"The id {exchange.request_id!r} was used before in this session."
+                " Give each request an id of its own."
+            )
+        return stream
+
+    async def _answered_elsewhere(
+        self, exchange: Exchange, stream: OwnedStream
+    ) -> Answer:
+        """Return the answer of the process that took this one for dead."""
+        place = after(stream)
+        body = None if place is None else await self._followers.last(place)
+        if body is None:
+            error = why(StreamFenced())
+            return dispatch.refusal(exchange.revision, exchange.request_id, error)
+        return HTTPStatus.OK, body
+
+
+def _stop(exchange: Exchange, _: bytes | None) -> None:
+    exchange.stop(End.CANCELLED)

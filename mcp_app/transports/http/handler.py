@@ -24,13 +24,11 @@ from mcp_app.server import conversation, dispatch
 from mcp_app.streams import event_ids
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports import client_messages
-from mcp_app.transports.batches import array
-from mcp_app.transports.http.call_handler import CallHandler
-from mcp_app.transports.http.event_stream import EventStream, send_events
-from mcp_app.transports.http.logged_batches import LoggedTogether
-from mcp_app.transports.http.probe import ProbeAnswer
-from mcp_app.transports.http.probe_tickets import NAME as PROBE
-from mcp_app.transports.http.probe_tickets import read_ticket
+from mcp_app.transports.client_messages import array
+from mcp_app.transports.http.call_handler import CallHandler, LoggedTogether
+from mcp_app.transports.http.probe import NAME as PROBE
+from mcp_app.transports.http.probe import ProbeAnswer, read_ticket
+from mcp_app.transports.http.replies import EventStream, send_events
 from mcp_app.transports.http.responses import send_empty, send_json, with_retry
 from mcp_app.transports.open_streams import StandingStream
 

@@ -5,16 +5,53 @@ Decisions are cached by the pair of headers.
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+import logging
+from functools import lru_cache
+from urllib.parse import parse_qs, urlsplit
 
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from mcp_app.conf import mcp_settings
 from mcp_app.protocol.errors import RequestRefused
-from mcp_app.protocol.headers import Headers
-from mcp_app.protocol.loopback import is_loopback_host
-from mcp_app.transports.asgi_types import RawHeaders
+from mcp_app.protocol.headers import Headers, is_loopback_host
+from mcp_app.transports.asgi_types import RawHeaders, Scope
+
+# -- token in address ------------------------------------------------------------------
+# Access tokens in the address: they are ignored (RFC 6750, section 2.3).
+#
+# Servers and proxies log addresses, so such a token is exposed.
+
+
+logger = logging.getLogger("mcp_app.auth")
+
+PARAMETER = "access_token"
+
+
+def forget_token(scope: Scope, server: str) -> None:
+    """Remove a query with a token, so that it is not logged; warn.
+
+    No message has its value.
+    """
+    query = scope.get("query_string", b"")
+    if query and PARAMETER in parse_qs(query.decode("latin-1"), keep_blank_values=True):
+        scope["query_string"] = b""
+        _tell(server)
+
+
+@lru_cache(maxsize=1_000)
+def _tell(server: str) -> None:
+    """Warn once for each server: such clients send it with every request."""
+    logger.warning(
+        "A client of the server %r sends its access token in the address, which is"
+        " not accepted: it must be in the Authorization header. Revoke this token,"
+        " because it is now in logs of addresses.",
+        server,
+    )
+
+
+# -- host and origin -------------------------------------------------------------------
+
 
 DEBUG_HOSTS = (".localhost", "127.0.0.1", "[::1]")
 KEPT = 1_024

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from mcp_app.protocol import jsonrpc
 from mcp_app.server.exchange import End
 from mcp_app.streams import event_ids
-from mcp_app.streams.final_message import EXPECTED, final_message, why
+from mcp_app.streams.event_ids import EXPECTED, final_message, why
 from mcp_app.streams.log_writer import StreamFenced
 from mcp_app.streams.replay import after
 from mcp_app.streams.request_log import ABORTED, COMPLETED
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcp_app.streams.open_session import OpenSession
     from mcp_app.streams.replay import Place
     from mcp_app.streams.request_log import OwnedStream, RequestLog
-    from mcp_app.transports.http.event_stream import EventStream
+    from mcp_app.transports.http.replies import EventStream
     from mcp_app.transports.http.resumption import Returning
 
 

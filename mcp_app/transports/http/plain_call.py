@@ -26,11 +26,11 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Final
 
-from mcp_app.catalog.scalars import scalar_members
 from mcp_app.catalog.snapshot import Catalog, ToolEntry
-from mcp_app.interface.rights import Rights
-from mcp_app.process.current import process
-from mcp_app.process.queues import Queues
+from mcp_app.catalog.type_hints import scalar_members
+from mcp_app.interface.principal import Rights
+from mcp_app.process.background import process
+from mcp_app.process.quotas import Queues
 from mcp_app.process.running import Answer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc, negotiation
@@ -42,7 +42,7 @@ from mcp_app.server.context import face_of
 from mcp_app.server.exchange import UNKNOWN_ADDRESS, Adapters, Exchange
 from mcp_app.server.handlers import Handler, tools
 from mcp_app.transports.asgi_types import Message, RawHeaders, Receive, Scope, Send
-from mcp_app.transports.http.bodies import is_more, too_slow
+from mcp_app.transports.http.bodies import is_large, is_more, too_slow
 from mcp_app.transports.http.handler import EndpointHandler
 from mcp_app.transports.http.plain_headers import (
     KnownTool,
@@ -53,7 +53,6 @@ from mcp_app.transports.http.plain_headers import (
 )
 from mcp_app.transports.http.request_handler import AT_ONCE_S, NO_WAY_BACK, UNREAD, peer
 from mcp_app.transports.http.responses import with_retry
-from mcp_app.transports.json_body import is_large
 
 logger = logging.getLogger("mcp_app.transports")
 

@@ -16,13 +16,13 @@ from typing import Final
 
 from orjson import JSONEncodeError
 
-from mcp_app.catalog.plain_tool import PlainTool
+from mcp_app.catalog.registered_function import PlainTool
 from mcp_app.catalog.snapshot import ToolEntry
 from mcp_app.interface.call_record import CircumstancesValues
 from mcp_app.process.callers import Caller
 from mcp_app.process.rates import Charge
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.call_template import CallTemplate
+from mcp_app.protocol.envelope import CallTemplate
 from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.headers import SESSION_HEADER, Accepts, Headers, accepted_content
 from mcp_app.protocol.json_types import JsonObject

@@ -16,15 +16,18 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from mcp_app.auth import principals
-from mcp_app.auth.challenge import SCOPES, scope_challenge
+from mcp_app.auth.site_requests import SCOPES, scope_challenge
 from mcp_app.catalog.snapshot import Catalog
-from mcp_app.interface.principal import AuthenticationRequest, Principal
-from mcp_app.interface.rights import NOTHING, Rights
-from mcp_app.pools.turns import Owner
-from mcp_app.process.current import process
-from mcp_app.process.queues import Queues
+from mcp_app.interface.principal import (
+    NOTHING,
+    AuthenticationRequest,
+    Principal,
+    Rights,
+)
+from mcp_app.pools.user_threads import Owner
+from mcp_app.process.background import process
+from mcp_app.process.quotas import NoRoom, Queues, Reader
 from mcp_app.process.runtime import Process
-from mcp_app.process.uploads import NoRoom, Reader
 from mcp_app.protocol import jsonrpc, negotiation
 from mcp_app.protocol.envelope import Request, RequestId
 from mcp_app.protocol.errors import (
@@ -37,17 +40,28 @@ from mcp_app.protocol.errors import (
 from mcp_app.protocol.headers import Accepts, Headers, check_singletons
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revision
 from mcp_app.server import conversation, dispatch
+from mcp_app.server.call import runs_once
 from mcp_app.server.conversation import Batch, MixedEras
 from mcp_app.server.exchange import UNKNOWN_ADDRESS, Exchange, NoWayBack
-from mcp_app.server.identity import runs_once
 from mcp_app.server.searching import resolve_called_tool
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports import client_messages
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
-from mcp_app.transports.http import refusals
-from mcp_app.transports.http.bodies import ClientGone, read_body, read_id, too_slow
-from mcp_app.transports.http.host_and_origin import HostAndOriginPolicy, preflight
-from mcp_app.transports.http.probe_tickets import NAME as PROBE
+from mcp_app.transports.http import responses
+from mcp_app.transports.http.bodies import (
+    ClientGone,
+    is_large,
+    read_body,
+    read_id,
+    read_json,
+    too_slow,
+)
+from mcp_app.transports.http.host_and_origin import (
+    HostAndOriginPolicy,
+    forget_token,
+    preflight,
+)
+from mcp_app.transports.http.probe import NAME as PROBE
 from mcp_app.transports.http.responses import (
     PAGE_FOR_PEOPLE,
     PAGE_HEADERS,
@@ -56,8 +70,6 @@ from mcp_app.transports.http.responses import (
     send_whole,
     with_retry,
 )
-from mcp_app.transports.http.token_in_address import forget_token
-from mcp_app.transports.json_body import is_large, read_json
 
 logger = logging.getLogger("mcp_app.transports")
 
@@ -289,8 +301,8 @@ class HttpRequestHandler:
         """Count a refusal, so that staff can see why a client is refused."""
         # Before that, count only requests refused by their headers.
         if self._is_admitted() or isinstance(error, RequestRefused):
-            reason = refusals.reason_of(error, at_server=self._identified)
-            process().refused(reason, refusals.client_of(self._scope["headers"]))
+            reason = responses.reason_of(error, at_server=self._identified)
+            process().refused(reason, responses.client_of(self._scope["headers"]))
 
     async def _refusing_revision(self) -> Revision:
         """Return the revision for a refusal before the session is known.

@@ -2,13 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import logging
+from collections.abc import Awaitable, Iterable
 from functools import lru_cache
-from typing import Protocol
+from typing import Final, Protocol
 
-from mcp_app.process.queues import Queues
+from mcp_app.audit.call_log import Reason
+from mcp_app.process.background import process
+from mcp_app.process.heartbeat import FINE
+from mcp_app.process.quotas import Queues
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import (
+    HeaderMismatch,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    ParseError,
+    ProtocolError,
+    RequestRefused,
+    UnsupportedProtocolVersion,
+)
 from mcp_app.protocol.headers import Accepts
-from mcp_app.transports.asgi_types import Message, RawHeaders, Receive, Send
+from mcp_app.transports.asgi_types import Message, RawHeaders, Receive, Scope, Send
+
+# -- refusals --------------------------------------------------------------------------
+# Why a request was refused, in one word, so that staff can find the cause.
+
+
+AGENT: Final = b"user-agent"
+CHALLENGE: Final = "WWW-Authenticate"
+
+_STATUSES: Final = {
+    400: Reason.HEADERS,
+    401: Reason.NOBODY,
+    403: Reason.ORIGIN,
+    404: Reason.SESSION,
+    405: Reason.METHOD,
+    406: Reason.ACCEPT,
+    408: Reason.SLOW,
+    413: Reason.BODY,
+    415: Reason.CONTENT_TYPE,
+    421: Reason.HOST,
+    429: Reason.TOO_MANY,
+    431: Reason.HEADERS_SIZE,
+    500: Reason.FAILED,
+    503: Reason.UNAVAILABLE,
+}
+_ERRORS: Final[tuple[tuple[type[ProtocolError], Reason], ...]] = (
+    (ParseError, Reason.JSON),
+    (HeaderMismatch, Reason.HEADERS),
+    (UnsupportedProtocolVersion, Reason.VERSION),
+    (InvalidRequest, Reason.MESSAGE),
+    (MethodNotFound, Reason.MESSAGE),
+    (InvalidParams, Reason.MESSAGE),
+)
+
+
+def reason_of(error: ProtocolError, *, at_server: bool) -> Reason:
+    """Return why a request was refused; `at_server` says that its server exists."""
+    status = error.http_status
+    if isinstance(error, RequestRefused) or status not in (200, 400):
+        if "error=" in error.headers.get(CHALLENGE, ""):
+            return Reason.CREDENTIALS
+        if status == 404 and not at_server:  # noqa: PLR2004 - RFC 9110
+            return Reason.SERVER
+        return _STATUSES.get(status, Reason.OTHER)
+    found = (reason for kind, reason in _ERRORS if isinstance(error, kind))
+    return next(found, Reason.OTHER)
+
+
+def client_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """Return the client's name from its headers, "" if there is none."""
+    named = (value for name, value in headers if name == AGENT)
+    return next(named, b"").decode("latin-1")
+
+
+# -- responses -------------------------------------------------------------------------
+
 
 _JSON_HEADER = (b"content-type", b"application/json")
 JSON_HEADERS: RawHeaders = [_JSON_HEADER]
@@ -97,3 +167,62 @@ class Connection(Protocol):
 
     def dropped(self) -> None:
         """Count a message that cannot be sent to this client."""
+
+
+# -- health ----------------------------------------------------------------------------
+# `/mcp/health`: whether a load balancer may send requests to this process.
+#
+# Anybody may ask, with any Host and Origin: the answer only says which part fails.  Who
+# speaks HTTP/1.1 names some Host.
+
+
+logger = logging.getLogger("mcp_app.transports")
+
+ALLOW: RawHeaders = [(b"allow", b"GET, HEAD")]
+UNCACHED: RawHeaders = [(b"cache-control", b"no-store")]
+NOT_ALLOWED: Final = 405
+BAD_REQUEST: Final = 400
+WITHOUT_HOST: Final = ("1.0", "1")
+"""The version of HTTP that knows of no Host (RFC 9112, section 3.2), and its name in
+granian."""
+SETTINGS: Final = "settings"
+"""The process could not be started."""
+
+
+async def answer(scope: Scope, send: Send) -> None:
+    """Answer 200 if this process can serve, else 503.
+
+    Without a Host the answer is 400, to other methods 405.
+    """
+    method: str = scope["method"]
+    if not _has_host(scope):
+        await send_empty(send, BAD_REQUEST, [])
+        return
+    if method not in ("GET", "HEAD"):
+        await send_empty(send, NOT_ALLOWED, ALLOW)
+        return
+    failing = await _failing()
+    status = OK if failing == FINE else UNAVAILABLE
+    found = {"status": "ok"} if status == OK else {"status": "unavailable"}
+    body = jsonrpc.write({**found, "failing": failing} if failing else found)
+    headers = with_retry(status, UNCACHED)
+    if method == "GET":
+        await send_json(send, status, body, headers)
+        return
+    length = (b"content-length", b"%d" % len(body))
+    await send_whole(send, status, b"", [*JSON_HEADERS, length, *headers])
+
+
+def _has_host(scope: Scope) -> bool:
+    """Whether the request has a Host, or needs none."""
+    if scope.get("http_version") in WITHOUT_HOST:
+        return True
+    return any(name == b"host" and value for name, value in scope["headers"])
+
+
+async def _failing() -> str:
+    try:
+        return await process().failing()
+    except Exception:
+        logger.exception("This process could not be started.")
+        return SETTINGS

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_app.pools.database import unavailable
 from mcp_app.protocol.errors import InternalError, InvalidRequest, Unavailable
-from mcp_app.server import identity
+from mcp_app.server import call
 from mcp_app.streams import event_ids
-from mcp_app.streams.final_message import final_message, is_answer
+from mcp_app.streams.event_ids import final_message, is_answer
 from mcp_app.streams.replay import LastMessage
 from mcp_app.transports.http.bodies import ClientGone
-from mcp_app.transports.http.event_stream import EventStream, send_events
+from mcp_app.transports.http.replies import EventStream, send_events
 from mcp_app.transports.http.responses import OK, send_json
 from mcp_app.transports.open_streams import OpenStream
 
@@ -143,13 +143,13 @@ async def earlier_one(
     current: Process, exchange: Exchange, session: OpenSession
 ) -> Earlier:
     """Return the request whose id came before; raise if that was another one."""
-    key = identity.key(exchange.request_id)
+    key = call.key(exchange.request_id)
     earlier = await current.followers.earlier(session.pk, key)
     if earlier is None:
         # The session is gone, or another process withdrew the request.
         await current.sessions.seen(session)
         raise unavailable()
-    if earlier.digest != await identity.digest_of(exchange):
+    if earlier.digest != await call.digest_of(exchange):
         raise InvalidRequest(
             f"The id {exchange.request_id!r} was used before in this session, for a"
             f" call of {earlier.tool}. Give each request an id of its own."

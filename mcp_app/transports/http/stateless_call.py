@@ -5,19 +5,25 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_app.protocol import negotiation
+from mcp_app.protocol.headers import SESSION_HEADER
 from mcp_app.server.context import current_call, leave
+from mcp_app.transports.http.logged_replies import LoggedReply
 from mcp_app.transports.http.plain_call import METHOD, PlainCall
 from mcp_app.transports.http.plain_headers import known_headers
 from mcp_app.transports.http.replies import Reply, was_ours
 from mcp_app.transports.http.request_handler import NO_WAY_BACK
-from mcp_app.transports.http.responses import json_start
+from mcp_app.transports.http.responses import OK, json_start
+from mcp_app.transports.http.resumption import Returning
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from mcp_app.catalog.snapshot import ToolEntry
     from mcp_app.process.running import Answer
     from mcp_app.protocol.json_types import JsonObject
-    from mcp_app.transports.http.plain_headers import KnownTool
+    from mcp_app.streams.open_session import OpenSession
+    from mcp_app.transports.http.plain_headers import KnownTool, ToolKey
 
 ENCODED_METHOD: Final = METHOD.encode()
 """The value of `Mcp-Method`."""
@@ -130,3 +136,171 @@ class StatelessCall(PlainCall):
 
     def finished(self, task: asyncio.Task[Answer]) -> None:
         """Do nothing: the call has no task of its own."""
+
+
+# -- session call ----------------------------------------------------------------------
+# A plain call in a session: it goes on if its client leaves.
+#
+# So it runs in a task of its own.  From Python 3.12 on the task begins at once, and
+# most calls are over then.  The session is cached, the tool may run twice, and the id
+# is not that of a call that runs.
+
+
+_SESSION_PARAMS: Final = 2
+"""The name and the arguments; `_meta` may be there."""
+LAST: Final = b""
+"""In the place of a tool's name: the tool that was called last."""
+
+
+class SessionCall(PlainCall):
+    """A call with its own task, and the future that its connection waits for."""
+
+    sign = f'"{METHOD}"'.encode()
+    session: OpenSession
+    _waiting: asyncio.Future[Answer | None] | None = None
+    _answer: Answer | None = None
+    _left = False
+    """The connection is over, and the call goes on."""
+
+    async def serve(self) -> None:
+        current = self.process
+        task = current.uploads.begin(self.arrived)
+        try:
+            first = await self.receive()
+        except (Exception, asyncio.CancelledError) as error:
+            return await self._unread(task, error)
+        finally:
+            current.uploads.end(task)
+        if not self._is_recognised(first):
+            return await self._otherwise(first)
+        current.running.start_at_once(self, self._run(), self)
+        return await self._deliver()
+
+    async def _deliver(self) -> None:
+        """Wait for the answer, and send it."""
+        try:
+            answer = self._answer or await self._future()
+            if answer is None or answer[0] != OK or self._reply is not None:
+                await self.outgoing.conclude(answer)
+            else:
+                # Whoever still has the call sends nothing more.
+                self._reply, body = NO_WAY_BACK, answer[1]
+                await self.send(json_start(body, self.known.cors))
+                await self.send({"type": "http.response.body", "body": body})
+        except asyncio.CancelledError:
+            if self._reply is not NO_WAY_BACK:
+                self.outgoing.gone()
+            raise
+        except Exception as error:
+            self._unsent(error)
+        finally:
+            self._leave()
+
+    async def _run(self) -> Answer:
+        """Return the answer.
+
+        `StatelessCall.serve` has the same lines: a coroutine that both await would add
+        2 % to each call.
+        """
+        if self._raised is not None:
+            return await self._answer_of(None)
+        tool, token = self._tool, current_call.set(self)
+        plain = tool.plain
+        try:
+            output: Any = await (
+                plain.run(**self._bound) if tool.direct else self._run_elsewhere()
+            )
+            if tool.direct and type(output) is not plain.scalar:
+                output = plain.convert(output)
+        except BaseException as error:
+            leave(token)
+            return await self._answer_of(error)
+        current_call.reset(token)
+        body = self._encoded(output)
+        if body is None:
+            return await self._answer_of(output)
+        self._record(body)
+        return OK, body
+
+    def _leave(self) -> None:
+        """Take note that the connection is over; the call may go on."""
+        if self._reply is not NO_WAY_BACK:
+            self.outgoing.over()
+        if self.task is None:
+            self._forget_reply()
+        else:
+            self._left = True
+
+    def _expected_tool(self) -> KnownTool | None:
+        """Return the tool that was called last in the session.
+
+        Raises LookupError if the session is not cached, or has another revision.
+        """
+        session = self.process.sessions.cached(
+            self.raw[SESSION_HEADER].decode("latin-1"), self.principal, self.slug
+        )
+        revision = self.known.revision
+        if session is None or (
+            revision is not None and revision is not session.revision
+        ):
+            raise LookupError
+        self.session, self.revision = session, session.revision
+        return known_headers.tools.get((self.caller, LAST, session.digest))
+
+    def _is_in_turn(self) -> bool:
+        return self.request_id not in self.session.running
+
+    def _is_of_its_era(self, params: JsonObject, body: bytes) -> bool:
+        if len(params) != _SESSION_PARAMS + ("_meta" in params):
+            return False
+        self.meta = negotiation.meta_of(params) or {}
+        if self.meta:
+            self._check_depth(body)
+        return negotiation.PROTOCOL_VERSION not in self.meta
+
+    def _known_tool(self, name: str) -> KnownTool | None:
+        kept, digest = known_headers.tools, self.session.digest
+        key: ToolKey = self.caller, name, digest
+        tool = kept.get(key) or self._find_tool(kept, key, name)
+        last = self.caller, LAST, digest
+        if tool is not None and kept.get(last) is not tool:
+            kept.keep(last, tool)
+        return tool
+
+    def _may_serve(self, entry: ToolEntry) -> bool:
+        return entry.definition.hints.repeatable
+
+    @property
+    def outgoing(self) -> Any:  # type: ignore[override]
+        if self._reply is None:
+            log, request = self.process.log, self.request_id
+            self._reply = LoggedReply(self, self, self.session, log, request)
+            self._reply.expected(self._future())
+        return self._reply
+
+    def returning(self) -> Returning:
+        """Return the `Returning` of this client."""
+        return Returning(self, self.process, self.principal)
+
+    def finished(self, task: asyncio.Task[Answer]) -> None:
+        """Take the answer of the call; one that was cancelled has none."""
+        if self._reply is not None:
+            self._reply.finished(task)
+        elif task.cancelled() or task.exception() is not None:
+            self._resolve(None)
+        elif self._waiting is None:
+            self._answer = task.result()
+        else:
+            self._resolve(task.result())
+        if self._left:
+            self._forget_reply()
+
+    def _resolve(self, answer: Answer | None) -> None:
+        if not self._future().done():
+            self._future().set_result(answer)
+
+    def _future(self) -> asyncio.Future[Answer | None]:
+        """Return the answer that the connection waits for."""
+        if self._waiting is None:
+            self._waiting = self.adapters.loop.create_future()
+        return self._waiting

@@ -5,12 +5,14 @@ It is the same endpoint: the request becomes an ASGI call, and its answer a resp
 
 from __future__ import annotations
 
+import contextvars
+import time
 from asyncio import events
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from asgiref.sync import markcoroutinefunction
 from django.db import connections
@@ -18,13 +20,22 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.log import log_response
 
+from mcp_app.interface.errors import CallCancelled
 from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.pools.connections import own_connections
+from mcp_app.pools.loop_thread import outcome_of
 from mcp_app.process.background import Unsuitable, background
+from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import error_message
 from mcp_app.protocol.errors import InternalError, ProtocolError, RequestRefused
+from mcp_app.protocol.headers import Accepts
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.server.context import current_call
+from mcp_app.server.exchange import End
+from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.transports.addresses import endpoint as served
-from mcp_app.transports.http import thread_call
+from mcp_app.transports.asgi_types import Scope
 from mcp_app.transports.http.bridge import (
     ADDRESSES,
     Call,
@@ -33,6 +44,135 @@ from mcp_app.transports.http.bridge import (
     pieces,
     scope_of,
 )
+from mcp_app.transports.http.handler import WHOLE
+from mcp_app.transports.http.plain_headers import KnownTool
+from mcp_app.transports.http.probe import NAME as PROBE
+from mcp_app.transports.http.request_handler import NO_WAY_BACK
+from mcp_app.transports.http.responses import json_start
+from mcp_app.transports.http.stateless_call import ENCODED_METHOD, StatelessCall
+
+# -- thread call -----------------------------------------------------------------------
+# A plain call of a sync tool under WSGI, which runs in the thread of its request.
+#
+# The loop's thread does nothing for it, unless it is not plain after all: the function
+# raised, or its output is too large, or staff or the drain ended the call.
+#
+# Nobody can answer while the function runs, not even that its time is over.  So only
+# tools run here whose last calls were quick (`Pace`); the others run in the threads for
+# user code, while the request's thread waits.
+
+
+_LATE: Final = "The call ended before its function returned."
+
+
+class ThreadCall(StatelessCall):
+    """A call that the thread of its request runs; its answer is one document."""
+
+    streams = False
+
+    @property
+    def accepts(self) -> Accepts:
+        """JSON alone: WSGI keeps no stream open."""
+        return WHOLE
+
+    def _is_callable(self, tool: KnownTool, arguments: JsonObject, body: bytes) -> bool:
+        runnable = tool.entry.runnable
+        return (
+            runnable.style == "sync"
+            and runnable.gate is None
+            and runnable.context is None
+            and runnable.pace.is_quick
+            and super()._is_callable(tool, arguments, body)
+        )
+
+    def begin(self, raw: Mapping[bytes, bytes], body: bytes, current: Process) -> bool:
+        """Register the call if it is plain; return whether this thread may run it."""
+        beside = current.running.in_threads
+        # What it reads and charges is used by one thread at a time.
+        with beside.recognition:
+            beside.doubt_slow()
+            self.arrived = time.monotonic()
+            if not self.is_admitted(raw, current):
+                return False
+            # The body is here: only threads that are busy can make it late.
+            self.arrived = time.monotonic()
+            if not self._is_recognised({"type": "http.request", "body": body}):
+                return False
+            beside.begin(self)
+        return True
+
+    def run(self, whole: Whole) -> None:
+        """Run the function, and put the answer into `whole`."""
+        output: Any = None
+        if self._raised is None:
+            # What views have left in this thread's context is none of its business.
+            run = partial(contextvars.Context().run, self._run_function)
+            output, error = outcome_of(run)
+            if self.end is not None or self._is_too_late():
+                error = CallCancelled(_LATE)
+            body = self._encoded(output) if error is None else None
+            if body is not None:
+                self._end()
+                self._reply = NO_WAY_BACK
+                try:
+                    self._record(body)
+                except Exception as unwritten:
+                    self._unsent(unwritten)
+                whole.answer(json_start(body, self.known.cors), body)
+                return
+            output = output if error is None else error
+            # An error has the frames that it went through: none of them must hold it.
+            del error
+        background.run(partial(self._finish, output))
+
+    def _run_function(self) -> object:
+        current_call.set(self)
+        # Adapters of a process have no others: those of a dry run are for one request.
+        places = cast("InvocationPlaces", self.process.adapters.user_code)
+        runnable = self.entry.runnable
+        return places.run_here(self, runnable, self._bound, self._convert)
+
+    def _convert(self, output: object) -> object:
+        """Convert an output; end the call first if its time is over.
+
+        Then its transactions, which are still open, are rolled back.
+        """
+        self._is_too_late()
+        return self._tool.plain.convert_other(output)
+
+    def _is_too_late(self) -> bool:
+        """Whether the time limit has passed; ends the call if so."""
+        if time.monotonic() - self._began <= (self.seconds or 0):
+            return False
+        self.stop(End.TIMED_OUT)
+        return True
+
+    def _end(self) -> None:
+        self.process.running.in_threads.end(self)
+
+
+def serve(scope: Scope, body: bytes, slug: str) -> Whole | None:
+    """Serve a POST here, None if it is not a plain call that this thread may run.
+
+    The call has a context and connections of its own, as in the threads for user code.
+    """
+    raw = dict(scope["headers"])
+    if raw.get(b"mcp-method") != ENCODED_METHOD or PROBE in raw:
+        return None
+    current = background.process()
+    if current is None or b"%" in (scope["raw_path"] or b""):
+        return None
+    whole = Whole(body)
+    call = ThreadCall(scope, whole.receive, whole.send, slug)
+    with own_connections():
+        if not call.begin(raw, body, current):
+            return None
+        call.run(whole)
+    return whole
+
+
+# -- view ------------------------------------------------------------------------------
+
 
 SECRET_HEADERS = ("HTTP_AUTHORIZATION", "HTTP_MCP_SESSION_ID", "HTTP_MCP_PARAM_")
 _COROUTINE: dict[str, Any] = vars(markcoroutinefunction(cast("Any", SimpleNamespace())))
@@ -90,7 +230,7 @@ class EndpointView:
             scope, body = _scope_of(request), body_of(request)
             _forget_secrets(request)
             if request.method == "POST" and not part:
-                answered = thread_call.serve(scope, body, slug)
+                answered = serve(scope, body, slug)
                 if answered is not None:
                     return answered.response()
             whole = Whole(body)

@@ -25,21 +25,20 @@ from mcp_app.protocol.errors import InvalidRequest, ProtocolError, RequestRefuse
 from mcp_app.protocol.headers import accepted_content, accepts
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL
 from mcp_app.server import conversation, dispatch
+from mcp_app.server.call import runs_once
 from mcp_app.server.exchange import End, Exchange
-from mcp_app.server.identity import runs_once
+from mcp_app.streams.bound_sessions import Negotiation
 from mcp_app.streams.log_writer import StreamFenced
 from mcp_app.streams.open_session import SessionNotFound, not_found
-from mcp_app.streams.sse_sessions import Negotiation
 from mcp_app.transports import client_messages
 from mcp_app.transports.asgi_types import below
-from mcp_app.transports.http import at_most_once
-from mcp_app.transports.http.event_stream import EventStream
+from mcp_app.transports.http import call_handler
 from mcp_app.transports.http.handler import SESSION_ID
 from mcp_app.transports.http.logged_replies import called_tool, open_stream
+from mcp_app.transports.http.replies import EventStream
 from mcp_app.transports.http.request_handler import HttpRequestHandler
 from mcp_app.transports.http.resumption import earlier_one
-from mcp_app.transports.http_sse.reply import PostedCall
-from mcp_app.transports.http_sse.stream import HeldStream, OneChannel
+from mcp_app.transports.http_sse.stream import HeldStream, OneChannel, PostedCall
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -270,7 +269,7 @@ class MessagesHandler(Address):
         """Run a call that must not run twice; ignore the same one again."""
         current = self._process
         with current.running.expected(exchange, session):
-            stream = await at_most_once.begin_and_serve(current, exchange, session)
+            stream = await call_handler.begin_and_serve(current, exchange, session)
         if stream is None:
             await earlier_one(current, exchange, session)
             return
@@ -293,7 +292,7 @@ class MessagesHandler(Address):
     async def _kept(self, stream: OwnedStream, session: OpenSession) -> None:
         """Return when a stream has its row; raise 404 or 503 if it gets none."""
         try:
-            async with asyncio.timeout(at_most_once.PATIENCE_S):
+            async with asyncio.timeout(call_handler.PATIENCE_S):
                 await stream.committed()
         except (IntegrityError, StreamFenced):
             # A session that was closed elsewhere took its streams along.

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
+
+from mcp_app.protocol.errors import InternalError, ProtocolError
+from mcp_app.server import dispatch, subscriptions
+from mcp_app.server.exchange import End, Exchange
+from mcp_app.streams.listeners import LISTS
+from mcp_app.transports.asgi_types import APART_S
+from mcp_app.transports.open_streams import ListenStream, OpenStream
 
 if TYPE_CHECKING:
     from mcp_app.interface.principal import Principal
+    from mcp_app.process.running import Answer, Waiting
     from mcp_app.process.runtime import Process
-
+    from mcp_app.protocol.json_types import JsonObject
+    from mcp_app.server.subscriptions import Interest
+    from mcp_app.streams.log_writer import Beside
+    from mcp_app.streams.open_session import OpenSession
 
 Write = Callable[[bytes], object]
 
@@ -39,3 +53,224 @@ class Channel:
         """Free an id, unless another request has it by now."""
         if self.running.get(request_id) is running:
             del self.running[request_id]
+
+
+# -- calls -----------------------------------------------------------------------------
+# The way back of a call on a channel.
+
+
+class Alone:
+    """Writes the answer of a request by itself."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+
+    def lasting(self) -> None:
+        """Nothing has to be kept open."""
+
+    def beat(self) -> None:
+        """Nothing has to be kept open."""
+
+    def answered(self, status: int, body: bytes) -> None:
+        self._write(body)
+
+    def finished(self, task: asyncio.Task[Answer]) -> None:
+        """Write the answer; a call that was cancelled has none."""
+        if not task.cancelled() and task.exception() is None:
+            self._write(task.result()[1])
+
+
+class RunningCall:
+    """The way back of one call."""
+
+    _said = float("-inf")
+
+    def __init__(
+        self, channel: Channel, exchange: Exchange, answers: Waiting, *, streams: bool
+    ) -> None:
+        """Drop what comes before the answer, unless the channel `streams`."""
+        self.streams = streams
+        self._channel = channel
+        self._request_id = exchange.request_id
+        self._exchange: Exchange | None = exchange
+        self._answers = answers
+
+    @property
+    def _heard(self) -> bool:
+        """Whether the call may still say something."""
+        return self._exchange is not None
+
+    def send(self, message: bytes, beside: Beside | None = None) -> None:
+        if self._heard and self.streams:
+            self._said = self._channel.current.loop.time()
+            self._channel.write(message)
+
+    def reconnect(self, after_ms: int) -> None:
+        """Do nothing: there is only one connection."""
+
+    def cancel(self) -> None:
+        """Cancel open questions, then stop the call without an answer."""
+        exchange = self._exchange
+        if exchange is not None:
+            exchange.stop(End.CANCELLED)
+            self._exchange = None
+            self._channel.forget(self._request_id, self)
+
+    def lasting(self) -> None:
+        self._channel.current.watch()
+
+    def beat(self) -> None:
+        """A pipe needs no heartbeat."""
+
+    def finished(self, task: asyncio.Task[Answer]) -> None:
+        """Send the answer of a finished call."""
+        self._exchange = None
+        loop = self._channel.current.loop
+        if loop.time() - self._said < APART_S:
+            loop.call_later(APART_S, self._finished, task)
+        else:
+            self._finished(task)
+
+    def _finished(self, task: asyncio.Task[Answer]) -> None:
+        self._channel.forget(self._request_id, self)
+        self._answers.finished(task)
+
+
+# -- listening -------------------------------------------------------------------------
+# Announcements on a channel: changes of a session, and subscriptions.
+
+
+logger = logging.getLogger("mcp_app.transports")
+
+
+class SharedChannel:
+    """The output of a stream on a channel that other messages share."""
+
+    def __init__(self, write: Write, last: bytes | None = None) -> None:
+        """Write `last` at the end."""
+        self._write = write
+        self._last = last
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def message(self, data: bytes, event_id: str | None = None) -> None:
+        if not self.closed.done():
+            self._write(data)
+
+    def prime(self, event_id: str) -> None:
+        """Do nothing: there are no ids."""
+
+    def beat(self) -> None:
+        """A pipe needs no heartbeat."""
+
+    def end(self, *, retry_ms: int | None = None) -> None:
+        if not self.closed.done():
+            if self._last is not None:
+                self._write(self._last)
+            self.closed.set_result(None)
+
+    def abandon(self) -> None:
+        self.closed.cancel()
+
+
+class SessionChanges(OpenStream):
+    """Tells a session of lists and watched resources."""
+
+    lasts = True
+
+    __slots__ = ("_session",)
+
+    def __init__(self, channel: Channel, session: OpenSession) -> None:
+        super().__init__(
+            SharedChannel(channel.write),
+            channel.current.listeners,
+            server=session.server,
+            principal=channel.principal,
+            session=session.digest,
+        )
+        self._session = session
+
+    def opened(self) -> None:
+        """Write from now on."""
+        self._opened(0)
+
+    def watched(self, what: str) -> str | None:
+        return what if what in LISTS else self._session.uris.get(what)
+
+    def watching(self) -> Iterable[str]:
+        return (*LISTS, *self._session.uris.values())
+
+    def _tell(self, what: Sequence[str], number: int) -> None:
+        for each in what:
+            self._stream.message(subscriptions.change_message(each, None))
+
+    def _end(self, retry_ms: int | None) -> None:
+        self._stream.end()
+        self._listeners.discard(self)
+
+
+class Listening:
+    """One `subscriptions/listen` request, as long as it lasts."""
+
+    def __init__(self, channel: Channel, exchange: Exchange) -> None:
+        self._channel = channel
+        self._exchange = exchange
+        self._task: asyncio.Task[None] | None = None
+        self._entered = ExitStack()
+
+    def begin(self, interest: Interest, honoured: JsonObject) -> None:
+        """Let it listen from now on; raise 503 or 429 if it may not."""
+        channel, exchange = self._channel, self._exchange
+        stream = SharedChannel(
+            channel.write, subscriptions.cancelled_message(exchange.request_id)
+        )
+        listening = ListenStream(
+            stream,
+            channel.current.listeners,
+            server=channel.slug,
+            principal=channel.principal,
+            interest=interest,
+            subscription=exchange.request_id,
+            closing=subscriptions.closed_message(exchange),
+        )
+        channel.current.listen(listening)
+        channel.running[exchange.request_id] = self
+        # A task that is cancelled before it begins enters nothing, and leaves nothing.
+        self._entered.enter_context(listening)
+        work = self._listen(listening, interest, honoured, stream.closed)
+        self._task = asyncio.get_running_loop().create_task(work)
+        self._task.add_done_callback(self._over)
+
+    async def _listen(
+        self,
+        listening: ListenStream,
+        interest: Interest,
+        honoured: JsonObject,
+        closed: Awaitable[None],
+    ) -> None:
+        async with self._channel.current.stream_opener.watching(interest.uris):
+            listening.opened(
+                subscriptions.acknowledged_message(self._exchange, honoured)
+            )
+            await closed
+
+    def cancel(self) -> None:
+        """End the subscription without a message."""
+        self._channel.forget(self._exchange.request_id, self)
+        if self._task is not None:
+            self._task.cancel()
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._entered.close()
+        self._channel.forget(self._exchange.request_id, self)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        """Answer a subscription that failed with an error."""
+        if not isinstance(error, ProtocolError):
+            logger.error("A subscription failed.", exc_info=error)
+            error = InternalError("The server failed; its log says why.")
+        exchange = self._exchange
+        refusal = dispatch.refusal(exchange.revision, exchange.request_id, error)
+        self._channel.write(refusal[1])

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from mcp_app.pools.turns import NOBODY
+from mcp_app.pools.user_threads import NOBODY
 from mcp_app.protocol import envelope, negotiation
 from mcp_app.protocol.envelope import Notification, Reply, Request
 from mcp_app.protocol.errors import (
@@ -16,29 +16,34 @@ from mcp_app.protocol.errors import (
     ProtocolError,
     Unavailable,
 )
-from mcp_app.protocol.lines import Broken
+from mcp_app.protocol.framing import Broken
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, Revision
 from mcp_app.server import conversation, dispatch, subscriptions
 from mcp_app.server.exchange import Adapters, Exchange, NoWayBack
 from mcp_app.server.searching import resolve_called_tool
-from mcp_app.streams.in_memory import MemoryQuestions, MemorySessions
-from mcp_app.transports.batches import Together, array
+from mcp_app.streams.bound_sessions import MemoryQuestions, MemorySessions
 from mcp_app.transports.client_messages import (
     CANCELLED,
+    Together,
+    array,
     cancelled_id,
     log_cancellations,
 )
-from mcp_app.transports.json_body import is_large, read_json
-from mcp_app.transports.stdio.calls import Alone, RunningCall
-from mcp_app.transports.stdio.channel import Channel, Write
-from mcp_app.transports.stdio.listening import Listening, SessionChanges
+from mcp_app.transports.http.bodies import is_large, read_json
+from mcp_app.transports.stdio.channel import (
+    Alone,
+    Channel,
+    Listening,
+    RunningCall,
+    SessionChanges,
+    Write,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp_app.catalog.snapshot import Catalog
-    from mcp_app.interface.principal import Principal
-    from mcp_app.interface.rights import Rights
+    from mcp_app.interface.principal import Principal, Rights
     from mcp_app.process.running import Waiting
     from mcp_app.process.runtime import Process
     from mcp_app.protocol.json_types import JsonObject

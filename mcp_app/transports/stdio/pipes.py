@@ -20,7 +20,7 @@ from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from mcp_app.protocol.lines import line
+from mcp_app.protocol.framing import line
 
 logger = logging.getLogger("mcp_app.transports")
 

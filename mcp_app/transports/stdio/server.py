@@ -10,9 +10,9 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from mcp_app.process.current import begin_process
+from mcp_app.process.background import begin_process
 from mcp_app.protocol.errors import SwitchedOff
-from mcp_app.protocol.lines import Lines
+from mcp_app.protocol.framing import Lines
 from mcp_app.server.exchange import End
 from mcp_app.transports.stdio.connection import Connection, NotServed
 from mcp_app.transports.stdio.pipes import Input, Output
@@ -97,8 +97,8 @@ async def _take_all(connection: Connection, incoming: int) -> None:
     data, taken = b"more", 0
     while data:
         data, arrived = await source.next()
-        for line in lines.feed(data) if data else lines.end():
-            await connection.take(line, arrived)
+        for each in lines.feed(data) if data else lines.end():
+            await connection.take(each, arrived)
             taken += 1
             if taken % AT_ONCE == 0:
                 await asyncio.sleep(0)

@@ -6,17 +6,162 @@ Neither a proxy of the environment nor a file of passwords is asked.
 from __future__ import annotations
 
 import http.client
+import json
 import socket
 import ssl
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.http.request import split_domain_port, validate_host
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_variables
+
+from mcp_app.account import token_issuance
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.rules import visible
+from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.models import AccessToken, Server
+from mcp_app.models.tokens import Secret
+from mcp_app.protocol.headers import is_loopback_host
+from mcp_app.transports.http.host_and_origin import DEBUG_HOSTS
+
+# -- address ---------------------------------------------------------------------------
+# Addresses that can be looked at, and those that belong to the site.
+
+
+LONGEST: Final = 1_000
+"""Characters of an address."""
+
+
+def address_problem(url: str) -> str:
+    """Return what is wrong with an address, as a sentence; "" if nothing is."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        return f"{error}."
+    if len(url) > LONGEST:
+        return f"it is longer than {LONGEST} characters."
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return "it must begin with https:// or http://, and name a host."
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return "it may have only characters of ASCII, and no spaces."
+    # With nothing behind them, too: a slash is added to the address.
+    if parts.username is not None or "?" in url or "#" in url:
+        return "it must have no user name, no question mark and no #."
+    return "the port 0 is none." if port == 0 else ""
+
+
+def leads_back(asked: str, location: str) -> bool:
+    """Whether a redirect leads back; a proxy may have lost the port with the Host."""
+    try:
+        here, there = urlsplit(asked), urlsplit(urljoin(asked, location))
+        usual = 443 if here.scheme == "https" else 80
+        is_port = there.port is None or there.port == (here.port or usual)
+    except ValueError:
+        return False
+    is_host = (here.scheme, here.hostname) == (there.scheme, there.hostname)
+    return is_host and is_port and here[2:] == there[2:]
+
+
+def better_address(asked: str, location: str) -> str:
+    """Return the address of the same server to which a redirect leads, or "".
+
+    A login has another path, and nobody is told to speak without TLS.
+    """
+    try:
+        there = urljoin(asked, location)
+        one, other = urlsplit(asked), urlsplit(there)
+    except ValueError:
+        return ""
+    is_path = one.path.rstrip("/") == other.path.rstrip("/")
+    is_worse = (one.scheme, other.scheme) == ("https", "http")
+    return "" if is_worse or not is_path or address_problem(there) else there
+
+
+def public_line(url: str, slug: str) -> str:
+    """Return the setting by which a server has an address, "" if none does."""
+    base = url.rstrip("/")
+    if slug != DEFAULT_SLUG:
+        base, _, end = base.rpartition("/")
+        if end != slug:
+            return ""
+    return f'MCP["PUBLIC_URL"] = {json.dumps(base)}'
+
+
+# -- credentials -----------------------------------------------------------------------
+# Whom `mcp_check` calls as, and where a token may be sent.
+#
+# A token that a wrong address gets is lost, and one that is sent in clear text is
+# everybody's.
+
+
+GOOD_FOR: Final = timedelta(minutes=5)
+"""How long a token that is made for a check is good, if nothing ends it before."""
+NAME: Final = "mcp_check"
+
+
+def why_no_token(url: str, *, made_here: bool) -> str:
+    """Return why no token may be sent to an address, as a sentence; "" if one may.
+
+    One that is made here goes only to a host that the site names itself.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme != "https" and not is_loopback_host(host):
+        return _("The address is http, so no token is sent to it.")
+    if made_here and not _is_named(parts.netloc):
+        said = _(
+            "The site does not name the host “%(host)s” itself (PUBLIC_URL, HOSTS,"
+            " ALLOWED_HOSTS), so no token of a user is sent to it."
+        )
+        return said % {"host": visible(host)}
+    return ""
+
+
+def _is_named(netloc: str) -> bool:
+    public = urlsplit(mcp_settings.public_url or "").hostname
+    named = [*(mcp_settings.hosts or ()), *settings.ALLOWED_HOSTS]
+    if settings.DEBUG and not settings.ALLOWED_HOSTS:
+        # These Django names itself then.
+        named += DEBUG_HOSTS
+    if public is not None:
+        named.append(f"[{public}]" if ":" in public else public)
+    domain = split_domain_port(netloc.lower())[0]
+    return validate_host(domain, [each for each in named if each != "*"])
+
+
+@contextmanager
+@sensitive_variables("token")
+def token_for(user: AbstractBaseUser, server: Server) -> Iterator[Secret]:
+    """Make a token of a user, which may read at one server; it ends afterwards."""
+    row, token = token_issuance.make(
+        None,
+        user=user,
+        name=NAME,
+        may=AccessToken.May.READ,
+        expires=timezone.now() + GOOD_FOR,
+        servers=[server],
+    )
+    try:
+        yield token
+    finally:
+        token_issuance.end(None, row)
+
+
+# -- client ----------------------------------------------------------------------------
+
 
 PATIENCE_S: Final = 15.0
 LARGEST: Final = 64 * 1024
@@ -193,7 +338,7 @@ class _Sending:
         end = self._start + self._request.patience
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         failed = OSError("The host has no address.")
-        for number, (family, kind, protocol, _, address) in enumerate(found):
+        for number, (family, kind, protocol, _name, address) in enumerate(found):
             left = (end - time.monotonic()) / (len(found) - number)
             if left <= 0:
                 raise TimeoutError

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Final
 
 from mcp_app.protocol.json_types import JsonObject
 
@@ -37,3 +39,118 @@ class Finding:
 def has_problem(findings: Iterable[Finding]) -> bool:
     """Whether one of them is a problem."""
     return any(each.grade is Grade.PROBLEM for each in findings)
+
+
+# -- remedies --------------------------------------------------------------------------
+# The lines of a proxy's configuration that mend a fault, by the proxy.
+#
+# Lines stand in the part of the configuration that is about the endpoint: nginx's
+# `location /mcp`, before Apache's `ProxyPass`, HAProxy's `backend` or `frontend`.
+
+
+MIB: Final = 1024 * 1024
+PATIENT_S: Final = 120
+"""Seconds for which a proxy waits, if a stream is not silent for longer."""
+
+
+class Proxy(StrEnum):
+    """A proxy that these lines are for; the value is its name."""
+
+    NGINX = "nginx"
+    APACHE = "Apache"
+    HAPROXY = "HAProxy"
+
+
+class Fault(StrEnum):
+    """What a proxy does to requests or answers."""
+
+    HOST = "host"
+    SCHEME = "scheme"
+    ADDRESS = "address"
+    HEADER = "header"
+    """It takes a header away: the line is the one to take out."""
+    REFUSALS = "refusals"
+    BUFFERING = "buffering"
+    COMPRESSION = "compression"
+    TIMEOUT = "timeout"
+    BODY = "body"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What lines depend on: the host of the address, a header's name, a size."""
+
+    host: str = ""
+    header: str = ""
+    body: int = 0
+    """Bytes of a body that must be let through."""
+    heartbeat: float = 0.0
+    """Seconds for which a stream is silent."""
+
+
+_LINES: Final[Mapping[Fault, Mapping[Proxy, str]]] = {
+    Fault.HOST: {
+        Proxy.NGINX: "proxy_set_header Host $http_host;",
+        Proxy.APACHE: "ProxyPreserveHost On",
+        Proxy.HAPROXY: "http-request set-header Host {host}",
+    },
+    Fault.SCHEME: {
+        Proxy.NGINX: "proxy_set_header X-Forwarded-Proto $scheme;",
+        Proxy.APACHE: "RequestHeader set X-Forwarded-Proto expr=%{{REQUEST_SCHEME}}",
+        Proxy.HAPROXY: (
+            "http-request set-header X-Forwarded-Proto https if {{ ssl_fc }}"
+        ),
+    },
+    Fault.ADDRESS: {
+        Proxy.NGINX: "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;",
+        Proxy.APACHE: "ProxyAddHeaders On",
+        Proxy.HAPROXY: "option forwardfor",
+    },
+    Fault.HEADER: {
+        Proxy.NGINX: 'proxy_set_header {header} "";',
+        Proxy.APACHE: "RequestHeader unset {header}",
+        Proxy.HAPROXY: "http-request del-header {header}",
+    },
+    Fault.REFUSALS: {
+        Proxy.NGINX: "proxy_intercept_errors off;",
+        Proxy.APACHE: "ProxyErrorOverride Off",
+    },
+    Fault.BUFFERING: {Proxy.NGINX: "proxy_buffering off;"},
+    Fault.COMPRESSION: {
+        Proxy.NGINX: "gzip off;",
+        Proxy.APACHE: "SetEnv no-gzip 1",
+    },
+    Fault.TIMEOUT: {
+        Proxy.NGINX: "proxy_read_timeout {seconds}s;",
+        Proxy.APACHE: "ProxyTimeout {seconds}",
+        Proxy.HAPROXY: "timeout server {seconds}s",
+    },
+    # Apache does not apply its limit to what it passes on.
+    Fault.BODY: {Proxy.NGINX: "client_max_body_size {mebibytes}m;"},
+}
+
+
+def proxy_of(server: str) -> Proxy | None:
+    """Return the proxy that names itself in the header `Server`, None if none does.
+
+    HAProxy leaves the header of the server behind it as it is.
+    """
+    named = server.lower()
+    for proxy in Proxy:
+        if named.startswith(proxy.value.lower()):
+            return proxy
+    return None
+
+
+def lines_for(fault: Fault, proxy: Proxy | None, place: Place = Place()) -> str:
+    """Return the line that mends a fault; for an unknown proxy one of each, named."""
+    values = {
+        "host": place.host,
+        "header": place.header,
+        "mebibytes": -(-place.body // MIB),
+        "seconds": max(PATIENT_S, math.ceil(2 * place.heartbeat)),
+    }
+    lines = {key: text.format(**values) for key, text in _LINES[fault].items()}
+    if proxy is not None:
+        return lines.get(proxy, "")
+    return "\n".join(f"{key.value}: {text}" for key, text in lines.items())

@@ -11,13 +11,25 @@ from django.utils.translation import gettext as _
 
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG
-from mcp_app.protocol.loopback import is_loopback_host
-from mcp_app.protocol.oauth.resources import canonical
-from mcp_app.transports.http.probe import AS_SENT, TICKS
-from mcp_app.transports.http.probe_tickets import Probe
-from mcp_app.workbench.checking.address import better_address, leads_back, public_line
-from mcp_app.workbench.checking.client import Failure, Reply
-from mcp_app.workbench.checking.findings import Finding, Grade
+from mcp_app.protocol.headers import is_loopback_host
+from mcp_app.protocol.oauth.addresses import canonical
+from mcp_app.transports.http.probe import AS_SENT, TICKS, Probe
+from mcp_app.workbench.checking.client import (
+    Failure,
+    Reply,
+    better_address,
+    leads_back,
+    public_line,
+)
+from mcp_app.workbench.checking.findings import (
+    Fault,
+    Finding,
+    Grade,
+    Place,
+    Proxy,
+    lines_for,
+    proxy_of,
+)
 from mcp_app.workbench.checking.observing import (
     BESIDE,
     METADATA,
@@ -33,7 +45,6 @@ from mcp_app.workbench.checking.observing import (
     read_report,
     read_stream,
 )
-from mcp_app.workbench.checking.remedies import Fault, Place, Proxy, lines_for, proxy_of
 
 CLOSE_S: Final = 0.5
 """Ticks that all come within this were collected: they are sent in a second."""

@@ -17,13 +17,7 @@ from urllib.parse import urlsplit
 
 from mcp_app.auth.resources import WELL_KNOWN
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.transports.http.probe_tickets import (
-    HEADER,
-    PING,
-    SENT,
-    Probe,
-    issue_ticket,
-)
+from mcp_app.transports.http.probe import HEADER, PING, SENT, Probe, issue_ticket
 from mcp_app.workbench.checking.client import (
     LARGEST,
     PATIENCE_S,

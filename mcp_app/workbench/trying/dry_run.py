@@ -27,7 +27,7 @@ from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import Entry
 from mcp_app.conf import Limits
 from mcp_app.interface.errors import CallCancelled
-from mcp_app.pools.cutting import cut
+from mcp_app.pools.connections import cut
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.server.call import look_after
 from mcp_app.server.exchange import Adapters, Exchange, UserCode
@@ -35,9 +35,9 @@ from mcp_app.workbench.trying.dry_run_outcome import (
     DryRunOutcome,
     Ending,
     Remark,
+    remark_on,
     unreachable,
 )
-from mcp_app.workbench.trying.failures import remark_on
 from mcp_app.workbench.trying.trial_transaction import Statements, TrialTransaction
 
 Value = TypeVar("Value")

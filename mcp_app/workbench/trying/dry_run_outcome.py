@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
+from django.db import Error
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+
+from mcp_app.catalog.snapshot import Catalog, Entry, TemplateEntry
+from mcp_app.interface.server import Key
+from mcp_app.kinds import KindError
+from mcp_app.protocol.json_types import JsonObject
 
 
 class Ending(Enum):
@@ -144,3 +150,101 @@ def unreachable(alias: str) -> str:
 
 def _filled(ending: Ending, alias: str) -> str:
     return str(_ENDINGS[ending]) % {"alias": alias}
+
+
+# -- failures --------------------------------------------------------------------------
+# Errors that code meets because it runs inside the transactions of a dry run.
+
+
+_ABORTED: Final = "25P02"
+"""PostgreSQL's code for a statement after an error in the same transaction."""
+_WORDS: Final = {
+    "A durable atomic block": Remark.DURABLE,
+    "database is locked": Remark.LOCKED,
+    "attached to a different loop": Remark.OTHER_LOOP,
+    "bound to a different event loop": Remark.OTHER_LOOP,
+    "Event loop is closed": Remark.OTHER_LOOP,
+}
+"""What stands in the errors of Django, SQLite and asyncio, which have no codes."""
+
+
+def remark_on(error: BaseException) -> Remark | None:
+    """Return what to say of an error that there would not be in earnest."""
+    if isinstance(error, Error):
+        if getattr(error.__cause__, "sqlstate", None) == _ABORTED:
+            return Remark.ABORTED
+    elif not isinstance(error, RuntimeError):
+        return None
+    said = str(error)
+    return next((each for words, each in _WORDS.items() if words in said), None)
+
+
+# -- tried row -------------------------------------------------------------------------
+# The row that is tried: nothing else may answer in its place.
+#
+# Rules say who may try a row, as whom, and what is undone.  Of another definition they
+# would say something else.
+
+
+@dataclass(frozen=True, slots=True)
+class TriedRow:
+    """A row by its key.
+
+    What code declares is offered without a key until its row has more to say.
+    """
+
+    key: Key
+    from_code: bool
+
+    def within(self, catalog: Catalog, method: str, params: JsonObject) -> Catalog:
+        """Return a catalog in which it alone can answer a request.
+
+        Raises `KindError` if something else comes before it.
+        """
+        answering = [*_answering(catalog, method, params)]
+        if not answering:
+            return catalog
+        (name, first), *others = answering
+        if not self._is_of(first, catalog, name):
+            raise KindError(
+                _("At this server another definition answers this request: “%(name)s”.")
+                % {"name": first.definition.name}
+            )
+        for name, entry in others:
+            # It would answer whoever may not see the first one.
+            gone = {name: {entry.identity: None}}
+            catalog = catalog.changed(gone, gone)
+        return catalog
+
+    def _is_of(self, entry: Entry[Any, Any], catalog: Catalog, name: str) -> bool:
+        if entry.key is None and self.from_code:
+            # A tool that searches has no key either, but is no server's own.
+            stopped = catalog.stopped.get(name, {}).values()
+            return any(each is entry for each in (*catalog.offered[name], *stopped))
+        return entry.key == self.key
+
+
+def _answering(
+    catalog: Catalog, method: str, params: JsonObject
+) -> Iterator[tuple[str, Entry[Any, Any]]]:
+    """Yield the list and the entry of all that may answer, the first one first."""
+    if method == "resources/read":
+        for match in catalog.matching(str(params.get("uri", ""))):
+            is_template = isinstance(match.entry, TemplateEntry)
+            yield ("templates" if is_template else "resources"), match.entry
+        return
+    name, identity = _named(method, params)
+    entries: Mapping[str, Entry[Any, Any]] = getattr(catalog, name)
+    entry = entries.get(identity) or catalog.switched_off(name, identity)
+    if entry is not None:
+        yield name, entry
+
+
+def _named(method: str, params: JsonObject) -> tuple[str, str]:
+    """Return the list and the identity that a request names."""
+    reference: JsonObject = params.get("ref", {})
+    if method == "tools/call":
+        return "tools", str(params.get("name"))
+    if "uri" in reference:
+        return "templates", str(reference["uri"])
+    return "prompts", str(reference.get("name", params.get("name")))

@@ -16,7 +16,7 @@ from mcp_app.catalog.row_loader import (
     tags_of,
 )
 from mcp_app.catalog.snapshot import Catalog, Entry
-from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
+from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import DefinitionRow
 from mcp_app.process.loading import Catalogs

@@ -10,11 +10,11 @@ from django.contrib.auth.models import Group
 from django.db.models import Q
 
 from mcp_app.admin.access.conditions import conditions, first_letter, gates
-from mcp_app.auth import permission_queries
-from mcp_app.auth.permission_queries import KnownGroup
+from mcp_app.auth import permissions
+from mcp_app.auth.permissions import KnownGroup
 from mcp_app.catalog.registry import mcp
-from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
-from mcp_app.interface.rights import AccessRequest, Rule
+from mcp_app.interface.principal import AccessRequest, Rule
+from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import DefinitionVersion, Prompt, Server, Tool
 
@@ -170,10 +170,10 @@ def test_a_group_that_there_is_not_is_named() -> None:
     [
         ("plain", None, "so it can only be checked for one person at a time."),
         ("calls", None, "may refuse the call because of its arguments."),
-        ("object", permission_queries.EVERYBODY, "show the template in any case."),
+        ("object", permissions.EVERYBODY, "show the template in any case."),
         (
             "gone",
-            permission_queries.NOBODY,
+            permissions.NOBODY,
             "The code has no rule “gone”, so nobody is let in.",
         ),
     ],

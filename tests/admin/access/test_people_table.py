@@ -9,12 +9,12 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.db.models import Q
 
-from mcp_app.admin.access import people_table
+from mcp_app.admin.access import visibility
 from mcp_app.admin.access.conditions import Condition, conditions
-from mcp_app.admin.access.people_table import People, Why, people
-from mcp_app.auth import permission_queries
-from mcp_app.auth.permission_queries import KnownGroup
-from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
+from mcp_app.admin.access.visibility import People, Why, people
+from mcp_app.auth import permissions
+from mcp_app.auth.permissions import KnownGroup
+from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 
 VIEW = "shop.view"
 SUPPORT = KnownGroup(1, "Support", 2, frozenset({VIEW}))
@@ -22,7 +22,7 @@ NIGHT = KnownGroup(2, "Night", 2, frozenset())
 RIGHT = AccessRequirements(permissions=(VIEW,))
 
 
-def condition(lack: str, which: Q | None = permission_queries.EVERYBODY) -> Condition:
+def condition(lack: str, which: Q | None = permissions.EVERYBODY) -> Condition:
     return Condition(
         label=lack, lack=lack, change="", which=which, holds=lambda holder: True
     )
@@ -111,7 +111,7 @@ def page(
     total: int = 5,
     demands: AccessRequirements = NO_REQUIREMENTS,
 ) -> People:
-    known = permission_queries.known_groups(demands)
+    known = permissions.known_groups(demands)
     found = conditions(NO_REQUIREMENTS, demands, known, is_server=False)
     return people(
         found,
@@ -125,7 +125,7 @@ def page(
 
 @pytest.fixture(autouse=True)
 def _two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(people_table, "SHOWN", 2)
+    monkeypatch.setattr(visibility, "SHOWN", 2)
 
 
 @pytest.mark.django_db

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from mcp_app.admin.access.ways_in import AccessField, AccessWidget, Answer, answer_of
+from mcp_app.admin.access.conditions import AccessField, AccessWidget, Answer, answer_of
 
 
 @pytest.fixture(autouse=True)

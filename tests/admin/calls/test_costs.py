@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from mcp_app.admin.calls import log
-from mcp_app.models import Call, call_pages
+from mcp_app.models import Call, call_rows
 from tests.admin.calls.rows import crash, plan, write
 from tests.admin.pages import page
 
@@ -94,7 +94,7 @@ def test_many_are_looked_through_so_far_and_no_further(
     monkeypatch: pytest.MonkeyPatch,
     django_assert_max_num_queries: Queries,
 ) -> None:
-    monkeypatch.setattr(call_pages, "LOOKED", 250)
+    monkeypatch.setattr(call_rows, "LOOKED", 250)
     monkeypatch.setattr("mcp_app.models.calls.LOOKED", 250)
     client = staff("view_call")
     with django_assert_max_num_queries(BUDGET):
@@ -107,7 +107,7 @@ def test_many_are_looked_through_so_far_and_no_further(
 
 
 def test_a_count_has_a_bound(staff: Staff, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_pages, "COUNTED", 51)
+    monkeypatch.setattr(call_rows, "COUNTED", 51)
     monkeypatch.setattr(log, "COUNTED", 51)
     client = staff("view_call")
     text = client.get(LIST, {"when": "month", "user": "maria"}).content.decode()

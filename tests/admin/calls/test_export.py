@@ -11,8 +11,8 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
-from mcp_app.admin.calls import export
-from mcp_app.models import call_pages
+from mcp_app.admin.calls import log
+from mcp_app.models import call_rows
 from tests.admin.calls.rows import HOUR, crash, write
 from tests.admin.pages import page
 
@@ -58,20 +58,20 @@ SIGNS = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20\u2212")
 
 
 def test_a_formula_behind_hidden_characters() -> None:
-    assert export.cell("\u202e=1+1") == "⟦U+202E⟧=1+1"
-    assert export.cell("-5") == "'-5"
-    assert export.cell(5) == "5"
+    assert log.cell("\u202e=1+1") == "⟦U+202E⟧=1+1"
+    assert log.cell("-5") == "'-5"
+    assert log.cell(5) == "5"
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\u00a0", "\n", "\r\n ", "\u3000", "\x0b"])
 def test_a_formula_behind_blanks_and_in_any_width(blank: str) -> None:
-    cells = [export.cell(f"{blank}{sign}1+1") for sign in SIGNS]
+    cells = [log.cell(f"{blank}{sign}1+1") for sign in SIGNS]
     assert [each for each in cells if not each.startswith("'")] == []
 
 
 @pytest.mark.parametrize("text", ["", " ", " a=1", "a", "\n"])
 def test_what_is_no_formula_is_left(text: str) -> None:
-    assert not export.cell(text).startswith("'")
+    assert not log.cell(text).startswith("'")
 
 
 @pytest.mark.parametrize("asked", [{}, {"slower": "100"}, {"outcome": "failed"}])
@@ -80,12 +80,12 @@ def test_page_after_page_up_to_a_bound(
 ) -> None:
     # Many begin in the same millisecond, where parts meet.
     write(*(crash(name=f"n{n}", ago_ms=n // 3, took_us=200_000) for n in range(20)))
-    monkeypatch.setattr(export, "PART", 4)
-    monkeypatch.setattr(call_pages, "LOOKED", 7)
+    monkeypatch.setattr(log, "PART", 4)
+    monkeypatch.setattr(call_rows, "LOOKED", 7)
     monkeypatch.setattr("mcp_app.models.calls.LOOKED", 7)
     names = [row["name"] for row in exported(admin_client, **asked)]
     assert sorted(names) == sorted(f"n{n}" for n in range(20))
-    monkeypatch.setattr(export, "MOST", 10)
+    monkeypatch.setattr(log, "MOST", 10)
     assert len(exported(admin_client, **asked)) == 10
 
 
@@ -100,7 +100,7 @@ def test_secrets_and_arguments_are_not_in_it(admin_client: Client) -> None:
 async def test_under_asgi_it_is_sent_in_parts(
     async_client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "PART", 4)
+    monkeypatch.setattr(log, "PART", 4)
     await sync_to_async(write)(*({"name": f"n{n}"} for n in range(10)))
     root = await sync_to_async(User.objects.create_superuser)("root")
     await async_client.aforce_login(root)

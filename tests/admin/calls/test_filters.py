@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from mcp_app.admin.calls import filters as asking
 from mcp_app.admin.calls.filters import CallFilter, milliseconds, moment, read_filter
-from mcp_app.interface.outcomes import FAILED
-from mcp_app.models.call_pages import CallQuery, Key
+from mcp_app.interface.call_record import FAILED
+from mcp_app.models.call_rows import CallQuery, Key
 from mcp_app.models.calls import HOUR_S, MINUTE_S
 
 NOW = datetime(2026, 11, 18, 14, 37, 21, 500_000, UTC)

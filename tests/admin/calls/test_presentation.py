@@ -11,7 +11,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from mcp_app.admin.calls.presentation import in_words
-from mcp_app.interface.outcomes import Outcome
+from mcp_app.interface.call_record import Outcome
 from mcp_app.models import AccessToken, Call, Prompt, Resource, ResourceTemplate, Tool
 from mcp_app.models.definitions import Source
 from tests.account.apps import app

@@ -16,7 +16,7 @@ from pytest_django import DjangoDbBlocker
 from mcp_app.conf import MIB
 from mcp_app.models import OpenApiDocument
 from mcp_app.pools.database import writer
-from mcp_app.publishing.openapi import documents
+from mcp_app.publishing import openapi
 from tests.kinds.openapi.large import OPERATIONS, large_document
 from tests.scripting import STATELESS
 from tests.serving import Connect
@@ -34,13 +34,13 @@ def _erase() -> None:
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Return what is set as soon as a document is read."""
-    begun, store = threading.Event(), documents.store
+    begun, store = threading.Event(), openapi.store
 
     def storing(*positional: Any, **named: Any) -> OpenApiDocument:
         begun.set()
         return store(*positional, **named)
 
-    monkeypatch.setattr(documents, "store", storing)
+    monkeypatch.setattr(openapi, "store", storing)
     return begun
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mcp_app.admin.definitions.read_tables import (
+from mcp_app.admin.definitions.read_only import (
     arguments,
     parameters,
     suggestions,

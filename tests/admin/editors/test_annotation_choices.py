@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.annotation_choices import (
+from mcp_app.admin.editors.hints import (
     AUDIENCES,
     IMPORTANCES,
     audience_of,

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from mcp_app.admin.editors.file_fields import FilePartWidget
+from mcp_app.admin.editors.files import FilePartWidget
 from mcp_app.admin.editors.hints import HintsWidget
-from mcp_app.admin.editors.json_editor_fields import SheetWidget
-from mcp_app.admin.editors.prompts.message_forms import MessageSheet
+from mcp_app.admin.editors.json_editor import SheetWidget
+from mcp_app.admin.editors.message_forms import MessageSheet
 from mcp_app.admin.editors.variables import VariablesWidget
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.content import (
+from mcp_app.admin.editors.text_answer import (
     CONFIGS,
     config_of_text,
     needs_json,

@@ -8,13 +8,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import QueryDict
 from django.utils.datastructures import MultiValueDict
 
-from mcp_app.admin.editors.file_fields import (
-    FilePartField,
-    FileValue,
-    SentFile,
-    made_up_uri,
-)
-from mcp_app.admin.editors.prompts.messages import Message
+from mcp_app.admin.editors.files import FilePartField, FileValue, SentFile, made_up_uri
+from mcp_app.admin.editors.messages import Message
 from mcp_app.models import Blob
 from mcp_app.models.fields import digest
 

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.json_editor import JsonEditor
-from mcp_app.admin.editors.json_editor_fields import SheetField
+from mcp_app.admin.editors.json_editor import JsonEditor, SheetField
 from mcp_app.admin.editors.json_texts import shown_text
-from mcp_app.admin.editors.parameters.parameter_forms import ParameterSheet
-from mcp_app.admin.editors.prompts.arguments import ArgumentSheet
-from mcp_app.admin.editors.prompts.message_forms import MessageSheet
+from mcp_app.admin.editors.message_forms import MessageSheet
+from mcp_app.admin.editors.parameter_forms import ParameterSheet
+from mcp_app.admin.editors.prompt_arguments import ArgumentSheet
 from tests.admin.sheet_pages import given, given_again, html_of, name_of
 
 STORED = (

@@ -7,7 +7,7 @@ from hashlib import shake_128
 import pytest
 from django.contrib.auth.models import User
 
-from mcp_app.admin.editors import stored_files
+from mcp_app.admin.editors import files
 from mcp_app.models import Blob
 
 pytestmark = pytest.mark.django_db
@@ -26,58 +26,58 @@ def kim() -> User:
 
 
 def test_a_file_in_pieces(kim: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_files, "PIECE", 1_000)
+    monkeypatch.setattr(files, "PIECE", 1_000)
     content = noise(5_500)
-    name = stored_files.keep(kim, content)
+    name = files.keep(kim, content)
     assert Blob.objects.count() == len(name.split()) == 6
-    assert stored_files.kept_content(kim, name, MOST) == content
-    stored_files.forget(kim)
-    assert stored_files.kept_content(kim, name, MOST) is None
+    assert files.kept_content(kim, name, MOST) == content
+    files.forget(kim)
+    assert files.kept_content(kim, name, MOST) is None
 
 
 def test_pieces_that_are_alike(kim: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_files, "PIECE", 2)
+    monkeypatch.setattr(files, "PIECE", 2)
     content = b"abc" * 3_000
-    name = stored_files.keep(kim, content)
+    name = files.keep(kim, content)
     assert len(set(name.split())) < len(name.split())
-    assert stored_files.kept_content(kim, name, MOST) == content
+    assert files.kept_content(kim, name, MOST) == content
 
 
 def test_one_file_for_each_person(kim: User) -> None:
     other = User.objects.create_user("maria")
-    theirs = stored_files.keep(other, b"a")
-    first = stored_files.keep(kim, b"a")
-    second = stored_files.keep(kim, b"b")
-    assert stored_files.kept_content(kim, first, MOST) is None
-    assert stored_files.kept_content(kim, theirs, MOST) is None
-    assert stored_files.kept_content(kim, second, MOST) == b"b"
-    assert stored_files.kept_content(other, theirs, MOST) == b"a"
+    theirs = files.keep(other, b"a")
+    first = files.keep(kim, b"a")
+    second = files.keep(kim, b"b")
+    assert files.kept_content(kim, first, MOST) is None
+    assert files.kept_content(kim, theirs, MOST) is None
+    assert files.kept_content(kim, second, MOST) == b"b"
+    assert files.kept_content(other, theirs, MOST) == b"a"
 
 
 def test_a_file_is_never_the_upload_that_somebody_serves(kim: User) -> None:
     served = Blob.objects.keep(b"a bundle that is a resource", "application/json")
-    stored_files.keep(kim, b"a bundle that is a resource")
-    stored_files.forget(kim)
+    files.keep(kim, b"a bundle that is a resource")
+    files.forget(kim)
     assert list(Blob.objects.all()) == [served]
 
 
 def test_names_that_were_tampered_with(
     kim: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored_files, "PIECE", 1_000)
-    name = stored_files.keep(kim, noise(3_500))
+    monkeypatch.setattr(files, "PIECE", 1_000)
+    name = files.keep(kim, noise(3_500))
     shuffled = " ".join(reversed(name.split()))
     upload = Blob.objects.keep(b"x").digest
     for tampered in ("", "x", upload, f"{name} {upload}", shuffled):
-        assert stored_files.kept_content(kim, tampered, MOST) is None
+        assert files.kept_content(kim, tampered, MOST) is None
 
 
 @pytest.mark.parametrize("name", ["\0", "a\0b", " "])
 def test_names_that_no_database_takes(kim: User, name: str) -> None:
-    stored_files.keep(kim, b"file")
-    assert stored_files.kept_content(kim, name, MOST) is None
+    files.keep(kim, b"file")
+    assert files.kept_content(kim, name, MOST) is None
 
 
 def test_more_than_a_file_may_have_is_not_unpacked(kim: User) -> None:
-    name = stored_files.keep(kim, bytes(100_000))
-    assert stored_files.kept_content(kim, name, 10) == bytes(11)
+    name = files.keep(kim, bytes(100_000))
+    assert files.kept_content(kim, name, 10) == bytes(11)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ValidationError
 
-from mcp_app.admin.editors.suggestions import (
+from mcp_app.admin.editors.text_answer import (
     SuggestionsField,
     as_lines,
     fit_lines,

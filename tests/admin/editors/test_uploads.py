@@ -9,8 +9,8 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from mcp_app.admin.editors import stored_files
-from mcp_app.admin.editors.uploads import check_type, is_usable, type_of, upload_of
+from mcp_app.admin.editors import files
+from mcp_app.admin.editors.files import check_type, is_usable, type_of, upload_of
 from mcp_app.models import Blob, Prompt, Resource, Tool
 from tests.admin.pages import errors, fill_in, form_page, page, saved, shown_values
 
@@ -62,7 +62,7 @@ def test_a_published_version_has_its_file_too(secret: str) -> None:
 
 
 def test_pieces_of_a_bundle_are_no_uploads(admin_user: User) -> None:
-    name = stored_files.keep(admin_user, b"a bundle")
+    name = files.keep(admin_user, b"a bundle")
     Resource.objects.create(name="s", uri="x:s", config=json.dumps({"upload": name}))
     assert not is_usable(admin_user, name)
 

@@ -13,8 +13,8 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.test import Client
 
-from mcp_app.admin.forms import demands
-from mcp_app.admin.forms.demands import GroupsField, PermissionField
+from mcp_app.admin.forms import fields
+from mcp_app.admin.forms.fields import GroupsField, PermissionField
 from tests.admin.pages import errors, fill_in, page, saved
 
 pytestmark = pytest.mark.django_db
@@ -92,7 +92,7 @@ def test_permissions_are_offered_in_one_statement(
 
 
 def test_not_too_many_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demands, "MOST_OFFERED", 2)
+    monkeypatch.setattr(fields, "MOST_OFFERED", 2)
     shown = PermissionField().widget.render("permission", "")
     assert shown.count("<option") == 2
 

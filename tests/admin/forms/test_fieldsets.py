@@ -12,7 +12,7 @@ from mcp_app.admin.forms import DEFINITIONS, form_of
 from mcp_app.admin.forms.fieldsets import fieldsets_of, overlay_fieldsets
 from mcp_app.kinds.registry import OURS
 from mcp_app.models import Prompt, Resource, Tool
-from mcp_app.models.demands import DEMANDS
+from mcp_app.models.fields import DEMANDS
 
 CASES = [
     (model, kind, rich)

@@ -7,7 +7,7 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from mcp_app.admin.forms.from_code import declared_values, own_arguments, own_schema
+from mcp_app.admin.forms.fieldsets import declared_values, own_arguments, own_schema
 from mcp_app.catalog.registry import Registry
 
 

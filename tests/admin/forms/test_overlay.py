@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from mcp_app.admin.forms.overlay import from_code
-from mcp_app.interface.access_requirements import AccessRequirements
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
     ToolDefinition,
     ToolHints,
 )
+from mcp_app.interface.rules import AccessRequirements
 from mcp_app.models import Prompt, Tool
 from mcp_app.models.definitions import Source
 

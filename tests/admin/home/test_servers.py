@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from mcp_app.admin.home import servers
+from mcp_app.admin.home import attention
 from mcp_app.models import Server
 from tests.admin.home.pages import home
 from tests.admin.pages import page
@@ -37,9 +37,11 @@ def test_the_site_may_name_its_address(admin_client: Client, settings: object) -
 
 
 def test_many_servers(admin_client: Client) -> None:
-    Server.objects.bulk_create(Server(slug=f"s{n}") for n in range(servers.MOST))
+    Server.objects.bulk_create(
+        Server(slug=f"s{n}") for n in range(attention.MAX_SERVERS)
+    )
     response = home(admin_client)
-    assert len(response.context["servers"]) == servers.MOST
+    assert len(response.context["servers"]) == attention.MAX_SERVERS
     assert "All servers" in response.content.decode()
 
 
@@ -47,7 +49,7 @@ def test_each_server_links_to_its_pages(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pages = {"history": "History", "who": "Who can see it"}
-    monkeypatch.setattr(servers, "PAGES", pages)
+    monkeypatch.setattr(attention, "PAGES", pages)
     server = Server.objects.get()
     response = home(admin_client)
     (line,) = response.context["servers"]

@@ -15,13 +15,14 @@ from django.db.models import QuerySet
 from django.test import Client
 from django.urls import reverse
 
-from mcp_app.admin.operations import live, live_rows
+from mcp_app.admin.operations import live
+from mcp_app.admin.operations import live as live_rows
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Change, Session, Stream, Worker
-from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import digest
+from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import Report
-from mcp_app.server import identity
+from mcp_app.server import call as identity
 from tests.admin.pages import page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("slept")]

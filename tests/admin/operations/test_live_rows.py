@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from mcp_app.admin.operations import live_rows
-from mcp_app.admin.operations.live_rows import call_name
+from mcp_app.admin.operations import live
+from mcp_app.admin.operations.live import call_name
 from mcp_app.models import CallWriter, Stream
 
 MINUTE = 60_000
@@ -31,7 +31,7 @@ DAY = 24 * HOUR
     ],
 )
 def test_how_long_ago(age_ms: int, ago: str) -> None:
-    assert live_rows._ago(age_ms).ago == ago
+    assert live._ago(age_ms).ago == ago
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_what_a_call_is_called(tool: str, requests: object, name: str) -> None:
     ],
 )
 def test_how_many_more(count: int, more: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_rows, "SHOWN", 2)
-    monkeypatch.setattr(live_rows, "COUNTED", 4)
+    monkeypatch.setattr(live, "SHOWN", 2)
+    monkeypatch.setattr(live, "COUNTED", 4)
     for number in range(count):
         CallWriter.objects.create(id=str(number), number=1, written_ms=0)
     rows = CallWriter.objects.order_by("pk")
-    assert live_rows._more(rows, [*rows[:3]]) == more
+    assert live._more(rows, [*rows[:3]]) == more

@@ -16,9 +16,9 @@ from django.urls import reverse
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import Prompt, Resource, Server, Session, Stop, Tool
-from mcp_app.models.clock import NowMilliseconds
 from mcp_app.models.fields import digest
 from mcp_app.models.stops import By, Running, Scope
+from mcp_app.models.transactions import NowMilliseconds
 from tests.admin.pages import page
 from tests.published import published
 

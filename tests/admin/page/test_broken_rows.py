@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from mcp_app.admin.page import broken_rows
+from mcp_app.admin.page import deleted_rows
 from mcp_app.models import Tool, Worker
 from mcp_app.models.workers import Report
 from tests.admin.pages import page
@@ -23,10 +23,10 @@ REASON = "No function is registered as “shop.stock”."
 
 def working(name: str, *broken: Tool, age_s: float = 0) -> Worker:
     """A process that beat so long ago, and cannot serve these rows."""
-    broken_rows = tuple(
+    deleted_rows = tuple(
         ("tool", str(row.pk), row.published_id or 0, REASON) for row in broken
     )
-    report = Report(code="c0de", broken=broken_rows)
+    report = Report(code="c0de", broken=deleted_rows)
     seen = int((time.time() - age_s) * 1_000)
     return Worker.objects.create(
         pk=name, seen_ms=seen, report=report.as_text(), **PLACE
@@ -129,7 +129,7 @@ def test_a_report_of_another_shape_breaks_no_page(
 def test_processes_are_not_counted_where_a_report_is_cut(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broken_rows, "MOST_BROKEN", 1)
+    monkeypatch.setattr(deleted_rows, "MOST_BROKEN", 1)
     working("one", tool("a"))
     working("two", tool("b"))
     assert shown(admin_client) == [f"A: {REASON}", f"B: {REASON}"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from mcp_app.admin.page import compat
+from mcp_app.admin.page import concurrency
 
 
 def test_pages_are_djangos() -> None:
-    assert not compat.HAS_UNFOLD
-    assert compat.ModelAdmin is admin.ModelAdmin
-    assert compat.OBJECT_TOOL == "li"
-    assert compat.FORM_STYLES == ("admin/css/forms.css",)
+    assert not concurrency.HAS_UNFOLD
+    assert concurrency.ModelAdmin is admin.ModelAdmin
+    assert concurrency.OBJECT_TOOL == "li"
+    assert concurrency.FORM_STYLES == ("admin/css/forms.css",)
     for model, each in admin.site._registry.items():
         if model._meta.app_label == "mcp_app":
-            assert isinstance(each, compat.ModelAdmin)
+            assert isinstance(each, concurrency.ModelAdmin)

@@ -9,8 +9,8 @@ from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.http import HttpRequest
 from django.test import RequestFactory
 
+from mcp_app.admin.page.concurrency import RIGHTS, lacking, may
 from mcp_app.admin.page.header import LOOKS, strip, tabs, why_broken
-from mcp_app.admin.page.rights import RIGHTS, lacking, may
 from mcp_app.models import Server, State, Stop, Tool
 from mcp_app.models.definitions import Source
 from mcp_app.models.stops import Scope

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 
-from mcp_app.admin.page.people import GREATEST, client_of, user_names, users, who
+from mcp_app.admin.page.header import GREATEST, client_of, user_names, users, who
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Session
 

@@ -9,7 +9,7 @@ from django.core.exceptions import FieldError
 from django.http import HttpRequest
 from django.test import RequestFactory
 
-from mcp_app.admin.page.rights import holders, lacking, whom_to_ask
+from mcp_app.admin.page.concurrency import holders, lacking, whom_to_ask
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import RequestFactory
 from django.utils.timezone import localtime, now
 
-from mcp_app.admin.page.stop_banner import (
+from mcp_app.admin.page.header import (
     MOST_NAMED,
     holding,
     of_row,

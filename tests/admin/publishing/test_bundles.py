@@ -15,7 +15,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from mcp_app.admin.editors import stored_files
+from mcp_app.admin.editors import files
 from mcp_app.admin.publishing import bundles
 from mcp_app.models import (
     Blob,
@@ -265,7 +265,7 @@ def test_a_file_that_is_not_kept_any_more(admin_client: Client) -> None:
     file = exported()
     Tool.objects.update(title="Old")
     response = look(admin_client, as_bytes(file))
-    stored_files.forget(User.objects.get())
+    files.forget(User.objects.get())
     for name in (response.context["file"], "", "x"):
         refused = admin_client.post(URL, {**sent(response), "file": name})
         assert "The file is no longer stored." in text_of(refused)
@@ -295,7 +295,7 @@ def test_the_page_takes_few_queries_however_large_the_file(
         file = bundle.export(bundle.everything())
         Tool.objects.filter(name__startswith="tool_1").delete()
         Tool.objects.filter(name__startswith="code_2").update(title="Other")
-        stored_files.forget(User.objects.get())
+        files.forget(User.objects.get())
         with django_assert_num_queries(12):
             look(admin_client, file)
 
@@ -418,7 +418,7 @@ def test_the_file_of_another_person_is_not_imported(
     tool()
     file = bundle.export(bundle.everything())
     Tool.objects.all().delete()
-    theirs = stored_files.keep(admin_user, file)
+    theirs = files.keep(admin_user, file)
     response = look(client, file)
     refused = client.post(URL, {**sent(response), "file": theirs})
     assert "The file is no longer stored." in text_of(refused)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.publishing.difference_labels import shown_differences
+from mcp_app.admin.publishing.comparison import shown_differences
 from mcp_app.models import (
     Prompt,
     PublishedRow,

@@ -13,7 +13,7 @@ from django.contrib.auth.models import Permission, User
 from django.db.models import QuerySet
 from django.test import Client
 
-from mcp_app.admin.page import stop_banner
+from mcp_app.admin.page import header
 from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import (
@@ -30,7 +30,7 @@ from mcp_app.models import (
     Tool,
 )
 from mcp_app.models.stops import is_stopped
-from mcp_app.publishing.findings import store_findings
+from mcp_app.publishing.overlays import store_findings
 from tests.admin.pages import page
 from tests.models.recording import as_committed
 from tests.published import published, stopped
@@ -328,7 +328,7 @@ def test_stopping_needs_no_question_and_starting_one(admin_client: Client) -> No
     # Who stops it a second time makes no second stop.
     admin_client.post(page("tool", "stop", row.pk))
     [stop] = Stop.objects.of_rows([row])
-    url = stop_banner.start_url(stop_banner.target_of(row), back=stop_banner.ROW)
+    url = header.start_url(header.target_of(row), back=header.ROW)
     assert "Clients see version 1 again." in admin_client.get(url).content.decode()
     assert state() == State.STOPPED
     admin_client.post(url, {"stop": [stop.pk]})
@@ -621,7 +621,7 @@ def test_what_is_stopped_is_published_and_not_served(admin_client: Client) -> No
 
 def test_what_is_not_published_is_started_and_not_served(admin_client: Client) -> None:
     row = stopped(tool())
-    url = stop_banner.start_url(stop_banner.target_of(row), back=stop_banner.ROW)
+    url = header.start_url(header.target_of(row), back=header.ROW)
     text = admin_client.get(url).content.decode()
     assert "It is not published. Clients see it only after you publish it." in text
 

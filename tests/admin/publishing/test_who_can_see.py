@@ -14,7 +14,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
 from mcp_app.catalog.registry import mcp
-from mcp_app.interface.rights import AccessRequest, Rule
+from mcp_app.interface.principal import AccessRequest, Rule
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Stop, Tool
 from mcp_app.models.stops import By, Scope
 from tests.admin.pages import page

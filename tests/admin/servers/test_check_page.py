@@ -12,7 +12,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from mcp_app.models import Server, Worker
-from mcp_app.transports.http.probe_tickets import SENT, Probe, read_ticket
+from mcp_app.transports.http.probe import SENT, Probe, read_ticket
 from mcp_app.workbench.checking.observing import MOST_PAGE
 from tests.admin.pages import page
 from tests.published import published

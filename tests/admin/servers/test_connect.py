@@ -19,12 +19,11 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import Settings
 
-from mcp_app.account.addresses import server_name
-from mcp_app.account.client_configs import CLIENTS, command_line
+from mcp_app.account.client_configs import CLIENTS, command_line, server_name
 from mcp_app.account.client_formats import TOKEN
 from mcp_app.account.presentation import reveal
 from mcp_app.admin.servers.connect import came_sentence, refused_sentence
-from mcp_app.audit.turned_away import Reason
+from mcp_app.audit.call_log import Reason
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret

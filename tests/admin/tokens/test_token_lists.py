@@ -12,8 +12,8 @@ from django.test import RequestFactory
 from django.utils import timezone
 
 from mcp_app.account.presentation import state_of
-from mcp_app.admin.tokens import token_lists
-from mcp_app.admin.tokens.token_lists import LONG, SOON, STATES, TokenStateFilter
+from mcp_app.admin.tokens import token_admin
+from mcp_app.admin.tokens.token_admin import LONG, SOON, STATES, TokenStateFilter
 from mcp_app.models import AccessToken
 
 pytestmark = pytest.mark.django_db
@@ -89,4 +89,4 @@ def test_what_nobody_uses(used: Any, created: datetime, unused: bool) -> None:
 def test_each_state_can_be_chosen() -> None:
     made = TokenStateFilter(RequestFactory().get("/"), {}, AccessToken, None)  # type: ignore[arg-type]
     assert [name for name, _ in made.lookup_choices] == [*STATES]
-    assert token_lists.SOON < token_lists.LONG
+    assert token_admin.SOON < token_admin.LONG

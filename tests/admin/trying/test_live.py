@@ -13,8 +13,8 @@ from django.test import AsyncClient
 from django.utils import translation
 
 from mcp_app import Context
-from mcp_app.admin.trying.live import TrialLines
-from mcp_app.interface.outcomes import Outcome
+from mcp_app.admin.trying.presentation import TrialLines
+from mcp_app.interface.call_record import Outcome
 from mcp_app.models import Tool
 from mcp_app.process.runtime import Process
 from tests.admin.trying.conftest import Offer

@@ -19,8 +19,8 @@ from mcp_app.admin.trying.presentation import (
     parts_of,
     present,
 )
+from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.outcomes import Outcome
 from mcp_app.models import Tool
 from mcp_app.transports.in_process import Message
 from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connections
 
-from mcp_app.admin.trying.tabs import outside_transactions
+from mcp_app.admin.trying.lists_page import outside_transactions
 
 
 def test_a_view_outside_the_transactions_of_all_databases(

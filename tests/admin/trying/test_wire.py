@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.admin.trying.wire import LONGEST, MOST, Address, curl, exchanges, python
+from mcp_app.admin.trying.answers import LONGEST, MOST, Address, curl, exchanges, python
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.revisions import LATEST, REVISIONS
 from mcp_app.transports.in_process import Message

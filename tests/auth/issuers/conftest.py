@@ -30,5 +30,5 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A clock that a test moves."""
     made = Clock()
-    monkeypatch.setattr("mcp_app.auth.issuers.key_sets.monotonic", made)
+    monkeypatch.setattr("mcp_app.auth.issuer_keys.monotonic", made)
     return made

@@ -18,7 +18,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import get_default_algorithms
 
-from mcp_app.auth.issuers.options import IssuerOptions, read_options
+from mcp_app.auth.issuer_options import IssuerOptions, read_options
 from tests.secrecy import note
 
 LOOPBACK: Final = ["127.0.0.1/32"]

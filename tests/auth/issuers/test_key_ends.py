@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from mcp_app.auth.issuers.key_ends import KEPT_S, LATEST, KeyEnds
+from mcp_app.auth.issuer_keys import KEPT_S, LATEST, KeyEnds
 
 
 def test_the_latest_end_counts(monkeypatch: pytest.MonkeyPatch) -> None:

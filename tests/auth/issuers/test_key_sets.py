@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.auth.issuers.key_sets import (
+from mcp_app.auth.issuer_keys import (
     AGAIN_S,
     AWAY_S,
     FRESH_S,

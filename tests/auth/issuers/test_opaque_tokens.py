@@ -19,7 +19,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from pytest_django import Settings
 
-from mcp_app.auth.result_cache import authentication_cache
+from mcp_app.auth.caches import authentication_cache
 from mcp_app.models import Server
 from mcp_app.pools.database import writer
 from tests.asgi_client import Client, Outcome

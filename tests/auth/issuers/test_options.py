@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import models
 from pytest_django import Settings
 
-from mcp_app.auth.issuers.options import UnusableIssuer, read_options
+from mcp_app.auth.issuer_options import UnusableIssuer, read_options
 from tests.auth.issuers.users import by_employee
 
 GOOD: Final = {

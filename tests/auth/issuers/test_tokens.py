@@ -12,8 +12,8 @@ import pytest
 from django.views.debug import ExceptionReporter
 from pytest_django import Settings
 
-from mcp_app.auth.issuers.key_sets import KeySet
-from mcp_app.auth.issuers.tokens import LEEWAY_S, token_of, verify
+from mcp_app.auth.issuer_keys import KeySet
+from mcp_app.auth.issuer_tokens import LEEWAY_S, token_of, verify
 from mcp_app.interface.principal import AuthenticationFailed
 from mcp_app.protocol.headers import Headers
 from tests.auth.issuers.loopback_issuer import (

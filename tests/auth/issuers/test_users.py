@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from mcp_app.auth.issuers.options import IssuerOptions
-from mcp_app.auth.issuers.users import NOBODY, find_user
+from mcp_app.auth.issuer_options import IssuerOptions
+from mcp_app.auth.issuer_tokens import NOBODY, find_user
 from mcp_app.egress.documents import Bounds
 from mcp_app.interface.principal import AuthenticationFailed, AuthenticationUnavailable
 from tests.auth.issuers.users import by_employee

@@ -11,13 +11,12 @@ from typing import Any, Final
 import pytest
 from pytest_django import Settings
 
+from mcp_app.auth import issuer_tokens
 from mcp_app.auth.authenticators import authenticator
-from mcp_app.auth.issuers import tokens, users, way
-from mcp_app.auth.issuers.key_ends import key_ends
-from mcp_app.auth.issuers.tokens import LEEWAY_S
-from mcp_app.auth.issuers.way import scopes_of
+from mcp_app.auth.caches import authentication_cache
+from mcp_app.auth.issuer_keys import key_ends
+from mcp_app.auth.issuer_tokens import LEEWAY_S, scopes_of
 from mcp_app.auth.principals import find_principal
-from mcp_app.auth.result_cache import authentication_cache
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.conf import BY_TOKEN
 from mcp_app.interface.principal import AuthenticationRequest, Principal, Scope
@@ -286,13 +285,13 @@ async def test_an_answer_is_kept_until_rights_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     times: list[str] = []
-    really = users.find_user
+    really = issuer_tokens.find_user
 
     def counting(*arguments: Any) -> Any:
         times.append("asked")
         return really(*arguments)
 
-    monkeypatch.setattr(way, "find_user", counting)
+    monkeypatch.setattr(issuer_tokens, "find_user", counting)
     token = staff.token()
     for _ in range(3):
         assert (await asked(application, token)).status == 200
@@ -311,14 +310,14 @@ async def test_no_answer_is_kept_longer_than_its_token(
     token = staff.token(exp=began + 5)
     assert (await principal(token)).user_name == "ana"
     assert len(authentication_cache) == 1
-    real = tokens.verify
+    real = issuer_tokens.verify
     times: list[str] = []
 
     async def counting(*arguments: Any) -> Any:
         times.append("asked")
         return await real(*arguments)
 
-    monkeypatch.setattr(way, "verify", counting)
+    monkeypatch.setattr(issuer_tokens, "verify", counting)
     for seconds, asked_for in ((4, 0), (5, 1), (6, 2)):
         monkeypatch.setattr(time, "time", lambda s=seconds: began + s)
         # Within the leeway it is good, and looked at each time.

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from mcp_app.egress.requests import SiteAnswer
-from mcp_app.egress.secrets import Secrets
+from mcp_app.egress.requests import Secrets, SiteAnswer
+from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.errors import ExternalError
-from mcp_app.interface.outcomes import Outcome
-from mcp_app.kinds.http.answer import IN_THREAD, Media, content_of, refusal
 from mcp_app.kinds.http.config import HttpCall
+from mcp_app.kinds.http.request import IN_THREAD, Media, content_of, refusal
 from tests.kinds.http.test_request import SITE
 
 SECRETS = Secrets({"X-Key": "canary-123"}, {})

@@ -7,8 +7,7 @@ from typing import Any, Final
 import pytest
 from pytest_django import Settings
 
-from mcp_app.kinds.http.config import read
-from mcp_app.kinds.http.schema import SCHEMA
+from mcp_app.kinds.http.config import SCHEMA, read
 from mcp_app.kinds.kind import Incomplete
 from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject

@@ -12,8 +12,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.kinds.http.config import HttpCall
-from mcp_app.kinds.http.description import sentence
+from mcp_app.kinds.http.config import HttpCall, sentence
 from tests.kinds.http.test_request import SITE
 
 TOOL = ToolDefinition(name="a")

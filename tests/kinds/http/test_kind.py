@@ -12,6 +12,7 @@ from pytest_django import DjangoDbBlocker, Settings
 
 from mcp_app.catalog.findings import Finding
 from mcp_app.egress.client import close_connections
+from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -20,8 +21,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.interface.outcomes import Outcome
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest
 from mcp_app.kinds import findings, problems
 from mcp_app.kinds.http.kind import HttpKind
 from mcp_app.models import PublishedRow, Resource, ResourceTemplate, Tool

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from mcp_app.egress.errors import Forbidden
+from mcp_app.egress.connecting import Forbidden
 from mcp_app.egress.requests import SiteRequest, check_path
 from mcp_app.egress.sites import Site
 from mcp_app.kinds.http import request as request_module

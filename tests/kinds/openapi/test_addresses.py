@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.kinds.openapi.addresses import split_path, style_of
+from mcp_app.kinds.openapi.reading import split_path, style_of
 from tests.kinds.openapi.test_offers import offer, parameter
 
 

@@ -12,10 +12,13 @@ import pytest
 from mcp_app.conf import MIB
 from mcp_app.kinds.openapi import offers as module
 from mcp_app.kinds.openapi import schemas as schemas_module
-from mcp_app.kinds.openapi.names import LONGEST_NAME
-from mcp_app.kinds.openapi.offer import Offer
 from mcp_app.kinds.openapi.offers import offers_of
-from mcp_app.kinds.openapi.reading import DocumentError, read_document
+from mcp_app.kinds.openapi.reading import (
+    LONGEST_NAME,
+    DocumentError,
+    Offer,
+    read_document,
+)
 from tests.kinds.openapi.test_offers import (
     as_json,
     document,

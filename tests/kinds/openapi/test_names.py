@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.kinds.openapi.names import LONGEST_NAME, Names, argument_name, snake_case
+from mcp_app.kinds.openapi.reading import LONGEST_NAME, Names, argument_name, snake_case
 
 
 @pytest.mark.parametrize(

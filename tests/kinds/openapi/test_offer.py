@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.kinds.openapi.offer import Offer
+from mcp_app.kinds.openapi.reading import Offer
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,8 @@ from mcp_app.kinds import problems
 from mcp_app.kinds.http.config import read
 from mcp_app.kinds.http.request import request_for
 from mcp_app.kinds.openapi import offers as module
-from mcp_app.kinds.openapi.offer import Offer
 from mcp_app.kinds.openapi.offers import offers_of
-from mcp_app.kinds.openapi.reading import DocumentError, read_document
+from mcp_app.kinds.openapi.reading import DocumentError, Offer, read_document
 from mcp_app.protocol import schemas
 from tests.apart import ROOT
 from tests.clients.node import MODULES

@@ -9,12 +9,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from mcp_app.catalog.open_models import OpenModel, OpenModels, Rows, open_model
-from mcp_app.interface.principal import Principal
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest, Principal
 from mcp_app.kinds.query.config import Query
 from mcp_app.kinds.query.groups import read_groups
-from mcp_app.kinds.query.reading import read
-from mcp_app.kinds.query.rows import Page, RowReader
+from mcp_app.kinds.query.reading import Page, RowReader, read
 from mcp_app.kinds.query.scoping import Scopes
 from mcp_app.protocol.json_types import JsonObject
 from tests.drill.functions.shop import FIELDS

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from mcp_app.kinds.query import cursor
-from mcp_app.kinds.query.cursor import ForeignCursor, Place, Total
+from mcp_app.kinds.query import shapes
+from mcp_app.kinds.query.shapes import ForeignCursor, Place, Total
 from tests.drill.models import Invoice, Order
 from tests.kinds.query import shop
 
-BOUND = cursor.binding("person", "", "orders", {"state": "open"}, {"model": "a"})
+BOUND = shapes.binding("person", "", "orders", {"state": "open"}, {"model": "a"})
 META = Order._meta
 COLUMNS = [META.get_field(name) for name in ("total", "created", "due", "weight")]
 PLACE = Place(
@@ -30,7 +30,7 @@ PLACE = Place(
 
 
 def opened(text: object, bound: bytes = BOUND) -> Place:
-    return cursor.open(text, bound, COLUMNS, META.pk)
+    return shapes.open(text, bound, COLUMNS, META.pk)
 
 
 @pytest.mark.parametrize(
@@ -42,21 +42,21 @@ def opened(text: object, bound: bytes = BOUND) -> Place:
     ],
 )
 def test_it_comes_back_as_it_was(place: Place) -> None:
-    assert opened(cursor.seal(place, BOUND)) == place
+    assert opened(shapes.seal(place, BOUND)) == place
 
 
 def test_keys_that_are_no_numbers() -> None:
     key = Invoice._meta.get_field("key").default()
-    text = cursor.seal(Place((), key, shop.TODAY, None), BOUND)
-    assert cursor.open(text, BOUND, [], Invoice._meta.pk).key == key
+    text = shapes.seal(Place((), key, shop.TODAY, None), BOUND)
+    assert shapes.open(text, BOUND, [], Invoice._meta.pk).key == key
 
 
 def test_three_long_texts_fit() -> None:
     text = "\N{GRINNING FACE}" * 255
     columns = [META.get_field("number")] * 3
-    sealed = cursor.seal(Place((text,) * 3, 2**63 - 1, shop.TODAY, None), BOUND)
-    assert len(sealed) <= cursor.LARGEST
-    assert cursor.open(sealed, BOUND, columns, META.pk).after == (text,) * 3
+    sealed = shapes.seal(Place((text,) * 3, 2**63 - 1, shop.TODAY, None), BOUND)
+    assert len(sealed) <= shapes.LARGEST
+    assert shapes.open(sealed, BOUND, columns, META.pk).after == (text,) * 3
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_it_is_for_one_caller_and_one_query(changes: dict[str, Any]) -> None:
         "arguments": {"state": "open"},
         "config": {"model": "a"},
     }
-    text = cursor.seal(PLACE, BOUND)
-    assert opened(text, cursor.binding(**given)) == PLACE
+    text = shapes.seal(PLACE, BOUND)
+    assert opened(text, shapes.binding(**given)) == PLACE
     with pytest.raises(ForeignCursor):
-        opened(text, cursor.binding(**{**given, **changes}))
+        opened(text, shapes.binding(**{**given, **changes}))
 
 
 @pytest.mark.parametrize("text", ["", "x", None, 3, "é", "A" * 100])
@@ -90,8 +90,8 @@ def test_what_is_no_cursor(text: object) -> None:
 
 
 def test_it_tells_nothing_and_cannot_be_changed() -> None:
-    text = cursor.seal(PLACE, BOUND)
-    assert text != cursor.seal(PLACE, BOUND)
+    text = shapes.seal(PLACE, BOUND)
+    assert text != shapes.seal(PLACE, BOUND)
     for at, bit in product(range(len(text)), range(8)):
         other = chr(ord(text[at]) ^ 1 << bit)
         with pytest.raises(ForeignCursor):
@@ -100,7 +100,7 @@ def test_it_tells_nothing_and_cannot_be_changed() -> None:
 
 def test_the_key_of_the_site_can_change() -> None:
     with override_settings(SECRET_KEY="old"):
-        text = cursor.seal(PLACE, BOUND)
+        text = shapes.seal(PLACE, BOUND)
     with override_settings(SECRET_KEY="new", SECRET_KEY_FALLBACKS=["old"]):
         assert opened(text) == PLACE
     with override_settings(SECRET_KEY="new"), pytest.raises(ForeignCursor):

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_app.kinds.query.cursor import LARGEST
-from mcp_app.kinds.query.description import input_schema, output_schema, sentence
+from mcp_app.kinds.query.config import input_schema, output_schema, sentence
+from mcp_app.kinds.query.shapes import LARGEST
 from tests.kinds.query import shop
 
 CURSOR = {

@@ -20,7 +20,7 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.interface.rights import AccessRequest
+from mcp_app.interface.principal import AccessRequest
 from mcp_app.kinds.query import groups as groups_module
 from mcp_app.kinds.query.kind import HINTS, QueryKind
 from mcp_app.models import PublishedRow, ResourceTemplate, Tool

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.query.paths import Use, resolve, with_relation
+from mcp_app.kinds.query.scoping import Use, resolve, with_relation
 from tests.kinds.query import shop
 
 OPENED = shop.shop()

@@ -8,10 +8,10 @@ import pytest
 from django.test import override_settings
 
 from mcp_app.catalog.open_models import open_model
-from mcp_app.interface.access_requirements import AccessRequirements
+from mcp_app.interface.rules import AccessRequirements
 from mcp_app.kinds.kind import Incomplete
+from mcp_app.kinds.query.config import SCHEMA
 from mcp_app.kinds.query.reading import read
-from mcp_app.kinds.query.schema import SCHEMA
 from mcp_app.protocol import schemas
 from tests.drill.models import Customer, Order
 from tests.kinds.query import shop

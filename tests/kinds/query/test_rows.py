@@ -8,9 +8,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from mcp_app.interface.errors import ToolError
-from mcp_app.kinds.query import rows as rows_module
-from mcp_app.kinds.query.cursor import Total
-from mcp_app.kinds.query.rows import RowReader
+from mcp_app.kinds.query import reading as rows_module
+from mcp_app.kinds.query.reading import RowReader
+from mcp_app.kinds.query.shapes import Total
 from tests.drill.models import Customer, Invoice, Order
 from tests.kinds.query import shop
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mcp_app.catalog.open_models import OpenModels
 from mcp_app.interface.errors import ToolError
 from mcp_app.kinds.query.comparisons import PERIODS
-from mcp_app.kinds.query.schema import UNITS
+from mcp_app.kinds.query.config import UNITS
 from mcp_app.kinds.query.scoping import Scopes
 from mcp_app.protocol.json_types import JsonObject
 from tests.drill.models import Country, Customer, Invoice, Item, Order, Stock

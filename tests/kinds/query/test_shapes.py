@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.kinds.query.description import output_schema
+from mcp_app.kinds.query.config import output_schema
 from mcp_app.protocol import schemas
 from tests.drill.models import Country, Customer
 from tests.kinds.query import shop

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from django.test import override_settings
 
-from mcp_app.kinds.query.values import exact, measure_to_json, plain, to_json
+from mcp_app.kinds.query.shapes import exact, measure_to_json, plain, to_json
 from tests.kinds.query import shop
 
 FIELDS = shop.shop()["drill.Order"].fields

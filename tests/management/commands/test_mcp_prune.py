@@ -11,7 +11,7 @@ from django.db import OperationalError, models
 
 from mcp_app import models as tables
 from mcp_app.models import expiry
-from mcp_app.models.clock import NowMilliseconds
+from mcp_app.models.transactions import NowMilliseconds
 from tests.audit.rows import call, counter
 from tests.streams.logging_rows import opened
 from tests.streams.test_expiry import session

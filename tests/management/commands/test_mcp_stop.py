@@ -216,7 +216,7 @@ def test_a_database_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: object, **__: object) -> None:
         raise OperationalError("The server is gone.")
 
-    monkeypatch.setattr("mcp_app.invalidation.stops.stop", away)
+    monkeypatch.setattr("mcp_app.invalidation.workers.stop", away)
     said = refusal("stop", "everything")
     assert "The server is gone." in said
     assert "It is not certain" in said

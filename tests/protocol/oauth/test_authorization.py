@@ -6,16 +6,16 @@ from urllib.parse import urlencode
 
 import pytest
 
-from mcp_app.protocol.oauth.authorization import (
+from mcp_app.protocol.oauth.requests import (
     CHANGE,
     READ,
     AuthorizationRequest,
+    OAuthError,
     check_after_resource,
     check_before_resource,
     read_authorization,
     read_scope,
 )
-from mcp_app.protocol.oauth.errors import OAuthError
 
 CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 GOOD = {

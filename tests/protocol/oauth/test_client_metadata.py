@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from mcp_app.protocol.oauth.client_metadata import read_client_metadata
-from mcp_app.protocol.oauth.errors import OAuthError
+from mcp_app.protocol.oauth.clients import read_client_metadata
+from mcp_app.protocol.oauth.requests import OAuthError
 
 REDIRECT = "https://a.example/b"
 

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from mcp_app.protocol.oauth.documents import (
+from mcp_app.protocol.oauth.clients import (
     ClientDocument,
     document_url_problem,
     is_document_url,
     kept_for,
     read_document,
 )
-from mcp_app.protocol.oauth.errors import OAuthError
+from mcp_app.protocol.oauth.requests import OAuthError
 
 URL = "https://claude.ai/oauth/mcp-oauth-client-metadata"
 REDIRECT = "https://claude.ai/api/mcp/auth_callback"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mcp_app.protocol.oauth.errors import OAuthError
+from mcp_app.protocol.oauth.requests import OAuthError
 
 
 def test_a_refusal_has_its_code_its_sentence_and_its_status() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_app.protocol.oauth.metadata import resource_metadata, server_metadata
+from mcp_app.protocol.oauth.clients import resource_metadata, server_metadata
 
 ORIGIN = "https://shop.example.com"
 ENDPOINTS = {

@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_app.protocol.oauth.names import shown_name
+from mcp_app.protocol.oauth.texts import shown_name
 
 NAMES: list[tuple[object, str]] = [
     ("Claude", "Claude"),

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_app.protocol.oauth.errors import OAuthError
-from mcp_app.protocol.oauth.parameters import Pairs, decode, read_parameters
+from mcp_app.protocol.oauth.requests import OAuthError, Pairs, decode, read_parameters
 
 PAIRS = [
     ("", []),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_app.protocol.oauth.pkce import fits, is_challenge, is_verifier
+from mcp_app.protocol.oauth.requests import fits, is_challenge, is_verifier
 
 # RFC 7636, appendix B.
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from mcp_app.protocol.oauth.redirects import (
+from mcp_app.protocol.oauth.addresses import (
     FORBIDDEN_SCHEMES,
     is_loopback,
     is_private_use,

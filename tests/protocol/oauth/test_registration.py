@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_app.protocol.oauth.errors import OAuthError
-from mcp_app.protocol.oauth.registration import (
+from mcp_app.protocol.oauth.clients import (
     Registration,
     client_id_of,
     read_registration,
     registration_answer,
     registration_of,
 )
+from mcp_app.protocol.oauth.requests import OAuthError
 
 REDIRECT = "https://a.example/b"
 CLAUDE = Registration(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.protocol.oauth.resources import canonical
+from mcp_app.protocol.oauth.addresses import canonical
 
 FORMS = [
     ("https://a.example/mcp", "https://a.example/mcp"),

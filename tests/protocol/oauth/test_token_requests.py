@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_app.protocol.oauth.errors import OAuthError
-from mcp_app.protocol.oauth.token_requests import (
+from mcp_app.protocol.oauth.requests import (
     ClientCredentials,
     CodeGrant,
     MachineGrant,
+    OAuthError,
     RefreshGrant,
     client_of,
     read_form,

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcp_app.protocol.oauth.web_urls import (
+from mcp_app.protocol.oauth.addresses import (
     DEFAULT_PORTS,
     WebUrl,
     check_characters,

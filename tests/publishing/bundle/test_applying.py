@@ -26,7 +26,7 @@ from mcp_app.models import (
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused
 from mcp_app.publishing.bundle.format import key_of
-from mcp_app.publishing.bundle.selecting import says_nothing
+from mcp_app.publishing.bundle.writing import says_nothing
 from mcp_app.publishing.publication import OutOfDate
 from tests.models.recording import as_committed
 from tests.published import published, stopped

@@ -8,7 +8,7 @@ import pytest
 
 from mcp_app.models import Server
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.bundle.choices import (
+from mcp_app.publishing.bundle.candidates import (
     chosen_in,
     naturally,
     primary_keys_in,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from mcp_app.models import Blob, DefinitionVersion
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused
+from mcp_app.publishing.bundle.applying import lines
 from mcp_app.publishing.bundle.format import hash_of
-from mcp_app.publishing.bundle.report import lines
 from tests.publishing.bundle.content import (
     MODELS,
     REGISTRY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.publishing import bundle
-from mcp_app.publishing.bundle.report import LONGEST, lines
+from mcp_app.publishing.bundle.applying import LONGEST, lines
 from tests.publishing.bundle.content import REGISTRY, as_bytes, entry, exported, tool
 
 pytestmark = pytest.mark.django_db

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.publishing.differences import Difference
-from mcp_app.publishing.differences.text_diff import Change
+from mcp_app.publishing.differences.difference import Change
 
 
 def test_words_are_marked_inside_a_text() -> None:

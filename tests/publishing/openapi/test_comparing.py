@@ -12,9 +12,7 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.egress.sites import sites
 from mcp_app.kinds.openapi.reading import DocumentError
 from mcp_app.models import OpenApiDocument, Tool
-from mcp_app.publishing.openapi.comparing import Standing, compare, take_over
-from mcp_app.publishing.openapi.documents import store
-from mcp_app.publishing.openapi.making import make_tools
+from mcp_app.publishing.openapi import Standing, compare, make_tools, store, take_over
 from tests.published import published
 from tests.publishing.openapi.test_documents import DOCUMENT, stored
 

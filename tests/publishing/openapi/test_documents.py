@@ -13,7 +13,7 @@ from pytest_django import Settings
 from mcp_app.egress.sites import sites
 from mcp_app.kinds.openapi.reading import DocumentError
 from mcp_app.models import OpenApiDocument
-from mcp_app.publishing.openapi.documents import fetch, offers_in, site_of, store
+from mcp_app.publishing.openapi import fetch, offers_in, site_of, store
 from tests.egress.peer import Peer, answer, peer_in_thread
 
 pytestmark = [pytest.mark.django_db]
@@ -113,7 +113,7 @@ def test_too_much_to_keep(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_too_much_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_app.publishing.openapi.documents.MOST_INFLATED", 10)
+    monkeypatch.setattr("mcp_app.publishing.openapi.MOST_INFLATED", 10)
     with pytest.raises(DocumentError, match="take more than 0 MiB"):
         stored()
 

@@ -10,8 +10,7 @@ from django.contrib.auth.models import User
 from mcp_app.catalog.registry import Registry
 from mcp_app.kinds.openapi.reading import DocumentError
 from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
-from mcp_app.publishing.openapi.documents import offers_in
-from mcp_app.publishing.openapi.making import columns_of, make_tools
+from mcp_app.publishing.openapi import columns_of, make_tools, offers_in
 from tests.publishing.openapi.test_documents import stored
 
 pytestmark = [pytest.mark.django_db]

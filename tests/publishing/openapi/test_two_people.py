@@ -12,7 +12,7 @@ from django.db import connections
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
-from mcp_app.publishing.openapi.making import make_tools
+from mcp_app.publishing.openapi import make_tools
 from tests.publishing.openapi.test_documents import stored
 from tests.publishing.openapi.test_making import BOTH
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
-from mcp_app.invalidation import stops
+from mcp_app.invalidation import workers
 from mcp_app.models import Event, Session, Stop, Stream
 from mcp_app.models.stops import By, Scope
 from mcp_app.pools.database import reader, writer
@@ -19,7 +19,7 @@ from mcp_app.process.runtime import Process
 from mcp_app.server.dispatch import STOPPED
 from mcp_app.server.exchange import Exchange
 from mcp_app.streams import replay
-from mcp_app.transports.http import at_most_once
+from mcp_app.transports.http import call_handler
 from mcp_app.transports.http.handler import EndpointHandler
 from tests.asgi_client import Client, HeaderChanges, Visit
 from tests.behaviours import Stage
@@ -247,7 +247,7 @@ async def test_an_outage_refuses_what_has_not_begun(
     else:
         # What is asked afterwards may take longer.
         with monkeypatch.context() as impatient:
-            impatient.setattr(at_most_once, "PATIENCE_S", 0.05)
+            impatient.setattr(call_handler, "PATIENCE_S", 0.05)
             visit = await talking(client).begun()
         assert (visit.status, "retry-after" in visit.headers) == (503, True)
     writes.outages = 0
@@ -298,13 +298,13 @@ async def start(
 
     async def stop(handler: EndpointHandler, exchange: Exchange) -> None:
         monkeypatch.setattr(EndpointHandler, "_renew", renew)
-        await writer.run(partial(stops.stop, Scope.EVERYTHING, by=BY))
+        await writer.run(partial(workers.stop, Scope.EVERYTHING, by=BY))
         await process.gate.look()
         await renew(handler, exchange)
 
     async def started() -> None:
         on = Stop.objects.on().values_list("pk", flat=True)
-        await writer.run(lambda: stops.start(list(on), by=BY))
+        await writer.run(lambda: workers.start(list(on), by=BY))
         await process.gate.look()
 
     monkeypatch.setattr(EndpointHandler, "_renew", stop)

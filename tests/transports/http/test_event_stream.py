@@ -8,10 +8,10 @@ from typing import Final
 
 import pytest
 
-from mcp_app.process.queues import Queues
+from mcp_app.process.quotas import Queues
 from mcp_app.transports.asgi_types import Message
-from mcp_app.transports.http import event_stream
-from mcp_app.transports.http.event_stream import SSE_HEADERS, EventStream
+from mcp_app.transports.http import replies
+from mcp_app.transports.http.replies import SSE_HEADERS, EventStream
 
 ROOM: Final = 2**30
 MESSAGE: Final = b"event: message\ndata: {}\n\n"
@@ -122,7 +122,7 @@ async def test_t19_a_reader_for_whom_too_much_waits(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever waits for the end of the stream is told, so that nothing stays open."""
-    monkeypatch.setattr(event_stream, "MOST_QUEUED", 100)
+    monkeypatch.setattr(replies, "MOST_QUEUED", 100)
     queues = Queues(ROOM)
     stream = streaming(reader, queues)
     reader.ready.clear()
@@ -161,7 +161,7 @@ async def test_t19_a_server_gets_a_little_at_a_time(reader: Reader) -> None:
     assert b"".join(reader.bodies) == b"".join(
         b"event: message\ndata: " + each + b"\n\n" for each in sent
     )
-    assert max(map(len, reader.bodies)) == event_stream.PIECE
+    assert max(map(len, reader.bodies)) == replies.PIECE
 
 
 async def test_t19_the_fullest_of_all_queues_is_ended_first(reader: Reader) -> None:
@@ -189,7 +189,7 @@ async def test_t19_the_fullest_of_all_queues_is_ended_first(reader: Reader) -> N
 async def test_a_reader_that_takes_too_long(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "SEND_SECONDS", 0.01)
+    monkeypatch.setattr(replies, "SEND_SECONDS", 0.01)
     stream = streaming(reader)
     stream.message(b"{}")
     await settled()

@@ -9,7 +9,7 @@ import pytest
 
 from mcp_app.models import Server
 from mcp_app.pools.database import writer
-from mcp_app.process import current, health
+from mcp_app.process import background, heartbeat
 from mcp_app.process.runtime import Process
 from tests.asgi_client import Visit
 from tests.process.outages import away
@@ -81,8 +81,8 @@ async def test_a_process_that_stops(process: Process, application: WireCheck) ->
 async def test_a_database_that_is_away(
     process: Process, application: WireCheck, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "SHARED_S", 0.0)
-    monkeypatch.setattr(health, "PATIENCE_S", 60.0)
+    monkeypatch.setattr(heartbeat, "SHARED_S", 0.0)
+    monkeypatch.setattr(heartbeat, "PATIENCE_S", 60.0)
     with away():
         await refused(application, "database")
     process.gate._failed = 0.0
@@ -106,7 +106,7 @@ async def test_settings_that_cannot_be_read(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(current, "_current", None)
+    monkeypatch.setattr(background, "_current", None)
     settings.MCP = {"CALL_CONTEXT_MANAGERS": ["nowhere.at_all"]}
     await refused(application, "settings")
     assert "No module named 'nowhere'" in caplog.text

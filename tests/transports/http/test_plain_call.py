@@ -24,7 +24,7 @@ from mcp_app.pools.database import writer
 from mcp_app.process import callers
 from mcp_app.process.callers import Callers
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.call_template import CallTemplate
+from mcp_app.protocol.envelope import CallTemplate
 from mcp_app.transports import addresses
 from mcp_app.transports.http import plain_call, request_handler
 from mcp_app.transports.http.plain_call import PlainCall

@@ -13,10 +13,14 @@ import pytest
 from mcp_app.models import Server
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
-from mcp_app.transports.http import probe, probe_tickets
-from mcp_app.transports.http.probe import AS_SENT, CHANGED, LOST, MOST
-from mcp_app.transports.http.probe_tickets import (
+from mcp_app.transports.http import probe
+from mcp_app.transports.http import probe as probe_tickets
+from mcp_app.transports.http.probe import (
+    AS_SENT,
+    CHANGED,
     HEADER,
+    LOST,
+    MOST,
     PING,
     SENT,
     Probe,

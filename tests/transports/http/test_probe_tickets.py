@@ -6,8 +6,8 @@ import pytest
 from django.core import signing
 from pytest_django import Settings
 
-from mcp_app.transports.http import probe_tickets
-from mcp_app.transports.http.probe_tickets import (
+from mcp_app.transports.http import probe as probe_tickets
+from mcp_app.transports.http.probe import (
     LONGEST,
     Probe,
     Ticket,

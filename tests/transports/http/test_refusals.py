@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.audit.turned_away import Reason
+from mcp_app.audit.call_log import Reason
 from mcp_app.models import Worker
 from mcp_app.models.workers import Report
 from mcp_app.pools.database import reader
@@ -24,7 +24,7 @@ from mcp_app.protocol.errors import (
     Unavailable,
     UnsupportedProtocolVersion,
 )
-from mcp_app.transports.http.refusals import client_of, reason_of
+from mcp_app.transports.http.responses import client_of, reason_of
 from tests.asgi_client import Client
 from tests.wire.middleware import WireCheck
 

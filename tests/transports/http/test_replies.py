@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.invalidation.workers import FRESHNESS
-from mcp_app.process.current import process
+from mcp_app.process.background import process
 from mcp_app.process.runtime import Process
 from mcp_app.transports.http import replies
 from tests.asgi_client import Client, JsonObject, Visit, outcome

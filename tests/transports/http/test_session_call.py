@@ -15,7 +15,7 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.transports.http import plain_call
 from mcp_app.transports.http.plain_call import PlainCall
-from mcp_app.transports.http.session_call import SessionCall
+from mcp_app.transports.http.stateless_call import SessionCall
 from tests.asgi_client import Client
 from tests.behaviours import Stage
 from tests.transports.http.differing import (

@@ -17,12 +17,12 @@ from mcp_app import wsgi
 from mcp_app.catalog import runnable
 from mcp_app.catalog.runnable import QUICK_CALLS, QUICK_S, Pace
 from mcp_app.models import Call
-from mcp_app.process import current
+from mcp_app.process import background as current
 from mcp_app.process.background import background
 from mcp_app.process.runtime import Process
 from mcp_app.server.exchange import End
-from mcp_app.transports.http import thread_call
-from mcp_app.transports.http.thread_call import ThreadCall
+from mcp_app.transports.http import view
+from mcp_app.transports.http.view import ThreadCall
 from tests.behaviours import stage
 from tests.drill.models import Ledger
 from tests.marks import long_cases
@@ -111,7 +111,7 @@ class Ways(Both):
         return Visit(self.site, request)
 
     def turn_off(self, off: pytest.MonkeyPatch) -> None:
-        off.setattr(thread_call, "serve", lambda *_: None)
+        off.setattr(view, "serve", lambda *_: None)
 
     async def seen(self, request: Request) -> Seen:
         found = await super().seen(request)

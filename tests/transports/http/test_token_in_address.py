@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from mcp_app.transports.http import token_in_address
-from mcp_app.transports.http.token_in_address import forget_token
+from mcp_app.transports.http import host_and_origin
+from mcp_app.transports.http.host_and_origin import forget_token
 
 
 @pytest.fixture(autouse=True)
 def _nobody_was_told() -> Iterator[None]:
-    token_in_address._tell.cache_clear()
+    host_and_origin._tell.cache_clear()
     yield
-    token_in_address._tell.cache_clear()
+    host_and_origin._tell.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from django.test import override_settings
 from mcp_app import log
 from mcp_app.models import Session, Stream
 from mcp_app.pools.database import log_writer, reader, writer
-from mcp_app.process import drain
+from mcp_app.process import lifecycle
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.revisions import STATEFUL
@@ -25,7 +25,7 @@ from mcp_app.streams import request_log, sse_reader
 from mcp_app.streams.log_writer import Batch, write
 from mcp_app.streams.open_session import OpenSession, not_found
 from mcp_app.streams.request_log import OwnedStream, RequestLog
-from mcp_app.transports.http import at_most_once
+from mcp_app.transports.http import call_handler
 from mcp_app.transports.http.request_handler import MAY_NOT
 from mcp_app.transports.http_sse.sse_handler import MessagesHandler
 from tests.asgi_client import Client, JsonObject, Outcome, Visit, outcome
@@ -718,7 +718,7 @@ async def test_nothing_begins_when_the_stream_has_ended(
 async def test_no_call_runs_whose_stream_ended_while_its_row_was_written(
     opened: Opened, stage: Stage, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun = at_most_once.begin
+    begun = call_handler.begin
 
     async def ending(
         log: RequestLog, exchange: Exchange, session: OpenSession
@@ -727,7 +727,7 @@ async def test_no_call_runs_whose_stream_ended_while_its_row_was_written(
         process.sessions.drop(session)
         return stream
 
-    monkeypatch.setattr(at_most_once, "begin", ending)
+    monkeypatch.setattr(call_handler, "begin", ending)
     client = await opened()
     message = client.message("tools/call", call("waits"))
     assert (await client.sent(message)).status == 404
@@ -759,7 +759,7 @@ async def test_a_process_that_stops_waits_for_what_began_elsewhere(
 ) -> None:
     """Though it has not looked since: once it is gone, others close the session."""
     for name in ("LAST_WORDS", "LAST_BYTES"):
-        monkeypatch.setattr(drain, name, 0.0)
+        monkeypatch.setattr(lifecycle, name, 0.0)
     client = await opened()
     (row,) = await reader.run(list, Session.objects.all())
     begun = Batch([opening(row)], process._row.id)
@@ -835,13 +835,13 @@ async def test_an_outage(
 ) -> None:
     """What has no row by then is refused, and leaves nothing behind."""
     writes = Writes(monkeypatch)
-    monkeypatch.setattr(at_most_once, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(call_handler, "PATIENCE_S", 0.05)
     client = await opened()
     writes.outages = inf
     message = client.message("tools/call", call(tool, a=1, b=2, key="a", seconds=0))
     assert (await client.sent(message)).status == 503
     writes.outages = 0
-    monkeypatch.setattr(at_most_once, "PATIENCE_S", 60)
+    monkeypatch.setattr(call_handler, "PATIENCE_S", 60)
     assert (await client.request("ping")).result == {}
     async with asyncio.timeout(60):
         while process.log.busy:

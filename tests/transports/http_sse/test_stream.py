@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcp_app.process.queues import Queues
-from mcp_app.transports.http.event_stream import EventStream
+from mcp_app.process.quotas import Queues
+from mcp_app.transports.http.replies import EventStream
 from mcp_app.transports.http_sse import stream
 from mcp_app.transports.http_sse.stream import OneChannel
 

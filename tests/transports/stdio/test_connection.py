@@ -14,7 +14,7 @@ import pytest
 
 from mcp_app.interface.principal import Principal
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.lines import Broken
+from mcp_app.protocol.framing import Broken
 from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.transports.stdio.connection import Connection, NotServed
 from tests.behaviours import Stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.workbench.checking.address import (
+from mcp_app.workbench.checking.client import (
     address_problem,
     better_address,
     leads_back,

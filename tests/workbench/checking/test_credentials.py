@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from mcp_app.models import AccessToken, Server
-from mcp_app.workbench.checking.credentials import GOOD_FOR, token_for, why_no_token
+from mcp_app.workbench.checking.client import GOOD_FOR, token_for, why_no_token
 from tests.published import published
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.transports.http.probe_tickets import Probe
+from mcp_app.transports.http.probe import Probe
 from mcp_app.workbench.checking.client import Failure, Part, Reply
 from mcp_app.workbench.checking.findings import Finding, Grade
 from mcp_app.workbench.checking.judging import Site, has_answer, judge

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.transports.http.probe_tickets import SENT
+from mcp_app.transports.http.probe import SENT
 from mcp_app.workbench.checking.client import Part, Reply
 from mcp_app.workbench.checking.observing import (
     Unreadable,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.workbench.checking.remedies import Fault, Place, Proxy, lines_for, proxy_of
+from mcp_app.workbench.checking.findings import Fault, Place, Proxy, lines_for, proxy_of
 
 
 @pytest.mark.parametrize(

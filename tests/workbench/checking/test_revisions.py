@@ -19,7 +19,7 @@ import pytest
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.workbench.checking.client import Part, Reply
 from mcp_app.workbench.checking.findings import Grade
-from mcp_app.workbench.checking.revisions import Conversations, Step, judge_revisions
+from mcp_app.workbench.checking.here import Conversations, Step, judge_revisions
 from tests.workbench.checking.test_client import listening
 
 SESSION: Final = "the-session"

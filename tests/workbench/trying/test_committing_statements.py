@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from mcp_app.workbench.trying.committing_statements import committing_words, may_write
+from mcp_app.workbench.trying.trial_transaction import committing_words, may_write
 
 ALL: Final = ("sqlite", "postgresql", "mysql", "oracle")
 ANYWHERE: Final = {

@@ -7,8 +7,7 @@ import asyncio
 import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
 
-from mcp_app.workbench.trying.dry_run_outcome import Remark
-from mcp_app.workbench.trying.failures import remark_on
+from mcp_app.workbench.trying.dry_run_outcome import Remark, remark_on
 
 pytestmark = pytest.mark.databases
 

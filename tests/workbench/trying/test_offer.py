@@ -10,7 +10,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from mcp_app.catalog.snapshot import Catalog
-from mcp_app.interface.access_requirements import NO_REQUIREMENTS, AccessRequirements
+from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.kinds import KindError
 from mcp_app.models import Stop, Tool
 from mcp_app.models.stops import By, Scope

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.models import Prompt, Tool
-from mcp_app.workbench.trying import once
-from mcp_app.workbench.trying.once import NoTicket, claim, ticket
+from mcp_app.workbench.trying import trial
+from mcp_app.workbench.trying.trial import NoTicket, claim, ticket
 
 pytestmark = [pytest.mark.django_db]
 
@@ -61,6 +61,6 @@ def test_no_ticket_at_all(text: str) -> None:
 
 def test_one_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     text = ticket(1, ROW)
-    monkeypatch.setattr(once, "GOOD_FOR_S", -1)
+    monkeypatch.setattr(trial, "GOOD_FOR_S", -1)
     with pytest.raises(NoTicket):
         claim(text, 1, ROW)

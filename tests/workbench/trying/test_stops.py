@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.interface.outcomes import Outcome
+from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.principal import CONSOLE, Principal
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import LATEST

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_app import Context
-from mcp_app.interface.outcomes import Outcome
+from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.principal import CONSOLE, Principal
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import (

@@ -11,7 +11,7 @@ from mcp_app.interface.server import CALL_TOOL, ServerDefinition
 from mcp_app.kinds import KindError
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.searching import search_tools
-from mcp_app.workbench.trying.tried_row import TriedRow
+from mcp_app.workbench.trying.dry_run_outcome import TriedRow
 from tests.catalog.test_snapshot import prompt, resource, template, tool
 
 READ: Final = "resources/read"

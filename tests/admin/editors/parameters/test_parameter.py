@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.parameters.parameter import (
+from mcp_app.admin.editors.parameter import (
     MISSING,
     TYPES,
     Choice,

@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.not_representable import NotRepresentable
-from mcp_app.admin.editors.parameters.parameter import TYPES
-from mcp_app.admin.editors.parameters.parameter_forms import (
-    ParameterForm,
-    ParameterSheet,
-)
+from mcp_app.admin.editors.parameter import TYPES
+from mcp_app.admin.editors.parameter_forms import ParameterForm, ParameterSheet
+from mcp_app.admin.editors.rows import NotRepresentable
 
 
 def form(**sent: str) -> ParameterForm:

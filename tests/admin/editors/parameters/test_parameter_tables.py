@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.not_representable import NotRepresentable
-from mcp_app.admin.editors.parameters.parameter import TYPES, Choice, Parameter
-from mcp_app.admin.editors.parameters.parameter_tables import (
+from mcp_app.admin.editors.parameter import TYPES, Choice, Parameter
+from mcp_app.admin.editors.parameter_tables import (
     MOST_PARAMETERS,
     Summary,
     parameters_of,
@@ -16,6 +15,7 @@ from mcp_app.admin.editors.parameters.parameter_tables import (
     summaries,
     with_kept_members,
 )
+from mcp_app.admin.editors.rows import NotRepresentable
 from mcp_app.protocol import schemas
 
 CHOICES = (Choice("c", "Celsius"), Choice("f"))

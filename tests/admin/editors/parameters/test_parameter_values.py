@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from mcp_app.admin.editors.parameters.parameter import MISSING, TYPES, Choice, Parameter
-from mcp_app.admin.editors.parameters.parameter_values import (
+from mcp_app.admin.editors.parameter import MISSING, TYPES, Choice, Parameter
+from mcp_app.admin.editors.parameter_values import (
     choices_of_text,
     limits_in_words,
     problems,

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.http import QueryDict
 
-from mcp_app.admin.editors.json_editor_fields import SheetField
-from mcp_app.admin.editors.not_representable import NotRepresentable
-from mcp_app.admin.editors.prompts.arguments import ArgumentSheet
+from mcp_app.admin.editors.json_editor import SheetField
+from mcp_app.admin.editors.prompt_arguments import ArgumentSheet
+from mcp_app.admin.editors.rows import NotRepresentable
 from tests.admin.sheet_pages import given, html_of
 
 WHOLE: dict[str, Any] = {

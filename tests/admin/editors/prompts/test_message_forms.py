@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.prompts.message_forms import MessageForm, MessageSheet
+from mcp_app.admin.editors.message_forms import MessageForm, MessageSheet
 from mcp_app.models import Blob
 
 pytestmark = pytest.mark.django_db

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.not_representable import NotRepresentable
-from mcp_app.admin.editors.prompts.messages import (
+from mcp_app.admin.editors.messages import (
     MOST_MESSAGES,
     Message,
     config_of,
     messages_of,
 )
+from mcp_app.admin.editors.rows import NotRepresentable
 
 DIGEST = "0" * 64
 ROWS: list[Message] = [

@@ -1,0 +1,382 @@
+"""Files in forms: uploaded, kept between two pages, stored with the row."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from urllib.parse import quote
+
+from django import forms
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.core.exceptions import ValidationError
+from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.editors.messages import Message, is_media
+from mcp_app.admin.editors.rows import CompositeWidget
+from mcp_app.admin.page.preview import look_of
+from mcp_app.catalog.row_loader import MODELS
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.rules import media_type_problem, uri_problem
+from mcp_app.models import Blob, DefinitionVersion
+from mcp_app.models.fields import digest
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractUser, AnonymousUser
+    from django.core.files.uploadedfile import UploadedFile
+    from django.utils.datastructures import MultiValueDict
+
+
+# -- stored files ----------------------------------------------------------------------
+# A file kept in the database between two pages, for one user.
+#
+# Django limits the size of a hidden field, and processes share no memory.
+
+
+PIECE: Final = 1024 * 1024
+"""Bytes per row: databases limit the size of a statement."""
+TYPE: Final = "application/x-mcp-bundle-piece"
+
+
+def keep(user: AbstractBaseUser, content: bytes) -> str:
+    """Store a file instead of the user's previous one; return its name.
+
+    Its bytes are compressed and prefixed with the user's key, so that they never equal
+    an upload that a definition uses.
+    """
+    forget(user)
+    packed = zlib.compress(content)
+    head = f"{_type(user)}\n".encode()
+    pieces = [
+        head + packed[start : start + PIECE] for start in range(0, len(packed), PIECE)
+    ]
+    rows = {
+        name: Blob(digest=name, media_type=_type(user), size=len(piece), content=piece)
+        for piece in pieces
+        for name in [digest(piece)]
+    }
+    Blob.objects.bulk_create(rows.values(), batch_size=1, ignore_conflicts=True)
+    return " ".join(map(digest, pieces))
+
+
+def kept_content(user: AbstractBaseUser, name: str, most: int) -> bytes | None:
+    """Return the user's file of this name; None if it is no longer there."""
+    # A browser may send anything; databases refuse NUL.
+    names = name.replace("\0", " ").split()
+    rows = Blob.objects.filter(media_type=_type(user), digest__in=names[:_MOST_PIECES])
+    pieces = {row.digest: bytes(row.content) for row in rows}
+    if not names or any(each not in pieces for each in names):
+        return None
+    head = len(f"{_type(user)}\n".encode())
+    packed = b"".join(pieces[each][head:] for each in names)
+    try:
+        return zlib.decompressobj().decompress(packed, most + 1)
+    except zlib.error:
+        return None
+
+
+_MOST_PIECES: Final = 100
+
+
+def forget(user: AbstractBaseUser) -> None:
+    """Delete the user's file."""
+    Blob.objects.filter(media_type=_type(user)).defer("content").delete()
+
+
+def _type(user: AbstractBaseUser) -> str:
+    return f"{TYPE}; user={user.pk}"
+
+
+# -- uploads ---------------------------------------------------------------------------
+# Uploaded files: read once, stored when the form is saved, named by their digests.
+#
+# A page carries the digest of a stored file. Users may send another digest only if they
+# may view a definition that has that file.
+
+
+ANY_TYPE: Final = "application/octet-stream"
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """The bytes of a file, their SHA-256 in hexadecimal, and the browser's type."""
+
+    digest: str
+    content: bytes
+    media_type: str
+
+    def keep(self, media_type: str = "") -> None:
+        """Store the bytes, so that configs can refer to them."""
+        Blob.objects.keep(self.content, media_type or self.media_type)
+
+
+def upload_of(file: UploadedFile[Any] | None, typed: str = "") -> Upload | None:
+    """Read an uploaded file; raise ValidationError for a bad size or media type.
+
+    If a media type was `typed`, an invalid one of the browser is ignored.
+    """
+    if not file:
+        return None
+    limit = mcp_settings.limits.body
+    size = file.size or 0
+    if size > limit:
+        raise ValidationError(
+            _("The file is %(size)s; the limit is %(limit)s."),
+            params={"size": filesizeformat(size), "limit": filesizeformat(limit)},
+        )
+    media_type = str(file.content_type or ANY_TYPE)
+    if problem := media_type_problem(media_type):
+        if not typed:
+            raise ValidationError(
+                _(
+                    "The browser sent a wrong type for the file: %(problem)s Fill in"
+                    " the type yourself."
+                ),
+                params={"problem": problem},
+            )
+        media_type = ANY_TYPE
+    file.seek(0)
+    content = file.read()
+    return Upload(digest(content), content, media_type)
+
+
+def check_digest(name: str) -> str:
+    """Return a digest that a page sent; raise ValidationError if it is none."""
+    if name and not _DIGEST.fullmatch(name):
+        raise ValidationError(_("This is not the name of a file."))
+    return name
+
+
+def type_of(name: str) -> str:
+    """Return the media type of a stored file when it was uploaded; "" if it is gone."""
+    types = Blob.objects.filter(digest=name).values_list("media_type", flat=True)
+    return types.first() or ""
+
+
+def check_type(declared: str, found: str) -> None:
+    """Raise if a file is declared as an image or audio but was uploaded as another."""
+    family = declared.partition("/")[0]
+    if not is_media(declared) or found in ("", ANY_TYPE):
+        return
+    if found.partition("/")[0] != family:
+        raise ValidationError(
+            _("The file is %(found)s, so it cannot be sent as %(declared)s."),
+            params={"found": found, "declared": declared},
+        )
+
+
+def is_usable(user: AbstractUser | AnonymousUser, name: str) -> bool:
+    """Return whether a file is in the config or a version of a viewable definition."""
+    blobs = Blob.objects.filter(digest=name)
+    if not blobs.exclude(media_type__startswith=TYPE).exists():
+        return False
+    versions = DefinitionVersion.objects.filter(content__contains=name)
+    return any(
+        model.rows().filter(config__contains=name).exists()
+        or versions.filter(kind=kind).exists()
+        for kind, model in MODELS.items()
+        if user.has_perm(f"mcp_app.view_{kind}")
+        or user.has_perm(f"mcp_app.change_{kind}")
+    )
+
+
+# -- file fields -----------------------------------------------------------------------
+# A form field for a file: keep the stored one, replace it, or remove it.
+#
+# The page carries the digest of the file that it shows, so that a copy of a row gets
+# the file, too.
+
+
+MayUse: TypeAlias = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """What a browser sent; `kept` is the digest of the file that the page showed."""
+
+    file: UploadedFile[Any] | None = None
+    kept: str = ""
+    media_type: str = ""
+    uri: str = ""
+    remove: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileValue:
+    """The file of a form, and its bytes if they were uploaded with the form."""
+
+    part: Message | None = None
+    upload: Upload | None = None
+
+
+class FilePartWidget(CompositeWidget):
+    """The stored file, and inputs for another one."""
+
+    template_name = "mcp_app/widgets/file_part.html"
+    needs_multipart_form = True
+    there = "-kept"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored: Message | None = None
+        self.may_use: MayUse = bool
+        """Return whether the user may use the file with a digest."""
+        self.is_fixed = False
+        """Whether the field is read-only."""
+
+    def value_from_datadict(
+        self,
+        data: Mapping[str, Any],
+        files: MultiValueDict[str, UploadedFile[Any]] | None,
+        name: str,
+    ) -> SentFile:
+        def text(part: str) -> str:
+            return str(data.get(f"{name}-{part}") or "").strip()
+
+        return SentFile(
+            file=files.get(name) if files else None,
+            kept=text("kept"),
+            media_type=text("type"),
+            uri=text("uri"),
+            remove=bool(text("remove")),
+        )
+
+    def get_context(
+        self, name: str, value: Any, attrs: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        sent = value if isinstance(value, SentFile) else shown_as(self.stored)
+        return {
+            **super().get_context(name, value, attrs),
+            "sent": sent,
+            "name": name,
+            "is_fixed": self.is_fixed,
+            "look": look_at(sent) if self.may_use(sent.kept) else None,
+        }
+
+
+def shown_as(part: Message | None) -> SentFile:
+    """Return what a page with this file sends if nobody changes anything."""
+    if part is None:
+        return SentFile()
+    return SentFile(kept=part.upload, media_type=part.mime_type, uri=part.uri)
+
+
+def look_at(sent: SentFile) -> object:
+    """Return the preview of the stored file; None if it no longer exists."""
+    blob = Blob.objects.filter(digest=sent.kept).first() if sent.kept else None
+    return blob and look_of(bytes(blob.content), sent.media_type or ANY_TYPE)
+
+
+class FilePartField(forms.Field):
+    """A file as a part of an answer: an image, audio, or an embedded resource."""
+
+    def __init__(self) -> None:
+        super().__init__(required=False, widget=FilePartWidget())
+
+    @property
+    def file_widget(self) -> FilePartWidget:
+        return cast("FilePartWidget", self.widget)
+
+    def shows(self, stored: Message | None, may_use: MayUse = bool) -> None:
+        """Set the file that the row has, and which others the user may use."""
+        self.file_widget.stored, self.file_widget.may_use = stored, may_use
+
+    def clean(self, value: SentFile) -> FileValue:
+        typed = value.media_type if value.media_type != self._before.media_type else ""
+        upload = upload_of(value.file, typed)
+        if upload is None and (value.remove or not value.kept):
+            _check_nothing_typed(value)
+            return FileValue()
+        if upload is None:
+            digest, found = self._kept(value.kept), type_of(value.kept)
+        else:
+            digest, found = upload.digest, upload.media_type
+        media_type = self._media_type(value, found, is_new=upload is not None)
+        uri = self._uri(value, media_type, is_new=upload is not None)
+        for problem in (media_type_problem(media_type), uri and uri_problem(uri)):
+            if problem:
+                raise ValidationError(problem)
+        part = _part(digest, media_type, uri)
+        if part != self.file_widget.stored:
+            check_type(media_type, found)
+        return FileValue(part, upload)
+
+    def parts(self, value: Any) -> Mapping[str, object]:
+        """Return the parts to compare: upload and removal, media type, URI."""
+        sent = value if isinstance(value, SentFile) else self._before
+        return {
+            "": (sent.file is not None, sent.remove),
+            "-type": sent.media_type,
+            "-uri": sent.uri,
+        }
+
+    def on_top(self, mine: SentFile, touched: set[str]) -> SentFile:
+        """Return what was sent, applied to the file that is saved now."""
+        saved = self._before
+        return replace(
+            mine,
+            kept=saved.kept,
+            media_type=(mine if "-type" in touched else saved).media_type,
+            uri=(mine if "-uri" in touched else saved).uri,
+        )
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(data != self._before)
+
+    @property
+    def _before(self) -> SentFile:
+        return shown_as(self.file_widget.stored)
+
+    def _kept(self, digest: str) -> str:
+        """Return the digest if the file exists and the user may use it, else raise."""
+        is_there = Blob.objects.filter(digest=check_digest(digest)).exists()
+        if not is_there or not self.file_widget.may_use(digest):
+            raise ValidationError(_("The file is no longer stored. Choose it again."))
+        return digest
+
+    def _media_type(self, sent: SentFile, found: str, *, is_new: bool) -> str:
+        """Return the typed media type, or else the one that the file has."""
+        is_typed = sent.media_type != self._before.media_type
+        if is_typed or not is_new:
+            return sent.media_type or (found if is_typed else "")
+        return found
+
+    def _uri(self, sent: SentFile, media_type: str, *, is_new: bool) -> str:
+        """Return the URI; make one from the file name if it needs one and has none."""
+        before = self._before
+        if is_new and is_media(media_type) and not is_media(before.media_type):
+            # The URI belonged to the earlier file.
+            return "" if sent.uri == before.uri else sent.uri
+        if sent.uri or is_media(media_type):
+            return sent.uri
+        if not is_new:
+            raise ValidationError(
+                _(
+                    "A file that is neither an image nor audio needs an address, for"
+                    " example shop://policy.pdf."
+                )
+            )
+        return made_up_uri(str(cast("UploadedFile[Any]", sent.file).name or ""))
+
+
+def _check_nothing_typed(sent: SentFile) -> None:
+    """Raise if a media type or a URI was typed, but there is no file."""
+    if not sent.kept and (sent.media_type or sent.uri):
+        raise ValidationError(_("Choose a file."))
+
+
+def _part(digest: str, media_type: str, uri: str) -> Message:
+    return Message(
+        kind="contents" if uri else "file", upload=digest, mime_type=media_type, uri=uri
+    )
+
+
+def made_up_uri(name: str) -> str:
+    """Return a URI for a file of this name."""
+    shown = quote(PurePath(name).name, errors="replace")
+    return f"attachment:///{shown or 'file'}"

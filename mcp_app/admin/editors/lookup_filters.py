@@ -1,0 +1,258 @@
+"""The filters of a query as rows of forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
+from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.editors import lookup_choices
+from mcp_app.admin.editors.rows import (
+    LinesField,
+    NotRepresentable,
+    RowForm,
+    Rows,
+    rows_of,
+)
+from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
+from mcp_app.kinds.kind import KindError
+from mcp_app.kinds.query.comparisons import SEVERAL, comparisons_of, value_schema
+from mcp_app.kinds.query.config import LONGEST_NAME, MOST_PATHS, NAME_PATTERN
+from mcp_app.kinds.query.scoping import resolve
+from mcp_app.protocol.json_types import JsonObject
+
+MOST_FILTERS: Final = 20
+ASKED, FIXED = "asked", "fixed"
+_BOOLEANS: Final = {"yes": True, "true": True, "no": False, "false": False}
+
+
+class NameField(forms.CharField):
+    """A name that clients read, such as that of a parameter; it may be empty."""
+
+    default_validators = [
+        RegexValidator(
+            NAME_PATTERN,
+            _("Only letters without accents, digits and _, beginning with a letter."),
+        )
+    ]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, max_length=LONGEST_NAME, **options)
+
+
+class FilterForm(RowForm):
+    """One filter; subclasses know which model it is of."""
+
+    model: ClassVar[OpenModel]
+    opened: ClassVar[OpenModels]
+
+    path = forms.ChoiceField(label=_("Field"), required=False)
+    comparison = forms.ChoiceField(
+        label=_("Compared how"),
+        choices=[lookup_choices.NONE, *lookup_choices.COMPARISONS.items()],
+        required=False,
+    )
+    given = forms.ChoiceField(
+        label=_("Who says the value"),
+        choices=[(ASKED, _("Clients say it")), (FIXED, _("Always this"))],
+        initial=ASKED,
+        required=False,
+    )
+    value = LinesField(
+        label=_("Value"),
+        rows=1,
+        strip=False,
+        help_text=_(
+            "Several: one on each line. If clients say it, this is what holds when"
+            " they say nothing; it may be empty."
+        ),
+    )
+    others = forms.MultipleChoiceField(
+        label=_("Look in these fields, too"),
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+    )
+    parameter = NameField(
+        label=_("Name of the parameter"),
+        help_text=_("If clients say the value. Empty: the name of the field."),
+    )
+    required = forms.BooleanField(label=_("Clients must say it"), required=False)
+    description = LinesField(label=_("Description of the parameter"), rows=1)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        chosen = [str(self.initial.get("path", ""))]
+        groups = [*lookup_choices.groups_of(self.model, self.opened, "filters")]
+        self._choice("path").choices = [
+            lookup_choices.NONE,
+            *lookup_choices.choices(groups, lookup_choices.filter_entry, chosen),
+        ]
+        chosen = self.initial.get("others", [])
+        texts = lookup_choices.choices(groups, lookup_choices.text_entry, chosen)
+        self._choice("others").choices = texts
+
+    def legend(self) -> str:
+        """Return what the row says: “State is one of”; "" for a new one."""
+        path, comparison = self["path"].value(), self["comparison"].value()
+        if not path:
+            return ""
+        try:
+            paths = [path, *(self["others"].value() or ())]
+            labels = [lookup_choices.label_of(self._field(each)) for each in paths]
+        except KindError:
+            return str(path)
+        how = lookup_choices.COMPARISONS.get(str(comparison), "")
+        return f"{capfirst(', '.join(labels))} {how}".strip()
+
+    def _field(self, path: str) -> OpenField:
+        return resolve(path, self.model, self.opened, "filters").field
+
+    def _choice(self, name: str) -> forms.ChoiceField:
+        field: forms.ChoiceField = self.fields[name]  # type: ignore[assignment]
+        return field
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        if not self.errors and self.has_changed():
+            if not self.cleaned_data["path"]:
+                self.add_error("path", _("Choose a field, or remove this filter."))
+            else:
+                self._clean_filter()
+        return cleaned
+
+    def _clean_filter(self) -> None:
+        given = self.cleaned_data
+        try:
+            field = self._field(given["path"])
+        except KindError as error:
+            self.add_error("path", error.message)
+            return
+        known = comparisons_of(field)
+        if given["others"]:
+            known = SEVERAL
+            self._clean_others(field)
+        given["comparison"] = given["comparison"] or known[0]
+        if given["comparison"] not in known:
+            names = ", ".join(str(lookup_choices.COMPARISONS[each]) for each in known)
+            said = (
+                _("These comparisons can search several fields: %(names)s.")
+                if given["others"]
+                else _("This field can be compared by: %(names)s.")
+            )
+            self.add_error("comparison", said % {"names": names})
+            return
+        text = given["value"]
+        if given["given"] == FIXED and not text:
+            self.add_error("value", _("Write the value."))
+        schema = value_schema(field, given["comparison"])
+        try:
+            given["typed"] = read_text(schema, text) if text else None
+        except ValidationError as error:
+            self.add_error("value", error)
+
+    def _clean_others(self, field: OpenField) -> None:
+        given = self.cleaned_data
+        given["others"] = [each for each in given["others"] if each != given["path"]]
+        if field.kind is not FieldKind.TEXT:
+            self.add_error("others", _("The field chosen above is no text."))
+        elif len(given["others"]) >= MOST_PATHS:
+            most = _("One filter looks at %d fields at most.") % MOST_PATHS
+            self.add_error("others", most)
+
+    def filter(self) -> JsonObject:
+        """Return the config of the valid row: as it was if nobody changed it."""
+        if not self.has_changed():
+            return dict(self.initial["filter"])
+        given = self.cleaned_data
+        path = [given["path"], *given["others"]] if given["others"] else given["path"]
+        said: JsonObject = {"path": path, "is": given["comparison"]}
+        if given["given"] == FIXED:
+            return {**said, "value": given["typed"]}
+        said["parameter"] = given["parameter"] or given["path"].replace(".", "_")
+        for name in ("description", "required"):
+            if given[name]:
+                said[name] = given[name]
+        if given["typed"] is not None:
+            said["default"] = given["typed"]
+        return said
+
+
+def filter_rows(model: OpenModel, opened: OpenModels) -> type[Rows]:
+    """Return the formset class for filters of a model."""
+    form = type("FilterForm", (FilterForm,), {"model": model, "opened": opened})
+    return rows_of(form, MOST_FILTERS)
+
+
+def initial_of(filters: Iterable[JsonObject]) -> list[dict[str, Any]]:
+    """Return the rows that show filters; raise `NotRepresentable`."""
+    return [
+        {**_initial(each), "was": str(at), "filter": each}
+        for at, each in enumerate(filters)
+    ]
+
+
+def _initial(said: JsonObject) -> dict[str, Any]:
+    path, *others = said["path"] if isinstance(said["path"], list) else [said["path"]]
+    is_asked = "parameter" in said
+    value = said.get("default" if is_asked else "value")
+    text = as_text(value)
+    if value is not None and not text:
+        raise NotRepresentable(_("a filter has an empty value"))
+    if isinstance(value, list) and _lines(text) != [*map(as_text, value)]:
+        raise NotRepresentable(
+            _("a value begins or ends with a space, or has line breaks")
+        )
+    return {
+        "path": path,
+        "others": others,
+        "comparison": said["is"],
+        "given": ASKED if is_asked else FIXED,
+        "value": text,
+        "parameter": said.get("parameter", ""),
+        "required": said.get("required", False),
+        "description": said.get("description", ""),
+    }
+
+
+def as_text(value: object) -> str:
+    """Return a JSON value as staff type it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return "\n".join(map(as_text, value))
+    return str(value)
+
+
+def read_text(schema: Mapping[str, Any], text: str) -> Any:
+    """Return what was typed as JSON; raise ValidationError for what is none."""
+    if "enum" in schema:
+        known = {str(each): each for each in schema["enum"]}
+        return known.get(text.strip(), text)
+    kind = schema.get("type")
+    if kind == "array":
+        return [read_text(schema["items"], each) for each in _lines(text)]
+    if kind == "boolean":
+        if text.strip().lower() not in _BOOLEANS:
+            raise ValidationError(_("Write yes or no."))
+        return _BOOLEANS[text.strip().lower()]
+    return _number(text) if kind in ("integer", "number") else text
+
+
+def _lines(text: str) -> list[str]:
+    return [each.strip() for each in text.split("\n") if each.strip()]
+
+
+def _number(text: str) -> float:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise ValidationError(_("Write a number."))

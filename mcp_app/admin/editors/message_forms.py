@@ -1,0 +1,254 @@
+"""The messages of a prompt as rows of forms, including files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.editors.files import (
+    Upload,
+    check_digest,
+    check_type,
+    type_of,
+    upload_of,
+)
+from mcp_app.admin.editors.json_editor import Initial, JsonEditor
+from mcp_app.admin.editors.messages import (
+    MOST_MESSAGES,
+    Message,
+    config_of,
+    is_media,
+    messages_of,
+    replaced_files,
+)
+from mcp_app.admin.editors.rows import (
+    LinesField,
+    NotRepresentable,
+    RowForm,
+    Rows,
+    rows_of,
+)
+from mcp_app.interface.rules import media_type_problem, text_problem
+
+
+class MessageForm(RowForm):
+    """One message; fields that its kind does not have are ignored."""
+
+    role = forms.ChoiceField(
+        label=_("Says"),
+        choices=[("user", _("User")), ("assistant", _("Assistant"))],
+        initial="user",
+        required=False,
+    )
+    kind = forms.ChoiceField(
+        label=_("What"),
+        choices=[
+            ("text", _("Text")),
+            ("file", _("Image or audio file")),
+            ("contents", _("Contents of a resource")),
+            ("link", _("Link to a resource")),
+        ],
+        initial="text",
+        required=False,
+    )
+    text = LinesField(label=_("Text"), rows=5, strip=False)
+    uri = forms.CharField(
+        label=_("Address of the resource"),
+        required=False,
+        help_text=_("For example shop://policy/returns."),
+    )
+    name = forms.CharField(label=_("Name of the link"), required=False)
+    title = forms.CharField(label=_("Title of the link"), required=False)
+    description = forms.CharField(label=_("Description of the link"), required=False)
+    file = forms.FileField(label=_("File"), required=False)
+    upload = forms.CharField(required=False, widget=forms.HiddenInput)
+    mime_type = forms.CharField(
+        label=_("Type of contents"),
+        required=False,
+        help_text=_("A media type. Empty: the type of the file."),
+    )
+
+    message: Message
+    new_file: Upload | None = None
+    _given: dict[str, Any]
+
+    def has_file(self) -> bool:
+        """Return whether the message already has a file."""
+        return bool(self["upload"].value())
+
+    def clean_upload(self) -> str:
+        return check_digest(str(self.cleaned_data["upload"]))
+
+    def clean_file(self) -> object:
+        file = self.cleaned_data.get("file")
+        self.new_file = upload_of(file, self._typed_type())
+        return file
+
+    def clean_mime_type(self) -> str:
+        media_type = str(self.cleaned_data["mime_type"])
+        # It may contain placeholders, whose values are not known yet.
+        if "{{" not in media_type and (problem := media_type_problem(media_type)):
+            raise ValidationError(problem)
+        return media_type
+
+    def _typed_type(self) -> str:
+        """Return the media type if the user has changed it, else ""."""
+        typed = str(self["mime_type"].data or "")
+        return typed if "mime_type" in self.changed_data else ""
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        if not self.errors:
+            # `add_error` removes a value from `cleaned_data`.
+            self._given = dict(self.cleaned_data)
+            kind = self.cleaned_data["kind"] or "text"
+            self.message = getattr(self, f"_{kind}")(self._role())
+        return cleaned
+
+    def _role(self) -> dict[str, str]:
+        given = self._given
+        return {"role": given["role"] or "user", "was": given["was"]}
+
+    def _text(self, common: dict[str, str]) -> Message:
+        self._needs("text", str(_("Write the text of the message.")))
+        return Message(kind="text", text=self._visible_text(), **common)
+
+    def _file(self, common: dict[str, str]) -> Message:
+        upload, media_type = self._uploaded()
+        if not upload:
+            self.add_error("file", _("Choose a file."))
+        elif not is_media(media_type):
+            self.add_error(
+                "file",
+                forms.ValidationError(
+                    _(
+                        "The file is %(type)s. Only images and audio can be a message; "
+                        "other files can be the contents of a resource."
+                    ),
+                    params={"type": media_type},
+                ),
+            )
+        return Message(kind="file", upload=upload, mime_type=media_type, **common)
+
+    def _contents(self, common: dict[str, str]) -> Message:
+        self._needs("uri", str(_("Fill in the address of the resource.")))
+        text = self._visible_text()
+        upload, media_type = self._uploaded()
+        if text and self.new_file is not None:
+            self.add_error("file", _("Give a text or a file, not both."))
+        if text:
+            # A text replaces the stored file.
+            upload, media_type = "", self._given["mime_type"]
+        return Message(
+            kind="contents",
+            uri=self._given["uri"],
+            text="" if upload else text,
+            upload=upload,
+            mime_type=media_type,
+            **common,
+        )
+
+    def _link(self, common: dict[str, str]) -> Message:
+        self._needs("uri", str(_("Fill in the address of the resource.")))
+        self._needs("name", str(_("Fill in the name of the link.")))
+        given = self._given
+        names = ("uri", "name", "title", "description", "mime_type")
+        return Message(kind="link", **{name: given[name] for name in names}, **common)
+
+    def _needs(self, field: str, sentence: str) -> None:
+        if not self._given[field]:
+            self.add_error(field, sentence)
+
+    def _visible_text(self) -> str:
+        text = str(self._given["text"])
+        if problem := text_problem(text, lines=True):
+            self.add_error("text", problem)
+        return text
+
+    def _uploaded(self) -> tuple[str, str]:
+        """Return the digest and media type of the new file, or else the stored one."""
+        given = self._given["mime_type"]
+        if self.new_file is None:
+            digest, found = self._given["upload"], ""
+            if {"kind", "upload", "mime_type"} & set(self.changed_data):
+                found = type_of(digest)
+        else:
+            digest, found = self.new_file.digest, self.new_file.media_type
+            given = (self._typed_type() and given) or found
+        try:
+            check_type(given, found)
+        except ValidationError as error:
+            self.add_error("mime_type", error)
+        return digest, given
+
+
+class MessageSheet(JsonEditor):
+    """The config of a prompt of the kind `text`."""
+
+    formset = rows_of(MessageForm, MOST_MESSAGES)
+    row_template = "mcp_app/widgets/message.html"
+    multipart = True
+    words = {
+        "as_table": _("Edit message by message"),
+        "as_json": _("Edit as JSON"),
+        "json": _("The same as JSON"),
+        "json_label": _("JSON"),
+        "add": _("Add a message"),
+        "new": _("New message"),
+        "remove": _("Remove"),
+        "beyond": _(
+            "This page cannot show all of these messages (%(reason)s). They are kept"
+            " exactly as they are; edit them as JSON."
+        ),
+        "both": _("You changed both the messages and the JSON. Choose which to keep."),
+        "keep_table": _("Keep the messages"),
+        "keep_json": _("Keep the JSON"),
+        "empty": _("No messages yet."),
+        "least": 1,
+        "names_of": "arguments",
+    }
+
+    def initial(self, value: Any) -> Initial:
+        return [_initial(row) for row in messages_of(value or {})]
+
+    def value(self, rows: Iterable[RowForm], base: Any) -> Any:
+        return config_of(_messages(rows), base)
+
+    def newer_files(self, rows: Rows, base: Any, saved: Any) -> Mapping[str, str]:
+        try:
+            newer = replaced_files(messages_of(base or {}), messages_of(saved or {}))
+        except NotRepresentable:
+            return {}
+        fields = {}
+        for form in rows.forms:
+            pair = newer.get(str(form["was"].data))
+            if pair and form["upload"].data == pair[0].upload:
+                fields[form.add_prefix("upload")] = pair[1].upload
+                fields[form.add_prefix("mime_type")] = pair[1].mime_type
+        return fields
+
+    def check_rows(self, rows: Rows) -> None:
+        """Do nothing: messages have no names to compare."""
+
+
+def _messages(rows: Iterable[RowForm]) -> Iterator[Message]:
+    return (form.message for form in rows if isinstance(form, MessageForm))
+
+
+def _initial(row: Message) -> dict[str, Any]:
+    return {
+        "was": row.was,
+        "role": row.role,
+        "kind": row.kind,
+        "text": row.text,
+        "uri": row.uri,
+        "name": row.name,
+        "title": row.title,
+        "description": row.description,
+        "upload": row.upload,
+        "mime_type": row.mime_type,
+    }

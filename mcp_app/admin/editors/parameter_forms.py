@@ -1,0 +1,238 @@
+"""The parameters of a tool as rows of forms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.editors import json_texts, parameter_values
+from mcp_app.admin.editors.json_editor import Initial, JsonEditor
+from mcp_app.admin.editors.parameter import (
+    CHOOSING,
+    PATTERNED,
+    TYPES,
+    Number,
+    Parameter,
+    bounds,
+)
+from mcp_app.admin.editors.parameter_tables import (
+    MOST_PARAMETERS,
+    parameters_of,
+    schema_of,
+    summaries,
+    with_kept_members,
+)
+from mcp_app.admin.editors.parameter_values import LABELS, choices_of_text
+from mcp_app.admin.editors.rows import LinesField, NotRepresentable, RowForm, rows_of
+from mcp_app.interface.rules import text_problem, visible
+
+# -- parameter forms -------------------------------------------------------------------
+# The parameters of a tool as rows of forms.
+
+
+NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class ParameterForm(RowForm):
+    """One parameter; fields that its type does not have are ignored."""
+
+    name = forms.CharField(label=_("Name"), required=False)
+    type = forms.ChoiceField(
+        label=_("Type"),
+        choices=[(kind, LABELS[kind]) for kind in TYPES],
+        initial="text",
+        required=False,
+    )
+    required = forms.BooleanField(label=_("Required"), required=False)
+    default = forms.CharField(
+        label=_("Value if left out"),
+        required=False,
+        help_text=_("Empty: none."),
+    )
+    description = LinesField(label=_("Description for the model"), rows=1)
+    choices = LinesField(
+        label=_("Choices"),
+        rows=4,
+        help_text=_("One in each line, perhaps with “= shown text”: c = Celsius."),
+    )
+    least = forms.CharField(label=_("At least"), required=False)
+    most = forms.CharField(label=_("At most"), required=False)
+    pattern = forms.CharField(
+        label=_("Pattern"),
+        required=False,
+        strip=False,
+        help_text=_("A pattern is for exceptions; prefer “One of a list”."),
+    )
+    unique = forms.BooleanField(label=_("Each entry only once"), required=False)
+    example = forms.CharField(
+        label=_("Example"),
+        required=False,
+        help_text=_("Clients see it in the schema."),
+    )
+
+    parameter: Parameter
+
+    def legend(self) -> str:
+        return str(self["name"].value() or "")
+
+    def limits(self) -> str:
+        """Return the limits of the parameter in words, as the page showed them."""
+        row = self.initial.get("row")
+        return parameter_values.limits_in_words(row) if row else ""
+
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"])
+        if not name:
+            raise ValidationError(_("A parameter needs a name."))
+        if name == self.data.get(self.add_prefix("was")):
+            return name
+        problem = text_problem(name)
+        if problem is None and not NAME.fullmatch(name):
+            raise ValidationError(
+                _(
+                    "“%(name)s” cannot name a parameter: only letters, digits and "
+                    "_ - . are allowed, at most 64."
+                ),
+                params={"name": visible(name)},
+            )
+        if problem:
+            raise ValidationError(problem)
+        return name
+
+    def clean_type(self) -> str:
+        return self.cleaned_data["type"] or "text"
+
+    def clean_description(self) -> str:
+        description = str(self.cleaned_data["description"])
+        if problem := text_problem(description, lines=True):
+            raise ValidationError(problem)
+        return description
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        if not self.errors:
+            self.parameter = self._parameter()
+        if not self.errors:
+            for field, sentence in parameter_values.problems(self.parameter):
+                self.add_error(field, sentence)
+        return cleaned
+
+    def _parameter(self) -> Parameter:
+        given, kind = self.cleaned_data, self.cleaned_data["type"]
+        limited = bounds(kind) is not None
+        return Parameter(
+            name=given["name"],
+            type=kind,
+            required=given["required"],
+            description=given["description"],
+            default=self._read("default", kind),
+            example=self._read("example", kind),
+            least=self._limit("least") if limited else None,
+            most=self._limit("most") if limited else None,
+            pattern=given["pattern"] if kind in PATTERNED else "",
+            choices=choices_of_text(given["choices"]) if kind in CHOOSING else (),
+            unique=given["unique"] and bounds(kind) == ("minItems", "maxItems"),
+            was=given["was"],
+        )
+
+    def _read(self, field: str, kind: str) -> object:
+        try:
+            return parameter_values.value_of_text(kind, self.cleaned_data[field])
+        except ValueError as error:
+            self.add_error(field, str(error))
+            return None
+
+    def _limit(self, field: str) -> Number | None:
+        text = self.cleaned_data[field]
+        if not text:
+            return None
+        try:
+            number = parameter_values.value_of_text("number", text)
+        except ValueError as error:
+            self.add_error(field, str(error))
+            return None
+        return number if isinstance(number, int | float) else None
+
+
+class ParameterSheet(JsonEditor):
+    """An input schema; `own` is that of the tool's function."""
+
+    formset = rows_of(ParameterForm, MOST_PARAMETERS)
+    row_template = "mcp_app/widgets/parameter.html"
+    summary_template = "mcp_app/widgets/schema_summary.html"
+    words = {
+        "as_table": _("Edit as a table"),
+        "as_json": _("Edit as JSON Schema"),
+        "own": _("The function's own"),
+        "own_help": _("The parameters are as in the code, and change with it."),
+        "json": _("The same as JSON Schema"),
+        "json_label": _("JSON Schema"),
+        "add": _("Add a parameter"),
+        "new": _("New parameter"),
+        "remove": _("Remove"),
+        "beyond": _(
+            "The table cannot show all of this schema (%(reason)s). The schema is"
+            " kept exactly as it is; edit it as JSON."
+        ),
+        "both": _("You changed both the table and the JSON. Choose which to keep."),
+        "keep_table": _("Keep the table"),
+        "keep_json": _("Keep the JSON"),
+        "empty": _("No parameters: the tool is called without any."),
+        "twice": _("The parameter %(name)s is there more than once."),
+    }
+
+    def initial(self, value: Any) -> Initial:
+        if not isinstance(value or {}, dict):
+            raise NotRepresentable(gettext("it is not a JSON object"))
+        return [_initial(row) for row in parameters_of(value or {})]
+
+    def value(self, rows: Iterable[RowForm], base: Any) -> Any:
+        base = base or {}
+        parameters = with_kept_members(_parameters(rows), base)
+        return schema_of(parameters, base)
+
+    def checked(self, text: str) -> Any:
+        return json_texts.check_schema_text(text)
+
+    def summary(self, value: Any) -> object:
+        return [
+            {
+                "name": each.name,
+                "type": parameter_values.type_label(each.type),
+                "required": each.required,
+                "description": each.description,
+            }
+            for each in summaries(value if isinstance(value, dict) else {})
+        ]
+
+
+def _parameters(rows: Iterable[RowForm]) -> Iterator[Parameter]:
+    return (form.parameter for form in rows if isinstance(form, ParameterForm))
+
+
+def _initial(row: Parameter) -> dict[str, Any]:
+    return {
+        "row": row,
+        "was": row.name,
+        "name": row.name,
+        "type": row.type,
+        "required": row.required,
+        "default": parameter_values.text_of_value(row.type, row.default),
+        "description": row.description,
+        "choices": parameter_values.text_of_choices(row.choices),
+        "least": _number(row.least),
+        "most": _number(row.most),
+        "pattern": row.pattern,
+        "unique": row.unique,
+        "example": parameter_values.text_of_value(row.type, row.example),
+    }
+
+
+def _number(value: Number | None) -> str:
+    return "" if value is None else str(value)

@@ -1,1 +1,0 @@
-"""A tool's parameters as rows of a table."""

@@ -1,0 +1,151 @@
+"""The arguments of a prompt as rows of forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.editors import json_texts
+from mcp_app.admin.editors.json_editor import Initial, JsonEditor
+from mcp_app.admin.editors.rows import (
+    MOST_ROWS,
+    LinesField,
+    NotRepresentable,
+    RowForm,
+    rows_of,
+)
+from mcp_app.admin.editors.text_answer import (
+    SuggestionsField,
+    as_lines,
+    fit_lines,
+    of_lines,
+)
+from mcp_app.interface.definitions import arguments_from_json
+from mcp_app.interface.rules import argument_problem, text_problem
+from mcp_app.protocol.json_types import JsonObject
+
+_TEXTS = ("name", "title", "description")
+
+
+class ArgumentForm(RowForm):
+    """An argument, which a person fills in before using the prompt."""
+
+    name = forms.CharField(label=_("Name"), required=False)
+    title = forms.CharField(label=_("Title"), required=False)
+    required = forms.BooleanField(label=_("Required"), required=False)
+    description = LinesField(label=_("Description"), rows=1)
+    suggestions = SuggestionsField()
+
+    def legend(self) -> str:
+        return str(self["name"].value() or "")
+
+    def count(self) -> int:
+        """Return how many suggestions the page shows."""
+        return len(of_lines(str(self["suggestions"].value() or "")))
+
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"])
+        if not name:
+            raise ValidationError(_("An argument needs a name."))
+        if problem := argument_problem(name):
+            raise ValidationError(problem)
+        return name
+
+    def clean_title(self) -> str:
+        return _visible(self.cleaned_data["title"], lines=False)
+
+    def clean_description(self) -> str:
+        return _visible(self.cleaned_data["description"], lines=True)
+
+    def argument(self) -> JsonObject:
+        """Return the JSON of the row."""
+        given = self.cleaned_data
+        argument = {name: given[name] for name in _TEXTS if given[name]}
+        if given["required"]:
+            argument["required"] = True
+        if given["suggestions"]:
+            argument["suggestions"] = given["suggestions"]
+        return argument
+
+
+def _visible(text: str, *, lines: bool) -> str:
+    if problem := text_problem(text, lines=lines):
+        raise ValidationError(problem)
+    return text
+
+
+class ArgumentSheet(JsonEditor):
+    """A list of arguments; `own` are those of the prompt's function."""
+
+    formset = rows_of(ArgumentForm)
+    row_template = "mcp_app/widgets/argument.html"
+    words = {
+        "as_table": _("Edit one by one"),
+        "as_json": _("Edit as JSON"),
+        "own": _("The function's own"),
+        "own_help": _("The parameters are as in the code, and change with it."),
+        "json": _("The same as JSON"),
+        "json_label": _("JSON"),
+        "add": _("Add an argument"),
+        "new": _("New argument"),
+        "remove": _("Remove"),
+        "beyond": _(
+            "This page cannot show all of these arguments (%(reason)s). They are kept"
+            " exactly as they are; edit them as JSON."
+        ),
+        "both": _("You changed both the arguments and the JSON. Choose which to keep."),
+        "keep_table": _("Keep the arguments"),
+        "keep_json": _("Keep the JSON"),
+        "empty": _("No arguments: the prompt is always the same."),
+        "twice": _("The argument %(name)s is there more than once."),
+    }
+
+    def initial(self, value: Any) -> Initial:
+        given = value or []
+        try:
+            arguments_from_json(given)
+        except ValueError as error:
+            raise NotRepresentable(str(error)) from None
+        if len(given) > MOST_ROWS:
+            raise NotRepresentable(f"{len(given)} arguments")
+        return [{**_initial(argument), "was": argument["name"]} for argument in given]
+
+    def value(self, rows: Iterable[RowForm], base: Any) -> Any:
+        known = {argument["name"]: argument for argument in base or []}
+        return [_kept(form, known) for form in rows if isinstance(form, ArgumentForm)]
+
+    def checked(self, text: str) -> Any:
+        arguments = json_texts.read(text)
+        arguments_from_json(arguments)
+        return arguments
+
+
+def _initial(argument: JsonObject) -> JsonObject:
+    texts = {name: argument.get(name, "") for name in _TEXTS}
+    for name, text in texts.items():
+        if (
+            text != text.strip()
+            or "\r" in text
+            or (name != "description" and "\n" in text)
+        ):
+            raise NotRepresentable(f"{name} of {argument['name']}")
+    suggestions = argument.get("suggestions", [])
+    if not fit_lines(suggestions):
+        raise NotRepresentable(f"suggestions of {argument['name']}")
+    return {
+        **texts,
+        "required": argument.get("required", False),
+        "suggestions": as_lines(suggestions),
+    }
+
+
+def _kept(form: ArgumentForm, known: JsonObject) -> JsonObject:
+    """Return the JSON of a row, or the stored JSON if nothing has changed."""
+    argument = form.argument()
+    before = known.get(form.cleaned_data["was"])
+    unchanged = before is not None and _initial(before) == _initial(argument)
+    return before if unchanged and before is not None else argument

@@ -1,1 +1,0 @@
-"""A prompt's arguments and messages as rows."""

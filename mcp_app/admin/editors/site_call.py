@@ -1,0 +1,369 @@
+"""The config of a call of another site as a form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, ClassVar, Final
+from urllib.parse import parse_qsl
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.editors import json_texts
+from mcp_app.admin.editors.json_editor import Initial
+from mcp_app.admin.editors.json_texts import lines_from_browser
+from mcp_app.admin.editors.lookup_choices import NONE
+from mcp_app.admin.editors.one_form import OneForm, OneFormSheet
+from mcp_app.admin.editors.rows import (
+    LinesField,
+    NotRepresentable,
+    RowForm,
+    Rows,
+    rows_of,
+)
+from mcp_app.egress.sites import sites
+from mcp_app.kinds.http.config import (
+    BRACKETS,
+    COMMAS,
+    METHODS,
+    MOST_ENTRIES,
+    MOST_PAIRS,
+    PIPES,
+    REPEAT,
+    SCHEMA,
+    SEVERAL,
+    SPACES,
+)
+from mcp_app.kinds.http.request import is_json
+from mcp_app.kinds.placeholders import pieces
+from mcp_app.protocol import jsonrpc, schemas
+from mcp_app.protocol.json_types import JsonObject
+
+# -- sheet -----------------------------------------------------------------------------
+# The config of a call of another site as a page: the form, or the same as JSON.
+
+
+class CallSheet(OneFormSheet):
+    """The config of the kind `http`; resources only read."""
+
+    row_template = "mcp_app/widgets/site_call.html"
+
+    def __init__(self, *, only_reads: bool) -> None:
+        super().__init__(type("CallForm", (CallForm,), {"only_reads": only_reads}))
+        self._only_reads = only_reads
+
+    def initial(self, value: Any) -> Initial:
+        config = value or {}
+        for violation in schemas.compile(SCHEMA).violations(config):
+            raise NotRepresentable(f"{violation.path}: {violation.message}")
+        for name in ("method", "body"):
+            if self._only_reads and config.get(name, "GET") != "GET":
+                raise NotRepresentable(f"“{name}”")
+        return [{"config": config}]
+
+
+# -- pair rows -------------------------------------------------------------------------
+# Names and values of a call as rows: after the “?”, headers, a form, own words.
+
+
+STYLES: Final = {
+    REPEAT: _("name=a&name=b"),
+    COMMAS: _("name=a,b"),
+    SPACES: _("name=a b"),
+    PIPES: _("name=a|b"),
+    BRACKETS: _("name[a]=b"),
+}
+"""How lists and objects are written."""
+
+
+class MemberForm(RowForm):
+    """A row that stays as it was if nobody changed it."""
+
+    named: ClassVar[str] = "name"
+
+    def legend(self) -> str:
+        return str(self[self.named].value() or "")
+
+    def member(self) -> JsonObject:
+        """Return the member of the config that the valid row makes."""
+        if not self.has_changed():
+            return dict(self.initial["member"])
+        return self.new_member()
+
+    def new_member(self) -> JsonObject:
+        """Return a changed row's member."""
+        given = self.cleaned_data
+        return {"name": given["name"], "value": given["value"]}
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        missing = self.has_changed() and not self.cleaned_data.get(self.named)
+        if missing and self.named not in self.errors:
+            self.add_error(self.named, _("Write it, or remove this row."))
+        return cleaned
+
+
+class PairForm(MemberForm):
+    """A pair of a query or of a form."""
+
+    name = forms.CharField(label=_("Name"), required=False, max_length=200)
+    value = forms.CharField(label=_("Value"), required=False, strip=False)
+    style = forms.ChoiceField(
+        label=_("Lists and objects as"),
+        choices=[*STYLES.items()],
+        initial=REPEAT,
+        required=False,
+    )
+
+    def new_member(self) -> JsonObject:
+        style = self.cleaned_data["style"] or REPEAT
+        return {**super().new_member(), **({} if style == REPEAT else {"as": style})}
+
+
+class HeaderForm(MemberForm):
+    """A header."""
+
+    name = forms.CharField(label=_("Name"), required=False, max_length=200)
+    value = forms.CharField(label=_("Value"), required=False)
+
+
+class ErrorForm(MemberForm):
+    """What clients read if the other site answers with a status."""
+
+    named = "status"
+
+    status = forms.TypedChoiceField(
+        label=_("Status"),
+        choices=[NONE]
+        + [
+            (str(each.value), f"{each.value} {each.phrase}")
+            for each in HTTPStatus
+            if each.value >= HTTPStatus.MULTIPLE_CHOICES
+        ],
+        required=False,
+    )
+    value = LinesField(label=_("What clients read"), rows=2)
+
+    def new_member(self) -> JsonObject:
+        given = self.cleaned_data
+        return {"name": given["status"], "value": given["value"]}
+
+
+def initial_pairs(members: Iterable[JsonObject]) -> list[dict[str, Any]]:
+    """Return the rows that show the pairs of a config."""
+    return [
+        {
+            "name": each["name"],
+            "status": each["name"],
+            "value": each["value"],
+            "style": each.get("as", REPEAT),
+            "was": str(at),
+            "member": each,
+        }
+        for at, each in enumerate(members)
+    ]
+
+
+def members_of(rows: Rows) -> list[JsonObject]:
+    """Return what valid rows make, in their order."""
+    return [
+        form.member() for form in rows.ordered_forms if isinstance(form, MemberForm)
+    ]
+
+
+ROWS: Final[Mapping[str, type[Rows]]] = {
+    "query": rows_of(PairForm, MOST_PAIRS),
+    "headers": rows_of(HeaderForm, MOST_PAIRS),
+    "form": rows_of(PairForm, MOST_PAIRS),
+    "errors": rows_of(ErrorForm, MOST_PAIRS),
+}
+"""The rows inside the form, by what they are."""
+
+
+# -- call form -------------------------------------------------------------------------
+# The form behind a call of another site.
+
+
+NO_BODY, JSON, FORM, TEXT = "", "json", "form", "text"
+BODIES: Final = {
+    NO_BODY: _("Nothing"),
+    JSON: _("JSON"),
+    FORM: _("The fields of a form"),
+    TEXT: _("A text"),
+}
+
+
+class CallForm(OneForm):
+    """All of the config; subclasses say whether it may only read."""
+
+    only_reads: ClassVar[bool] = False
+
+    site = forms.ChoiceField(label=_("Site"), required=False)
+    method = forms.ChoiceField(
+        label=_("Method"), choices=[(each, each) for each in METHODS], required=False
+    )
+    path = forms.CharField(
+        label=_("Path"),
+        required=False,
+        widget=forms.TextInput({"class": "vLargeTextField"}),
+        help_text=_("For example /tickets/{{number}}."),
+    )
+    several = forms.BooleanField(
+        label=_("Its last value may have several segments"),
+        required=False,
+        help_text=_(
+            "Such as docs/plan.txt. Otherwise a value with a slash is refused."
+        ),
+    )
+    sends = forms.ChoiceField(
+        label=_("What is sent"),
+        choices=[*BODIES.items()],
+        widget=forms.RadioSelect,
+        required=False,
+    )
+    body = LinesField(
+        label=_("JSON or text"),
+        rows=6,
+        help_text=_(
+            "In JSON, a text that is only {{name}} becomes the value itself: a number"
+            " stays a number. If a client leaves it out, so does the call."
+        ),
+    )
+    media_type = forms.CharField(
+        label=_("Type of the JSON or text"), required=False, max_length=200
+    )
+    take = forms.CharField(
+        label=_("From the answer take"),
+        required=False,
+        max_length=200,
+        help_text=_("For example “ticket”, or “data.items”. Empty: all of it."),
+    )
+    keep = forms.CharField(
+        label=_("Of that only"),
+        required=False,
+        help_text=_("Names with commas between them: id, url, user.name."),
+    )
+    most = forms.IntegerField(
+        label=_("At most so many entries"),
+        required=False,
+        min_value=1,
+        max_value=MOST_ENTRIES,
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        config = self.base
+        chosen = config.get("site", "")
+        offered = {key: f"{each.title} ({each.url})" for key, each in sites().items()}
+        if chosen:
+            offered.setdefault(chosen, chosen)
+        self._choice("site").choices = [NONE, *offered.items()]
+        if self.only_reads:
+            for name in ("method", "sends", "body", "media_type"):
+                del self.fields[name]
+        self.initial.update(_initial(config))
+        self._rows = {
+            name: ROWS[name](
+                self.data if self.is_bound else None,
+                initial=initial_pairs(members),
+                prefix=self.add_prefix(f"{name}s"),
+                form_kwargs={"use_required_attribute": False},
+            )
+            for name, members in _members(config).items()
+            if name != FORM or not self.only_reads
+        }
+
+    def _choice(self, name: str) -> forms.ChoiceField:
+        field: forms.ChoiceField = self.fields[name]  # type: ignore[assignment]
+        return field
+
+    def formsets(self) -> Sequence[Rows]:
+        return [*self._rows.values()]
+
+    def rows(self) -> dict[str, Rows]:
+        """Return the rows by what they are, for the template."""
+        return self._rows
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        given = self.cleaned_data
+        if given.get("sends") == JSON and given.get("body"):
+            try:
+                given["json"] = json_texts.read(given["body"])
+            except ValueError as error:
+                self.add_error("body", str(error))
+        return cleaned
+
+    def config(self) -> JsonObject:
+        given, config = self.cleaned_data, dict(self.base)
+        path, query = _apart(given["path"])
+        self.put(config, "site", given["site"])
+        self.put(config, "path", path)
+        self.put(config, "segments", SEVERAL if given["several"] else "")
+        if not self.only_reads:
+            config["method"] = given["method"] or "GET"
+            self._put_body(config)
+        self.put(config, "query", [*members_of(self._rows["query"]), *query])
+        self.put(config, "headers", members_of(self._rows["headers"]))
+        self.put(config, "take", given["take"])
+        self.put(
+            config, "keep", [*filter(None, map(str.strip, given["keep"].split(",")))]
+        )
+        self.put(config, "most", given["most"])
+        errors = members_of(self._rows["errors"])
+        self.put(config, "errors", {each["name"]: each["value"] for each in errors})
+        return config
+
+    def _put_body(self, config: JsonObject) -> None:
+        given = self.cleaned_data
+        sends = given["sends"]
+        if sends == JSON and "json" in given:
+            config["body"] = {"json": given["json"]}
+            if is_json(given["media_type"]):
+                config["body"]["type"] = given["media_type"]
+        elif sends == FORM:
+            config["body"] = {"form": members_of(self._rows[FORM])}
+        elif sends == TEXT:
+            media_type = given["media_type"] or "text/plain; charset=utf-8"
+            config["body"] = {"text": given["body"], "type": media_type}
+        else:
+            config.pop("body", None)
+
+
+def _members(config: JsonObject) -> dict[str, list[JsonObject]]:
+    """Return the members that rows show."""
+    errors = config.get("errors", {}).items()
+    return {
+        "query": config.get("query", []),
+        "headers": config.get("headers", []),
+        FORM: (config.get("body") or {}).get("form", []),
+        "errors": [{"name": name, "value": value} for name, value in errors],
+    }
+
+
+def _initial(config: JsonObject) -> dict[str, Any]:
+    body = config.get("body") or {}
+    sends = next((each for each in (JSON, FORM, TEXT) if each in body), NO_BODY)
+    text = jsonrpc.pretty(body["json"]) if sends == JSON else body.get("text", "")
+    return {
+        "site": config.get("site", ""),
+        "method": config.get("method", "GET"),
+        "path": config.get("path", ""),
+        "several": config.get("segments") == SEVERAL,
+        "sends": sends,
+        "body": lines_from_browser(text),
+        "media_type": body.get("type", ""),
+        "take": config.get("take", ""),
+        "keep": ", ".join(config.get("keep", ())),
+        "most": config.get("most"),
+    }
+
+
+def _apart(path: str) -> tuple[str, list[JsonObject]]:
+    """Take a pasted address apart: what follows the “?” becomes rows."""
+    before, mark, after = path.partition("?")
+    if not mark or "?" not in "".join(pieces(path)[0::2]):
+        return path, []
+    pairs = parse_qsl(after, keep_blank_values=True)
+    return before, [{"name": name, "value": value} for name, value in pairs]

@@ -1,1 +1,0 @@
-"""A call of another site, as a form."""

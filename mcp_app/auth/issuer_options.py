@@ -1,0 +1,193 @@
+"""The options of an external issuer, in an entry of `MCP["AUTHENTICATION"]`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Final, TypeAlias, cast
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import FieldDoesNotExist
+from django.utils.module_loading import import_string
+
+from mcp_app.auth.resources import audience_of
+from mcp_app.egress.documents import Bounds, document_address
+from mcp_app.egress.sites import (
+    MOST_SECONDS,
+    UnusableSite,
+    ca_of,
+    networks_of,
+    number_of,
+)
+from mcp_app.interface.errors import with_remedy
+from mcp_app.interface.server import DEFAULT_SLUG
+
+FindUser: TypeAlias = Callable[[dict[str, Any]], object]
+"""Finds the user whom verified claims mean, or None; it may block."""
+
+EMAIL: Final = "email"
+CHANGEABLE: Final = "preferred_username"
+"""A claim that names another person tomorrow (OpenID Connect Core, section 5.7)."""
+WAIT_S: Final = 5.0
+PACKAGES: Final = ("jwt", "httpcore2")
+
+
+class UnusableIssuer(ValueError):
+    """Options by which nobody can be let in; the sentence follows the entry's name."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IssuerOptions:
+    """What an entry says; docs/settings.md has each option.
+
+    `name` is the entry's, `user` finds whom the claims mean, else `field` does.
+    `audience` of "" is the address of the server that was asked, `jwks` of "" what the
+    issuer's metadata name.
+    """
+
+    name: str
+    issuer: str
+    claim: str
+    field: str = ""
+    user: FindUser | None = None
+    audience: str = ""
+    jwks: str = ""
+    scopes: bool = True
+    bounds: Bounds
+
+
+def read_options(name: str, given: Mapping[str, Any]) -> IssuerOptions:
+    """Return the options of an entry; raises `UnusableIssuer`."""
+    _check_packages()
+    try:
+        networks = tuple(networks_of(given.get("networks", ())))
+        for option in ("issuer", *(("jwks",) if "jwks" in given else ())):
+            url = _text(given, option)
+            document_address(url.partition("?")[0], networks, option)
+        bounds = Bounds(
+            networks=networks,
+            ca=ca_of(given),
+            timeout=number_of(given, "timeout", WAIT_S, MOST_SECONDS),
+        )
+    except UnusableSite as error:
+        raise UnusableIssuer(str(error)) from None
+    return IssuerOptions(
+        name=name,
+        issuer=_issuer(given),
+        claim=_claim(given),
+        **_way_to_users(given),
+        audience=_audience(given),
+        jwks=_text(given, "jwks"),
+        scopes=_scopes(given),
+        bounds=bounds,
+    )
+
+
+def _check_packages() -> None:
+    for each in PACKAGES:
+        if find_spec(each) is None:
+            sentence = "needs a package that is not installed"
+            raise UnusableIssuer(with_remedy(sentence, ImportError(name=each)))
+
+
+def _text(given: Mapping[str, Any], option: str) -> str:
+    value = given.get(option, "")
+    if not isinstance(value, str):
+        raise UnusableIssuer(f'has the "{option}" {value!r}: it must be a text.')
+    return value
+
+
+def _issuer(given: Mapping[str, Any]) -> str:
+    issuer = _text(given, "issuer")
+    if "?" in issuer:
+        # RFC 8414, section 2.
+        raise UnusableIssuer(
+            f'has the "issuer" {issuer!r}, and no issuer has a query. Write what stands'
+            ' as "iss" in its tokens.'
+        )
+    return issuer
+
+
+def _claim(given: Mapping[str, Any]) -> str:
+    claim = _text(given, "claim")
+    if not claim:
+        raise UnusableIssuer(
+            'needs a "claim", by which its tokens name a person for good, such as'
+            ' "sub".'
+        )
+    if claim == CHANGEABLE:
+        raise UnusableIssuer(
+            f'has the "claim" {claim!r}, which people can change, and then be somebody'
+            ' else here. Use "sub", or "email" if the issuer checks addresses.'
+        )
+    return claim
+
+
+def _way_to_users(given: Mapping[str, Any]) -> dict[str, Any]:
+    column, path = _text(given, "field"), _text(given, "user")
+    if bool(column) == bool(path):
+        what = 'has both "field" and "user": use' if column else "needs"
+        raise UnusableIssuer(
+            f'{what} either "field", a unique column of the user, or "user", the dotted'
+            " path of a function that gets the claims and returns a user or None."
+        )
+    return {"field": _column(column)} if column else {"user": _function(path)}
+
+
+def _column(name: str) -> str:
+    about = get_user_model()._meta
+    try:
+        column = about.get_field(name)
+    except FieldDoesNotExist:
+        raise UnusableIssuer(
+            f'has the "field" {name!r}, which {about.label} does not have. Use a unique'
+            ' column of it, or "user".'
+        ) from None
+    alone = {each.fields for each in about.total_unique_constraints}
+    if not getattr(column, "unique", False) and (name,) not in alone:
+        raise UnusableIssuer(
+            f'has the "field" {name!r}, which several rows of {about.label} may share.'
+            ' Use a unique column, or "user".'
+        )
+    return name
+
+
+def _function(path: str) -> FindUser:
+    try:
+        found: Any = import_string(path)
+    except Exception as error:
+        # A module may raise whatever it likes.
+        said = f'has the "user" {path!r}, which cannot be imported: {error}'
+        raise UnusableIssuer(with_remedy(said, error)) from None
+    if not callable(found) or isinstance(found, type):
+        raise UnusableIssuer(f'has the "user" {path!r}, which is not a function.')
+    if inspect.iscoroutinefunction(found):
+        raise UnusableIssuer(
+            f'has the "user" {path!r}, which is async. Write it with “def”: it is'
+            " called in a thread."
+        )
+    return cast("FindUser", found)
+
+
+def _audience(given: Mapping[str, Any]) -> str:
+    audience = _text(given, "audience")
+    try:
+        usable = audience or audience_of(DEFAULT_SLUG)
+    except ValueError:
+        usable = ""
+    if not usable:
+        raise UnusableIssuer(
+            'needs an "audience", because without MCP["PUBLIC_URL"], such as'
+            ' "https://shop.example.com", servers have no address that tokens could be'
+            " for. Set one of them."
+        )
+    return audience
+
+
+def _scopes(given: Mapping[str, Any]) -> bool:
+    scopes = given.get("scopes", True)
+    if not isinstance(scopes, bool):
+        raise UnusableIssuer(f'has "scopes" {scopes!r}: it must be True or False.')
+    return scopes

@@ -1,0 +1,325 @@
+"""Tokens of external issuers: JWTs that somebody else signs (RFC 9068)."""
+
+from __future__ import annotations
+
+import binascii
+import logging
+import time
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import orjson
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
+from django.db import DataError
+from django.views.decorators.debug import sensitive_variables
+
+from mcp_app.auth.caches import authentication_cache
+from mcp_app.auth.issuer_keys import ALGORITHMS, KeySet, key_ends
+from mcp_app.auth.issuer_options import (
+    EMAIL,
+    IssuerOptions,
+    UnusableIssuer,
+    read_options,
+)
+from mcp_app.auth.resources import is_audience, metadata_of
+from mcp_app.auth.site_requests import insufficient_scope, let_in
+from mcp_app.interface.principal import (
+    ISSUER,
+    AuthenticationFailed,
+    AuthenticationRequest,
+    Principal,
+    Scope,
+)
+from mcp_app.models.tokens import BEGINNING
+from mcp_app.pools.database import authenticators
+from mcp_app.protocol.headers import Headers
+from mcp_app.protocol.oauth.requests import CHANGE, READ
+
+if TYPE_CHECKING:
+    from jwt.types import Options
+
+
+# -- tokens ----------------------------------------------------------------------------
+# JWTs as access tokens (RFC 9068): which are an issuer's, and which are good.
+
+
+SCHEME: Final = "bearer"
+PARTS: Final = 3
+LEEWAY_S: Final = 60
+"""Clocks of others may be wrong by so much."""
+TYPES: Final = frozenset({"at+jwt", "application/at+jwt", "jwt"})
+ID_TOKEN: Final = "ID"  # noqa: S105 - what Keycloak calls tokens about a sign-in
+
+_PYJWT: Final[Options] = {
+    "require": ["exp", "iss", "sub", "aud"],
+    "verify_aud": False,
+    "enforce_minimum_key_length": True,
+}
+"""Which audiences are good is not told by equal texts alone: `_is_for` looks."""
+_SENTENCES: Final = {
+    "ExpiredSignatureError": "The token has expired.",
+    "ImmatureSignatureError": "The token is not valid yet.",
+    "InvalidKeyError": "The key of the token is too short.",
+    "InvalidSignatureError": "The signature of the token is wrong.",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class UnverifiedToken:
+    """A token as it came, and what it says of itself; it has no repr."""
+
+    text: str
+    header: Mapping[str, Any]
+    claims: Mapping[str, Any]
+
+
+@sensitive_variables()
+def token_of(headers: Headers, issuer: str) -> UnverifiedToken | None:
+    """Return the JWT in the headers that says to be of an issuer, None for others."""
+    scheme, _, text = (headers.get(b"authorization") or "").partition(" ")
+    text = text.strip(" \t")
+    parts = text.split(".")
+    is_other = len(parts) != PARTS or text.startswith(BEGINNING)
+    if scheme.lower() != SCHEME or is_other:
+        return None
+    header, claims = _object(parts[0]), _object(parts[1])
+    if header is None or claims is None or claims.get("iss") != issuer:
+        return None
+    return UnverifiedToken(text, header, claims)
+
+
+@sensitive_variables()
+def _object(part: str) -> Mapping[str, Any] | None:
+    """Return the JSON object of a part (RFC 7515, section 3), None if it is none."""
+    try:
+        filled = part + "=" * (-len(part) % 4)
+        found = orjson.loads(b64decode(filled, altchars=b"-_", validate=True))
+    except (ValueError, binascii.Error):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+async def verify(
+    token: UnverifiedToken, options: IssuerOptions, keys: KeySet, server: str
+) -> dict[str, Any]:
+    """Return the claims of a token for a server (by its slug).
+
+    Raises `AuthenticationFailed`, or `AuthenticationUnavailable` without keys.
+    """
+    algorithm, kid = _checked_header(token)
+    key = await keys.find(kid, algorithm)
+    claims = _signed_claims(token, key, algorithm, options.issuer)
+    if not _is_for(claims["aud"], options, server):
+        raise AuthenticationFailed("The token is for another audience.")
+    return claims
+
+
+def _checked_header(token: UnverifiedToken) -> tuple[str, str | None]:
+    """Return the algorithm and the name of the key; raises `AuthenticationFailed`.
+
+    What else the header says of its key (`jku`, `jwk`, `x5u`) is not looked at.
+    """
+    header, claims = token.header, token.claims
+    algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ")
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+        raise AuthenticationFailed("The algorithm of the token is not accepted.")
+    if not isinstance(kid, str | None) or "crit" in header:
+        raise AuthenticationFailed("The header of the token is not accepted.")
+    if kind is not None and str(kind).lower() not in TYPES:
+        raise AuthenticationFailed("The type of the token is not accepted.")
+    is_about_sign_in = "nonce" in header or "nonce" in claims
+    if is_about_sign_in or claims.get("typ") == ID_TOKEN:
+        raise AuthenticationFailed("This is an ID token. Send an access token.")
+    return algorithm, kid
+
+
+@sensitive_variables()
+def _signed_claims(
+    token: UnverifiedToken, key: Any, algorithm: str, issuer: str
+) -> dict[str, Any]:
+    import jwt  # noqa: PLC0415 - an extra
+
+    try:
+        claims = jwt.decode(
+            token.text,
+            key,
+            algorithms=[algorithm],
+            options=_PYJWT,
+            issuer=issuer,
+            leeway=LEEWAY_S,
+        )
+    except jwt.MissingRequiredClaimError as error:
+        raise AuthenticationFailed(f"The token has no {error.claim}.") from None
+    except Exception as error:
+        # Whatever a token leads to: frames of PyJWT would show it.
+        said = _SENTENCES.get(type(error).__name__, "The token is not valid.")
+        raise AuthenticationFailed(said) from None
+    if type(claims["exp"]) not in (int, float):
+        raise AuthenticationFailed("The exp of the token is not a number.")
+    return claims
+
+
+def _is_for(aud: object, options: IssuerOptions, server: str) -> bool:
+    """Whether one of the audiences (RFC 7519, section 4.1.3) is the right one."""
+    given = aud if isinstance(aud, list) else [aud]
+    texts = [each for each in given if isinstance(each, str)]
+    if options.audience:
+        return options.audience in texts
+    return any(is_audience(each, server) for each in texts)
+
+
+# -- users -----------------------------------------------------------------------------
+# The user of the site whom the claims of a verified token mean.  Nobody is created.
+
+
+NOBODY: Final = "This site has no user for the token."
+MOST_ROWS: Final = 100
+"""So many may be equal to a database without being so."""
+
+
+def find_user(options: IssuerOptions, claims: Mapping[str, Any]) -> Any:
+    """Return who is meant, active or not; blocks, raises `AuthenticationFailed`."""
+    value = _value(options.claim, claims)
+    if options.user is None:
+        return _by_column(options, value)
+    found = options.user(dict(claims))
+    if found is None:
+        raise AuthenticationFailed(NOBODY)
+    return found
+
+
+def _value(claim: str, claims: Mapping[str, Any]) -> str:
+    value = claims.get(claim)
+    if not isinstance(value, str) or not value:
+        raise AuthenticationFailed(f"The token has no {claim}.")
+    if claim == EMAIL and claims.get("email_verified") is not True:
+        raise AuthenticationFailed("The e-mail address of the token is not verified.")
+    return value
+
+
+def _by_column(options: IssuerOptions, value: str) -> Any:
+    """Return the one user whose column is the value, character by character.
+
+    Collations of databases find others, too.
+    """
+    same = _lower if options.claim == EMAIL else str
+    lookup = "iexact" if options.claim == EMAIL else "exact"
+    users = get_user_model()._default_manager
+    try:
+        rows = list(users.filter(**{f"{options.field}__{lookup}": value})[:MOST_ROWS])
+    except (DataError, TypeError, ValueError, ValidationError):
+        # What no row of the column can be: a text that is no number, or has a NUL.
+        rows = []
+    found = [
+        each for each in rows if same(str(getattr(each, options.field))) == same(value)
+    ]
+    if len(found) != 1:
+        raise AuthenticationFailed(NOBODY)
+    return found[0]
+
+
+def _lower(text: str) -> str:
+    """Return it in lower case, if no character stands for another one there."""
+    return text.lower() if text.isascii() else text
+
+
+# -- way -------------------------------------------------------------------------------
+# The way in for tokens of an external issuer.
+
+
+MOST_CLIENT: Final = 200
+"""Characters of the name of a client."""
+
+Authenticate: TypeAlias = Callable[[AuthenticationRequest], Awaitable[Principal | None]]
+
+logger = logging.getLogger("mcp_app.auth")
+
+
+def issuer(name: str, options: Mapping[str, Any]) -> Authenticate:
+    """Return what authenticates by an entry of `MCP["AUTHENTICATION"]`.
+
+    `options` are those of docs/settings.md.  With wrong ones nobody is let in by it;
+    the system check says why, and so does the log.
+    """
+    try:
+        return IssuerWay(read_options(name, options)).authenticate
+    except UnusableIssuer as error:
+        logger.error('MCP["AUTHENTICATION"][%r] %s', name, error)
+        return _let_nobody_in
+
+
+async def _let_nobody_in(_request: AuthenticationRequest) -> Principal | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Who shows a token, and when the token ends (Unix time)."""
+
+    principal: Principal
+    ends: float
+
+
+class IssuerWay:
+    """Authenticates by the tokens of one issuer."""
+
+    def __init__(self, options: IssuerOptions) -> None:
+        self._options = options
+        self._keys = KeySet(options)
+
+    async def authenticate(self, request: AuthenticationRequest) -> Principal | None:
+        """Return whom a token of the issuer means, None without one.
+
+        Raises `AuthenticationFailed`, `AuthenticationUnavailable`, or Refused (403)
+        for a token that allows nothing here.
+        """
+        token = token_of(request.headers, self._options.issuer)
+        if token is None:
+            return None
+        ask = partial(self._asked, token, request.server)
+        try:
+            answer = await authentication_cache.find(self._options.name, request, ask)
+            if answer.ends <= time.time():
+                answer = await ask()
+        except AuthenticationFailed as error:
+            logger.info("A token of %r was refused: %s", self._options.name, error)
+            raise
+        key_ends.note(answer.principal.key, answer.ends + LEEWAY_S)
+        return answer.principal
+
+    async def _asked(self, token: UnverifiedToken, server: str) -> Answer:
+        claims = await verify(token, self._options, self._keys, server)
+        scope = self._scope(claims, server)
+        user = await authenticators.run(find_user, self._options, claims)
+        known = let_in(user, kind=ISSUER, client=self._client(claims))
+        principal = replace(known, scopes=scopes_of(claims), scope=scope)
+        return Answer(principal=principal, ends=claims["exp"])
+
+    def _scope(self, claims: Mapping[str, Any], server: str) -> Scope | None:
+        if not self._options.scopes:
+            return None
+        given = scopes_of(claims)
+        if given.isdisjoint((READ, CHANGE)):
+            message = f"The token has neither the scope {READ} nor {CHANGE}."
+            raise insufficient_scope(message, READ, metadata_of(server))
+        return None if CHANGE in given else Scope(read_only=True)
+
+    def _client(self, claims: Mapping[str, Any]) -> str:
+        """Return the name of the entry, with that of the issuer's client."""
+        given = claims.get("azp") or claims.get("client_id")
+        named = isinstance(given, str) and given.isprintable()
+        return f"{self._options.name} {given if named else ''}".strip()[:MOST_CLIENT]
+
+
+def scopes_of(claims: Mapping[str, Any]) -> frozenset[str]:
+    """Return the scopes of a token, by `scope` (RFC 8693, section 4.2) or `scp`.
+
+    Issuers write them as one text, or as a list.
+    """
+    given = claims.get("scope", claims.get("scp", ""))
+    listed = given if isinstance(given, list) else str(given).split()
+    return frozenset(each for each in listed if isinstance(each, str))

@@ -1,0 +1,247 @@
+"""Texts of definitions: what they cost a model, and how they are searched."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from mcp_app.catalog.stops import SUGGESTING, suggestions_of
+from mcp_app.interface.definitions import (
+    Definition,
+    PromptDefinition,
+    ResourceDefinition,
+    ResourceTemplateDefinition,
+    ToolDefinition,
+)
+from mcp_app.interface.rules import visible
+from mcp_app.protocol import jsonrpc, listing
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.jsonrpc import Path
+from mcp_app.protocol.revisions import LATEST, Revision
+
+# -- token cost ------------------------------------------------------------------------
+# What a definition shows to clients: its texts, and the tokens that they take.
+
+
+CHARACTERS_PER_TOKEN: Final = 4
+
+_SHOW: Mapping[type[Definition], Callable[[Any, Revision], JsonObject]] = {
+    ToolDefinition: listing.tool,
+    ResourceDefinition: listing.resource,
+    ResourceTemplateDefinition: listing.resource_template,
+    PromptDefinition: listing.prompt,
+}
+
+
+def tokens(definition: Definition) -> int:
+    """Estimate what a definition takes of a model's memory in a list.
+
+    About 4 characters of its entry, as the newest revision has it, make a token.
+    What has no JSON form, and cannot be listed, takes nothing.
+    """
+    shown = _SHOW[type(definition)](definition, LATEST)
+    return estimate(_encoded(shown).decode())
+
+
+def estimate(text: str) -> int:
+    """Estimate the tokens of a text."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+class DefinitionText(NamedTuple):
+    """A text of a column; `place` says where in it, `lines` if it may have several."""
+
+    field: str
+    text: str
+    lines: bool = False
+    place: str = ""
+
+
+def texts(definition: Definition) -> Iterator[DefinitionText]:
+    """Yield all texts that clients get, those inside JSON with their places.
+
+    Of JSON without any text that could hide something nothing comes.
+    """
+    yield DefinitionText("name", definition.name)
+    yield DefinitionText("title", str(definition.title))
+    yield DefinitionText("description", str(definition.description), lines=True)
+    yield from _inside("icons", [icon.to_wire() for icon in definition.icons])
+    yield from _inside("", definition.meta)
+    if isinstance(definition, ToolDefinition):
+        yield from _inside("input_schema", definition.input_schema)
+        yield from _inside("output_schema", definition.output_schema)
+    elif isinstance(definition, PromptDefinition):
+        for each in definition.arguments:
+            place = visible(each.name)
+            yield DefinitionText("arguments", each.name, place=place)
+            yield DefinitionText("arguments", str(each.title), place=place)
+            yield DefinitionText("arguments", str(each.description), True, place)
+    elif isinstance(definition, ResourceDefinition):
+        yield DefinitionText("uri", definition.uri)
+        yield DefinitionText("mime_type", definition.mime_type)
+    elif isinstance(definition, ResourceTemplateDefinition):
+        yield DefinitionText("uri_template", definition.uri_template)
+        yield DefinitionText("mime_type", definition.mime_type)
+    if isinstance(definition, ResourceDefinition | ResourceTemplateDefinition):
+        given = definition.annotations
+        yield from _inside("annotations", {} if given is None else given.to_wire())
+    yield from _suggested(definition)
+
+
+def _suggested(definition: Definition) -> Iterator[DefinitionText]:
+    """Yield what clients get while somebody fills in a name."""
+    for name, suggestions in suggestions_of(definition).items():
+        for each in suggestions:
+            yield DefinitionText(
+                SUGGESTING[type(definition)], each, place=visible(name)
+            )
+
+
+def prose(definition: Definition) -> Iterator[tuple[str, str]]:
+    """Yield (column, text) of what models read as sentences; schemas as JSON text."""
+    yield "description", str(definition.description)
+    if isinstance(definition, ToolDefinition):
+        yield "input_schema", _encoded(definition.input_schema).decode()
+        yield "output_schema", _encoded(definition.output_schema).decode()
+    elif isinstance(definition, PromptDefinition):
+        for each in definition.arguments:
+            yield "arguments", str(each.description)
+
+
+def _inside(field: str, value: object) -> Iterator[DefinitionText]:
+    encoded = _encoded(value)
+    # Controls are written with a backslash, but for DEL.
+    if encoded.isascii() and b"\\" not in encoded and b"\x7f" not in encoded:
+        return
+    # As it is written: lazy texts, enumerations and models of code are strings there.
+    for path, text in _strings(json.loads(encoded), ()):
+        yield DefinitionText(field, text, True, visible(jsonrpc.place(path)))
+
+
+def _encoded(value: object) -> bytes:
+    """Return JSON text; nothing for what is no JSON, which is told elsewhere."""
+    try:
+        return jsonrpc.write(value)
+    except jsonrpc.UnserializableValue:
+        return b""
+
+
+def _strings(value: object, path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield all strings of a JSON value, keys included."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            inside = (*path, name)
+            yield inside, name
+            yield from _strings(inner, inside)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _strings(inner, (*path, index))
+
+
+# -- search index ----------------------------------------------------------------------
+# Full-text search in the tools of one list, by SQLite's FTS5 in memory.
+#
+# There is an index for each list that some callers see, so that neither the order nor
+# the number of results tells anything of tools that others see.
+
+
+MOST_WORDS: Final = 50
+LONGEST: Final = 20_000
+"""Characters of a column that are looked at."""
+
+_TABLE: Final = (
+    "CREATE VIRTUAL TABLE tools USING"
+    " fts5(name, title, description, parameters, tokenize='porter unicode61')"
+)
+_FIND: Final = (
+    "SELECT rowid FROM tools WHERE tools MATCH ?"
+    " ORDER BY bm25(tools, 10.0, 5.0, 1.0, 0.5), rowid LIMIT ?"
+)
+_COUNT: Final = "SELECT count(*) FROM tools WHERE tools MATCH ?"
+_WORD: Final = re.compile(r"[^\W_]+")
+_VERBS: Final = {
+    **dict.fromkeys(("make", "new", "open", "publish"), "create"),
+    **dict.fromkeys(("edit", "change", "modify"), "update"),
+    **dict.fromkeys(("read", "show", "view"), "get"),
+    "remove": "delete",
+}
+"""What APIs say for what people say."""
+_HUMP: Final = re.compile(r"([a-z0-9])([A-Z])")
+
+
+@cache
+def has_full_text() -> bool:
+    """Whether this Python's SQLite has FTS5."""
+    try:
+        with sqlite3.connect(":memory:") as database:
+            database.execute(_TABLE)
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        database.close()
+    return True
+
+
+class SearchIndex:
+    """The index of some tools; building it blocks, and asking hardly does."""
+
+    def __init__(self, tools: Iterable[ToolDefinition]) -> None:
+        # It is built in a thread, and asked on the loop.
+        self._database = sqlite3.connect(":memory:", check_same_thread=False)
+        self._database.execute(_TABLE)
+        rows = (
+            (at, *(text[:LONGEST] for text in _texts(tool)))
+            for at, tool in enumerate(tools)
+        )
+        columns = "rowid, name, title, description, parameters"
+        self._database.executemany(
+            f"INSERT INTO tools ({columns}) VALUES (?, ?, ?, ?, ?)",  # noqa: S608
+            rows,
+        )
+
+    def __del__(self) -> None:
+        self._database.close()
+
+    def find(self, query: str, limit: int) -> tuple[list[int], int]:
+        """Return the places of the best tools, and how many fit in all."""
+        words = _WORD.findall(_HUMP.sub(r"\1 \2", query))[:MOST_WORDS]
+        if not words:
+            return [], 0
+        # Each word is quoted: none of them is an operator.
+        match = " OR ".join(f'"{word}"' for word in words)
+        verbs = {_VERBS[word.lower()] for word in words if word.lower() in _VERBS}
+        better = f"({match}) AND ({' OR '.join(sorted(verbs))})"
+        # A verb makes a tool come earlier, and alone it finds none.
+        ranked = f"{match} OR ({better})" if verbs else match
+        places = [row[0] for row in self._database.execute(_FIND, (ranked, limit))]
+        ((total,),) = self._database.execute(_COUNT, (match,))
+        return places, total
+
+
+def _texts(tool: ToolDefinition) -> tuple[str, str, str, str]:
+    parameters = " ".join(_parameters(tool.input_schema))
+    return _split(tool.name), _split(tool.title), tool.description, _split(parameters)
+
+
+def _split(text: str) -> str:
+    """Return a text with the words of createTicket apart, too."""
+    apart = _HUMP.sub(r"\1 \2", text)
+    return text if apart == text else f"{text} {apart}"
+
+
+def _parameters(schema: Mapping[str, Any]) -> Iterator[str]:
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return
+    for name, about in properties.items():
+        yield name
+        if isinstance(about, Mapping):
+            for member in ("title", "description"):
+                if isinstance(about.get(member), str):
+                    yield about[member]

@@ -1,0 +1,394 @@
+"""What a function says of itself: its type hints, taken apart, and its docstring."""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from inspect import cleandoc
+from operator import or_
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    TypeAlias,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+import typing_extensions
+
+from mcp_app.catalog.errors import RegistrationError
+from mcp_app.interface.questions import ToolOutput
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.content import Text
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.texts import clean_text
+
+# -- annotations -----------------------------------------------------------------------
+# Type hints taken apart.
+
+
+Annotation: TypeAlias = Any
+"""What stands behind a colon or an arrow, with its strings resolved."""
+
+typed_dict = cast(
+    "Callable[[str, dict[str, Annotation]], type]", vars(typing_extensions)["TypedDict"]
+)
+"""Make a TypedDict of members that are known only now."""
+
+NEEDS_EXTENSIONS = sys.version_info < (3, 12)
+"""Whether pydantic refuses `typing.TypedDict`, which lacks what it must know."""
+
+
+def origin(annotation: Annotation) -> Annotation:
+    """Return what stands before the brackets, None where there are none."""
+    return get_origin(annotation)
+
+
+def bare(annotation: Annotation) -> Annotation:
+    """Return what `Annotated` and `type` aliases stand around."""
+    if origin(annotation) is Annotated:
+        return bare(get_args(annotation)[0])
+    if isinstance(annotation, typing_extensions.TypeAliasType):
+        return bare(annotation.__value__)
+    return annotation
+
+
+def metadata(annotation: Annotation) -> tuple[object, ...]:
+    """Return what `Annotated` adds, without that of its members."""
+    if origin(annotation) is Annotated:
+        return tuple(annotation.__metadata__)
+    return ()
+
+
+def without_metadata(annotation: Annotation) -> Annotation:
+    """Return the hint without what `Annotated` adds to it, not to its members."""
+    return get_args(annotation)[0] if metadata(annotation) else annotation
+
+
+def without_none(annotation: Annotation) -> Annotation:
+    """Return a union without its None."""
+    kept = [each for each in members(annotation) if each is not type(None)]
+    return reduce(or_, kept) if kept else annotation
+
+
+def or_none(annotation: Annotation) -> Annotation:
+    """Return the hint or None, with `Annotated` still around it."""
+    widened = without_metadata(annotation) | None
+    extras = metadata(annotation)
+    return Annotated[(widened, *extras)] if extras else widened
+
+
+def members(annotation: Annotation) -> Iterator[Annotation]:
+    """Yield the members of a union, bare; any other hint is its own member."""
+    inner = bare(annotation)
+    if origin(inner) in {Union, types.UnionType}:
+        for argument in get_args(inner):
+            yield from members(argument)
+    else:
+        yield inner
+
+
+def is_kind(annotation: Annotation, *kinds: type) -> bool:
+    """Whether the hint is one of the classes, or a subclass."""
+    return isinstance(annotation, type) and issubclass(
+        origin(annotation) or annotation, kinds
+    )
+
+
+def for_pydantic(annotation: Annotation) -> Annotation:
+    """Return the hint in a form that pydantic reads on every version of Python."""
+    if not NEEDS_EXTENSIONS:
+        return annotation
+    try:
+        return _with_extensions(annotation)
+    except RecursionError:
+        raise RegistrationError(
+            f"{annotation!r} contains itself. Before Python 3.12, import its"
+            " TypedDict from typing_extensions."
+        ) from None
+
+
+def _with_extensions(annotation: Annotation) -> Annotation:
+    if is_typeddict(annotation):
+        return _rebuilt(annotation)
+    arguments = get_args(annotation)
+    if origin(annotation) is Literal or not arguments:
+        return annotation
+    changed = tuple(_with_extensions(argument) for argument in arguments)
+    if all(new is old for new, old in zip(changed, arguments, strict=True)):
+        return annotation
+    return _with_arguments(annotation, changed)
+
+
+def _with_arguments(
+    annotation: Annotation, arguments: tuple[Annotation, ...]
+) -> Annotation:
+    outer = origin(annotation)
+    if outer is Annotated:
+        return Annotated[(arguments[0], *metadata(annotation))]
+    if outer is types.UnionType:
+        return reduce(or_, arguments)
+    return outer[arguments]
+
+
+def _rebuilt(declared: Annotation) -> type:
+    hints = get_type_hints(declared, include_extras=True)
+    rebuilt = typed_dict(
+        declared.__name__,
+        {
+            name: _member(_with_extensions(hint), name in declared.__required_keys__)
+            for name, hint in hints.items()
+        },
+    )
+    for name in ("__doc__", "__module__", "__pydantic_config__"):
+        if hasattr(declared, name):
+            setattr(rebuilt, name, getattr(declared, name))
+    return rebuilt
+
+
+def _member(hint: Annotation, required: bool) -> Annotation:
+    if origin(hint) in {Required, NotRequired}:
+        return hint
+    return Required[hint] if required else NotRequired[hint]
+
+
+# -- scalars ---------------------------------------------------------------------------
+# Results that are one text, number or truth value: the most frequent and quickest.
+
+
+SCALARS: Mapping[type, tuple[str, Callable[[Any], str]]] = {
+    str: ("string", str),
+    int: ("integer", repr),
+    float: ("number", repr),
+    bool: ("boolean", ("false", "true").__getitem__),
+}
+"""JSON Schema's name of each type, and its text for a model."""
+
+_TEXT = {kind: text for kind, (_, text) in SCALARS.items()}
+
+
+def scalar_of(schema: object) -> type | None:
+    """Return the type that an output schema promises, where it promises no more."""
+    return next((kind for kind in SCALARS if schema == scalar_schema(kind)), None)
+
+
+def scalar_schema(kind: type) -> JsonObject:
+    """Return the output schema of a function that returns such a value."""
+    name, _ = SCALARS[kind]
+    return {
+        "type": "object",
+        "properties": {"result": {"type": name}},
+        "required": ["result"],
+    }
+
+
+class ScalarOutput(ToolOutput):
+    """What a tool returned as `{"result": value}`, with its blocks made when asked."""
+
+    __slots__ = ("value",)
+
+    value: str | float
+
+    def __init__(self, value: object) -> None:
+        _set_value(self, value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ToolOutput):
+            return NotImplemented
+        return (
+            (self.content, self.structured) == (other.content, other.structured)
+            and not other.is_error
+            and other.meta is None
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    @property
+    def text(self) -> str:
+        """The text for a model."""
+        return _TEXT[type(self.value)](self.value)
+
+    @property
+    def content(self) -> tuple[Text, ...]:
+        return (Text(self.text),)
+
+    @property
+    def structured(self) -> dict[str, object]:
+        return {"result": self.value}
+
+    @property
+    def is_error(self) -> bool:
+        return False
+
+    @property
+    def meta(self) -> None:
+        return None
+
+    def members(self) -> bytes:
+        """Return the result's members as JSON, without the brace that ends it.
+
+        Raises `UnserializableValue` for NaN, Infinity and lone surrogates.
+        """
+        return scalar_members(self.value)
+
+
+def scalar_members(value: Any) -> bytes:
+    """Return what `members` does of a value whose type is one of `SCALARS`."""
+    if type(value) is int and -_PLAIN < value < _PLAIN:
+        return _INTEGER_MEMBERS % (value, value)
+    shown = jsonrpc.write({"result": value})[10:-1]
+    said = _TEXT[type(value)](value)
+    text = clean_text(said)
+    if text is value:
+        return _MEMBERS % (shown, shown)
+    return _MEMBERS % (jsonrpc.write(text), shown)
+
+
+_PLAIN = 10**18
+"""Integers below it are written without a look; Python refuses the largest."""
+_set_value: Callable[[ScalarOutput, object], None]
+_set_value = ScalarOutput.__dict__["value"].__set__
+_MEMBERS = b'{"content":[{"type":"text","text":%b}],"structuredContent":{"result":%b}'
+_INTEGER_MEMBERS = _MEMBERS.replace(b"%b", b'"%d"', 1).replace(b"%b", b"%d")
+
+
+# -- docstrings ------------------------------------------------------------------------
+# Docstrings as descriptions: the text, and what it says about each parameter.
+#
+# Parameters are found in the styles of Google, NumPy and reST; what follows them
+# (returns, raises) is for readers of the code and left out.
+
+
+_SECTION = (
+    r"(?:Args|Arguments|Params|Parameters|Other Parameters"
+    r"|Keyword Args|Keyword Arguments)"
+)
+_GOOGLE_SECTION = re.compile(rf"{_SECTION}:\s*$")
+_NUMPY_SECTION = re.compile(rf"{_SECTION}\s*$")
+_UNDERLINE = re.compile(r"-{3,}\s*$")
+_GOOGLE_ITEM = re.compile(
+    r"\*{0,2}(?P<names>\w+)\s*(?:\(.*?\))?\s*:(?!:)\s*(?P<text>.*)$"
+)
+_NUMPY_ITEM = re.compile(r"(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
+_FIELD = re.compile(
+    r":(?P<kind>param|parameter|arg|argument|key|keyword|type|returns?|rtype|raises?"
+    r"|except|exception|yields?|ytype|var|ivar|cvar|vartype|meta)\b(?P<rest>[^:]*):"
+    r"\s*(?P<text>.*)$"
+)
+_PARAMETER_FIELDS = frozenset(
+    {"param", "parameter", "arg", "argument", "key", "keyword"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Documentation:
+    """`text` is what stands before the parameters."""
+
+    text: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+def documentation(docstring: str | None) -> Documentation:
+    """Read a docstring of any of the styles."""
+    if not docstring:
+        return Documentation()
+    lines = cleandoc(docstring).splitlines()
+    start = len(lines)
+    parameters: dict[str, str] = {}
+    for position in range(len(lines)):
+        read = _reader_at(lines, position)
+        if read is not None:
+            start = min(start, position)
+            parameters.update(_described(read(lines[position:])))
+    return Documentation("\n".join(lines[:start]).strip(), parameters)
+
+
+_Item = tuple[str, list[str]]
+_Reader = Callable[[list[str]], Iterator[_Item]]
+
+
+def _reader_at(lines: list[str], position: int) -> _Reader | None:
+    line = lines[position]
+    if _GOOGLE_SECTION.match(line):
+        return _google_items
+    if _FIELD.match(line):
+        return _field_items
+    following = lines[position + 1] if position + 1 < len(lines) else ""
+    if _NUMPY_SECTION.match(line) and _UNDERLINE.match(following):
+        return _numpy_items
+    return None
+
+
+def _described(items: Iterable[_Item]) -> Iterator[tuple[str, str]]:
+    for names, texts in items:
+        text = " ".join(" ".join(texts).split())
+        if text:
+            for name in names.split(","):
+                yield name.strip().lstrip("*"), text
+
+
+def _google_items(lines: list[str]) -> Iterator[_Item]:
+    """Items are indented by as much as the first; deeper lines continue them."""
+    block = list(_indented(lines[1:]))
+    depth = _indentation(block[0]) if block else 0
+    item: _Item | None = None
+    for line in block:
+        head = _GOOGLE_ITEM.match(line.strip())
+        if head and _indentation(line) == depth:
+            if item:
+                yield item
+            item = (head["names"], [head["text"]])
+        elif item:
+            item[1].append(line)
+    if item:
+        yield item
+
+
+def _numpy_items(lines: list[str]) -> Iterator[_Item]:
+    """Items stand at the margin, until the next title with its underline."""
+    item: _Item | None = None
+    for position, line in enumerate(lines[2:], start=2):
+        if _indentation(line) or not line.strip():
+            if item:
+                item[1].append(line)
+            continue
+        if item:
+            yield item
+        head = _NUMPY_ITEM.match(line)
+        following = lines[position + 1] if position + 1 < len(lines) else ""
+        if head is None or _UNDERLINE.match(following):
+            return
+        item = (head["names"], [])
+    if item:
+        yield item
+
+
+def _field_items(lines: list[str]) -> Iterator[_Item]:
+    """One field: `:param name: …` or `:param type name: …`, and indented lines."""
+    head = _FIELD.match(lines[0])
+    if head and head["kind"] in _PARAMETER_FIELDS and head["rest"].strip():
+        yield head["rest"].split()[-1], [head["text"], *_indented(lines[1:])]
+
+
+def _indented(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        if line.strip() and not _indentation(line):
+            return
+        if line.strip():
+            yield line
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())

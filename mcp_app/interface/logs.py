@@ -1,0 +1,105 @@
+"""What a site's LOGGING may name: records without ids of sessions, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+# -- access logs -----------------------------------------------------------------------
+# What a site's LOGGING may name, so that access logs have no ids of sessions.
+#
+# Nor have they access tokens, which some clients put into addresses, in vain.
+#
+# Works before the app registry is ready, as logging is configured before it.
+
+
+_SECRET: Final = re.compile(r"((?:^|[?&])(?:session_id|access_token)=)[^&#\s\"']+")
+
+
+class WithoutSessionIds(logging.Filter):
+    """Replaces ids in the addresses of HTTP+SSE, and tokens; lets every record pass."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.msg, str):
+            record.msg = _hidden(record.msg)
+        if isinstance(record.args, tuple):
+            record.args = tuple(map(_hidden, record.args))
+        elif isinstance(record.args, dict):
+            # Some servers' mappings know more than they hold.
+            record.args.update(_changed(record.args))
+        return True
+
+
+def _changed(values: Mapping[str, Any]) -> dict[str, Any]:
+    hidden = {name: _hidden(value) for name, value in values.items()}
+    return {name: each for name, each in hidden.items() if each != values[name]}
+
+
+def _hidden(value: Any) -> Any:
+    return _SECRET.sub(r"\1***", value) if isinstance(value, str) else value
+
+
+# -- json logs -------------------------------------------------------------------------
+# What a site's LOGGING may name, so that each record is one line of JSON.
+#
+# Whatever a client calls itself or sends, it makes no second line, no control
+# character, and no field of more than 2 KiB (CWE-117).
+#
+# Works before the app registry is ready, as logging is configured before it.
+
+
+LARGEST: Final = 2048
+"""Bytes of a field, as it is written."""
+CUT: Final = "..."
+_DELETE: Final = "\x7f"
+_OWN: Final = frozenset(
+    vars(logging.LogRecord("", 0, "", 0, "", (), None)).keys() | {"message", "asctime"}
+)
+"""What every record has; the rest came with `extra`."""
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes time, level, logger and message, what came with `extra`, and exceptions.
+
+    Of an exception that is longer the end is written.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": _bounded(record.getMessage()),
+        }
+        for name, value in vars(record).items():
+            if name not in _OWN and name not in fields:
+                fields[_bounded(name)] = _plain(value)
+        if record.exc_info:
+            whole = self.formatException(record.exc_info)
+            fields["exception"] = _bounded(whole[::-1])[::-1]
+        return _written(fields)
+
+
+def _plain(value: object) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and abs(value) < 2**63:
+        return value
+    return _bounded(value if isinstance(value, str) else repr(value))
+
+
+def _bounded(text: str) -> str:
+    """Return a text, or as much of it as may be written."""
+    kept = text[:LARGEST]
+    while len(_written(kept)) - 2 > LARGEST:
+        kept = kept[: len(kept) * LARGEST // len(_written(kept))]
+    return text if kept == text else kept[: -len(CUT)] + CUT
+
+
+def _written(value: object) -> str:
+    # JSON lets this one pass, which terminals do not.
+    return json.dumps(value).replace(_DELETE, "\\u007f")

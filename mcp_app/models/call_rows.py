@@ -1,0 +1,322 @@
+"""The statements that write and read the rows of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+# -- call statements -------------------------------------------------------------------
+# The statements that write calls: many rows at once, and counters that are raised.
+
+
+SharedValues: TypeAlias = tuple[str | int, ...]
+"""What many calls have in common."""
+Own: TypeAlias = tuple[int, int, int, int, str, str, str]
+"""What is a call's own: four numbers, two texts without a blank, and any text."""
+TallyValues: TypeAlias = tuple[str | int, ...]
+Row = TypeVar("Row")
+
+PARAMETERS: Final = {"sqlite": 999}
+"""How many parameters a statement has at most: SQLite took no more before 3.32."""
+MOST_PARAMETERS: Final = 4_800
+"""The same for all others."""
+FEW: Final = 7
+"""Rows of a smaller statement for SQLite, for what does not fill one of the largest."""
+
+_ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+"""What stands for these characters in the text format of COPY."""
+
+
+def at_once(vendor: str, columns: int) -> int:
+    """Return how many rows with so many columns one statement has at most."""
+    return PARAMETERS.get(vendor, MOST_PARAMETERS) // columns
+
+
+def insert(
+    connection: BaseDatabaseWrapper,
+    table: str,
+    columns: Sequence[str],
+    rows: Mapping[SharedValues, Sequence[Own]],
+) -> None:
+    """Insert rows: with COPY on PostgreSQL, else with `executemany`."""
+    quoted, names = connection.ops.quote_name(table), ", ".join(columns)
+    with connection.cursor() as cursor:
+        # psycopg 2 has no such method.
+        if connection.vendor == "postgresql" and hasattr(cursor, "copy"):
+            statement = f"COPY {quoted} ({names}) FROM STDIN"
+            # Django passes the method on without its own exceptions.
+            with connection.wrap_database_errors, cursor.copy(statement) as copy:
+                copy.write("".join(_lines(rows)))
+            return
+        statement = f"INSERT INTO {quoted} ({names}) VALUES "  # noqa: S608 - our own names
+        marks = f"({', '.join(['%s'] * len(columns))})"
+        whole = [(*shared, *own) for shared, each in rows.items() for own in each]
+        if connection.vendor != "sqlite":
+            # MySQL's driver makes one statement of all rows by itself.
+            cursor.executemany(statement + marks, whole)
+            return
+        for size, parts in in_parts(whole, (at_once("sqlite", len(columns)), FEW, 1)):
+            values = [tuple(chain.from_iterable(part)) for part in parts]
+            cursor.executemany(statement + ", ".join([marks] * size), values)
+
+
+def in_parts(
+    rows: Sequence[Row], sizes: Iterable[int]
+) -> Iterator[tuple[int, list[Sequence[Row]]]]:
+    """Yield the rows in parts of the first size, then the rest in parts of the next.
+
+    Rows that do not fill a part of the last size are not in any.  SQLite's driver lets
+    go of the interpreter for each statement, and waits for it again: beside a busy loop
+    that costs more than to insert a few rows.
+    """
+    for size in sizes:
+        end = len(rows) - len(rows) % size
+        if end:
+            yield size, [rows[start : start + size] for start in range(0, end, size)]
+            rows = rows[end:]
+
+
+def _lines(rows: Mapping[SharedValues, Sequence[Own]]) -> Iterator[str]:
+    """Yield each row in the text format of COPY; what is shared is made once."""
+    for shared, each in rows.items():
+        begin = "\t".join([str(value).translate(_ESCAPED) for value in shared])
+        for time_ms, took_us, size, given, digest, failure, error in each:
+            end = error and error.translate(_ESCAPED)
+            yield (
+                f"{begin}\t{time_ms}\t{took_us}\t{size}\t{given}"
+                f"\t{digest}\t{failure}\t{end}\n"
+            )
+
+
+def raise_statistics(
+    connection: BaseDatabaseWrapper,
+    table: str,
+    keys: Sequence[str],
+    counters: Sequence[str],
+    most: str,
+    rows: Sequence[TallyValues],
+) -> None:
+    """Insert counters, or add to those that are there; `most` is the greater one."""
+    quoted = connection.ops.quote_name(table)
+    columns = (*keys, *counters)
+    names, marks = ", ".join(columns), f"({', '.join(['%s'] * len(columns))})"
+    several = at_once(connection.vendor, len(columns))
+    raised = _raised(connection.vendor, quoted, keys, counters, most)
+    with connection.cursor() as cursor:
+        for start in range(0, len(rows), several):
+            some = rows[start : start + several]
+            values = ", ".join([marks] * len(some))
+            statement = f"INSERT INTO {quoted} ({names}) VALUES {values} {raised}"  # noqa: S608 - our own names
+            cursor.execute(statement, [value for row in some for value in row])
+
+
+def _raised(
+    vendor: str, table: str, keys: Sequence[str], counters: Sequence[str], most: str
+) -> str:
+    """Return what is done where a counter is there already."""
+    mysql = vendor == "mysql"
+    greatest = "MAX" if vendor == "sqlite" else "GREATEST"
+    changes = []
+    for name in counters:
+        given = f"VALUES({name})" if mysql else f"excluded.{name}"
+        own = f"{table}.{name}"
+        value = f"{greatest}({own}, {given})" if name == most else f"{own} + {given}"
+        changes.append(f"{name} = {value}")
+    if mysql:
+        return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
+    return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {', '.join(changes)}"
+
+
+# -- call pages ------------------------------------------------------------------------
+# The statements that read calls: pages by the key of the last one, and counts.
+#
+# Each goes along one index and has a bound: none reads more rows where there are more.
+# Django's own cannot be used, because SQLite takes no limit in the parts of a union.
+
+
+LOOKED: Final = 20_000
+"""So many rows are looked through, where no index has what is asked for."""
+COUNTED: Final = 10_001
+"""So many rows are counted at most."""
+
+INDEXED: Final = {
+    "outcome": "NOT (outcome = 'answered')",
+    "user_name": "NOT (user_name = '')",
+    "failure": "NOT (failure = '')",
+}
+"""Columns whose index has only these rows, in the words of the index.
+
+SQLite uses such an index only where a query has the same words, without parameters.
+"""
+
+Value: TypeAlias = str | int | tuple[str, ...]
+Condition: TypeAlias = tuple[str, str, Value]
+"""A column, an operator (= < <= >= IN) and what it is compared with."""
+Statement: TypeAlias = tuple[str, list[str | int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The place of a call in the order of all: times are in milliseconds."""
+
+    time_ms: int
+    pk: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallQuery:
+    """Which calls are meant: those of a time that one of the `ways` leads to.
+
+    `ways` are columns and values that an index begins with, of rows that it has
+    (`INDEXED`); none means all.  Of what they lead to, `rest` is looked for among the
+    `LOOKED` that come first.
+    """
+
+    start_ms: int
+    end_ms: int | None = None
+    ways: Sequence[Condition] = ()
+    rest: Sequence[Condition] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallCount:
+    """How many were found; `back_to` is how far was looked, None for everything.
+
+    Of the millisecond before that place some calls may have been looked at.
+    """
+
+    found: int
+    back_to: Key | None = None
+
+
+def page_statement(
+    table: str,
+    columns: Sequence[str],
+    sought: CallQuery,
+    most: int,
+    *,
+    older: Key | None = None,
+    newer: Key | None = None,
+) -> Statement:
+    """Return what reads so many calls: the newest first, after `newer` the oldest.
+
+    `older` and `newer` leave out what is not older, or newer, than that.
+    """
+    bound = LOOKED if sought.rest else most
+    names, order = ", ".join(columns), _order(newer)
+    rows, values = _looked_at(table, names, sought, bound, older=older, newer=newer)
+    where, more = _where(sought.rest)
+    statement = (
+        f"SELECT {names} FROM ({rows}) AS looked{where} ORDER BY {order} LIMIT {most}"  # noqa: S608 - our own names
+    )
+    return statement, [*values, *more]
+
+
+def count_statement(
+    table: str, sought: CallQuery, older: Key | None = None
+) -> Statement:
+    """Return what says how many rows were looked at, since when, and how many fit."""
+    bound = LOOKED if sought.rest else COUNTED
+    needed = dict.fromkeys(("id", "time_ms", *(each[0] for each in sought.rest)))
+    rows, values = _looked_at(table, ", ".join(needed), sought, bound, older=older)
+    where, more = _where(sought.rest)
+    fits = where.removeprefix(" WHERE ") or "1 = 1"
+    statement = (
+        f"SELECT COUNT(*), MIN(time_ms), SUM(CASE WHEN {fits} THEN 1 ELSE 0 END) "  # noqa: S608 - our own names
+        f"FROM ({rows}) AS looked"
+    )
+    return statement, [*more, *values]
+
+
+def client_statement(table: str, sought: CallQuery, most: int) -> Statement:
+    """Return what counts the newest calls, so many at most, by their client."""
+    rows, values = _looked_at(table, "principal_client, time_ms, id", sought, most)
+    statement = (
+        f"SELECT principal_client, COUNT(*) FROM ({rows}) AS looked "  # noqa: S608 - our own names
+        "GROUP BY principal_client"
+    )
+    return statement, values
+
+
+def _looked_at(
+    table: str,
+    names: str,
+    sought: CallQuery,
+    bound: int,
+    *,
+    older: Key | None = None,
+    newer: Key | None = None,
+) -> Statement:
+    """Return what reads the rows that are looked at: the first of all ways."""
+    time, cursor = _times(sought, older, newer), _beyond(older, newer)
+    parts, values = [], []
+    for number, way in enumerate(sought.ways or [None]):
+        where, given = _where([*([way] if way else []), *time])
+        if way and way[0] in INDEXED:
+            where += f" AND {INDEXED[way[0]]}"
+        # What an earlier way leads to is not read again.
+        unlike, others = _without(sought.ways[:number])
+        after, keys = cursor
+        parts.append(
+            f"SELECT * FROM (SELECT {names} FROM {table}{where}{unlike}{after} "  # noqa: S608 - our own names
+            f"ORDER BY {_order(newer)} LIMIT {bound}) AS way{number}"
+        )
+        values.append([*given, *others, *keys])
+    every = " UNION ALL ".join(parts)
+    if len(parts) > 1:
+        every = (
+            f"SELECT * FROM ({every}) AS every ORDER BY {_order(newer)} LIMIT {bound}"  # noqa: S608 - our own names
+        )
+    return every, list(chain.from_iterable(values))
+
+
+def _without(ways: Iterable[Condition]) -> Statement:
+    """Return what leaves out the rows that one of these ways leads to; none is NULL."""
+    found = [_where([way]) for way in ways]
+    text = "".join(f" AND NOT ({where.removeprefix(' WHERE ')})" for where, _ in found)
+    return text, list(chain.from_iterable(values for _, values in found))
+
+
+def _order(newer: Key | None) -> str:
+    return "time_ms DESC, id DESC" if newer is None else "time_ms, id"
+
+
+def _times(sought: CallQuery, older: Key | None, newer: Key | None) -> list[Condition]:
+    """Return the time as conditions that an index can begin and end with."""
+    start, end = sought.start_ms, sought.end_ms
+    if newer is not None:
+        start = max(start, newer.time_ms)
+    found: list[Condition] = [("time_ms", ">=", start)]
+    if end is not None:
+        found.append(("time_ms", "<", end))
+    if older is not None:
+        found.append(("time_ms", "<=", older.time_ms))
+    return found
+
+
+def _beyond(older: Key | None, newer: Key | None) -> Statement:
+    """Return what leaves out the calls of the same millisecond that were shown."""
+    if older is not None:
+        return " AND (time_ms < %s OR id < %s)", [older.time_ms, older.pk]
+    if newer is not None:
+        return " AND (time_ms > %s OR id > %s)", [newer.time_ms, newer.pk]
+    return "", []
+
+
+def _where(conditions: Iterable[Condition]) -> Statement:
+    parts: list[str] = []
+    values: list[Any] = []
+    for column, operator, value in conditions:
+        if isinstance(value, tuple):
+            parts.append(f"{column} IN ({', '.join(['%s'] * len(value))})")
+            values += value
+        else:
+            parts.append(f"{column} {operator} %s")
+            values.append(value)
+    return (f" WHERE {' AND '.join(parts)}" if parts else ""), values

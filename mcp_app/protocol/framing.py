@@ -1,0 +1,130 @@
+"""How messages follow each other: lines (stdio), server-sent events (HTTP)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+# -- lines -----------------------------------------------------------------------------
+# Newline-delimited messages (basic/transports, "stdio"), as bytes.
+
+
+class Broken(Enum):
+    """What came instead of a line."""
+
+    TOO_LONG = "too long"
+
+
+class Lines:
+    """Cuts what comes into lines; of one that is too long nothing is kept."""
+
+    def __init__(self, limit: int) -> None:
+        """Take lines of at most `limit` bytes."""
+        self._limit = limit
+        self._begun = bytearray()
+        self._too_long = False
+
+    def feed(self, data: bytes) -> list[bytes | Broken]:
+        """Return the lines that are complete, without what ends them.
+
+        Blank ones are left out; a line that is too long is told once it ends.
+        """
+        *ends, rest = data.split(b"\n")
+        found = [line for end in ends if (line := self._line(end))]
+        self._add(rest)
+        return found
+
+    def end(self) -> list[bytes | Broken]:
+        """Return the last line, where nothing ended it."""
+        return self.feed(b"\n")
+
+    def _add(self, part: bytes) -> None:
+        if self._too_long:
+            return
+        self._begun += part
+        if len(self._begun) > self._limit:
+            self._too_long = True
+            self._begun.clear()
+
+    def _line(self, end: bytes) -> bytes | Broken:
+        self._add(end)
+        if self._too_long:
+            self._too_long = False
+            return Broken.TOO_LONG
+        # `bytes` of a part alone copies nothing.
+        line = bytes(self._begun) if len(self._begun) != len(end) else end
+        self._begun.clear()
+        return line.strip(b" \t\r")
+
+
+def line(message: bytes) -> bytes:
+    """Return a JSON text as one line.
+
+    Within strings JSON escapes line breaks; elsewhere they are space.
+    """
+    if b"\n" in message or b"\r" in message:
+        message = message.replace(b"\n", b" ").replace(b"\r", b" ")
+    return message + b"\n"
+
+
+# -- sse -------------------------------------------------------------------------------
+# Server-sent events (the WHATWG event stream format), as bytes.
+#
+# A message is one `data:` line, because some clients parse JSON line by line.
+
+
+def message(
+    data: bytes, *, event_id: str | None = None, retry_ms: int | None = None
+) -> bytes:
+    """One JSON text as an event; ValueError where `data` holds a line break.
+
+    The event type is written out: 2024-11-05 names it (`message`), and a client
+    that compares it need not know the default.
+    """
+    if b"\n" in data or b"\r" in data:
+        raise ValueError(
+            "The data of an event must be one line, but it has a line break."
+        )
+    if event_id is None and retry_ms is None:
+        return b"event: message\ndata: " + data + b"\n\n"
+    return _fields(event_id, retry_ms) + b"event: message\ndata: " + data + b"\n\n"
+
+
+def priming(event_id: str, retry_ms: int | None = None) -> bytes:
+    """The first event of a resumable stream: an id to come back with, and no data.
+
+    It has a `data:` line, because an event without one is never dispatched.
+    """
+    return _fields(event_id, retry_ms) + b"data: \n\n"
+
+
+def endpoint(uri: str) -> bytes:
+    """The first event of HTTP+SSE (2024-11-05): where messages are to be posted."""
+    return b"event: endpoint\ndata: " + _line(uri) + b"\n\n"
+
+
+def comment(text: str = "") -> bytes:
+    """A line that carries nothing: the heartbeat."""
+    return b":" + (b" " + _line(text) if text else b"") + b"\n\n"
+
+
+def retry(milliseconds: int) -> bytes:
+    """How long a client is to wait before it comes back."""
+    return _fields(None, milliseconds) + b"\n"
+
+
+def _fields(event_id: str | None, retry_ms: int | None) -> bytes:
+    head = b""
+    if event_id is not None:
+        head += b"id: " + _line(event_id) + b"\n"
+    if retry_ms is not None:
+        if retry_ms < 0:
+            raise ValueError(f"A retry time must not be negative; it is {retry_ms}.")
+        head += b"retry: %d\n" % retry_ms
+    return head
+
+
+def _line(text: str) -> bytes:
+    # A NUL makes a client ignore the id that holds it.
+    if "\n" in text or "\r" in text or "\0" in text:
+        raise ValueError(f"A field of an event must be one line without NUL: {text!r}.")
+    return text.encode()

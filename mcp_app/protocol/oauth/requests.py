@@ -1,0 +1,387 @@
+"""What programs ask of the authorization server (RFC 6749), and its refusals."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Final, TypeAlias
+from urllib.parse import unquote_to_bytes
+
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.oauth.texts import base64url
+
+# -- errors ----------------------------------------------------------------------------
+# What an authorization server refuses, in the words of RFC 6749.
+
+
+_READABLE: Final = str.maketrans('"\\\u2018\u2019\u201c\u201d', "'/''''")
+_NOT_ALLOWED: Final = re.compile(r"[^\x20\x21\x23-\x5B\x5D-\x7E]")
+
+
+class OAuthError(Exception):
+    """A request that is refused (RFC 6749 §4.1.2.1 and §5.2).
+
+    `error` is a code of the RFCs, `description` one sentence, `status` the HTTP
+    status where the error is the whole answer.  Characters that §5.2 does not allow
+    in a description are replaced.
+    """
+
+    def __init__(self, error: str, description: str, *, status: int = 400) -> None:
+        self.error = error
+        self.description = _NOT_ALLOWED.sub("?", description.translate(_READABLE))
+        self.status = status
+        super().__init__(f"{error}: {self.description}")
+
+    def body(self) -> JsonObject:
+        """The JSON of the answer."""
+        return {"error": self.error, "error_description": self.description}
+
+
+def invalid_request(description: str, *, status: int = 400) -> OAuthError:
+    """What a request is that has something wrong, twice or not at all."""
+    return OAuthError("invalid_request", description, status=status)
+
+
+# -- parameters ------------------------------------------------------------------------
+# Parameters of a query or a form, read in one way only (RFC 6749, appendix B).
+
+
+Pairs: TypeAlias = list[tuple[str, str]]
+
+_BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+def decode(text: str) -> str:
+    """The value that is form-url-encoded as `text`.
+
+    Raises ValueError with a sentence for what is no ASCII, has a broken escape, is no
+    UTF-8 when it is decoded, or holds NUL.
+    """
+    if not text.isascii() or _BROKEN_ESCAPE.search(text):
+        raise ValueError("It is not percent-encoded.")
+    try:
+        value = unquote_to_bytes(text.replace("+", " ")).decode()
+    except UnicodeDecodeError:
+        raise ValueError("It is not UTF-8.") from None
+    if "\0" in value:
+        raise ValueError("It holds the character NUL.")
+    return value
+
+
+def read_parameters(text: str, *, most: int, several: Collection[str] = ()) -> Pairs:
+    """The names and values of a query or form of at most `most` characters.
+
+    Raises OAuthError (`invalid_request`) for one that is longer, for what `decode`
+    does not take, and for a name that is there twice, but for those of `several`.
+    Empty values are left out: they count as missing (RFC 6749 §3.1).
+    """
+    if len(text) > most:
+        raise invalid_request(f"The request has more than {most} bytes.")
+    try:
+        pairs = [_pair(each) for each in text.split("&") if each]
+    except ValueError as error:
+        raise invalid_request(f"A parameter cannot be read. {error}") from None
+    _check_once(name for name, _ in pairs if name not in several)
+    return [(name, value) for name, value in pairs if value]
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return decode(name), decode(value)
+
+
+def _check_once(names: Iterable[str]) -> None:
+    before: set[str] = set()
+    for name in names:
+        if name in before:
+            raise invalid_request(f"The parameter {name[:40]} is there twice.")
+        before.add(name)
+
+
+# -- pkce ------------------------------------------------------------------------------
+# Proof that who exchanges a code is who asked for it (RFC 7636, S256 alone).
+
+
+_CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+
+
+def is_challenge(text: str) -> bool:
+    """Whether it has the form of an S256 challenge: 43 characters (§4.2)."""
+    return _CHALLENGE.fullmatch(text) is not None
+
+
+def is_verifier(text: str) -> bool:
+    """Whether it has the form of a verifier: 43 to 128 characters (§4.1)."""
+    return _VERIFIER.fullmatch(text) is not None
+
+
+def fits(challenge: str, verifier: str) -> bool:
+    """Whether a verifier is the one of a challenge, told in constant time (§4.6)."""
+    if not (is_challenge(challenge) and is_verifier(verifier)):
+        return False
+    return compare_digest(base64url(sha256(verifier.encode()).digest()), challenge)
+
+
+# -- authorization ---------------------------------------------------------------------
+# The authorization request: what a program asks a person for (RFC 6749 §4.1.1).
+
+
+READ: Final = "mcp:read"
+CHANGE: Final = "mcp:change"
+OFFLINE: Final = "offline_access"
+SCOPES: Final = (READ, CHANGE)
+"""What a program may do; OFFLINE says only how long, and is no right."""
+
+MAX_PARAMETER_LENGTH: Final = 8 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizationRequest:
+    """A request as it was sent; a parameter that is missing is "".
+
+    `scope` has those of SCOPES, `offline` says whether `offline_access` was asked
+    for.  `challenge` and `challenge_method` are PKCE's.  `request` and `request_uri`
+    say whether these parameters were there, which nobody reads (RFC 9101).
+    """
+
+    client_id: str
+    redirect_uri: str
+    response_type: str
+    response_mode: str
+    state: str
+    scope: frozenset[str]
+    offline: bool
+    resources: tuple[str, ...]
+    challenge: str
+    challenge_method: str
+    prompt: frozenset[str]
+    request: bool
+    request_uri: bool
+
+
+def read_authorization(query: str) -> AuthorizationRequest:
+    """The request of a raw query string of at most 8 KiB.
+
+    Raises OAuthError (`invalid_request`) for one that is longer, has a parameter but
+    `resource` twice, or is not written as percent-encoded UTF-8 without NUL.
+    """
+    pairs = read_parameters(query, most=MAX_PARAMETER_LENGTH, several=["resource"])
+    given = dict(pairs)
+    scope = given.get("scope", "")
+    return AuthorizationRequest(
+        client_id=given.get("client_id", ""),
+        redirect_uri=given.get("redirect_uri", ""),
+        response_type=given.get("response_type", ""),
+        response_mode=given.get("response_mode", ""),
+        state=given.get("state", ""),
+        scope=read_scope(scope),
+        offline=OFFLINE in scope.split(" "),
+        resources=tuple(value for name, value in pairs if name == "resource"),
+        challenge=given.get("code_challenge", ""),
+        challenge_method=given.get("code_challenge_method", ""),
+        prompt=frozenset(given.get("prompt", "").split(" ")) - {""},
+        request="request" in given,
+        request_uri="request_uri" in given,
+    )
+
+
+def read_scope(scope: str) -> frozenset[str]:
+    """Our scopes of a list with spaces (RFC 6749 §3.3); all where it has none."""
+    return frozenset(scope.split(" ")).intersection(SCOPES) or frozenset(SCOPES)
+
+
+def check_before_resource(request: AuthorizationRequest) -> None:
+    """Raise OAuthError for what the client learns of before its resource is read.
+
+    `unsupported_response_type`, `request_not_supported`, `request_uri_not_supported`,
+    or `invalid_request` for a response mode but `query` and for PKCE but S256.
+    """
+    if request.response_type != "code":
+        raise OAuthError("unsupported_response_type", "response_type must be code.")
+    if request.request:
+        raise OAuthError("request_not_supported", "request is not read here.")
+    if request.request_uri:
+        raise OAuthError("request_uri_not_supported", "request_uri is not read here.")
+    if request.response_mode not in {"", "query"}:
+        raise invalid_request("response_mode must be query.")
+    _check_challenge(request)
+
+
+def _check_challenge(request: AuthorizationRequest) -> None:
+    # Without a method it would be `plain` (RFC 7636 §4.3).
+    if request.challenge_method != "S256":
+        raise invalid_request("code_challenge_method must be S256.")
+    if not is_challenge(request.challenge):
+        raise invalid_request("code_challenge must have 43 characters of base64url.")
+
+
+def check_after_resource(request: AuthorizationRequest) -> None:
+    """Raise OAuthError (`interaction_required`) where no page may be shown."""
+    if "none" in request.prompt:
+        raise OAuthError("interaction_required", "A person has to allow it on a page.")
+
+
+# -- token requests --------------------------------------------------------------------
+# Requests for tokens and for their end (RFC 6749 §3.2, RFC 7009).
+
+
+MOST_BYTES: Final = 16 * 1024
+FORM: Final = "application/x-www-form-urlencoded"
+
+_NEVER_IN_A_URL: Final = frozenset(
+    [
+        "client_assertion",
+        "client_id",
+        "client_secret",
+        "code",
+        "code_verifier",
+        "grant_type",
+        "password",
+        "refresh_token",
+        "token",
+        "username",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientCredentials:
+    """Who a client says it is; `secret` is "" where it has none to show."""
+
+    client_id: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeGrant:
+    """A code to exchange (RFC 6749 §4.1.3); `resource` is "" where none was named."""
+
+    code: str
+    redirect_uri: str
+    verifier: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshGrant:
+    """A refresh token to exchange (RFC 6749 §6); `scope` is the most that is asked."""
+
+    refresh_token: str
+    resource: str
+    scope: frozenset[str] = frozenset(SCOPES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineGrant:
+    """Client credentials (RFC 6749 §4.4); a scope is not looked at."""
+
+    resource: str
+
+
+def read_form(content_type: str, body: bytes, query: str) -> dict[str, str]:
+    """The parameters of a form of at most 16 KiB; those without a value are left out.
+
+    `query` is the raw query of the request's address.  Raises OAuthError
+    (`invalid_request`) for another type, a parameter twice, what is not
+    percent-encoded UTF-8, and credentials in the query (RFC 6749 §2.3.1).
+    """
+    if content_type.partition(";")[0].strip().lower() != FORM:
+        raise invalid_request(f"The request must be a form ({FORM}).")
+    for name, _ in read_parameters(query, most=MOST_BYTES):
+        if name in _NEVER_IN_A_URL:
+            raise invalid_request(
+                f"{name} belongs into the form, not into the address."
+            )
+    # Bytes beyond ASCII become characters that no form has.
+    return dict(read_parameters(body.decode("latin-1"), most=MOST_BYTES))
+
+
+def client_of(form: Mapping[str, str], authorization: str | None) -> ClientCredentials:
+    """Who asks: by Basic, or by `client_id` and perhaps `client_secret` of the form.
+
+    `authorization` is the header's value; other schemes than Basic are not looked at.
+    Raises OAuthError: `invalid_request` for both ways at once, or none,
+    `invalid_client` (401) for a header that cannot be read.
+    """
+    scheme, _, value = (authorization or "").strip(" \t").partition(" ")
+    if scheme.lower() == "basic":
+        return _client_of_header(form, value.strip(" \t"))
+    return ClientCredentials(
+        client_id=_needed(form, "client_id"),
+        secret=form.get("client_secret", ""),
+    )
+
+
+def _client_of_header(form: Mapping[str, str], value: str) -> ClientCredentials:
+    client_id, secret = _basic(value)
+    if "client_secret" in form or form.get("client_id", client_id) != client_id:
+        raise invalid_request("The client names itself in the header and in the form.")
+    return ClientCredentials(client_id=client_id, secret=secret)
+
+
+def _basic(value: str) -> tuple[str, str]:
+    """Name and secret, each form-url-encoded in Basic (RFC 6749 §2.3.1)."""
+    try:
+        name, colon, secret = b64decode(value, validate=True).decode().partition(":")
+        client_id, decoded = decode(name), decode(secret)
+    except ValueError:
+        client_id = colon = decoded = ""
+    if not (client_id and colon):
+        raise OAuthError(
+            "invalid_client", "The header Authorization cannot be read.", status=401
+        )
+    return client_id, decoded
+
+
+def read_grant(form: Mapping[str, str]) -> CodeGrant | RefreshGrant | MachineGrant:
+    """What a form asks tokens for.
+
+    Raises OAuthError: `unsupported_grant_type`, or `invalid_request` for a parameter
+    that is missing, or a verifier that can be none (RFC 7636 §4.1; one that only
+    does not fit is `invalid_grant`, §4.6).
+    """
+    resource = form.get("resource", "")
+    match _needed(form, "grant_type"):
+        case "authorization_code":
+            return _code_grant(form, resource)
+        case "refresh_token":
+            token = _needed(form, "refresh_token")
+            scope = read_scope(form.get("scope", ""))
+            return RefreshGrant(refresh_token=token, resource=resource, scope=scope)
+        case "client_credentials":
+            return MachineGrant(resource=resource)
+    raise OAuthError(
+        "unsupported_grant_type",
+        "grant_type must be authorization_code, refresh_token or client_credentials.",
+    )
+
+
+def _code_grant(form: Mapping[str, str], resource: str) -> CodeGrant:
+    grant = CodeGrant(
+        code=_needed(form, "code"),
+        redirect_uri=_needed(form, "redirect_uri"),
+        verifier=_needed(form, "code_verifier"),
+        resource=resource,
+    )
+    if not is_verifier(grant.verifier):
+        raise invalid_request(
+            "code_verifier must have 43 to 128 characters of RFC 7636."
+        )
+    return grant
+
+
+def read_revocation(form: Mapping[str, str]) -> str:
+    """The token to end; OAuthError (`invalid_request`) where it is missing."""
+    return _needed(form, "token")
+
+
+def _needed(form: Mapping[str, str], name: str) -> str:
+    value = form.get(name, "")
+    if not value:
+        raise invalid_request(f"{name} is missing.")
+    return value

@@ -1,0 +1,219 @@
+"""Texts from outside: characters that mislead, and patterns that never end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.content import Text
+
+# -- plain text ------------------------------------------------------------------------
+# Texts of results, without what steers a terminal or hides from people.
+#
+# Models and people read such a text, and often a terminal shows it.  What goes:
+# sequences of ECMA-48 and xterm as a whole, control characters other than tabs and line
+# breaks, and tag characters, which nobody sees and models understand.
+
+
+_CONTROL: Final = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+_CONTROL_BYTES: Final = bytes(
+    each for each in range(0x80) if re.match(f"[{_CONTROL}]", chr(each))
+)
+_TAG: Final = "\U000e0000-\U000e007f"
+_UNWANTED: Final = re.compile(f"[{_CONTROL}{_TAG}]")
+# A string for a terminal, such as a title, ends in its line, or only its beginning
+# goes: an end that is missing must not take the rest of the text.
+_SEQUENCE: Final = re.compile(
+    r"(?:\x1b[PX^_\]]|[\x90\x98\x9d-\x9f])[^\x00-\x1f\x7f-\x9f]*+(?:[\x07\x9c]|\x1b\\)"
+    r"|(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]?"
+    r"|\x1b[ -/]*+[0-~]?"
+    f"|{_UNWANTED.pattern}"
+)
+_PAGE: Final = re.compile("[\x0b\x0c\x85]")
+"""What ends a line or a page, and stands between words: it becomes a line break."""
+_UTF_16: Final = re.compile("(....)")
+
+
+class CleanBlocks(tuple[Text, ...]):
+    """Blocks whose texts are clean, because they are `json_text`."""
+
+    __slots__ = ()
+
+
+def clean_text(text: str) -> str:
+    """Return a text without what is unwanted; the same object if it has none."""
+    # A search takes three microseconds for a kilobyte, a look at each character one.
+    if text.isascii():
+        usual = len(text.encode().translate(None, _CONTROL_BYTES)) == len(text)
+    else:
+        usual = text.replace("\n", " ").isprintable()
+    if usual or not _UNWANTED.search(text):
+        return text
+    return _SEQUENCE.sub("", _PAGE.sub("\n", text))
+
+
+def json_text(value: object) -> str:
+    """Return the JSON of a value as a text that `clean_text` leaves as it is.
+
+    What is unwanted is escaped, so it reads as the same value.  Raises
+    `UnserializableValue` as `jsonrpc.write` does.
+    """
+    text = jsonrpc.write(value).decode()
+    if (text.isascii() and "\x7f" not in text) or text.isprintable():
+        return text
+    return _UNWANTED.sub(_escape, text)
+
+
+def _escape(character: re.Match[str]) -> str:
+    units = character.group().encode("utf-16-be").hex()
+    return _UTF_16.sub(r"\\u\1", units)
+
+
+# -- patterns --------------------------------------------------------------------------
+# Regular expressions that a backtracking engine could work on forever.
+#
+# Ours runs in linear time or gives up (`schemas`); the engines of clients do not.  Only
+# what is surely ambiguous is told: a repetition whose body can be one repetition alone,
+# as in `(a+)+`, or that has two ways to the same text, as in `(a|aa)*`.
+
+
+_TOKEN = re.compile(
+    r"""
+    (?P<set> \[ (?: \\. | [^\]\\] )* \] )
+    | (?P<look> \( \? <? [=!] )
+    | (?P<open> \( (?: \? (?: : | P?<\w+> | [a-z-]+: ) )? )
+    | (?P<close> \) )
+    | (?P<or> \| )
+    | (?P<repeat> [*+?] | \{ \d+ (?: , \d* )? \} ) \??
+    | (?P<width> \\[bBAzZ] | [\^$] )
+    | (?P<one> \\ (?: [pP]\{ [^}]* \} | x[0-9A-Fa-f]{2} | u[0-9A-Fa-f]{4} | . ) | . )
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_UNBOUNDED = re.compile(r"[*+]|\{\d+,\}")
+_MAY_BE_NOTHING = re.compile(r"[*?]|\{0+[,}].*")
+_UNLIKE_PYTHON = re.compile(r"\[.*\[|--|&&|\|\||~~", re.DOTALL)
+
+
+@dataclass(slots=True)
+class _Item:
+    """A character, a set or a group; `text` is "" for what is no single character."""
+
+    text: str = ""
+    optional: bool = False
+    loops: bool = False
+    """Whether it can be a repetition and nothing beside it."""
+    branches: Sequence[_Branch] = ()
+
+
+_Branch: TypeAlias = list[_Item]
+
+
+@dataclass(slots=True)
+class _Group:
+    """An open group; `consumes` is False for a look ahead or behind."""
+
+    consumes: bool = True
+    branches: list[_Branch] = field(default_factory=lambda: [[]])
+
+
+def takes_forever(pattern: str) -> bool:
+    """Whether some text surely takes a backtracking engine exponential time.
+
+    A pattern with unbalanced brackets takes no time: it cannot be compiled.
+    """
+    groups = [_Group()]
+    for token in _TOKEN.finditer(pattern):
+        branch = groups[-1].branches[-1]
+        match token.lastgroup:
+            case "open" | "look":
+                groups.append(_Group(token.lastgroup == "open"))
+            case "close" if len(groups) > 1:
+                closed = _closed(groups.pop())
+                groups[-1].branches[-1].append(closed)
+            case "or":
+                groups[-1].branches.append([])
+            case "repeat" if branch:
+                if _repeated(branch[-1], token["repeat"]):
+                    return True
+            case _:
+                one = token.lastgroup in {"one", "set"}
+                branch.append(_Item(token.group() if one else ""))
+    return False
+
+
+def _closed(group: _Group) -> _Item:
+    if not group.consumes:
+        return _Item()
+    return _Item(
+        optional=any(all(item.optional for item in each) for each in group.branches),
+        loops=any(map(_is_one_loop, group.branches)),
+        branches=group.branches,
+    )
+
+
+def _repeated(item: _Item, quantifier: str) -> bool:
+    """Repeat an item, and say whether that is ambiguous."""
+    endless = _UNBOUNDED.fullmatch(quantifier) is not None
+    if endless and item.branches and (item.loops or _overlap(item.branches)):
+        return True
+    item.text = ""
+    item.loops |= endless
+    item.optional |= _MAY_BE_NOTHING.fullmatch(quantifier) is not None
+    return False
+
+
+def _is_one_loop(branch: _Branch) -> bool:
+    needed = [item for item in branch if not item.optional]
+    candidates = needed or branch
+    return len(needed) <= 1 and any(item.loops for item in candidates)
+
+
+def _overlap(branches: Sequence[_Branch]) -> bool:
+    """Whether two branches can read the same text, alone or repeated."""
+    roots: set[str] = set()
+    characters: set[str] = set()
+    for branch in branches:
+        texts = [item.text for item in branch]
+        if len(texts) == 1:
+            found = _ascii(texts[0])
+            if found & characters:
+                return True
+            characters |= found
+        if root := _root(texts):
+            if root in roots:
+                return True
+            roots.add(root)
+    return False
+
+
+def _root(texts: Sequence[str]) -> str:
+    """Return the shortest text that a literal is a repetition of; "" for others."""
+    if not all(map(_is_literal, texts)):
+        return ""
+    literal = "".join(texts)
+    return literal[: (literal + literal).find(literal, 1)]
+
+
+def _is_literal(text: str) -> bool:
+    return len(text) == 1 and text != "."
+
+
+@lru_cache(maxsize=256)
+def _ascii(text: str) -> frozenset[str]:
+    """Return the ASCII characters that a character or a set stands for."""
+    return frozenset(_matching(text))
+
+
+def _matching(text: str) -> Iterator[str]:
+    if not text or _UNLIKE_PYTHON.search(text):
+        return
+    try:
+        compiled = re.compile(text, re.ASCII)
+    except re.error:
+        return
+    yield from filter(compiled.fullmatch, map(chr, range(128)))

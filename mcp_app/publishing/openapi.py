@@ -1,0 +1,377 @@
+"""Documents of OpenAPI: reads them, compares what they offer, makes tools of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.core.exceptions import ValidationError
+from django.db import Error as DatabaseError
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from mcp_app.catalog.registry import Registry
+from mcp_app.conf import mcp_settings
+from mcp_app.egress.client import call_once
+from mcp_app.egress.connecting import EgressError
+from mcp_app.egress.requests import SiteRequest
+from mcp_app.egress.sites import Site, sites
+from mcp_app.interface.principal import AccessRequest
+from mcp_app.interface.rules import visible
+from mcp_app.kinds.openapi.offers import offers_of
+from mcp_app.kinds.openapi.reading import DocumentError, Names, Offer, read_document
+from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
+from mcp_app.models.fields import digest, parse
+from mcp_app.models.openapi import LONGEST_LOCATION, MOST_INFLATED, TooManyOffers, pack
+from mcp_app.models.transactions import is_conflict, persistently
+from mcp_app.protocol import jsonrpc
+from mcp_app.publishing.overlays import store_findings
+
+# -- documents -------------------------------------------------------------------------
+# Reads documents, from a file or from the site itself, and keeps what they offer.
+
+
+def site_of(key: str) -> Site:
+    """Return a site of the settings; raise `DocumentError` if it is not there."""
+    site = sites().get(key)
+    if site is None:
+        said = _("The settings have no site “%(key)s” that can be used.")
+        raise DocumentError(said % {"key": visible(key)})
+    return site
+
+
+def fetch(site: Site, path: str, user: AbstractBaseUser) -> bytes:
+    """Return the document that a site has at a path; blocks, raises `DocumentError`."""
+    if not path.startswith("/"):
+        raise DocumentError(_("The path must begin with “/”, such as /openapi.json."))
+    if len(path) > LONGEST_LOCATION:
+        said = _("The path is longer than %d characters.") % LONGEST_LOCATION
+        raise DocumentError(said)
+    path, _mark, query = path.partition("?")
+    request = SiteRequest(
+        method="GET", path=path, query=query, idempotent=True, log_path=path
+    )
+    asked = AccessRequest.of_user(user)
+    # Documents are larger than answers.
+    larger = replace(site, answer=mcp_settings.limits.document)
+    try:
+        answer = async_to_sync(call_once)(larger, request, asked)
+    except EgressError as error:
+        said = _("%(site)s did not give the document: %(error)s")
+        shown = {"site": site.title, "error": error.message}
+        raise DocumentError(said % shown) from None
+    if answer.status != HTTPStatus.OK:
+        said = _("%(site)s answered with the status %(status)d.")
+        raise DocumentError(said % {"site": site.title, "status": answer.status})
+    return answer.body
+
+
+def store(
+    content: bytes,
+    site: Site,
+    *,
+    location: str = "",
+    author: AbstractBaseUser | None = None,
+    known: OpenApiDocument | None = None,
+) -> OpenApiDocument:
+    """Keep what a document offers, in the row of its title or in a known one.
+
+    Raises `DocumentError`; nothing is stored then.
+    """
+    document = read_document(content, mcp_settings.limits.document)
+    offers = offers_of(document, site, MOST_INFLATED)
+    if not offers:
+        raise DocumentError(_("The document has no operation that can be a tool."))
+    about = document.get("info")
+    info: Mapping[str, object] = about if isinstance(about, dict) else {}
+    try:
+        stored = pack([each.to_json() for each in offers])
+    except TooManyOffers as error:
+        raise DocumentError(str(error)) from None
+    values = {
+        "location": location,
+        "version": _line(info.get("version"), 100),
+        "digest": digest(content),
+        "offers": stored,
+        "operations": len(offers),
+        "read_at": timezone.now(),
+        "read_by": author,
+    }
+    if known is not None:
+        with transaction.atomic():
+            lock(known)
+            for name, value in values.items():
+                setattr(known, name, value)
+            known.save(update_fields=[*values])
+        return known
+    title = _line(info.get("title"), 200) or site.title
+    keep = partial(
+        OpenApiDocument.objects.update_or_create,
+        site=site.key,
+        title=title,
+        defaults=values,
+    )
+    # MariaDB lets one of two wait for the other in turn, and ends it.
+    row, _created = persistently(keep)
+    return row
+
+
+def _line(value: object, longest: int) -> str:
+    """Return a text of a document as one line that people can read."""
+    text = value if isinstance(value, str) else ""
+    return visible(" ".join(text.split()))[:longest]
+
+
+def offers_in(row: OpenApiDocument) -> dict[str, Offer]:
+    """Return what a document offered when it was last read, by key."""
+    offers = map(Offer.from_json, row.unpack())
+    return {each.key: each for each in offers}
+
+
+def lock(row: OpenApiDocument) -> OpenApiDocument:
+    """Return a row as it is now, locked; raise `DocumentError` if it is gone."""
+    now = OpenApiDocument.objects.select_for_update().filter(pk=row.pk).first()
+    if now is None:
+        raise DocumentError(_("Meanwhile, somebody has deleted this document."))
+    return now
+
+
+# -- comparing -------------------------------------------------------------------------
+# Looks again: what the document says now, beside what was taken and what is here.
+
+
+class Standing(StrEnum):
+    """How a tool stands to the document of now."""
+
+    SAME = "same"
+    CHANGED = "changed"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDifference:
+    """A column that the document changed; `is_own` if staff changed it, too."""
+
+    column: str
+    before: str
+    now: str
+    yours: str
+    is_own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedOperation:
+    """A tool beside the operation that it was made of."""
+
+    operation: ImportedOperation
+    standing: Standing
+    differences: Sequence[ColumnDifference] = ()
+    bar: str = ""
+    """Why the operation of now cannot be a tool."""
+
+
+def compare(document: OpenApiDocument) -> list[ComparedOperation]:
+    """Return each tool of a document with what differs; two queries."""
+    offers = offers_in(document)
+    operations = document.imported.select_related("tool")
+    return [_compared(each, offers.get(each.key)) for each in operations]
+
+
+def _compared(operation: ImportedOperation, offer: Offer | None) -> ComparedOperation:
+    if offer is None:
+        return ComparedOperation(operation, Standing.GONE)
+    base = Offer.from_json(parse(operation.base))
+    if _is_same(jsonrpc.write(offer.to_json()).decode(), operation.base):
+        return ComparedOperation(operation, Standing.SAME)
+    if offer.bar:
+        return ComparedOperation(operation, Standing.CHANGED, bar=offer.bar)
+    differences = [*_differences(columns_of(base), columns_of(offer), operation.tool)]
+    # What only the document itself shows, such as a tag, is nothing to decide.
+    standing = Standing.CHANGED if differences else Standing.SAME
+    return ComparedOperation(operation, standing, differences)
+
+
+def _differences(
+    before: Mapping[str, str], now: Mapping[str, str], tool: Tool
+) -> Sequence[ColumnDifference]:
+    return [
+        ColumnDifference(
+            column,
+            before[column],
+            now[column],
+            yours := str(getattr(tool, column)),
+            is_own=not _is_same(yours, before[column])
+            and not _is_same(yours, now[column]),
+        )
+        for column in COLUMNS
+        if not _is_same(before[column], now[column])
+    ]
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two texts, or what they say as JSON, are the same."""
+    if one == other:
+        return True
+    try:
+        return bool(parse(one) == parse(other))
+    except ValueError:
+        return False
+
+
+def take_over(
+    document: OpenApiDocument,
+    keys: Sequence[int],
+    registry: Registry,
+    author: AbstractBaseUser | None,
+) -> tuple[list[Tool], list[str]]:
+    """Write what the document changed into tools, but not over what staff changed.
+
+    Returns the tools, and "tool: column" for each column that keeps its own text.
+    Publishes nothing.  Raises `DocumentError` if the document is gone.
+    """
+    changed: list[Tool] = []
+    own: list[str] = []
+    with transaction.atomic():
+        row = lock(document)
+        offers = offers_in(row)
+        operations = row.imported.select_related("tool").filter(pk__in=keys)
+        for operation in operations:
+            compared = _compared(operation, offers.get(operation.key))
+            if compared.standing is not Standing.CHANGED or compared.bar:
+                continue
+            tool = operation.tool
+            for each in compared.differences:
+                if each.is_own:
+                    own.append(f"{tool.name}: {each.column}")
+                else:
+                    setattr(tool, each.column, each.now)
+            tool.updated_by_id = None if author is None else author.pk
+            tool.full_clean()
+            tool.save()
+            taken = offers[operation.key].to_json()
+            operation.base = jsonrpc.write(taken).decode()
+            operation.save(update_fields=["base"])
+            store_findings(tool, registry)
+            changed.append(tool)
+    return changed, own
+
+
+# -- making ----------------------------------------------------------------------------
+# Makes tools of what a document offers; publishes nothing.
+
+
+LONGEST_TAGS: Final = 500
+LONGEST_TAG: Final = 64
+COLUMNS: Final = ("title", "description", "input_schema", "config")
+"""What an offer says of a tool, and may say anew later."""
+
+
+def columns_of(offer: Offer) -> Mapping[str, str]:
+    """Return what an offer says, as the columns of a tool have it."""
+    return {
+        "title": _readable(offer.summary)[:255],
+        "description": _readable(offer.description or offer.summary, lines=True),
+        "input_schema": jsonrpc.write(offer.input_schema).decode(),
+        "config": jsonrpc.write(offer.config).decode(),
+    }
+
+
+def _readable(text: str, *, lines: bool = False) -> str:
+    """Return a text without characters that no row may have."""
+    kept = "".join(
+        each for each in text if each.isprintable() or (lines and each == "\n")
+    )
+    return kept.strip() if lines else " ".join(kept.split())
+
+
+def make_tools(
+    document: OpenApiDocument,
+    keys: Iterable[str],
+    registry: Registry,
+    author: AbstractBaseUser | None,
+) -> list[Tool]:
+    """Make a tool of each of these operations, all or none; return the new ones.
+
+    What is a tool already, barred or gone is left out.  Raises `DocumentError`.
+    """
+    wanted = [*keys]
+
+    def make() -> list[Tool]:
+        with transaction.atomic():
+            # Two people who import one document do so one after the other.
+            return _make(lock(document), wanted, registry, author)
+
+    try:
+        # Of another document somebody may take the same name, or lock it.
+        return persistently(make, also=(IntegrityError,))
+    except DatabaseError as error:
+        if not (isinstance(error, IntegrityError) or is_conflict(error)):
+            raise
+        said = _("Meanwhile, somebody has made a tool of this name. Try again.")
+        raise DocumentError(said) from None
+
+
+def _make(
+    document: OpenApiDocument,
+    keys: Iterable[str],
+    registry: Registry,
+    author: AbstractBaseUser | None,
+) -> list[Tool]:
+    offers = offers_in(document)
+    there = set(document.imported.values_list("key", flat=True))
+    chosen = [offers[key] for key in dict.fromkeys(keys) if key in offers]
+    wanted = [each for each in chosen if not each.bar and each.key not in there]
+    names = Names({*Tool.objects.values_list("name", flat=True), *registry.tools})
+    made = []
+    for offer in wanted:
+        tool = _tool(offer, names, author)
+        try:
+            # Who takes the name meanwhile is met when it is saved, and it begins anew.
+            tool.full_clean(validate_constraints=False)
+        except ValidationError as error:
+            said = _("%(key)s cannot become a tool: %(error)s")
+            shown = {"key": visible(offer.key), "error": " ".join(error.messages)}
+            raise DocumentError(said % shown) from None
+        tool.save()
+        base = jsonrpc.write(offer.to_json()).decode()
+        ImportedOperation.objects.create(
+            document=document, key=offer.key, tool=tool, base=base
+        )
+        store_findings(tool, registry)
+        made.append(tool)
+    return made
+
+
+def _tool(offer: Offer, names: Names, author: AbstractBaseUser | None) -> Tool:
+    # What a method does stands in RFC 9110, section 9.2.
+    hints: dict[str, Any] = {
+        "read_only": offer.method == "GET",
+        "idempotent": offer.method in ("GET", "PUT", "DELETE") or None,
+        "destructive": offer.method == "DELETE" if offer.method != "GET" else None,
+    }
+    return Tool(
+        name=names.take(offer.name),
+        kind="http",
+        tags=_tags(offer),
+        updated_by_id=None if author is None else author.pk,
+        **columns_of(offer),
+        **hints,
+    )
+
+
+def _tags(offer: Offer) -> str:
+    """Return the tags of an operation as the words that rows have."""
+    words = (
+        re.sub(r"[^A-Za-z0-9_.:-]+", "-", each).strip("-").lower()[:LONGEST_TAG]
+        for each in offer.tags
+    )
+    tags = " ".join(dict.fromkeys(each for each in words if each))
+    return tags[:LONGEST_TAGS].rpartition(" ")[0] if len(tags) > LONGEST_TAGS else tags

@@ -1,1 +1,0 @@
-"""Tools from documents of OpenAPI, which are compared when the documents change."""

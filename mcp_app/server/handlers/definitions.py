@@ -1,0 +1,369 @@
+"""Lists, prompts/get, resources/… and completion/complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mcp_app.catalog.outputs import resource_output
+from mcp_app.catalog.runnable import ArgumentsRefused
+from mcp_app.catalog.snapshot import Entry, Page, TemplateMatch, VisibilityKey
+from mcp_app.catalog.stops import fitting, suggestions_of
+from mcp_app.interface import rules
+from mcp_app.interface.call_record import Outcome
+from mcp_app.interface.questions import Completion
+from mcp_app.protocol import cursors, jsonrpc, results
+from mcp_app.protocol.content import block_to_wire
+from mcp_app.protocol.cursors import Cursor
+from mcp_app.protocol.errors import InvalidParams, ResourceNotFound
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.uri_templates import URI_LENGTH
+from mcp_app.server import call as calls
+from mcp_app.server import coercion
+from mcp_app.server.exchange import Exchange
+
+if TYPE_CHECKING:
+    from mcp_app.catalog.snapshot import PromptEntry
+
+
+# -- lists -----------------------------------------------------------------------------
+# tools/list, resources/list, resources/templates/list, prompts/list.
+
+
+LIST_TTL_MS = 60_000
+"""Streams announce changes, so clients may cache a list for a minute."""
+
+
+LISTINGS = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "templates",
+    "prompts/list": "prompts",
+}
+"""The listing of the catalog that each method shows."""
+
+
+async def tools(exchange: Exchange) -> bytes:
+    return _page(exchange, "tools", "tools")
+
+
+async def resources(exchange: Exchange) -> bytes:
+    return _page(exchange, "resources", "resources")
+
+
+async def templates(exchange: Exchange) -> bytes:
+    return _page(exchange, "templates", "resourceTemplates")
+
+
+async def prompts(exchange: Exchange) -> bytes:
+    return _page(exchange, "prompts", "prompts")
+
+
+def list_hint(exchange: Exchange, *, restricted: bool) -> results.CacheHint:
+    """Return a hint, public if all see the same (server/utilities/caching)."""
+    server = exchange.catalog.server
+    public = server.public and not (restricted or server.demands)
+    return results.CacheHint(LIST_TTL_MS, public)
+
+
+def _page(exchange: Exchange, listing: str, member: str) -> bytes:
+    entries = exchange.catalog.listings[listing]
+
+    def visible(entry: Entry[Any, Any]) -> bool:
+        return exchange.sees(entry.definition)
+
+    by = VisibilityKey(exchange.rights.met, exchange.principal.scope)
+    seen = entries.seen(by, visible)
+    page = seen.page(exchange.revision, _place(exchange, listing))
+    if page.result is None:
+        page.result = jsonrpc.write(_result(exchange, listing, member, page))
+    return page.result
+
+
+def _result(exchange: Exchange, listing: str, member: str, page: Page) -> JsonObject:
+    slug = exchange.catalog.server.slug
+    result: JsonObject = {member: page.items}
+    if page.next is not None:
+        position, name = page.next
+        result["nextCursor"] = cursors.seal(
+            Cursor(slug, listing, position, name), exchange.adapters.cursor_keys[0]
+        )
+    return results.complete(
+        result,
+        exchange.revision,
+        exchange.catalog.server_info(exchange.revision),
+        list_hint(exchange, restricted=exchange.catalog.listings[listing].restricted),
+    )
+
+
+def _place(exchange: Exchange, listing: str) -> tuple[int, str] | None:
+    given = exchange.params.get("cursor")
+    if given is None:
+        return None
+    if type(given) is not str:
+        raise InvalidParams("params.cursor must be a string.")
+    cursor = cursors.open(
+        given,
+        exchange.adapters.cursor_keys,
+        server=exchange.catalog.server.slug,
+        listing=listing,
+    )
+    return cursor.position, cursor.name
+
+
+# -- prompts ---------------------------------------------------------------------------
+# prompts/get.
+
+
+async def get(exchange: Exchange) -> JsonObject:
+    """Fill a prompt with its arguments."""
+    name = coercion.string(exchange.params, "name")
+    exchange.entry = entry = exchange.catalog.prompts.get(name)
+    if entry is None:
+        calls.check_switched_off(exchange, "prompts", name, "prompt")
+    if entry is None or not exchange.sees(entry.definition):
+        raise calls.unknown(exchange, f"Unknown prompt: {name:.200}")
+    arguments = coercion.strings(exchange.params, "arguments")
+    try:
+        check_arguments(entry, arguments)
+        bound = entry.runnable.bind(dict(arguments))
+    except ArgumentsRefused as error:
+        told = "; ".join(f"{each.path}: {each.message}" for each in error.violations)
+        said = f"The prompt {name}: {told}"
+        exchange.record_outcome(Outcome.ARGUMENTS, said)
+        raise InvalidParams(said) from None
+    except InvalidParams as error:
+        exchange.record_outcome(Outcome.ARGUMENTS, error.message)
+        raise
+    if not await exchange.allows(entry.definition, arguments):
+        raise InvalidParams(calls.forbidden(exchange, entry))
+    with calls.failures_as_errors(exchange, entry):
+        output = await calls.run(exchange, entry, entry.runnable, bound)
+    result: JsonObject = {
+        "messages": [
+            {
+                "role": message.role,
+                "content": block_to_wire(message.content, exchange.revision),
+            }
+            for message in output.messages
+        ]
+    }
+    description = output.description or entry.definition.description
+    if description:
+        result["description"] = description
+    return results.complete(
+        result, exchange.revision, exchange.catalog.server_info(exchange.revision)
+    )
+
+
+def check_arguments(entry: PromptEntry, arguments: dict[str, str]) -> None:
+    """Raise for an argument that is missing or that the prompt does not have."""
+    known = {each.name for each in entry.definition.arguments}
+    for name in arguments:
+        if name not in known:
+            raise InvalidParams(
+                f"The prompt {entry.identity} has no argument {name!r}."
+            )
+    for each in entry.definition.arguments:
+        if each.required and each.name not in arguments:
+            raise InvalidParams(
+                f"The prompt {entry.identity} needs the argument {each.name!r}."
+            )
+
+
+# -- resources -------------------------------------------------------------------------
+# resources/read, resources/subscribe, resources/unsubscribe.
+
+
+NOT_FOUND = "Resource not found"
+MOST_WATCHED = 1_000
+"""Resources that a session may watch: each is a row."""
+
+
+async def visible(exchange: Exchange, uri: str) -> TemplateMatch | None:
+    """Return the match of a URI that the caller may use, None if there is none.
+
+    An invalid URI has no match, even if a template would fit: the answer repeats
+    it.  Stopped resources are found as well.
+    """
+    if rules.URI.fullmatch(uri):
+        for found in exchange.catalog.matching(uri):
+            exchange.entry = found.entry
+            definition = found.entry.definition
+            if exchange.sees(definition) and await exchange.allows(
+                definition, found.variables
+            ):
+                return found
+    return None
+
+
+async def is_read(exchange: Exchange, uri: str) -> bool:
+    """Whether the caller can read this resource."""
+    found = await visible(exchange, uri)
+    return found is not None and not found.stopped
+
+
+async def read(exchange: Exchange) -> JsonObject:
+    """Return the contents of a resource."""
+    uri = _uri(exchange)
+    matched = await visible(exchange, uri)
+    if matched is None:
+        raise calls.unknown(exchange, NOT_FOUND, ResourceNotFound(uri))
+    if matched.stopped:
+        calls.refuse_switched_off(exchange, "resource")
+    entry = matched.entry
+    mime_type = entry.definition.mime_type
+    convert = partial(resource_output, uri=uri, mime_type=mime_type)
+    try:
+        bound = entry.runnable.bind(matched.variables)
+    except ArgumentsRefused:
+        # The URI fits the template, but its variables do not fit the function.
+        exchange.record_outcome(Outcome.ARGUMENTS, NOT_FOUND)
+        raise ResourceNotFound(uri) from None
+    with calls.failures_as_errors(exchange, entry):
+        output = await calls.run(exchange, entry, entry.runnable, bound, convert)
+    contents = [each.to_wire(exchange.revision) for each in output.contents]
+    return results.complete(
+        {"contents": contents},
+        exchange.revision,
+        exchange.catalog.server_info(exchange.revision),
+        _hint(exchange, matched),
+    )
+
+
+def _hint(exchange: Exchange, matched: TemplateMatch) -> results.CacheHint:
+    """Return the cache hint; results that depend on answers must not be cached."""
+    if "inputResponses" in exchange.params or "requestState" in exchange.params:
+        return results.CacheHint(0, public=False)
+    definition, server = matched.entry.definition, exchange.catalog.server
+    open_to_all = not (definition.demands or server.demands)
+    public = definition.public and server.public and open_to_all
+    return results.CacheHint(definition.ttl_ms, public)
+
+
+def _uri(exchange: Exchange) -> str:
+    uri = coercion.string(exchange.params, "uri")
+    if len(uri) > URI_LENGTH:
+        raise InvalidParams(
+            f"params.uri has {len(uri)} characters; {URI_LENGTH} are allowed."
+        )
+    return uri
+
+
+async def subscribe(exchange: Exchange) -> JsonObject:
+    """Subscribe the session to a URI."""
+    uri = _uri(exchange)
+    found = await visible(exchange, uri)
+    if found is None:
+        raise ResourceNotFound(uri)
+    if found.stopped:
+        calls.refuse_switched_off(exchange, "resource")
+    sessions = exchange.adapters.sessions
+    if not await sessions.subscribe(exchange.own_session, uri, MOST_WATCHED):
+        raise InvalidParams(
+            f"This session already watches {MOST_WATCHED} resources, which is the"
+            " limit."
+        )
+    return {}
+
+
+async def unsubscribe(exchange: Exchange) -> JsonObject:
+    """End the session's subscription to a URI, if there is one."""
+    await exchange.adapters.sessions.unsubscribe(exchange.own_session, _uri(exchange))
+    return {}
+
+
+# -- completion ------------------------------------------------------------------------
+# completion/complete.
+
+
+MOST_VALUES = 100
+
+
+async def complete(exchange: Exchange) -> JsonObject:
+    """Suggest values for an argument of a prompt or a variable of a template.
+
+    A completer in code replaces the suggestions of staff.
+    """
+    reference = coercion.mapping(exchange.params, "ref", required=True)
+    argument = coercion.mapping(exchange.params, "argument", required=True)
+    context = coercion.mapping(exchange.params, "context")
+    entry = _referenced(exchange, reference)
+    name = coercion.string(argument, "name", "params.argument")
+    bound: JsonObject = {
+        "value": coercion.string(argument, "value", "params.argument"),
+        "arguments": coercion.strings(context, "arguments", "params.context"),
+    }
+    completion = await _completed(exchange, entry, name, bound)
+    return results.complete(
+        {"completion": _to_wire(completion)},
+        exchange.revision,
+        exchange.catalog.server_info(exchange.revision),
+    )
+
+
+def _referenced(exchange: Exchange, reference: JsonObject) -> Entry[Any, Any]:
+    kind = reference.get("type")
+    entry: Entry[Any, Any] | None
+    if kind == "ref/prompt":
+        named = coercion.string(reference, "name", "params.ref")
+        entry = exchange.catalog.prompts.get(named)
+        if entry is None:
+            calls.check_switched_off(exchange, "prompts", named, "prompt")
+    elif kind == "ref/resource":
+        named = coercion.string(reference, "uri", "params.ref")
+        entry = _template(exchange, named)
+    else:
+        raise InvalidParams(
+            f"params.ref.type is {kind!r}: it must be ref/prompt or ref/resource."
+        )
+    exchange.entry = entry
+    if entry is None or not exchange.sees(entry.definition):
+        said = f"There is nothing to complete with the name {named!r:.200}."
+        raise calls.unknown(exchange, said)
+    return entry
+
+
+def _template(exchange: Exchange, uri: str) -> Entry[Any, Any] | None:
+    """Return the template with this text, else one that the URI matches."""
+    template = exchange.catalog.templates.get(uri)
+    if template is not None and exchange.sees(template.definition):
+        return template
+    calls.check_switched_off(exchange, "templates", uri, "resource")
+    fitting = list(exchange.catalog.matching(uri))
+    seen = (each for each in fitting if exchange.sees(each.entry.definition))
+    matched = next(seen, None)
+    if matched is None:
+        return fitting[0].entry if fitting else None
+    if matched.stopped:
+        exchange.entry = matched.entry
+        calls.refuse_switched_off(exchange, "resource")
+    return matched.entry
+
+
+async def _completed(
+    exchange: Exchange, entry: Entry[Any, Any], name: str, bound: JsonObject
+) -> Completion:
+    runnable = exchange.catalog.completers.get((entry.identity, name))
+    runnable = runnable or entry.completers.get(name)
+    if runnable is None:
+        return fitting(_suggestions(entry, name), bound["value"])
+    with calls.failures_as_errors(exchange, entry):
+        return await calls.run(exchange, entry, runnable, runnable.bind(bound))
+
+
+def _suggestions(entry: Entry[Any, Any], name: str) -> Sequence[str]:
+    return suggestions_of(entry.definition).get(name, ())
+
+
+def _to_wire(completion: Completion) -> JsonObject:
+    values = list(completion.values)
+    shown = values[:MOST_VALUES]
+    total = len(values) if completion.total is None else completion.total
+    more = completion.has_more
+    return {
+        "values": shown,
+        "total": total,
+        "hasMore": total > len(shown) if more is None else more,
+    }
