@@ -142,6 +142,7 @@ migrations: $(VENV_STAMP) ## Write the migrations that changed models need.
 
 .PHONY: messages
 messages: $(VENV_STAMP) ## Write the catalog of messages for translators (needs gettext).
+	@mkdir -p mcp_app/locale
 	@cd mcp_app && python -m django makemessages --locale en --add-location file --no-wrap --no-obsolete
 
 DOCS_STAMP := .venv-docs/installed-$(shell cksum < requirements-docs.txt | cut -d' ' -f1)
