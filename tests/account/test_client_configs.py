@@ -7,8 +7,15 @@ import shlex
 from datetime import date
 
 import pytest
+from django.test import override_settings
 
-from mcp_app.account.client_configs import CLIENTS, command_line
+from mcp_app.account.client_configs import (
+    CLIENTS,
+    Guide,
+    command_line,
+    guide_of,
+    server_name,
+)
 from mcp_app.account.client_formats import TOKEN, ClientProgram
 
 URL = "https://example.org/mcp"
@@ -88,3 +95,64 @@ def test_the_line_for_curl_is_one_command() -> None:
     words = shlex.split(text.replace("\\\n", ""))
     assert words[:4] == ["curl", "--silent", "--show-error", f"{URL}?a='b c'"]
     assert words[4:6] == ["--header", "Authorization: Bearer mcp_x"]
+
+
+# -- addresses -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("urls", "slug", "name"),
+    [
+        ("my_shop.urls", "default", "my-shop"),
+        ("my_shop.urls", "office", "my-shop-office"),
+        ("shop", "default", "shop"),
+    ],
+)
+def test_a_name(urls: str, slug: str, name: str) -> None:
+    with override_settings(ROOT_URLCONF=urls):
+        assert server_name(slug) == name
+
+
+# -- guides ----------------------------------------------------------------------------
+
+
+GUIDES_URL = "https://example.org/mcp/shop"
+SECRET = "mcp_secret"
+
+
+def guide(key: str, token: str = "", *, takes_token: bool = True) -> Guide:
+    return guide_of(key, "shop", GUIDES_URL, token=token, takes_token=takes_token)
+
+
+@pytest.mark.parametrize("key", CLIENTS)
+def test_sentences_are_filled_in(key: str) -> None:
+    found = guide(key)
+    said = " ".join([*found.steps, found.check])
+    assert "%" not in said
+    assert (server_name("shop") in said) == ("%(name)s" in _sentences(key))
+    assert (found.key, found.title) == (key, CLIENTS[key].title)
+
+
+def _sentences(key: str) -> str:
+    client = CLIENTS[key]
+    return " ".join(map(str, [*client.steps, *client.token_steps, client.check]))
+
+
+@pytest.mark.parametrize("key", CLIENTS)
+def test_a_token_is_in_texts_and_in_no_link(key: str) -> None:
+    before, after = guide(key), guide(key, SECRET)
+    assert after.text == before.text.replace(TOKEN, SECRET)
+    assert after.line == before.line.replace(TOKEN, SECRET)
+    assert after.link == before.link
+    assert SECRET not in after.link
+    # An error page shows none among its variables.
+    assert SECRET not in repr(after)
+
+
+@pytest.mark.parametrize("key", CLIENTS)
+def test_without_a_token_nothing_speaks_of_one(key: str) -> None:
+    found = guide(key, SECRET, takes_token=False)
+    written = found.text + found.line + found.link
+    assert SECRET not in written
+    assert TOKEN not in written
+    assert len(found.steps) == len(CLIENTS[key].steps)

@@ -13,7 +13,7 @@ from django.urls import reverse
 from mcp_app.invalidation.workers import here
 from mcp_app.models import AccessToken
 from tests.account.apps import app
-from tests.account.test_app_views import form
+from tests.account.test_views import form
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -12,8 +14,18 @@ from django.contrib.auth.models import User
 from django.test import Client, override_settings
 from django.utils import timezone
 
-from mcp_app.models import AccessToken, Server
+from mcp_app.models import (
+    AccessToken,
+    Connection,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Server,
+    Tool,
+)
+from tests.account.apps import app, end, many_apps
 from tests.account.conftest import Make, account, filled, made, shown
+from tests.audit.rows import call
 from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
@@ -292,3 +304,308 @@ def test_a_name_is_no_markup(hers: Client, ana: User, token: Make) -> None:
         text = hers.get(page).content
         assert b"&lt;b&gt;x&lt;/b&gt;" in text
         assert b"<b>x</b>" not in text
+
+
+# -- app views -------------------------------------------------------------------------
+
+
+BEFORE = re.compile(r'name="before" value="([0-9a-f]{64})"')
+TEXT = '{"content":[{"type":"text","text":"a"}]}'
+CHOSEN = re.compile(r'<input[^>]*name="(\w+)"[^>]*value="([^"]*)"[^>]*checked')
+
+
+def app_views_text_of(response: Any) -> str:
+    text = re.sub(r"<[^>]+>", " ", response.content.decode())
+    return " ".join(html.unescape(text).split())
+
+
+def form(client: Client, row: AccessToken, **typed: Any) -> dict[str, Any]:
+    """Open the page, and return what is sent with it."""
+    page = client.get(account("app", row.pk)).content.decode()
+    found = BEFORE.search(page)
+    assert found, page
+    usual = {"name": row.name, "may": row.may, "which": "all", "ends": "keep"}
+    return {**usual, "before": found[1], **typed}
+
+
+def send(client: Client, row: AccessToken, **typed: Any) -> Any:
+    sent = form(client, row, **typed)
+    return client.post(account("app", row.pk), sent, follow=True)
+
+
+def tool(name: str, tags: str) -> None:
+    published(Tool(name=name, read_only=True, tags=tags, config=TEXT))
+
+
+# -- whose -------------------------------------------------------------------------
+
+
+def test_anothers_app_is_not_there(hers: Client, bert: User) -> None:
+    his = app(bert)
+    sent = {"name": "mine", "may": "read", "ends": "keep"}
+    assert hers.get(account("app", his.pk)).status_code == 404
+    assert hers.post(account("app", his.pk), sent).status_code == 404
+    assert hers.post(account("delete", his.pk)).status_code == 404
+    hers.post(account("end_all"))
+    assert AccessToken.objects.get().revoked is None
+
+
+def test_a_token_has_no_page_of_an_app(hers: Client, ana: User, token: Make) -> None:
+    row = token(ana)
+    assert hers.get(account("app", row.pk)).status_code == 404
+    found = app(ana)
+    response = hers.get(account("token", found.pk))
+    assert response["Location"] == account("app", found.pk)
+
+
+def test_app_views_a_form_of_another_site_does_nothing(ana: User) -> None:
+    client, row = Client(enforce_csrf_checks=True), app(ana)
+    client.force_login(ana)
+    assert client.post(account("app", row.pk)).status_code == 403
+    assert client.post(account("end_all")).status_code == 403
+    assert client.get(account("app", row.pk)).status_code == 200
+
+
+# -- what the page says ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "redirect", "place", "claim"),
+    [
+        ("claude.ai", "https://claude.ai/cb", "claude.ai", "by a document of claude"),
+        ("", "https://cursor.com:8443/cb", "cursor.com:8443", "Nobody has checked"),
+        ("claude.ai", "http://localhost/cb", "on this computer", "Nobody can check"),
+        ("", "http://127.0.0.1:31/cb", "on this computer", "Nobody has checked"),
+        ("", "cursor://anysphere/cb", "on this computer", "Nobody has checked"),
+    ],
+)
+def test_which_program_it_is(
+    hers: Client, ana: User, host: str, redirect: str, place: str, claim: str
+) -> None:
+    row = app(ana, host=host, redirect=redirect)
+    text = app_views_text_of(hers.get(account("app", row.pk)))
+    assert place in text
+    assert claim in text
+    assert place in app_views_text_of(hers.get(account("tokens")))
+
+
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        ("code", "Its sign-in was used twice. Somebody else may have had it."),
+        ("refresh", "Its sign-in was used twice. Somebody else may have had it."),
+        ("client", "The program ended it."),
+        ("person", "Its owner ended it."),
+        ("staff", "Staff ended it."),
+    ],
+)
+def test_why_it_has_ended(hers: Client, ana: User, why: str, said: str) -> None:
+    row = app(ana)
+    end(row, why)
+    for address in (account("app", row.pk), account("tokens")):
+        text = app_views_text_of(hers.get(address))
+        assert said in text
+        assert "End now" not in text
+    response = hers.post(account("app", row.pk), {"may": "change"}, follow=True)
+    assert "This connected app has ended." in app_views_text_of(response)
+
+
+def test_why_its_time_is_over(hers: Client, ana: User) -> None:
+    past = timezone.now() - timedelta(days=1)
+    unfinished = app(ana, is_used=False, expires=past)
+    idle, over = app(ana, expires=past), app(ana, until=past, expires=past)
+    signing = app(ana, is_used=False)
+    said = {
+        unfinished.pk: "It did not finish signing in.",
+        idle.pk: "It was not used for too long.",
+        over.pk: "Its time is over.",
+        signing.pk: "The program has not finished signing in.",
+    }
+    for key, sentence in said.items():
+        assert sentence in app_views_text_of(hers.get(account("app", key)))
+
+
+def test_the_list_in_two_parts(hers: Client, ana: User, token: Make) -> None:
+    token(ana, name="a laptop")
+    gone, row = app(ana, name="Old"), app(ana, may="read")
+    end(gone, "person")
+    now = int(time.time() * 1_000)
+    for age in (0, 1, 29, 31):
+        at = now - age * 86_400_000
+        call(user_name="ana", principal_client=row.family, time_ms=at)
+    call(user_name="bert", principal_client=row.family, time_ms=now)
+    text = app_views_text_of(hers.get(account("tokens")))
+    parts = [text.index(each) for each in ("Connected apps", "Access tokens Make")]
+    assert parts == sorted(parts)
+    assert "Claude claude.ai Support desk only look things up never never 3 " in text
+    assert text.index("Claude claude.ai") < text.index("Old claude.ai")
+    assert parts[0] < text.index("Old claude.ai") < parts[1] < text.index("a laptop")
+
+
+def test_without_apps_the_page_is_one_of_tokens(hers: Client) -> None:
+    assert "Connected apps" not in app_views_text_of(hers.get(account("tokens")))
+
+
+def test_app_views_a_name_is_no_markup(hers: Client, ana: User) -> None:
+    row = app(ana, name="<b>x</b>")
+    for address in (account("tokens"), account("app", row.pk)):
+        page = hers.get(address).content
+        assert b"<b>x</b>" not in page
+        assert b"&lt;b&gt;x&lt;/b&gt;" in page
+        assert b"style=" not in page
+        assert b"<script>" not in page
+
+
+# -- what is changed ---------------------------------------------------------------
+
+
+def test_less_and_again_all_that_it_asked_for(hers: Client, ana: User) -> None:
+    tool("find_order", "orders")
+    tool("give_back", "refunds")
+    row = app(ana)
+    response = send(hers, row, may="read", which="some", tags=["orders"], ends="30")
+    assert "The changes were saved." in app_views_text_of(response)
+    row.refresh_from_db()
+    until = Connection.objects.get().until
+    assert (row.may, row.tags) == ("read", "orders")
+    assert until is not None
+    assert abs(until - timezone.now() - timedelta(days=30)) < timedelta(hours=1)
+    page = response.content.decode()
+    assert set(CHOSEN.findall(page)) >= {("may", "read"), ("which", "some")}
+    assert ("tags", "orders") in CHOSEN.findall(page)
+    send(hers, row, may="change")
+    row.refresh_from_db()
+    assert (row.may, row.tags) == ("change", "")
+    assert Connection.objects.get().until == until
+    said = [each.change_message for each in LogEntry.objects.order_by("pk")]
+    assert said[0].startswith("Changed this connected app: “Claude”, Read, orders")
+    assert len(said) == 2
+
+
+def test_never_more_than_it_asked_for(hers: Client, ana: User) -> None:
+    row = app(ana, may_ask="read", may="read")
+    page = hers.get(account("app", row.pk)).content.decode()
+    assert "also change things" not in page
+    assert "Select a valid choice" in app_views_text_of(send(hers, row, may="change"))
+    row.refresh_from_db()
+    assert row.may == "read"
+
+
+def test_another_name(hers: Client, ana: User) -> None:
+    row = app(ana)
+    send(hers, row, name="On my laptop")
+    row.refresh_from_db()
+    assert (row.name, row.may) == ("On my laptop", "change")
+    assert "Enter" not in app_views_text_of(send(hers, row))
+    wrong = send(hers, row, name="a\u202eb")
+    assert "U+202E" in app_views_text_of(wrong)
+    row.refresh_from_db()
+    assert row.name == "On my laptop"
+
+
+def test_a_page_that_is_older_than_a_change_undoes_nothing(
+    hers: Client, ana: User
+) -> None:
+    row = app(ana)
+    old = form(hers, row, name="Mine")
+    send(hers, row, may="read")
+    response = hers.post(account("app", row.pk), old, follow=True)
+    assert "Nothing was saved." in app_views_text_of(response)
+    row.refresh_from_db()
+    assert (row.name, row.may) == ("Claude", "read")
+
+
+def test_what_is_missing_allows_nothing(hers: Client, ana: User) -> None:
+    tool("find_order", "orders")
+    row = app(ana, tags="orders", may="read")
+    sent = form(hers, row)
+    for name in ("which", "may", "ends", "before"):
+        less = {key: value for key, value in sent.items() if key != name}
+        assert hers.post(account("app", row.pk), less).status_code == 200
+    row.refresh_from_db()
+    assert (row.tags, row.may) == ("orders", "read")
+    chosen = send(hers, row, which="some")
+    assert "Choose at least one group, or all." in app_views_text_of(chosen)
+
+
+def test_a_group_that_is_gone_stays_chosen(hers: Client, ana: User) -> None:
+    row = app(ana, tags="old")
+    page = hers.get(account("app", row.pk)).content.decode()
+    assert ("tags", "old") in CHOSEN.findall(page)
+
+
+def test_an_app_whose_server_is_gone(hers: Client, ana: User) -> None:
+    row = app(ana)
+    row.servers.get().delete()
+    text = app_views_text_of(hers.get(account("app", row.pk)))
+    assert "You may not use this server at the moment" in text
+    send(hers, row, may="read")
+    row.refresh_from_db()
+    assert row.may == "read"
+
+
+# -- its end -----------------------------------------------------------------------
+
+
+def test_it_is_ended_now_and_taken_off_later(hers: Client, ana: User) -> None:
+    row = app(ana)
+    response = hers.post(account("delete", row.pk), follow=True)
+    assert "Ended: “Claude" in app_views_text_of(response)
+    assert Connection.objects.get().ended == "person"
+    assert LogEntry.objects.get().change_message.startswith("Ended this connected")
+    hers.post(account("forget", row.pk))
+    assert not AccessToken.objects.exists()
+
+
+def test_all_are_ended_and_tokens_stay(
+    hers: Client, ana: User, bert: User, token: Make
+) -> None:
+    mine, his = token(ana), app(bert)
+    apps = [app(ana), app(ana, may="read")]
+    assert hers.get(account("end_all")).status_code == 405
+    response = hers.post(account("end_all"), follow=True)
+    assert "Ended: 2 connected apps let nobody in any more." in app_views_text_of(
+        response
+    )
+    still = AccessToken.objects.filter(revoked=None)
+    assert {each.pk for each in still} == {mine.pk, his.pk}
+    ended = Connection.objects.filter(ended="person")
+    assert {each.pk for each in ended} == {each.pk for each in apps}
+
+
+def test_an_app_is_not_replaced(hers: Client, ana: User) -> None:
+    row = app(ana)
+    sent = {"overlap": "0", "once": "0" * 32}
+    for response in (
+        hers.get(account("replace", row.pk), follow=True),
+        hers.post(account("replace", row.pk), sent, follow=True),
+    ):
+        assert "A connected app is not replaced." in app_views_text_of(response)
+    assert AccessToken.objects.count() == 1
+
+
+@pytest.mark.parametrize("count", [1, 300])
+def test_the_pages_ask_no_more_for_many(
+    hers: Client,
+    ana: User,
+    token: Make,
+    count: int,
+    django_assert_max_num_queries: Any,
+) -> None:
+    token(ana)
+    first = app(ana)
+    # Without a process that serves here, all definitions are read, kind by kind.
+    for row in (
+        Tool(name="find", config=TEXT),
+        Resource(name="text", uri="shop://text", config=TEXT),
+        ResourceTemplate(name="order", uri_template="shop://{id}", config=TEXT),
+        Prompt(name="ask", config=TEXT),
+    ):
+        published(row)
+    many_apps(ana, count - 1)
+    # Session, user, counts, apps, tokens, their servers, calls.
+    with django_assert_max_num_queries(7):
+        page = hers.get(account("tokens")).content.decode()
+    assert ("Older apps" in page) == (count > 50)
+    with django_assert_max_num_queries(15):
+        hers.get(account("app", first.pk))

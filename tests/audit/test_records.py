@@ -1,9 +1,12 @@
+""""""
+
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_app.audit.writing import PendingCalls
+from mcp_app.audit.writing import LONGEST, PendingCalls, cut, storable
 from mcp_app.interface.call_record import CallRecord, CallValues
 from tests.audit.records import record
 
@@ -69,3 +72,37 @@ def test_what_was_taken_is_not_known_for_ever() -> None:
     waiting.add(last)
     first, second = calls_of(waiting)
     assert first[0] is second[0]
+
+
+# -- storable --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("", ""),
+        ("plain", "plain"),
+        ("a\0b", "ab"),
+        ("\0\0", ""),
+        ("é𝄞", "é𝄞"),
+        ("é\0", "é"),
+        ("a\ud800b", "a?b"),
+        ("\udc00\ud800\0", "??"),
+        ("\n\t\x01", "\n\t\x01"),
+    ],
+)
+def test_a_text(text: str, stored: str) -> None:
+    assert storable(text) == stored
+    assert storable(stored) == stored
+    stored.encode()
+
+
+def test_a_text_is_cut_by_bytes_and_no_character_is_split() -> None:
+    for character, size in {"a": 1, "é": 2, "€": 3, "𝄞": 4}.items():
+        for count in (0, 1, 124, 125, 126, 166, 167, 250, 251, 500, 501, 2_000):
+            text = character * count
+            assert cut(text) == character * min(count, LONGEST // size)
+    assert [cut("a𝄞é", most) for most in range(8)] == [
+        *("", "a", "a", "a", "a"),
+        *("a𝄞", "a𝄞", "a𝄞é"),
+    ]

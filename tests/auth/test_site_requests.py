@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group, User
 
-from mcp_app.auth.site_requests import let_in, site_request
+from mcp_app.auth.site_requests import (
+    WRONG,
+    CallerAddresses,
+    client_address,
+    insufficient_scope,
+    let_in,
+    site_request,
+    unauthenticated,
+)
 from mcp_app.interface.principal import AuthenticationFailed, AuthenticationRequest
 from mcp_app.protocol.headers import Headers
+from mcp_app.server.handlers import HANDLERS
+from tests.asgi_client import Client
+from tests.wire.middleware import WireCheck
 
 GIVEN = [
     (b"authorization", b"Bearer x"),
@@ -64,3 +77,159 @@ def test_a_user_who_may_not_log_in() -> None:
 def test_who_is_no_user_stands_for_nobody(user: Any) -> None:
     with pytest.raises(TypeError, match=r"^shop\.Basic authenticated a \w+, which is"):
         let_in(user, kind="drf", client="shop.Basic")
+
+
+# -- addresses -------------------------------------------------------------------------
+
+
+INNER = ["10.0.0.0/8", "fd00::/8"]
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "trusted", "address"),
+    [
+        ("192.0.2.1", None, 0, "192.0.2.1"),
+        ("192.0.2.1", "198.51.100.7", 0, "192.0.2.1"),
+        ("10.0.0.1", "198.51.100.7", 1, "198.51.100.7"),
+        ("10.0.0.1", "203.0.113.9, 198.51.100.7", 1, "198.51.100.7"),
+        ("10.0.0.2", "203.0.113.9, 198.51.100.7, 10.0.0.1", 2, "198.51.100.7"),
+        ("10.0.0.1", None, 1, None),
+        ("10.0.0.1", "198.51.100.7", 2, None),
+        ("10.0.0.1", "unknown", 1, None),
+        ("", "10.1.2.3", 0, None),
+        ("", "10.1.2.3, 198.51.100.7", 1, "198.51.100.7"),
+        ("", "10.1.2.3, 198.51.100.7", INNER, "198.51.100.7"),
+        ("", None, INNER, None),
+        ("10.0.0.1", "198.51.100.7", -1, None),
+        ("", None, 0, None),
+        ("192.0.2.1", "198.51.100.7", INNER, "192.0.2.1"),
+        ("10.0.0.2", "203.0.113.9, 198.51.100.7, 10.0.0.1", INNER, "198.51.100.7"),
+        ("fd00::1", "203.0.113.9,[2001:db8::5]:4711", INNER, "2001:db8::5"),
+        ("10.0.0.1", "198.51.100.7:4711", INNER, "198.51.100.7"),
+        ("10.0.0.1", "198.51.100.7, unknown", INNER, None),
+        ("10.0.0.1", "10.0.0.9", INNER, None),
+        ("::ffff:192.0.2.1", None, 0, "192.0.2.1"),
+    ],
+)
+def test_the_address_of_the_client(
+    peer: str, forwarded: str | None, trusted: int | Sequence[str], address: str | None
+) -> None:
+    found = client_address(peer, forwarded, trusted)
+    assert (None if found is None else str(found)) == address
+
+
+FAR: Final = "203.0.113.7"
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "trusted", "key"),
+    [
+        (FAR, None, 0, f"@{FAR}"),
+        ("::ffff:203.0.113.7", None, 0, f"@{FAR}"),
+        ("2001:db8:1:2:3::4", None, 0, "@2001:db8:1:2::/64"),
+        # Where somebody forwards, and nobody is trusted, all would share one.
+        (FAR, "198.51.100.7", 0, ""),
+        (FAR, "", 0, ""),
+        ("127.0.0.1", None, 0, ""),
+        ("::1", None, 0, ""),
+        ("", None, 0, ""),
+        ("testclient", None, 0, ""),
+        ("10.0.0.1", FAR, 1, f"@{FAR}"),
+        ("127.0.0.1", FAR, 1, f"@{FAR}"),
+        ("", f"10.1.2.3, {FAR}", 1, f"@{FAR}"),
+        ("10.0.0.1", f"198.51.100.7, {FAR}", INNER, f"@{FAR}"),
+        # uvicorn leaves blanks at the end of a header.
+        ("10.0.0.1", FAR + " \t" * 600, 1, f"@{FAR}"),
+        ("10.0.0.1", "unknown", 1, ""),
+        ("10.0.0.1", None, 1, ""),
+    ],
+)
+def test_an_address_counts_where_it_is_vouched_for(
+    peer: str, forwarded: str | None, trusted: int | Sequence[str], key: str
+) -> None:
+    addresses = CallerAddresses(trusted)
+    assert addresses.of(peer, forwarded) == key
+    assert addresses.of(peer, forwarded) == key
+
+
+def test_that_addresses_are_not_known_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    addresses = CallerAddresses(0)
+    with caplog.at_level(logging.INFO, "mcp_app.auth"):
+        for number in range(5):
+            assert addresses.of(FAR, f"198.51.100.{number}") == ""
+    assert len(caplog.records) == 1
+    assert 'MCP["TRUSTED_PROXIES"]' in caplog.text
+
+
+# -- challenge -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "challenge"),
+    [
+        (("Who?",), 'Bearer realm="mcp"'),
+        (
+            ("It is over.", WRONG),
+            'Bearer realm="mcp", error="invalid_token",'
+            ' error_description="It is over."',
+        ),
+        (('a "b"', WRONG), 'Bearer realm="mcp", error="invalid_token"'),
+    ],
+)
+def test_what_a_client_is_told(given: tuple[str, ...], challenge: str) -> None:
+    refused = unauthenticated(*given)
+    assert (refused.http_status, refused.message) == (401, given[0])
+    assert refused.headers == {"WWW-Authenticate": challenge}
+
+
+def test_a_client_whose_token_allows_too_little() -> None:
+    for metadata, end in (
+        ("", ""),
+        ("https://a/b", ', resource_metadata="https://a/b"'),
+    ):
+        refused = insufficient_scope("Too little.", "mcp:read", metadata)
+        assert (refused.http_status, refused.message) == (403, "Too little.")
+        assert refused.headers == {
+            "WWW-Authenticate": 'Bearer realm="mcp", error="insufficient_scope",'
+            f' scope="mcp:read"{end}'
+        }
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{before}/.well-known/{name}{after}"
+        for name in ("oauth-protected-resource", "oauth-authorization-server")
+        for before, after in (
+            ("", ""),
+            ("", "/mcp"),
+            ("", "/mcp/private"),
+            ("/mcp", ""),
+        )
+    ],
+)
+async def test_there_is_no_metadata_yet(application: WireCheck, path: str) -> None:
+    found = await Client(application, path=path).visit("GET").begun()
+    assert found.status == 404
+    await found.leave()
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2026-07-28"])
+async def test_no_method_is_answered_before_the_caller_is_known(
+    application: WireCheck, version: str
+) -> None:
+    """`initialize` and `server/discover` neither."""
+    client = Client(application, version, path="/mcp/private")
+    for method in (*HANDLERS, "unheard/of"):
+        found = await client.request(method)
+        assert found.status == 401, method
+        assert found.error["message"].startswith("Authentication is required."), method
+
+
+async def test_no_client_is_sent_to_look_for_it(application: WireCheck) -> None:
+    client = Client(application, path="/mcp/private")
+    found = await client.request("tools/list")
+    assert found.status == 401
+    assert "resource_metadata" not in found.headers["www-authenticate"]

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module, reload
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 from django.apps import AppConfig
 
 import mcp_app
-from mcp_app.catalog.autodiscovery import import_modules
+from mcp_app.catalog.autodiscovery import fingerprint, import_modules
 from mcp_app.catalog.lint import problems
 from mcp_app.catalog.registry import Registry
+from tests.drill.running import OWN, ROOT
 
 HEAD = """from mcp_app import mcp
 
@@ -395,3 +398,88 @@ def test_problems_are_raised_again_afterwards(registry: Registry) -> None:
 
 def len_of_all(*all: str) -> int:
     return len(all)
+
+
+# -- fingerprint -----------------------------------------------------------------------
+
+
+PRINT: Final = """
+import django
+django.setup()
+from mcp_app.catalog.autodiscovery import fingerprint
+from mcp_app.catalog.registry import mcp
+print(fingerprint(mcp))
+"""
+
+
+def declared(declare: Callable[[Registry], object]) -> str:
+    registry = Registry()
+    declare(registry)
+    return fingerprint(registry)
+
+
+def named(function: Callable[[str], bool]) -> Callable[[str], bool]:
+    function.__qualname__ = "find"
+    return function
+
+
+def one(registry: Registry) -> None:
+    def find(text: str) -> bool:
+        return text in {"a", "b"}
+
+    registry.tool("find")(named(find))
+
+
+def other_code(registry: Registry) -> None:
+    def find(text: str) -> bool:
+        return text in {"a", "c"}
+
+    registry.tool("find")(named(find))
+
+
+def other_title(registry: Registry) -> None:
+    def find(text: str) -> bool:
+        return text in {"a", "b"}
+
+    registry.tool("find", title="Find")(named(find))
+
+
+def function(registry: Registry) -> None:
+    def find(text: str) -> bool:
+        return text in {"a", "b"}
+
+    registry.function("find")(named(find))
+
+
+def test_it_is_the_same_for_the_same_code() -> None:
+    assert declared(one) == declared(one)
+
+
+@pytest.mark.parametrize("declare", [other_code, other_title, function])
+def test_it_tells_code_apart(declare: Callable[[Registry], object]) -> None:
+    assert declared(declare) != declared(one)
+
+
+def test_what_is_no_function_counts_for_nothing() -> None:
+    def bound(registry: Registry) -> None:
+        one(registry)
+        registry.bindings["shop://a"] = object()  # type: ignore[assignment]
+
+    assert declared(bound) == declared(one)
+
+
+def test_every_process_finds_the_same() -> None:
+    found = set()
+    for seed in ("1", "2"):
+        inherited = {name: each for name, each in os.environ.items() if name not in OWN}
+        settings = {"DJANGO_SETTINGS_MODULE": "tests.drill.settings"}
+        done = subprocess.run(
+            [sys.executable, "-c", PRINT],
+            cwd=ROOT,
+            env={**inherited, **settings, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.add(done.stdout)
+    assert len(found) == 1

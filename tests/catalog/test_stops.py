@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from mcp_app.catalog.stops import RETRY_S, Halt, Stops, cancelling, retry_after_s
-from mcp_app.interface.definitions import PromptDefinition, ToolDefinition, ToolHints
+from mcp_app.catalog.stops import (
+    RETRY_S,
+    Halt,
+    Stops,
+    cancelling,
+    fitting,
+    retry_after_s,
+    suggestions_of,
+)
+from mcp_app.interface.definitions import (
+    PromptArgument,
+    PromptDefinition,
+    ToolDefinition,
+    ToolHints,
+)
 from mcp_app.interface.server import ServerDefinition
+from tests.catalog.lint_cases import TEMPLATE, asking
 
 ALL, CHANGES, ROW = Halt(1, True), Halt(2, False), Halt(3, True)
 OTHER = Halt(4, True)
@@ -66,3 +82,37 @@ def test_not_all_clients_try_again_at_once() -> None:
     drawn = {retry_after_s() for _ in range(200)}
     assert len(drawn) > 5
     assert RETRY_S[0] <= min(drawn) <= max(drawn) <= RETRY_S[1]
+
+
+# -- suggestions -----------------------------------------------------------------------
+
+
+COLOURS = ("Red", "dark red", "green", "Infrared", "REDDISH")
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("", list(COLOURS)),
+        ("red", ["Red", "REDDISH", "dark red", "Infrared"]),
+        ("RED", ["Red", "REDDISH", "dark red", "Infrared"]),
+        ("g", ["green"]),
+        ("blue", []),
+    ],
+)
+def test_what_begins_so_comes_before_what_holds_it(
+    typed: str, found: list[str]
+) -> None:
+    assert fitting(COLOURS, typed).values == found
+
+
+def test_case_is_that_of_all_languages() -> None:
+    assert fitting(["Straße"], "STRASSE").values == ["Straße"]
+
+
+def test_what_is_suggested_by_name() -> None:
+    tone = PromptArgument(name="tone", suggestions=("kind",))
+    assert suggestions_of(asking(tone, PromptArgument(name="a"))) == {"tone": ("kind",)}
+    assert suggestions_of(ToolDefinition(name="a")) == {}
+    suggested = {"id": ("7",)}
+    assert suggestions_of(replace(TEMPLATE, suggestions=suggested)) == suggested

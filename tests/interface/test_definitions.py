@@ -8,13 +8,19 @@ import pytest
 
 from mcp_app.interface.definitions import (
     Definition,
+    PromptArgument,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
     ToolDefinition,
     ToolHints,
+    annotations_from_json,
+    arguments_from_json,
+    icons_from_json,
+    suggestions_from_json,
 )
 from mcp_app.interface.principal import Scope
+from mcp_app.protocol.content import Annotations, Icon
 
 SAYS = (None, False, True)
 
@@ -66,3 +72,124 @@ def test_tools_do_not_share_what_one_may_change() -> None:
     assert first.meta is not second.meta
     assert first.input_schema == {"type": "object", "properties": {}}
     assert first.output_schema is None
+
+
+# -- decorations -----------------------------------------------------------------------
+
+
+def test_icons() -> None:
+    wire = {
+        "src": "https://example.org/i.png",
+        "mimeType": "image/png",
+        "sizes": ["48x48"],
+        "theme": "dark",
+    }
+    assert icons_from_json([wire, {"src": "data:image/png;base64,AA=="}]) == (
+        Icon(
+            src="https://example.org/i.png",
+            mime_type="image/png",
+            sizes=["48x48"],
+            theme="dark",
+        ),
+        Icon(src="data:image/png;base64,AA=="),
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({}, "not a JSON list"),
+        (["x"], "must be a JSON object"),
+        ([{"src": "javascript:alert(1)"}], "https:"),
+        ([{"src": "http://example.org/i.png"}], "https:"),
+        ([{}], "https:"),
+        ([{"src": "https://x", "size": "1"}], "no member “size”"),
+        ([{"src": "https://x", "sizes": "48x48"}], "sizes"),
+        ([{"src": "https://x", "theme": "blue"}], "light or dark"),
+        ([{"src": "https://x", "mimeType": 1}], "mimeType"),
+    ],
+)
+def test_what_is_no_icon(value: object, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        icons_from_json(value)
+
+
+def test_annotations() -> None:
+    wire = {
+        "audience": ["user"],
+        "priority": 0.5,
+        "lastModified": "2026-01-31T12:00:00Z",
+    }
+    assert annotations_from_json(wire) == Annotations(
+        audience=["user"], priority=0.5, last_modified="2026-01-31T12:00:00Z"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ([], "JSON object"),
+        ({"audience": ["everyone"]}, "audience"),
+        ({"audience": "user"}, "audience"),
+        ({"audience": [{}]}, "audience"),
+        ({"priority": 1.5}, "from 0 to 1"),
+        ({"priority": True}, "from 0 to 1"),
+        ({"lastModified": "yesterday"}, "ISO 8601"),
+        ({"importance": 1}, "importance"),
+    ],
+)
+def test_what_is_no_annotation(value: object, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        annotations_from_json(value)
+
+
+def test_arguments() -> None:
+    wire = [
+        {"name": "order", "title": "Order", "required": True},
+        {"name": "tone", "suggestions": ["kind", "Kind", "very brief"]},
+        {"name": "more", "suggestions": []},
+    ]
+    assert arguments_from_json(wire) == (
+        PromptArgument(name="order", title="Order", required=True),
+        PromptArgument(name="tone", suggestions=("kind", "Kind", "very brief")),
+        PromptArgument(name="more"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({}, "not a JSON list"),
+        ([{"title": "x"}], "cannot name an argument"),
+        ([{"name": "x.y"}], "cannot name an argument"),
+        ([{"name": "a"}, {"name": "a"}], "more than once"),
+        ([{"name": "a", "required": "yes"}], "true or false"),
+        ([{"name": "a", "description": "b\u200bc"}], r"U\+200B"),
+        ([{"name": "a", "default": "b"}], "default"),
+        ([{"name": "a", "suggestions": "b"}], "for a must be a list of texts"),
+        ([{"name": "a", "suggestions": [1]}], "for a must be a list of texts"),
+        ([{"name": "a", "suggestions": ["b", "b"]}], "for a: “b” is suggested more"),
+    ],
+)
+def test_what_is_no_argument(value: object, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        arguments_from_json(value)
+
+
+def test_suggestions_for_variables() -> None:
+    given = {"number": ["7", "8"], "at.home": []}
+    assert suggestions_from_json(given) == {"number": ("7", "8"), "at.home": ()}
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ([], "not a JSON object"),
+        ({"a b": ["c"]}, "“a b” cannot name a variable"),
+        ({"a": "b"}, "for a must be a list of texts"),
+        ({"a": ["b", "b"]}, "Suggestions for a: “b” is suggested more than once."),
+    ],
+)
+def test_what_suggests_nothing(value: object, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        suggestions_from_json(value)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import tomllib
+
+import pytest
+
 from mcp_app.interface.errors import (
+    EXTRAS,
     CallCancelled,
     ClientCannot,
     ClientRefused,
     QuestionInTransaction,
     TimedOut,
     ToolError,
+    with_remedy,
 )
 from mcp_app.protocol.content import Text
+from tests.apart import ROOT
 
 
 def test_a_broad_except_does_not_swallow_a_cancellation() -> None:
@@ -35,3 +42,32 @@ def test_content_stands_in_place_of_a_message_and_cannot_change() -> None:
 def test_what_the_client_lacks() -> None:
     error = ClientCannot("It cannot ask.", {"elicitation": {}})
     assert (str(error), error.required) == ("It cannot ask.", {"elicitation": {}})
+
+
+# -- extras ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            ModuleNotFoundError("no", name="rest_framework.authentication"),
+            '. Install it: pip install "django-mcp-app[drf]"',
+        ),
+        (
+            ModuleNotFoundError("no", name="channels_redis"),
+            '. Install it: pip install "django-mcp-app[redis]"',
+        ),
+        (ModuleNotFoundError("no", name="rest_framework_simplejwt"), ""),
+        (ImportError("cannot import a name"), ""),
+        (ValueError("rest_framework"), ""),
+        (None, ""),
+    ],
+)
+def test_what_installs_what_is_missing(error: BaseException | None, said: str) -> None:
+    assert with_remedy("It is missing", error) == f"It is missing{said}"
+
+
+def test_each_extra_exists() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert set(EXTRAS.values()) <= set(project["optional-dependencies"])

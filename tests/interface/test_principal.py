@@ -15,12 +15,15 @@ from mcp_app.interface.definitions import (
 )
 from mcp_app.interface.principal import (
     ANONYMOUS,
+    NOTHING,
     RESERVED_KINDS,
     AuthenticationUnavailable,
     Principal,
+    Rights,
     Scope,
     parts_of_key,
 )
+from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 
 SEPARATOR = "\x1f"
 READS = ToolHints(read_only=True)
@@ -149,3 +152,31 @@ def test_a_person_is_a_user_whatever_the_credential() -> None:
     assert len({person, *(each.person for each in others)}) == 1 + len(others)
     assert all(each.person for each in others)
     assert Principal.ANONYMOUS.person == ""
+
+
+# -- rights ----------------------------------------------------------------------------
+
+
+VIEW = AccessRequirements(permissions=("shop.view",))
+STAFF = AccessRequirements(groups=(frozenset({"Support", "Finance"}),))
+
+
+@pytest.mark.parametrize(
+    ("demands", "meets"),
+    [
+        (None, True),
+        (NO_REQUIREMENTS, True),
+        (VIEW, True),
+        (STAFF, False),
+        # To meet one of two is not to meet both together.
+        (VIEW.and_also(STAFF), False),
+    ],
+)
+def test_who_meets_demands(demands: AccessRequirements | None, meets: bool) -> None:
+    assert Rights(frozenset({VIEW})).meet(demands) is meets
+
+
+def test_nobody_has_a_right() -> None:
+    assert not NOTHING.meet(VIEW)
+    assert NOTHING.meet(NO_REQUIREMENTS)
+    assert not NOTHING.gone

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, OperationalError, connection
 
-from mcp_app.models import CallStatistic, CallWriter, LoggedMessage, expiry
+from mcp_app.models import Blob, CallStatistic, CallWriter, LoggedMessage, expiry
 from mcp_app.models.expiry import ExpiredRows, delete_rows
 from mcp_app.models.transactions import INNODB_DEADLOCK
 
@@ -95,3 +95,15 @@ def test_no_keys_delete_nothing() -> None:
     delete_rows("default", CallWriter, [])
     delete_rows("default", CallStatistic, [])
     assert (len(left()), CallStatistic.objects.count()) == (2, 1)
+
+
+# -- blobs -----------------------------------------------------------------------------
+
+
+def test_the_same_bytes_are_kept_once() -> None:
+    first = Blob.objects.keep(b"\x00\xff", "image/png")
+    again = Blob.objects.keep(b"\x00\xff", "text/plain")
+    assert first == again
+    found = Blob.objects.get()
+    assert bytes(found.content) == b"\x00\xff"
+    assert (found.size, found.media_type) == (2, "image/png")

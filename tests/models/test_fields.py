@@ -1,11 +1,25 @@
+""""""
+
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
 
-from mcp_app.models import Once, Resource, Tool
-from mcp_app.models.fields import DigestField, JSONTextField, digest, parse
+from mcp_app.models import Once, Prompt, Resource, Server, Tool
+from mcp_app.models.fields import (
+    DigestField,
+    JSONTextField,
+    content_of,
+    demand_problems,
+    digest,
+    parse,
+    put_content,
+    tag_problems,
+    words,
+)
 
 
 @pytest.mark.django_db
@@ -127,3 +141,147 @@ def test_the_collation_is_exact_where_the_usual_one_is_not() -> None:
     exact = {"mysql": {"utf8mb4_nopad_bin", "utf8mb4_0900_bin"}}
     assert collations["name"] in exact.get(connection.vendor, usual)
     assert collations["title"] in usual
+
+
+# -- demands ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("groups", [" ", "\n", " a", "a\nb ", "a\n \nb", "\u00a0"])
+def test_groups_that_would_be_read_as_others(groups: str) -> None:
+    columns = [column for column, _ in demand_problems(Tool(groups=groups))]
+    assert columns == ["groups"]
+
+
+@pytest.mark.parametrize("groups", ["", "a", "a b\nc", "a\n"])
+def test_groups_that_are_read_as_they_are(groups: str) -> None:
+    assert list(demand_problems(Tool(groups=groups))) == []
+
+
+# -- checking --------------------------------------------------------------------------
+
+
+def test_all_problems_are_told_at_once() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Prompt(name="a b", tags="a/b, c/d", icons="[1]").clean()
+    found = caught.value.message_dict
+    assert {field: len(said) for field, said in found.items()} == {
+        "name": 1,
+        "tags": 2,
+        "icons": 1,
+    }
+
+
+def test_json_of_a_column() -> None:
+    row = Tool(name="a", config='{"a": [1]}', input_schema="{")
+    assert row.json("config") == {"a": [1]}
+    assert row.json("input_schema") is None
+    assert row.json("icons") is None
+
+
+def test_line_breaks_belong_into_descriptions_only() -> None:
+    Tool(name="a", description="a\nb").clean()
+    with pytest.raises(ValidationError) as caught:
+        Tool(name="a", title="a\nb").clean()
+    assert set(caught.value.message_dict) == {"title"}
+
+
+# -- listings --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ()),
+        (" , ", ()),
+        ("a", ("a",)),
+        ("b, a", ("b", "a")),
+        ("b a\n,b", ("b", "a")),
+    ],
+)
+def test_words(text: str, expected: tuple[str, ...]) -> None:
+    assert words(text) == expected
+
+
+def test_each_bad_tag_is_named() -> None:
+    problems = list(tag_problems("fine, n/t, <b>"))
+    assert [field for field, _ in problems] == ["tags", "tags"]
+    assert "“n/t”" in problems[0][1]
+    assert "“<b>”" in problems[1][1]
+
+
+# -- content ---------------------------------------------------------------------------
+
+
+COLUMNS = (
+    "name",
+    "title",
+    "timeout",
+    "position",
+    "read_only",
+    "input_schema",
+    "icons",
+    "config",
+)
+
+
+def content(**columns: Any) -> dict[str, Any]:
+    return {**content_of(Tool(**columns), COLUMNS)}
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({}, {}),
+        # What has its default is left out, so that a new column changes no hash.
+        ({"name": "", "position": 0, "read_only": None}, {}),
+        # Empty is nothing, whatever the default is.
+        ({"config": ""}, {}),
+        ({"name": "a", "position": 3}, {"name": "a", "position": 3}),
+        ({"read_only": False}, {"read_only": False}),
+        ({"timeout": 5}, {"timeout": 5.0}),
+        ({"input_schema": '{"type":  "object"}'}, {"input_schema": {"type": "object"}}),
+        ({"icons": "[]"}, {"icons": []}),
+        # A hand in the database.
+        ({"input_schema": "{"}, {"input_schema": None}),
+    ],
+)
+def test_of_a_row(columns: dict[str, Any], said: dict[str, Any]) -> None:
+    assert content(**columns) == said
+
+
+def test_a_number_of_seconds_is_as_it_comes_back() -> None:
+    assert type(content(timeout=5)["timeout"]) is float
+
+
+def test_only_what_is_asked_for() -> None:
+    assert content_of(Tool(name="a", title="A"), ("title",)) == {"title": "A"}
+
+
+def test_into_a_row_with_defaults_for_what_is_not_named() -> None:
+    row = Tool(name="a", title="A", timeout=3.0, position=7, read_only=True, icons="[]")
+    put_content(row, COLUMNS, {"name": "b", "input_schema": {"b": 1, "a": [None]}})
+    assert (row.name, row.title, row.timeout, row.position) == ("b", "", None, 0)
+    assert (row.read_only, row.icons) == (None, "")
+    assert row.input_schema == '{"b":1,"a":[null]}'
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"name": "a", "timeout": 0.5, "read_only": False, "icons": [{"src": "x"}]},
+        {"input_schema": {}, "position": -1},
+    ],
+)
+def test_there_and_back(said: dict[str, Any]) -> None:
+    row = Tool()
+    put_content(row, COLUMNS, said)
+    assert content_of(row, COLUMNS) == said
+
+
+def test_a_default_that_is_a_word_is_left_out_and_comes_back() -> None:
+    row = Server(selection=Server.Selection.ALL)
+    assert "selection" not in content_of(row, ("selection",))
+    row.selection = Server.Selection.TAGS
+    assert content_of(row, ("selection",)) == {"selection": "tags"}
+    put_content(row, ("selection",), {})
+    assert row.selection == Server.Selection.ALL

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import IntegrityError, transaction
 
-from mcp_app.models import Change, Question, Session, Stream
+from mcp_app.models import Change, Once, Question, Session, Stream
+from mcp_app.models.fields import digest
 from mcp_app.models.questions import QUESTION
 from tests.models.test_sessions import session
 
@@ -86,3 +87,23 @@ def test_a_question_is_over_where_no_call_waits(
     Question.objects.create(session=own, rpc_id="q", answer=answer, created_ms=9)
     assert Question.objects.over(10).exists() is over
     assert not Question.objects.over(9).exists()
+
+
+# -- once ------------------------------------------------------------------------------
+
+
+def test_a_key_is_done_once_per_round_trip() -> None:
+    key, trips = digest(b"key"), (digest(b"1"), digest(b"2"))
+    for trip in trips:
+        Once.objects.create(round_trip=trip, key=key, result="1", created_ms=5)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Once.objects.create(round_trip=trips[0], key=key, result="2", created_ms=9)
+
+
+def test_old_rows_are_found() -> None:
+    trip = digest(b"1")
+    for age in (1, 5):
+        Once.objects.create(
+            round_trip=trip, key=digest(bytes([age])), result="1", created_ms=age
+        )
+    assert [row.created_ms for row in Once.objects.older_than(5)] == [1]

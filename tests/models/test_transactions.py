@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,11 @@ from django.db import (
     transaction,
 )
 
+from mcp_app.models import Counter
 from mcp_app.models.transactions import (
     ATTEMPTS,
     INNODB_DEADLOCK,
+    NowMilliseconds,
     in_atomic,
     is_conflict,
     own_transaction,
@@ -181,3 +184,34 @@ def test_on_sqlite_a_connection_that_is_not_open_yet_waits_for_it_too(
     assert "BEGIN IMMEDIATE" in statements
     assert "BEGIN" not in statements
     connection.close()
+
+
+# -- clock -----------------------------------------------------------------------------
+
+
+def now() -> int:
+    """Return what a statement says of the time."""
+    counters = Counter.objects.annotate(now=NowMilliseconds())
+    return int(counters.values_list("now", flat=True).get(name="clock"))
+
+
+@pytest.mark.django_db
+def test_the_clock_counts_milliseconds_in_utc() -> None:
+    Counter.objects.create(name="clock")
+    if connection.vendor == "mysql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET time_zone = '+05:30'")
+    before = int(time.time() * 1000)
+    found = now()
+    after = int(time.time() * 1000)
+    assert before - 50 <= found <= after + 50
+
+
+@pytest.mark.django_db
+def test_the_clock_is_finer_than_seconds() -> None:
+    Counter.objects.create(name="clock")
+    seen = set()
+    for _ in range(3):
+        seen.add(now() % 1000)
+        time.sleep(0.005)
+    assert len(seen) > 1

@@ -8,10 +8,29 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, Final
 
+import psycopg
 import pytest
+from django.db import (
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    ProgrammingError,
+)
 
+from mcp_app.models import Session
 from mcp_app.pools import connections
-from mcp_app.pools.connections import ConnectionKiller
+from mcp_app.pools.connections import (
+    ConnectionKiller,
+    cannot_write,
+    is_outage,
+    may_be_refused,
+)
+from mcp_app.pools.database import writer
+from mcp_app.protocol.errors import Unavailable
+from tests.process.outages import read_only
 
 PATIENCE_S: Final = 60
 
@@ -90,3 +109,87 @@ def test_where_no_thread_can_cancel_it_is_shut(
 
 def test_what_has_no_socket_cannot_be_cut() -> None:
     assert ConnectionKiller.of(SimpleNamespace(connection=object())) is None
+
+
+# -- outages ---------------------------------------------------------------------------
+
+
+def of_psycopg(state: str) -> Exception:
+    """Return what Django raises for an error that PostgreSQL knows by this code."""
+    cause = psycopg.errors.lookup(state)("said the server")
+    kind = next(
+        each
+        for each in (OperationalError, InternalError, DataError, DatabaseError)
+        if isinstance(cause, getattr(psycopg, each.__name__))
+    )
+    error = kind("said the server")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "writes_nothing"),
+    [
+        (OperationalError(2006, "Server has gone away"), False),
+        (InterfaceError("connection already closed"), False),
+        (of_psycopg("57P01"), False),
+        (of_psycopg("25P03"), False),
+        (of_psycopg("25006"), True),
+        (of_psycopg("53100"), True),
+        (OperationalError(1290, "running with the --read-only option"), True),
+        (OperationalError(1792, "in a READ ONLY transaction"), True),
+        (OperationalError(1836, "Running in read-only mode"), True),
+        (OperationalError(1114, "The table is full"), True),
+        (OperationalError(1021, "Disk full"), True),
+        (OperationalError("attempt to write a readonly database"), True),
+        (OperationalError("database or disk is full"), True),
+    ],
+)
+def test_what_is_an_outage(error: Exception, *, writes_nothing: bool) -> None:
+    assert is_outage(error)
+    assert cannot_write(error) == writes_nothing
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        of_psycopg("25P02"),
+        of_psycopg("XX000"),
+        InternalError({"odd": 1}),
+        InternalError(),
+        ProgrammingError("25006"),
+        IntegrityError(1062, "Duplicate entry"),
+        DataError("too long"),
+        psycopg.errors.lookup("25006")("of a driver that user code asks itself"),
+        ValueError("25006"),
+    ],
+)
+def test_what_is_none(error: Exception) -> None:
+    assert not is_outage(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OperationalError(1366, "Incorrect string value"), True),
+        (OperationalError(2006, "Server has gone away"), True),
+        (DataError("too long"), True),
+        (OperationalError(1114, "The table is full"), False),
+        (OperationalError(1205, "Lock wait timeout exceeded"), False),
+        (OperationalError("database is locked"), False),
+        (of_psycopg("55P03"), False),
+        (of_psycopg("57014"), False),
+    ],
+)
+def test_what_may_be_refused(error: Exception, *, expected: bool) -> None:
+    assert may_be_refused(error) == expected
+
+
+@pytest.mark.databases
+@pytest.mark.usefixtures("served_rows")
+async def test_a_database_that_writes_nothing_is_a_503() -> None:
+    with read_only():
+        assert await writer.run(Session.objects.exists) in (True, False)
+        with pytest.raises(Unavailable):
+            await writer.run(Session.objects.filter(pk=-1).update, seen_ms=1)
+    await writer.run(Session.objects.filter(pk=-1).update, seen_ms=1)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -9,12 +14,14 @@ import pytest
 
 from mcp_app.conf import Limits
 from mcp_app.interface.principal import Principal
-from mcp_app.process.quotas import Quotas
+from mcp_app.pools.user_threads import NOBODY, Owner
+from mcp_app.process import quotas
+from mcp_app.process.quotas import NoRoom, Queues, Quotas, Uploads
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.listeners import Listeners
 
 ANNA: Final = Principal(kind="user", user_id="1")
-NOBODY: Final = Principal.ANONYMOUS
+QUOTAS_NOBODY: Final = Principal.ANONYMOUS
 NEAR: Final = "@203.0.113.7"
 FAR: Final = "@198.51.100.7"
 
@@ -60,20 +67,20 @@ def test_running_calls_of_a_principal_and_of_an_address() -> None:
     site.calls = {ANNA.key: 2, NEAR: 3}
     assert site.admits(ANNA)
     assert not site.admits(ANNA, calls=2)
-    assert not site.admits(NOBODY, NEAR)
-    assert site.admits(NOBODY, FAR)
+    assert not site.admits(QUOTAS_NOBODY, NEAR)
+    assert site.admits(QUOTAS_NOBODY, FAR)
     # Whose address is not known shares no limit with others.
-    assert site.admits(NOBODY, "", calls=100)
+    assert site.admits(QUOTAS_NOBODY, "", calls=100)
 
 
 def test_streams_of_an_address() -> None:
     site = Site(streams_per_principal=2)
-    assert [site.listens(NOBODY, NEAR) for _ in range(3)] == [200, 200, 429]
-    assert site.listens(NOBODY, FAR) == 200
+    assert [site.listens(QUOTAS_NOBODY, NEAR) for _ in range(3)] == [200, 200, 429]
+    assert site.listens(QUOTAS_NOBODY, FAR) == 200
     assert site.listens(ANNA) == 200
     for each in site.listeners:
         site.listeners.discard(each)
-    assert site.listens(NOBODY, NEAR) == 200
+    assert site.listens(QUOTAS_NOBODY, NEAR) == 200
 
 
 @pytest.mark.parametrize("signs_in", [True, False])
@@ -81,7 +88,7 @@ def test_t20_strangers_leave_half_of_the_streams_to_who_signs_in(
     signs_in: bool,
 ) -> None:
     site = Site(signs_in=signs_in, streams_per_process=6)
-    opened = [site.listens(NOBODY) for _ in range(7)]
+    opened = [site.listens(QUOTAS_NOBODY) for _ in range(7)]
     assert opened == [200] * (3 if signs_in else 6) + [503] * (4 if signs_in else 1)
     assert site.listens(ANNA) == (200 if signs_in else 503)
 
@@ -89,4 +96,324 @@ def test_t20_strangers_leave_half_of_the_streams_to_who_signs_in(
 def test_limits_are_switched_off() -> None:
     site = Site(rates=False, running_calls=1, streams_per_process=1)
     assert site.admits(ANNA, calls=10)
-    assert [site.listens(NOBODY, NEAR) for _ in range(3)] == [200] * 3
+    assert [site.listens(QUOTAS_NOBODY, NEAR) for _ in range(3)] == [200] * 3
+
+
+# -- queues ----------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A queue that only counts."""
+
+    queues: Queues
+    waiting: int = 0
+    over: bool = False
+
+    def change(self, size: int) -> None:
+        self.waiting += size
+        self.queues.count(self, size)
+
+    def give_up(self) -> None:
+        self.over = True
+        self.change(-self.waiting)
+
+
+@pytest.fixture
+def queues() -> Queues:
+    return Queues(100)
+
+
+def test_t19_the_fullest_is_ended_first(queues: Queues) -> None:
+    small, full, newest = [Waiting(queues) for _ in range(3)]
+    small.change(20)
+    full.change(50)
+    newest.change(30)
+    assert not full.over
+    newest.change(1)
+    assert [each.over for each in (small, full, newest)] == [False, True, False]
+    newest.change(60)
+    # Now it is the fullest itself.
+    assert [each.over for each in (small, newest)] == [False, True]
+    assert (queues._waiting, queues._filled) == (20, {small})
+
+
+def test_t19_as_many_are_ended_as_it_takes(queues: Queues) -> None:
+    many = [Waiting(queues) for _ in range(5)]
+    for each in many:
+        each.change(20)
+    one_more = Waiting(queues)
+    one_more.change(15)
+    assert [each.over for each in many].count(True) == 1
+    one_more.change(5 + 4 * 20)
+    assert one_more.over
+    assert queues._waiting == 80
+
+
+def test_what_was_sent_counts_no_more(queues: Queues) -> None:
+    one, another = Waiting(queues), Waiting(queues)
+    one.change(90)
+    one.change(-90)
+    another.change(90)
+    assert not one.over
+    assert not another.over
+    assert queues._filled == {another}
+
+
+# -- uploads ---------------------------------------------------------------------------
+
+
+MOST: Final = 100
+"""Bytes that bodies in pieces hold together."""
+ANN, BEN, CAT = (Owner(name, stranger=False) for name in ("ann", "ben", "cat"))
+
+
+class Upload:
+    """A body in pieces, read by a task of its own, that ends when it is told to."""
+
+    def __init__(self, all_of_them: Uploads, *, shy: bool = False) -> None:
+        self.is_shy = shy
+        self.pieces: asyncio.Queue[int] = asyncio.Queue()
+        self.took = asyncio.Event()
+        self.all = all_of_them
+        self.task: asyncio.Task[str] | None = None
+
+    async def begin(self, arrived: float = 0.0, owner: Owner = NOBODY) -> Upload:
+        self.task = asyncio.create_task(self._read(arrived, owner))
+        await self._progress()
+        return self
+
+    async def grow(self, size: int) -> Upload:
+        """Let it hold so many bytes; 0 is its end."""
+        self.pieces.put_nowait(size)
+        await self._progress()
+        return self
+
+    async def outcome(self) -> str:
+        assert self.task is not None
+        return await self.task
+
+    async def _progress(self) -> None:
+        assert self.task is not None
+        waits = asyncio.create_task(self.took.wait())
+        await asyncio.wait([waits, self.task], return_when=asyncio.FIRST_COMPLETED)
+        waits.cancel()
+        self.took.clear()
+
+    async def _read(self, arrived: float, owner: Owner) -> str:
+        task = self.all.begin(arrived)
+        own = partial(self.all.hold, owner=owner)
+        hold = self.all.hold_in_room if self.is_shy else own
+        try:
+            self.took.set()
+            while size := await self.pieces.get():
+                hold(size)
+                self.took.set()
+        except asyncio.CancelledError:
+            if self.all.gave_up(task):
+                return "given up"
+            raise
+        except NoRoom:
+            return "without room"
+        finally:
+            self.all.hold(0)
+            self.all.end(task)
+        return "read"
+
+
+@pytest.fixture
+async def bodies() -> Uploads:
+    return Uploads(asyncio.get_running_loop(), MOST)
+
+
+async def test_a_stop_gives_up_all_of_them(bodies: Uploads) -> None:
+    begun = [await Upload(bodies).begin(), await Upload(bodies).begin()]
+    bodies.give_up()
+    assert [await each.outcome() for each in begun] == ["given up", "given up"]
+
+
+async def test_what_was_read_is_given_up_no_more(bodies: Uploads) -> None:
+    body = await (await Upload(bodies).begin()).grow(0)
+    assert await body.outcome() == "read"
+    bodies.give_up()
+    assert body.task is not None
+    assert not body.task.cancelling()
+
+
+@pytest.mark.parametrize("given_up", [False, True])
+async def test_who_is_cancelled_by_others_goes(bodies: Uploads, given_up: bool) -> None:
+    body = await Upload(bodies).begin()
+    if given_up:
+        bodies.give_up()
+    assert body.task is not None
+    body.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await body.task
+
+
+# -- time ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "seconds"), [(0, 10), (1, 10), (5 * 1024, 15), (2**22, 60)]
+)
+async def test_t19_a_body_has_ten_seconds_and_one_for_each_kib(
+    size: int, seconds: float
+) -> None:
+    """At most a minute, however much has come."""
+    bodies, now = Uploads(asyncio.get_running_loop(), 2**30), time.monotonic()
+    late = await Upload(bodies).begin(now - seconds - 1)
+    early = await Upload(bodies).begin(now - seconds + 5)
+    for each in (late, early):
+        if size:
+            await each.grow(size)
+    bodies._look()
+    assert await late.outcome() == "given up"
+    await early.grow(0)
+    assert await early.outcome() == "read"
+
+
+async def test_one_timer_looks_for_all_as_long_as_there_are_any(
+    bodies: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quotas, "LOOK_EVERY", 600)
+    now = time.monotonic()
+    young = await Upload(bodies).begin(now)
+    timer = bodies._timer
+    old = await Upload(bodies).begin(now - quotas.BODY_SECONDS)
+    assert timer is not None
+    assert bodies._timer is timer
+    timer.cancel()
+    monkeypatch.setattr(quotas, "LOOK_EVERY", 0.001)
+    bodies._look()
+    assert await old.outcome() == "given up"
+    # The young one is looked for further.
+    assert bodies._timer is not None
+    await young.grow(0)
+    assert await young.outcome() == "read"
+    async with asyncio.timeout(60):
+        while bodies._timer is not None:
+            await asyncio.sleep(0.001)
+
+
+# -- room ------------------------------------------------------------------------
+
+
+async def test_t19_the_body_whose_last_piece_is_oldest_makes_room(
+    bodies: Uploads,
+) -> None:
+    first, second, third = [await Upload(bodies).begin() for _ in range(3)]
+    for each in (first, second, third, first):
+        await each.grow(30)
+    # 90 bytes, and the last piece of the second is oldest now.
+    newcomer = await Upload(bodies).begin()
+    await newcomer.grow(20)
+    assert await second.outcome() == "given up"
+    await newcomer.grow(60)
+    # 120 bytes are too many: one goes, and 90 are left.
+    assert await third.outcome() == "given up"
+    for each in (first, newcomer):
+        await each.grow(0)
+        assert await each.outcome() == "read"
+    assert (bodies._held, bodies._sizes, bodies._given_up) == (0, {}, set())
+
+
+async def test_t19_one_body_alone_has_the_size_that_a_body_may_have(
+    bodies: Uploads,
+) -> None:
+    others = [await (await Upload(bodies).begin()).grow(40) for _ in range(2)]
+    large = await (await Upload(bodies).begin()).grow(MOST + 1)
+    assert [await each.outcome() for each in others] == ["given up", "given up"]
+    await large.grow(2 * MOST)
+    await large.grow(0)
+    assert await large.outcome() == "read"
+
+
+async def test_t19_a_body_in_one_piece_takes_no_room(bodies: Uploads) -> None:
+    whole = await Upload(bodies).begin()
+    await (await Upload(bodies).begin()).grow(2 * MOST)
+    await whole.grow(0)
+    assert await whole.outcome() == "read"
+    bodies.give_up()
+
+
+async def test_t19_a_refused_request_drives_nobody_out(bodies: Uploads) -> None:
+    honest = await (await Upload(bodies).begin()).grow(60)
+    refused = await (await Upload(bodies, shy=True).begin()).grow(40)
+    await refused.grow(41)
+    assert await refused.outcome() == "without room"
+    # What it had is free again.
+    again = await (await Upload(bodies, shy=True).begin()).grow(40)
+    # Others do not stop at it.
+    await honest.grow(61)
+    assert await again.outcome() == "given up"
+    await honest.grow(0)
+    assert await honest.outcome() == "read"
+
+
+async def test_t19_strangers_send_eight_bodies_in_pieces_from_an_address(
+    bodies: Uploads,
+) -> None:
+    near, far = (Owner(f"@203.0.113.{n}", stranger=True) for n in (7, 8))
+    some = [await Upload(bodies).begin(owner=near) for _ in range(9)]
+    for each in some[:8]:
+        await each.grow(1)
+        await each.grow(2)
+    assert await (await some[8].grow(1)).outcome() == "without room"
+    other, known = [await Upload(bodies).begin(owner=of) for of in (far, NOBODY)]
+    await other.grow(1)
+    await known.grow(1)
+    # One that has ended makes room for another.
+    assert await (await some[0].grow(0)).outcome()
+    ninth = await (await Upload(bodies).begin(owner=near)).grow(1)
+    for each in (*some[1:8], other, known, ninth):
+        assert await (await each.grow(0)).outcome()
+    assert not bodies._owners
+
+
+async def test_t19_who_has_signed_in_keeps_the_room_that_strangers_want(
+    bodies: Uploads,
+) -> None:
+    anna, near = Owner("u1", stranger=False), Owner("@203.0.113.7", stranger=True)
+    hers = await (await Upload(bodies).begin(owner=anna)).grow(40)
+    strange = [await Upload(bodies).begin(owner=near) for _ in range(3)]
+    for each in strange:
+        await each.grow(30)
+    assert [await each.outcome() for each in strange[:1]] == ["given up"]
+    assert await (await hers.grow(0)).outcome() == "read"
+
+
+async def test_t19_of_people_the_one_with_most_gives_way(bodies: Uploads) -> None:
+    anna, bert = (Owner(f"u{n}", stranger=False) for n in (1, 2))
+    first = await (await Upload(bodies).begin(owner=bert)).grow(20)
+    hers = [await (await Upload(bodies).begin(owner=anna)).grow(45) for _ in range(2)]
+    assert await hers[0].outcome() == "given up"
+    assert await (await first.grow(0)).outcome() == "read"
+
+
+@pytest.mark.parametrize(
+    ("waiting", "another", "has_room"),
+    [
+        ([], (ANN, 100), True),
+        ([(ANN, 30)], (ANN, 20), True),
+        ([(ANN, 30)], (ANN, 21), False),
+        ([(ANN, 100)], (BEN, 40), True),
+        ([(ANN, 40), (BEN, 40), (CAT, 10)], (CAT, 11), False),
+        # Strangers are one.
+        ([(Owner("@1", stranger=True), 40)], (Owner("@2", stranger=True), 11), False),
+        ([(NOBODY, 50)], (ANN, 50), True),
+        ([(NOBODY, 50), (ANN, 20)], (ANN, 30), True),
+    ],
+)
+def test_t19_bodies_that_wait_to_be_read_are_counted(
+    waiting: list[tuple[Owner, int]], another: tuple[Owner, int], has_room: bool
+) -> None:
+    loop = asyncio.new_event_loop()
+    bodies = Uploads(loop, MOST)
+    with ExitStack() as stack:
+        for each in waiting:
+            stack.enter_context(bodies.unread(*each))
+        with nullcontext() if has_room else pytest.raises(NoRoom):
+            stack.enter_context(bodies.unread(*another))
+    assert not bodies._unread
+    loop.close()

@@ -28,7 +28,7 @@ from tests.old_client import OldClient
 from tests.published import published
 from tests.scripting import STATEFUL as A_STATEFUL
 from tests.scripting import STATELESS
-from tests.server.handlers.test_lists import pages
+from tests.server.handlers.test_definitions import pages
 from tests.serving import PATIENCE_S, Connect
 from tests.transports.stdio.test_connection import (
     Channel,

@@ -1,3 +1,5 @@
+""""""
+
 from __future__ import annotations
 
 import base64
@@ -22,6 +24,7 @@ from mcp_app.protocol.headers import (
     decode,
     encode,
     is_json,
+    is_loopback_host,
     is_sent_as_it_is,
     mirrored_parameters,
 )
@@ -578,3 +581,30 @@ def test_a_mirrored_argument_says_what_is_checked() -> None:
     sent = Headers((each.name, str(text).encode()) for each, text in pairs)
     check_mirrored(parameters, sent, arguments)
     assert [each.value({"s": None, "i": 1.5}) for each in parameters] == [None] * 3
+
+
+# -- loopback --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "::1"])
+def test_this_computer(host: str) -> None:
+    assert is_loopback_host(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        None,
+        "",
+        "[localhost]",
+        "localhost.",
+        "localhost.evil.example",
+        "127.1",
+        "127.0.0.1.evil.example",
+        "0x7f.1",
+        "::ffff:127.0.0.1",
+        "::1%lo",
+    ],
+)
+def test_what_may_be_another_one(host: str | None) -> None:
+    assert not is_loopback_host(host)

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+import logging
+from collections.abc import Iterator
+from typing import Any, Final, cast
 
 import pytest
 
+from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.snapshot import Catalog, tool_entry
 from mcp_app.interface.context import LEVELS
-from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.interface.definitions import ToolDefinition, ToolHints
+from mcp_app.interface.principal import Principal, Rights, Scope
+from mcp_app.interface.rules import AccessRequirements
+from mcp_app.interface.server import ServerDefinition
+from mcp_app.protocol.revisions import LATEST, REVISIONS
+from mcp_app.server.call import ClientHandler, digest, key, level_of, runs_once
+from mcp_app.server.exchange import Adapters, Exchange, NoWayBack
 from tests.asgi_client import PREFIX, Client, JsonObject, Outcome
 from tests.marks import NEWEST_FIRST
 from tests.serving import Connect
@@ -184,3 +194,222 @@ async def test_what_a_context_knows(connect: Connect, version: str, tool: str) -
             "user": None,
             "same": True,
         }
+
+
+# -- identity --------------------------------------------------------------------------
+
+
+VIEW = AccessRequirements(permissions=("shop.view_order",))
+NOTHING_RUNS: Runnable[Any] = Runnable(
+    run=lambda: None, style="inline", bind=dict, convert=lambda output: output
+)
+TOOLS = {
+    "plain": ToolDefinition(name="plain"),
+    "reads": ToolDefinition(name="reads", hints=ToolHints(read_only=True)),
+    "again": ToolDefinition(name="again", hints=ToolHints(idempotent=True)),
+    "deletes": ToolDefinition(name="deletes", hints=ToolHints(destructive=True)),
+    "rights": ToolDefinition(name="rights", demands=VIEW),
+    "tagged": ToolDefinition(name="tagged", tags=frozenset({"shop"})),
+}
+CATALOG = Catalog(
+    ServerDefinition(slug="default"),
+    tools=[tool_entry(each, NOTHING_RUNS) for each in TOOLS.values()],
+)
+
+
+def exchange(
+    params: Any = None,
+    *,
+    method: str = "tools/call",
+    meta: Any = None,
+    scope: Scope | None = None,
+    rights: Rights = Rights(),  # noqa: B008 - never changed
+) -> Exchange:
+    params = params or {}
+    return Exchange(
+        # Nothing of it is asked.
+        adapters=cast("Adapters", None),
+        catalog=CATALOG,
+        revision=LATEST,
+        principal=Principal(kind="user", user_id="7", scope=scope),
+        rights=rights,
+        request_id=1,
+        method=method,
+        params=params if meta is None else {**params, "_meta": meta},
+        meta=meta or {},
+        outgoing=NoWayBack(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "once"),
+    [
+        ("plain", True),
+        ("deletes", True),
+        ("tagged", True),
+        ("reads", False),
+        ("again", False),
+        # What is not there for the caller does not run at all.
+        ("rights", False),
+        ("gone", False),
+        (None, False),
+        (7, False),
+        (["plain"], False),
+    ],
+)
+def test_which_calls_must_run_once(name: Any, once: bool) -> None:
+    assert runs_once(exchange({"name": name})) is once
+
+
+def test_only_calls_of_tools_must() -> None:
+    assert not runs_once(exchange({"name": "plain"}, method="prompts/get"))
+    assert not runs_once(exchange())
+
+
+def test_rights_and_scope_both_count() -> None:
+    rights = Rights(frozenset({VIEW}))
+    assert runs_once(exchange({"name": "rights"}, rights=rights))
+    shop = Scope(tags=frozenset({"shop"}))
+    assert not runs_once(exchange({"name": "rights"}, rights=rights, scope=shop))
+    assert runs_once(exchange({"name": "tagged"}, scope=shop))
+    assert not runs_once(exchange({"name": "tagged"}, scope=Scope(read_only=True)))
+
+
+def test_two_ids_are_two() -> None:
+    ids: list[str | int] = [1, "1", "", 0, "é", -1]
+    assert len({key(each) for each in ids}) == len(ids)
+    assert key(1) == key(1)
+
+
+CALL = {"name": "plain", "arguments": {"a": 1, "b": [1, 2]}}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"name": "plain", "arguments": {"b": [1, 2], "a": 1}},
+        {"arguments": {"a": 1, "b": [1, 2]}, "name": "plain"},
+    ],
+)
+def test_the_order_of_members_says_nothing(other: Any) -> None:
+    assert digest(exchange(CALL)) == digest(exchange(other))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"name": "plain", "arguments": {"a": 1, "b": [2, 1]}},
+        {"name": "plain", "arguments": {"a": "1", "b": [1, 2]}},
+        {"name": "plain", "arguments": {"a": True, "b": [1, 2]}},
+        {"name": "plain"},
+        {**CALL, "more": None},
+    ],
+)
+def test_all_else_says_something(other: Any) -> None:
+    assert digest(exchange(CALL)) != digest(exchange(other))
+
+
+def test_the_method_is_a_part() -> None:
+    assert digest(exchange(CALL)) != digest(exchange(CALL, method="prompts/get"))
+
+
+def test_the_progress_token_is_no_part_and_other_meta_is() -> None:
+    plain = digest(exchange(CALL))
+    assert digest(exchange(CALL, meta={"progressToken": 1})) == plain
+    assert digest(exchange(CALL, meta={})) == plain
+    trace = digest(exchange(CALL, meta={"trace": "a"}))
+    assert trace != plain
+    assert digest(exchange(CALL, meta={"trace": "a", "progressToken": 2})) == trace
+    assert digest(exchange(CALL, meta={"trace": "b"})) != trace
+
+
+def test_to_look_at_a_request_does_not_change_it() -> None:
+    asked = exchange(CALL, meta={"progressToken": 1, "trace": "a"})
+    digest(asked)
+    assert asked.params["_meta"] == {"progressToken": 1, "trace": "a"}
+
+
+# -- log handler -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def handler() -> Iterator[ClientHandler]:
+    made = ClientHandler()
+    made.setFormatter(logging.Formatter("> %(message)s"))
+    loggers = [logging.getLogger(name) for name in ("shop", "mcp_app")]
+    for logger in loggers:
+        logger.addHandler(made)
+    shop = loggers[0]
+    before = shop.level
+    # Loggers below it remember what they are to hear, until one is set.
+    shop.setLevel(logging.DEBUG)
+    yield made
+    shop.setLevel(before)
+    for logger in loggers:
+        logger.removeHandler(made)
+
+
+async def recorded(client: Client) -> list[JsonObject]:
+    meta = {f"{PREFIX}logLevel": "debug"}
+    params = {"name": "records", "arguments": {}, "_meta": meta}
+    found = await client.request("tools/call", params)
+    assert found.text == "recorded"
+    return found.notifications("notifications/message")
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
+async def test_records_become_messages(
+    connect: Connect, handler: ClientHandler, version: str
+) -> None:
+    client = await connect(version)
+    if client.revision.sessions:
+        await client.request("logging/setLevel", {"level": "debug"})
+    messages = await recorded(client)
+    assert [each["level"] for each in messages] == [
+        "debug",
+        "info",
+        "warning",
+        "error",
+        "critical",
+    ]
+    # Our own records are for the operator.
+    assert {each["logger"] for each in messages} == {"shop.orders"}
+    assert messages[0]["data"] == "> record 10"
+
+
+def test_records_outside_a_call_are_dropped(handler: ClientHandler) -> None:
+    logging.getLogger("shop").error("Nobody called.")
+
+
+@pytest.mark.parametrize(
+    ("number", "level"),
+    [
+        (0, "debug"),
+        (logging.DEBUG, "debug"),
+        (19, "debug"),
+        (logging.INFO, "info"),
+        (25, "info"),
+        (logging.WARNING, "warning"),
+        (logging.ERROR, "error"),
+        (logging.CRITICAL, "critical"),
+        (99, "critical"),
+    ],
+)
+def test_log_handler_levels(number: int, level: str) -> None:
+    assert level_of(number) == level
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
+async def test_a_record_that_cannot_be_formatted(
+    connect: Connect,
+    handler: ClientHandler,
+    version: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is reported where `logging` reports such things, and the call goes on."""
+    reported: list[logging.LogRecord] = []
+    monkeypatch.setattr(handler, "handleError", reported.append)
+    handler.setFormatter(logging.Formatter("%(missing)s"))
+    client = await connect(version)
+    assert await recorded(client) == []
+    assert reported

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import base64
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any, Final
 
 import pytest
 
-from mcp_app.protocol.errors import InvalidRequest
+from mcp_app.conf import Limits
+from mcp_app.interface.errors import TooManyQuestions
+from mcp_app.pools.user_threads import Owner
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import InvalidParams, InvalidRequest
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import STATEFUL
-from mcp_app.server import conversation
-from mcp_app.server.conversation import MixedEras, read_batch
+from mcp_app.server import conversation, round_trip
+from mcp_app.server.conversation import (
+    REFUSED,
+    AnsweredQuestions,
+    MixedEras,
+    Place,
+    QuestionPlaces,
+    RequestState,
+    StateSealer,
+    binding,
+    read_batch,
+)
+from tests.asgi_client import Client
+from tests.serving import Connect
 
 BATCHED: Final = STATEFUL["2025-03-26"]
 PING: Final[dict[str, Any]] = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -79,3 +100,350 @@ def test_one_revision_has_batches(version: str) -> None:
     for revision in (STATEFUL[version], None):
         with pytest.raises(InvalidRequest, match="single message"):
             read_batch([PING], revision, (), most=2, lenient=False)
+
+
+# -- question places -------------------------------------------------------------------
+
+
+class Scene:
+    """A process with places, and the calls that hold some of them."""
+
+    def __init__(self, threads: int = 8, **limits: object) -> None:
+        self.places = QuestionPlaces(Limits(**limits), threads)  # type: ignore[arg-type]
+        self.gave_up: list[str] = []
+        self._open: dict[str, ExitStack] = {}
+
+    def ask(
+        self,
+        person: str,
+        name: str = "",
+        *,
+        questions: int = 1,
+        in_thread: bool = True,
+        stranger: bool = False,
+    ) -> None:
+        """Let a call wait; it goes on waiting when it was told to give up."""
+        name = name or person
+        assert name not in self._open
+        place = Place(
+            owner=Owner(person, stranger),
+            questions=questions,
+            in_thread=in_thread,
+            give_up=lambda: self.gave_up.append(name),
+        )
+        with ExitStack() as stack:
+            stack.enter_context(self.places.held(place))
+            self._open[name] = stack.pop_all()
+
+    def end(self, *names: str) -> None:
+        """Let calls that wait end."""
+        for name in names:
+            self._open.pop(name).close()
+
+    def end_all(self) -> None:
+        self.end(*self._open)
+        assert not self.places._open
+        assert not self.places._in_threads
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    made = Scene()
+    yield made
+    made.end_all()
+
+
+def test_one_person_has_so_many_questions_open(scene: Scene) -> None:
+    for number in range(6):
+        scene.ask("maria", f"{number}", in_thread=False)
+    scene.ask("maria", "two", questions=2, in_thread=False)
+    with pytest.raises(TooManyQuestions) as refused:
+        scene.ask("maria", "more", in_thread=False)
+    assert "8 wait for an answer, 1 more cannot be asked" in str(refused.value)
+    scene.ask("jan", in_thread=False)
+    scene.end("two")
+    with pytest.raises(TooManyQuestions, match=r"6 wait .* 3 more"):
+        scene.ask("maria", "three", questions=3, in_thread=False)
+    scene.ask("maria", "more", in_thread=False)
+    assert scene.gave_up == []
+
+
+def test_nobody_in_particular_has_as_many_as_there_are(scene: Scene) -> None:
+    for number in range(20):
+        scene.ask("", f"{number}", in_thread=False, stranger=True)
+
+
+def test_half_of_the_threads_may_wait(scene: Scene) -> None:
+    people = ["a", "b", "c", "d"]
+    for person in people:
+        scene.ask(person)
+    with pytest.raises(TooManyQuestions, match="waits for as many people as it can"):
+        scene.ask("e")
+    scene.ask("e", in_thread=False)
+    scene.end("e", "c")
+    scene.ask("e")
+    assert scene.gave_up == []
+
+
+def test_who_has_most_gives_the_oldest_up(scene: Scene) -> None:
+    for number in range(3):
+        scene.ask("maria", f"maria {number}")
+    scene.ask("jan", "jan 0")
+    with pytest.raises(TooManyQuestions):
+        scene.ask("maria", "maria 3")
+    scene.ask("eva")
+    assert scene.gave_up == ["maria 0"]
+    # All have about as many: nobody takes from anybody.
+    for person in ("maria", "jan", "eva", "tom"):
+        if person != "tom":
+            with pytest.raises(TooManyQuestions):
+                scene.ask(person, "more")
+    scene.ask("tom")
+    assert scene.gave_up == ["maria 0", "maria 1"]
+    with pytest.raises(TooManyQuestions):
+        scene.ask("ida")
+
+
+def test_strangers_give_way_to_who_has_signed_in(scene: Scene) -> None:
+    for number in range(4):
+        scene.ask("", f"stranger {number}", stranger=True)
+    with pytest.raises(TooManyQuestions):
+        scene.ask("", "stranger 4", stranger=True)
+    for person in ("maria", "jan", "eva", "tom"):
+        scene.ask(person)
+    assert scene.gave_up == [f"stranger {number}" for number in range(4)]
+    with pytest.raises(TooManyQuestions):
+        scene.ask("", "stranger 4", stranger=True)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_one_thread_may_always_wait(threads: int) -> None:
+    scene = Scene(threads)
+    scene.ask("", "stranger", stranger=True)
+    scene.ask("maria")
+    with pytest.raises(TooManyQuestions):
+        scene.ask("jan")
+    assert scene.gave_up == ["stranger"]
+    scene.end_all()
+
+
+def test_limits_can_be_switched_off() -> None:
+    scene = Scene(2, rates=False)
+    for number in range(20):
+        scene.ask("maria", f"{number}")
+    assert scene.gave_up == []
+    scene.end_all()
+
+
+# -- request state ---------------------------------------------------------------------
+
+
+NEWEST: Final = "2026-07-28"
+NOW: Final = 1_000_000
+AGE_S: Final = 600
+SECRET: Final = "a secret of this test"
+BOUND: Final = binding("user", "default", "tools/call", "buy", {"a": 1})
+STATE: Final = RequestState(
+    round_trip="trip",
+    asked={"open": "digest", "odd key \0 💥": "d"},
+    answered={
+        "done": AnsweredQuestions(
+            "digest", {"action": "accept", "content": {"a": None}}
+        )
+    },
+)
+ACCEPTED: Final[JsonObject] = {"action": "accept", "content": {"item": "tea"}}
+
+
+def sealer(*secrets: str, size: int = 16 * 1024) -> StateSealer:
+    return StateSealer(secrets or (SECRET,), age=AGE_S, size=size)
+
+
+def refused(text: object, *secrets: str, bound: bytes = BOUND, now: int = NOW) -> None:
+    with pytest.raises(InvalidParams) as caught:
+        sealer(*secrets).open(text, bound, now)
+    assert (caught.value.message, caught.value.data) == (REFUSED, None)
+
+
+@pytest.mark.parametrize("state", [STATE, RequestState(round_trip="")])
+def test_it_comes_back_whole(state: RequestState) -> None:
+    text = sealer().seal(state, BOUND, NOW)
+    assert sealer().open(text, BOUND, NOW) == state
+    assert text.isascii()
+    assert "=" not in text
+
+
+def test_no_two_are_the_same() -> None:
+    assert len({sealer().seal(STATE, BOUND, NOW) for _ in range(50)}) == 50
+
+
+def test_what_is_inside_cannot_be_read() -> None:
+    text = sealer().seal(STATE, BOUND, NOW)
+    sealed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    assert b"digest" not in sealed
+    assert b"trip" not in sealed
+
+
+@pytest.mark.parametrize(
+    ("later_ms", "alive"),
+    [(0, True), (AGE_S * 1000 - 1, True), (AGE_S * 1000, False), (AGE_S * 2000, False)],
+)
+def test_it_expires(later_ms: int, alive: bool) -> None:
+    text = sealer().seal(STATE, BOUND, NOW)
+    if alive:
+        assert sealer().open(text, BOUND, NOW + later_ms) == STATE
+    else:
+        refused(text, now=NOW + later_ms)
+
+
+def test_each_bit_counts() -> None:
+    text = sealer().seal(STATE, BOUND, NOW)
+    sealed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    rng = random.Random(11)  # noqa: S311 - no secret
+    for bit in rng.sample(range(len(sealed) * 8), 200):
+        flipped = bytearray(sealed)
+        flipped[bit // 8] ^= 1 << bit % 8
+        refused(base64.urlsafe_b64encode(flipped).rstrip(b"=").decode())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text + "=" * (-len(text) % 4 or 4),
+        lambda text: text + "=",
+        lambda text: text + "-TAMPERED",
+        lambda text: text + "A",
+        lambda text: text + "\n",
+        lambda text: " " + text,
+        lambda text: text[:10] + "." + text[10:],
+        lambda text: text[:-1],
+        lambda text: text[1:],
+        lambda text: text[:16],
+        lambda text: text.swapcase(),
+        lambda text: text + text,
+        lambda text: text + "é",
+        lambda text: text.encode(),
+        lambda text: [text],
+    ],
+)
+def test_only_the_text_that_we_write_is_ours(change: Any) -> None:
+    refused(change(sealer().seal(STATE, BOUND, NOW)))
+
+
+@pytest.mark.parametrize("text", [None, 7, True, "", "A", "AAAA", "A" * 20_000, {}, []])
+def test_what_was_never_sealed(text: object) -> None:
+    refused(text)
+
+
+def test_spare_bits_must_be_zero() -> None:
+    """Several texts decode to the same bytes."""
+    for size in range(3):
+        state = RequestState(round_trip="x" * size)
+        text = sealer().seal(state, BOUND, NOW)
+        alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+        for last in alphabet.replace(text[-1], ""):
+            refused(text[:-1] + last)
+
+
+ELSEWHERE: Final = [
+    binding("other", "default", "tools/call", "buy", {"a": 1}),
+    binding("user", "other", "tools/call", "buy", {"a": 1}),
+    binding("user", "default", "prompts/get", "buy", {"a": 1}),
+    binding("user", "default", "tools/call", "sell", {"a": 1}),
+    binding("user", "default", "tools/call", "buy", {"a": 2}),
+    binding("user", "default", "tools/call", "buy", {"a": "1"}),
+    binding("user", "default", "tools/call", "buy", {}),
+    binding("user", "default", "tools/call", "buy", None),
+    # The parts are kept apart.
+    binding("userd", "efault", "tools/call", "buy", {"a": 1}),
+]
+
+
+@pytest.mark.parametrize("bound", ELSEWHERE)
+def test_it_is_bound(bound: bytes) -> None:
+    refused(sealer().seal(STATE, BOUND, NOW), bound=bound)
+
+
+def test_the_order_of_members_binds_nothing() -> None:
+    there, back = {"a": 1, "b": [2]}, {"b": [2], "a": 1}
+    assert binding("u", "s", "m", "t", there) == binding("u", "s", "m", "t", back)
+
+
+def test_keys_are_rotated() -> None:
+    text = sealer("old").seal(STATE, BOUND, NOW)
+    assert sealer("new", "old").open(text, BOUND, NOW) == STATE
+    assert sealer("old", "new").open(text, BOUND, NOW) == STATE
+    refused(text, "new")
+    refused(sealer("new", "old").seal(STATE, BOUND, NOW), "old")
+
+
+def test_what_is_too_large_is_not_sealed() -> None:
+    with pytest.raises(ValueError, match="300 are allowed"):
+        sealer(size=300).seal(
+            RequestState(round_trip="", asked={"k": "x" * 300}), BOUND, NOW
+        )
+
+
+@pytest.mark.parametrize("format_number", [0, 2])
+def test_another_format_is_refused(
+    monkeypatch: pytest.MonkeyPatch, format_number: int
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(conversation, "FORMAT", format_number)
+        text = sealer().seal(STATE, BOUND, NOW)
+    refused(text)
+
+
+def test_what_is_sealed_is_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(jsonrpc, "write", lambda value: b"[]")
+        text = sealer().seal(STATE, b"", NOW)
+    refused(text, bound=b"")
+
+
+# -- through the endpoint -------------------------------------------------------
+
+
+async def asked(client: Client, arguments: JsonObject) -> str:
+    params = {"name": "orders", "arguments": arguments}
+    found = await client.request("tools/call", params)
+    state: str = found.result["requestState"]
+    return state
+
+
+async def answered(client: Client, arguments: JsonObject, state: str) -> JsonObject:
+    brought = {"requestState": state, "inputResponses": {"k": ACCEPTED}}
+    params = {"name": "orders", "arguments": arguments, **brought}
+    return (await client.request("tools/call", params, id=7)).answer
+
+
+async def test_flipped_bits_on_the_wire(connect: Connect) -> None:
+    client = await connect(NEWEST)
+    arguments = {"key": "k"}
+    state = await asked(client, arguments)
+    sealed = base64.urlsafe_b64decode(state + "=" * (-len(state) % 4))
+    rng = random.Random(5)  # noqa: S311 - no secret
+    answers = []
+    for bit in rng.sample(range(len(sealed) * 8), 40):
+        flipped = bytearray(sealed)
+        flipped[bit // 8] ^= 1 << bit % 8
+        text = base64.urlsafe_b64encode(flipped).rstrip(b"=").decode()
+        answers.append(await answered(client, arguments, text))
+    answers.append(await answered(client, arguments, f"{state}-TAMPERED"))
+    error = {"code": -32602, "message": REFUSED}
+    assert all(each["error"] == error for each in answers)
+    found = await answered(client, arguments, state)
+    assert found["result"]["content"][0]["text"] == "1 tea"
+
+
+async def test_time_on_the_wire(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await connect(NEWEST)
+    state = await asked(client, {"key": "k"})
+    now = round_trip.now_ms()
+    monkeypatch.setattr(round_trip, "now_ms", lambda: now + 599_000)
+    assert "result" in await answered(client, {"key": "k"}, state)
+    monkeypatch.setattr(round_trip, "now_ms", lambda: now + 601_000)
+    found = await answered(client, {"key": "k"}, state)
+    assert found["error"]["code"] == -32602

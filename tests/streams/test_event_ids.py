@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from secrets import token_bytes
 from typing import Final
 
 import pytest
 
-from mcp_app.protocol.errors import InvalidRequest
+from mcp_app.protocol.errors import InternalError, InvalidRequest
 from mcp_app.streams.event_ids import (
     EventIds,
+    final_message,
+    is_answer,
+    is_batch,
     new_public_id,
     of_message,
     of_request,
@@ -143,3 +147,39 @@ def test_ids_of_other_sessions_are_wrong() -> None:
     for event_id in (f"{new_public_id('6' * 64)}.1", f"{'A' * 24}.1"):
         with pytest.raises(InvalidRequest):
             of_request(event_id, SESSION)
+
+
+# -- final message ---------------------------------------------------------------------
+
+
+def test_one_request_and_a_batch() -> None:
+    error = InternalError("gone", {"retryable": False})
+    body = {"code": -32603, "message": "gone", "data": {"retryable": False}}
+    for requests in ("7", '"[7]"'):
+        assert not is_batch(requests)
+        assert json.loads(final_message(requests, error)) == {
+            "jsonrpc": "2.0",
+            "id": json.loads(requests),
+            "error": body,
+        }
+    for requests in ("[7]", '["a", 2]'):
+        assert is_batch(requests)
+        answers = json.loads(final_message(requests, error))
+        assert [each["id"] for each in answers] == json.loads(requests)
+        assert all(each["error"] == body for each in answers)
+
+
+@pytest.mark.parametrize(
+    ("message", "answers"),
+    [
+        ({"id": 1, "result": {}}, True),
+        ({"id": 1, "error": {"code": -32603, "message": "gone"}}, True),
+        ([{"id": 1, "result": {}}], True),
+        ({"method": "notifications/progress", "params": {}}, False),
+        ({"id": "s1", "method": "elicitation/create", "params": {}}, False),
+    ],
+)
+def test_a_question_or_a_notification_does_not_end_a_stream(
+    message: object, answers: bool
+) -> None:
+    assert is_answer(json.dumps(message).encode()) is answers

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import json
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from mcp_app.process.running import Answer
 from mcp_app.protocol.envelope import Notification
+from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.server.exchange import Exchange
 from mcp_app.transports.client_messages import (
     CANCELLED,
     LOGGED,
+    Together,
+    array,
     cancelled_id,
     log_cancellations,
 )
@@ -61,3 +69,153 @@ def test_many_at_once_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
     (record,) = caplog.records
     assert record.getMessage() == "A client cancelled 3 requests."
     assert vars(record)["reason"] == "0"
+
+
+# -- batches ---------------------------------------------------------------------------
+
+
+MOST = 100
+"""Bytes that all answers together may have."""
+
+
+class Reply:
+    """Who sends the answers."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[int, Any]] = []
+        self.silent = 0
+        self.told: list[str] = []
+
+    def answered(self, status: int, body: bytes) -> None:
+        self.sent.append((status, json.loads(body)))
+
+    def lasting(self) -> None:
+        self.told.append("lasting")
+
+    def beat(self) -> None:
+        self.told.append("beat")
+
+    def finished(self, task: asyncio.Task[Answer]) -> None:
+        self.silent += 1
+
+
+class Sized(Together):
+    """A batch whose requests are answered by a text of so many bytes."""
+
+    async def _answered(self, exchange: Exchange) -> Answer:
+        size = cast("int", exchange.params["size"])
+        return 200, b'"' + b"x" * (size - 2) + b'"'
+
+
+def exchange(size: int = 10, request_id: int = 1) -> Exchange:
+    asked = SimpleNamespace(
+        adapters=SimpleNamespace(limits=SimpleNamespace(body=MOST)),
+        revision=REVISIONS["2025-03-26"],
+        request_id=request_id,
+        params={"size": size},
+    )
+    return cast("Exchange", asked)
+
+
+async def done(work: Any) -> asyncio.Task[Answer]:
+    task: asyncio.Task[Answer] = asyncio.ensure_future(work)
+    await asyncio.wait([task])
+    return task
+
+
+async def cancelled() -> asyncio.Task[Answer]:
+    task: asyncio.Task[Answer] = asyncio.create_task(asyncio.sleep(60, (200, b"1")))
+    task.cancel()
+    return await done(task)
+
+
+async def broken() -> Answer:
+    raise ZeroDivisionError
+
+
+async def answers(*sizes: int) -> list[Any]:
+    """Return what each request of a batch is answered by."""
+    batch = Sized(Reply(), len(sizes), [])
+    return [
+        json.loads((await batch.answer(exchange(size, number)))[1])
+        for number, size in enumerate(sizes)
+    ]
+
+
+# -- size --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sizes", "refused"),
+    [
+        ((MOST,), []),
+        ((MOST + 1,), [0]),
+        ((60, 40), []),
+        ((60, 41), [1]),
+        # What was refused takes no room from those that follow.
+        ((60, 41, 40), [1]),
+        ((60, 41, 41, 40, 2), [1, 2, 4]),
+    ],
+)
+async def test_all_together_have_a_size(
+    sizes: tuple[int, ...], refused: list[int]
+) -> None:
+    found = await answers(*sizes)
+    assert [place for place, each in enumerate(found) if type(each) is dict] == refused
+    for place in refused:
+        assert found[place]["id"] == place
+        assert found[place]["error"]["code"] == -32603
+        assert f"more than {MOST} bytes" in found[place]["error"]["message"]
+
+
+# -- the last one sends them all ---------------------------------------------------
+
+
+async def test_the_last_answer_sends_them_all_in_their_order() -> None:
+    reply = Reply()
+    batch = Sized(reply, 2, [b'"refused"'])
+    for _ in range(2):
+        assert reply.sent == []
+        batch.finished(await done(batch.answer(exchange(3))))
+    assert reply.sent == [(200, ["refused", "x", "x"])]
+    assert reply.silent == 0
+
+
+async def test_what_was_cancelled_or_broke_has_no_answer() -> None:
+    reply = Reply()
+    batch = Sized(reply, 3, [])
+    batch.finished(await cancelled())
+    batch.finished(await done(batch.answer(exchange(3))))
+    batch.finished(await done(broken()))
+    assert reply.sent == [(200, ["x"])]
+
+
+async def test_an_empty_array_is_no_answer() -> None:
+    reply = Reply()
+    batch = Sized(reply, 2, [])
+    batch.finished(await cancelled())
+    assert reply.silent == 0
+    batch.finished(await cancelled())
+    assert (reply.sent, reply.silent) == ([], 1)
+
+
+async def test_what_was_refused_is_answered_although_all_else_was_cancelled() -> None:
+    reply = Reply()
+    batch = Sized(reply, 1, [b"7"])
+    batch.finished(await cancelled())
+    assert reply.sent == [(200, [7])]
+
+
+def test_the_reply_hears_of_each_sign_of_life() -> None:
+    reply = Reply()
+    batch = Together(reply, 2, [])
+    batch.lasting()
+    batch.beat()
+    assert reply.told == ["lasting", "beat"]
+
+
+@pytest.mark.parametrize(
+    ("bodies", "whole"), [([], b"[]"), ([b"1"], b"[1]"), ([b"{}", b"2"], b"[{},2]")]
+)
+def test_an_array(bodies: list[bytes], whole: bytes) -> None:
+    assert array(bodies) == whole

@@ -16,8 +16,12 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from mcp_app.models import OpenApiDocument, Tool
 from tests.egress.peer import answer, peer_in_thread
-from tests.publishing.openapi.test_comparing import with_urgency
-from tests.publishing.openapi.test_documents import DOCUMENT, content, stored
+from tests.publishing.openapi.test_openapi import (
+    DOCUMENT,
+    content,
+    stored,
+    with_urgency,
+)
 
 pytestmark = [pytest.mark.django_db]
 

@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 from django import forms
 
+from mcp_app.admin.editors.files import FilePartWidget
+from mcp_app.admin.editors.hints import HintsWidget
+from mcp_app.admin.editors.json_editor import SheetWidget
+from mcp_app.admin.editors.message_forms import MessageSheet
 from mcp_app.admin.editors.rows import SPARE, LinesField, RowForm, Rows, rows_of
+from mcp_app.admin.editors.variables import VariablesWidget
 
 
 class NamedForm(RowForm):
@@ -76,3 +81,21 @@ def test_far_too_many_rows_are_not_even_made() -> None:
     made = rows(*({"name": str(each % 9)} for each in range(99)))
     assert not made.is_valid()
     assert len(made.forms) == 3 + SPARE
+
+
+# -- composite -------------------------------------------------------------------------
+
+
+def test_what_says_that_a_page_has_the_widget() -> None:
+    widgets = {
+        "a": VariablesWidget(),
+        "a-as": SheetWidget(MessageSheet()),
+        "a-asked": HintsWidget(),
+        "a-kept": FilePartWidget(),
+    }
+    for there, widget in widgets.items():
+        assert not widget.value_omitted_from_data({there: ""}, None, "a")
+        assert widget.value_omitted_from_data({"b": ""}, None, "a")
+        assert widget.id_for_label("id_a") == ""
+        assert widget.use_fieldset
+        assert widget.format_value(widget) is widget

@@ -1,10 +1,24 @@
+""""""
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from django.core.exceptions import ValidationError
 
-from mcp_app.admin.editors.text_answer import parts_of
+from mcp_app.admin.editors.text_answer import (
+    CONFIGS,
+    SuggestionsField,
+    as_lines,
+    config_of_text,
+    fit_lines,
+    needs_json,
+    of_lines,
+    parts_of,
+    text_of_config,
+)
+from mcp_app.models import DefinitionRow, Resource, Tool
 
 TEXT = {"type": "text", "text": "a"}
 IMAGE = {"type": "image", "upload": "d", "mimeType": "image/png"}
@@ -58,3 +72,72 @@ def test_a_text_and_a_file(content: list[Any], text: str, kind: str | None) -> N
 )
 def test_what_a_form_cannot_show(config: dict[str, Any]) -> None:
     assert parts_of(config) is None
+
+
+# -- content ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", CONFIGS)
+def test_a_text_comes_back_as_it_was(model: type[DefinitionRow]) -> None:
+    config = config_of_text(model, "a\n{{b}}")
+    assert text_of_config(model, config) == "a\n{{b}}"
+
+
+@pytest.mark.parametrize(
+    ("model", "config"),
+    [
+        (Tool, {}),
+        (Tool, {"content": [TEXT, TEXT]}),
+        (Tool, {"content": [TEXT], "is_error": True}),
+        (Tool, {"content": [{"type": "image", "data": "", "mimeType": "a/b"}]}),
+        (Resource, {"upload": "d"}),
+    ],
+)
+def test_richer_contents_are_no_text(
+    model: type[DefinitionRow], config: dict[str, Any]
+) -> None:
+    assert text_of_config(model, config) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "needed"),
+    [
+        (Tool, None, False),
+        (Tool, {}, False),
+        (Tool, {"content": [TEXT]}, False),
+        (Tool, {"content": [TEXT, TEXT]}, True),
+        (Tool, {"upload": "d"}, True),
+        (Resource, {"upload": "d"}, False),
+        (Resource, {"base64": ""}, True),
+    ],
+)
+def test_what_is_edited_as_json(
+    model: type[DefinitionRow], config: dict[str, Any] | None, needed: bool
+) -> None:
+    assert needs_json(model, config) is needed
+
+
+# -- suggestions -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "suggestions"),
+    [("", []), (" \n\t\n", []), (" a b \n\nc", ["a b", "c"])],
+)
+def test_each_line_is_a_suggestion(text: str, suggestions: list[str]) -> None:
+    assert of_lines(text) == suggestions
+    assert of_lines(as_lines(suggestions)) == suggestions
+
+
+@pytest.mark.parametrize(
+    ("suggestions", "fits"),
+    [([], True), (["a", "b c"], True), ([" a"], False), (["a\nb"], False)],
+)
+def test_what_lines_can_show(suggestions: list[str], fits: bool) -> None:
+    assert fit_lines(suggestions) is fits
+
+
+def test_a_field_takes_what_browsers_send() -> None:
+    assert SuggestionsField().clean("a\r\n b\r\n") == ["a", "b"]
+    with pytest.raises(ValidationError, match=r"There are 101 suggestions"):
+        SuggestionsField().clean("\r\n".join(map(str, range(101))))

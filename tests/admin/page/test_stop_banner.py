@@ -11,7 +11,9 @@ from django.test import RequestFactory
 from django.utils.timezone import localtime, now
 
 from mcp_app.admin.page.header import (
+    GREATEST,
     MOST_NAMED,
+    client_of,
     holding,
     of_row,
     result,
@@ -20,10 +22,14 @@ from mcp_app.admin.page.header import (
     stops_on,
     target,
     target_of,
+    user_names,
+    users,
+    who,
     who_may,
     wide,
 )
-from mcp_app.models import Server, Stop, Tool
+from mcp_app.interface.principal import Principal
+from mcp_app.models import Server, Session, Stop, Tool
 from mcp_app.models.stops import Running, Scope
 
 
@@ -153,3 +159,52 @@ def test_only_some_groups_are_named(right: Permission) -> None:
     for number in range(MOST_NAMED + 1):
         Group.objects.create(name=f"g{number}").permissions.add(right)
     assert told().removeprefix(CAN).count(", ") == MOST_NAMED - 1
+
+
+# -- people ----------------------------------------------------------------------------
+
+
+def session(user_id: str = "", info: str = "") -> Session:
+    key = Principal(kind="user", user_id=user_id).key
+    return Session(principal_key=key, client_info=info)
+
+
+@pytest.mark.django_db
+def test_names_of_those_that_there_are() -> None:
+    ana, ben = User.objects.create_user("ana"), User.objects.create_user("ben")
+    keys = [str(ana.pk), str(ben.pk), str(ana.pk), "999999"]
+    assert user_names(keys) == {str(ana.pk): "ana", str(ben.pk): "ben"}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "key", ["", "ana", "1.5", "\0", str(GREATEST + 1), f"-{GREATEST + 1}", "9" * 40]
+)
+def test_what_is_no_key_is_not_asked_for(key: str) -> None:
+    assert user_names([key]) == {}
+
+
+@pytest.mark.django_db
+def test_the_greatest_key_is_asked_for() -> None:
+    assert list(users([str(GREATEST)])) == []
+    assert str(GREATEST) in str(users([str(GREATEST)]).query)
+
+
+@pytest.mark.parametrize(
+    ("user_id", "name"),
+    [("7", "ana"), ("8", "8"), ("", "nobody"), ("\u202e", "⟦U+202E⟧")],
+)
+def test_whose_session_it_is(user_id: str, name: str) -> None:
+    assert who(session(user_id), {"7": "ana"}) == name
+
+
+@pytest.mark.parametrize(
+    ("info", "name"),
+    [
+        ('{"name": "Claude", "version": "2"}', "Claude 2"),
+        ("", "a client without a name"),
+        ('{"name": "a\\u202eb"}', "a⟦U+202E⟧b"),
+    ],
+)
+def test_what_a_client_calls_itself(info: str, name: str) -> None:
+    assert client_of(session(info=info)) == name

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connections
 from django.test import AsyncClient
 
+from mcp_app.admin.trying.lists_page import outside_transactions
 from mcp_app.models import Server, Tool
 from tests.admin.pages import page
 from tests.admin.trying.people import Login
@@ -52,3 +54,16 @@ async def test_it_needs_the_right_to_view_servers(
     client = await login(*rights)
     row = await Server.objects.aget(slug="default")
     assert (await client.get(page("server", "seen", row.pk))).status_code == 403
+
+
+# -- tabs ------------------------------------------------------------------------------
+
+
+def test_a_view_outside_the_transactions_of_all_databases(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(
+        connections.settings, "archive", connections.settings["default"]
+    )
+    view = outside_transactions(lambda request: request)
+    assert vars(view)["_non_atomic_requests"] == {"default", "archive"}

@@ -7,10 +7,17 @@ from typing import Any, Final
 import pytest
 from pytest_django import Settings
 
-from mcp_app.kinds.http.config import SCHEMA, read
+from mcp_app.interface.definitions import (
+    Definition,
+    ResourceDefinition,
+    ToolDefinition,
+    ToolHints,
+)
+from mcp_app.kinds.http.config import SCHEMA, HttpCall, read, sentence
 from mcp_app.kinds.kind import Incomplete
 from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
+from tests.kinds.http.test_request import SITE
 
 TICKET: Final[JsonObject] = {
     "site": "helpdesk",
@@ -154,3 +161,43 @@ def test_shapes_that_no_row_can_have(part: dict[str, Any]) -> None:
 def test_a_site_that_needs_nothing(settings: Settings) -> None:
     settings.MCP = {"HTTP": {}}
     assert told(TICKET) == ["The settings have no site “helpdesk” that can be used."]
+
+
+# -- description -----------------------------------------------------------------------
+
+
+TOOL = ToolDefinition(name="a")
+READS = ToolDefinition(name="a", hints=ToolHints(read_only=True))
+RESOURCE = ResourceDefinition(name="r", uri="rates://today")
+URL = "https://peer.example/a/{{b}} of Peer"
+
+
+@pytest.mark.parametrize(
+    ("definition", "parts", "said"),
+    [
+        (
+            TOOL,
+            {},
+            f"This tool calls GET {URL} and gives what it answers. It only reads.",
+        ),
+        (
+            TOOL,
+            {"method": "POST", "take": "c"},
+            f"This tool calls POST {URL} and gives “c”. It adds or changes things.",
+        ),
+        (
+            READS,
+            {"method": "POST", "keep": ("c", "d")},
+            f"This tool calls POST {URL} and gives c, d. It only reads.",
+        ),
+        (
+            TOOL,
+            {"method": "DELETE", "take": "c", "keep": ("d",)},
+            f"This tool calls DELETE {URL} and gives d of “c”. It deletes things.",
+        ),
+        (RESOURCE, {}, f"This reads {URL} and gives what it answers."),
+    ],
+)
+def test_sentences(definition: Definition, parts: dict[str, Any], said: str) -> None:
+    call = HttpCall(site=SITE, path="/a/{{b}}", **{"method": "GET", **parts})
+    assert sentence(call, definition) == said

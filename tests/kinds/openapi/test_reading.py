@@ -11,11 +11,19 @@ import pytest
 from mcp_app.conf import MIB
 from mcp_app.kinds.openapi import reading
 from mcp_app.kinds.openapi.reading import (
+    LONGEST_NAME,
     DocumentError,
+    Names,
+    Offer,
+    argument_name,
     plain_scalar,
     read_document,
     read_yaml,
+    snake_case,
+    split_path,
+    style_of,
 )
+from tests.kinds.openapi.test_offers import offer, parameter
 
 YAML: Final = """\
 # A comment.
@@ -188,3 +196,109 @@ def test_scalars(text: str, value: object) -> None:
 )
 def test_texts(text: str, value: object) -> None:
     assert read_yaml(text.encode()) == value
+
+
+# -- offer -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [
+        Offer(key="GET /a b", name="a", tags=("x", "y"), remarks=("r",)),
+        Offer(key="POST /", name="", bar="it wants a file"),
+        Offer(key="PUT /a", name="a", input_schema={"type": "object"}, config={"a": 1}),
+    ],
+)
+def test_offers_in_rows(offer: Offer) -> None:
+    assert Offer.from_json(offer.to_json()) == offer
+
+
+def test_method_and_path() -> None:
+    offer = Offer(key="GET /a b", name="a")
+    assert (offer.method, offer.path) == ("GET", "/a b")
+    assert offer.to_json() == {"key": "GET /a b", "name": "a"}
+
+
+# -- names -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("listPets", "list_pets"),
+        ("HTTPServerList", "http_server_list"),
+        ("get /a/{b}", "get_a_b"),
+        ("a--b", "a_b"),
+        ("x" * 100, "x" * 64),
+        ("été", "t"),
+    ],
+)
+def test_names_of_tools(text: str, name: str) -> None:
+    assert snake_case(text) == name
+
+
+def test_names_of_very_long_texts() -> None:
+    assert snake_case("A" * 80_000) == "a" * LONGEST_NAME
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("a b", "a_b"), ("é", "ue9"), ("1a", "_1a"), ("X-A", "X-A")]
+)
+def test_names_of_arguments(text: str, name: str) -> None:
+    assert argument_name(text) == name
+
+
+def test_each_name_once() -> None:
+    names = Names({"b", "b_2"})
+    assert [names.take("a") for _ in range(3)] == ["a", "a_2", "a_3"]
+    assert [names.take("b"), names.take("b_3"), names.take("b")] == [
+        "b_3",
+        "b_3_2",
+        "b_4",
+    ]
+
+
+def test_many_names_that_begin_alike() -> None:
+    names = Names()
+    given = [names.take("a" * 62 + end) for end in ("bb", "cc") for _ in range(20_000)]
+    assert len({*given}) == 40_000
+    assert {len(each) for each in given} == {LONGEST_NAME}
+    assert given[-1] == "a" * 58 + "_39999"
+
+
+# -- addresses -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "parts"),
+    [
+        ("/a/{b}", ("/a/{b}", [])),
+        ("/a?b=1&c=", ("/a", [("b", "1"), ("c", "")])),
+        ("/#X-Amz-Target=Certificates.Add", ("/", [])),
+        ("/a?b=%20#c?d=1", ("/a", [("b", " ")])),
+    ],
+)
+def test_split_path(path: str, parts: Any) -> None:
+    assert split_path(path) == parts
+
+
+def test_an_operation_with_more_behind_its_path() -> None:
+    added = offer({"operationId": "add"}, path="/rows?do=add&id=7#one")
+    assert (added.bar, added.config["path"]) == ("", "/rows")
+    assert added.config["query"] == [
+        {"name": "do", "value": "add"},
+        {"name": "id", "value": "7"},
+    ]
+    own = offer({"parameters": [parameter("id")]}, path="/rows?do=add&id=7")
+    assert own.config["query"] == [
+        {"name": "do", "value": "add"},
+        {"name": "id", "value": "{{id}}"},
+    ]
+    open_ended = offer({}, path="/rows?term={term}")
+    assert open_ended.bar == (
+        "it cannot be called: “{term}” is not replaced. Write {{term}}."
+    )
+
+
+def test_a_style_that_is_no_text() -> None:
+    assert style_of({"style": []}) is None

@@ -14,7 +14,7 @@ from mcp_app.models import expiry
 from mcp_app.models.transactions import NowMilliseconds
 from tests.audit.rows import call, counter
 from tests.streams.logging_rows import opened
-from tests.streams.test_expiry import session
+from tests.streams.test_retention import session
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 

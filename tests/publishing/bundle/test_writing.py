@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from mcp_app.models import Blob, Server, Tool
+from mcp_app.models import Blob, PublishedRow, Server, Tool
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused, writing
-from mcp_app.publishing.bundle.format import hash_of
+from mcp_app.publishing.bundle.format import hash_of, key_of
 from tests.published import published
-from tests.publishing.bundle.content import entry, exported, fill, tool
+from tests.publishing.bundle.content import entry, exported, fill, overlay, tool
 
 pytestmark = pytest.mark.django_db
 
@@ -106,3 +106,69 @@ def test_a_file_that_would_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(writing, "MOST_BYTES", 10)
     with pytest.raises(BundleRefused, match=r"The file would have .* the limit is 10"):
         bundle.export(bundle.everything())
+
+
+# -- selecting -------------------------------------------------------------------------
+
+
+def named(rows: list[PublishedRow]) -> list[str]:
+    return sorted(key_of(row) for row in rows)
+
+
+def test_everything_but_what_says_nothing() -> None:
+    fill()
+    assert named(bundle.everything()) == [
+        "Hours",
+        "default",
+        "greet",
+        "hours",
+        "shop",
+        "shop://logo",
+        "shop://orders/{number}",
+        "vanished",
+    ]
+
+
+def test_what_a_server_chooses_goes_along_even_if_it_says_nothing() -> None:
+    overlay("silent")
+    server = Server.objects.create(slug="shop", selection="chosen")
+    assert "silent" not in named(bundle.everything())
+    server.tools.set(Tool.objects.all())
+    assert named(bundle.everything()) == ["default", "shop", "silent"]
+    assert named(bundle.servers_by_name(["shop"])) == ["shop", "silent"]
+
+
+def test_a_server_takes_along_what_it_offers() -> None:
+    tool("sale", tags="sale")
+    published_before = published(tool("before", tags="sale"))
+    published_before.tags = ""
+    published_before.save()
+    tool("other", tags="stock")
+    overlay("silent")
+    Server.objects.create(slug="shop", selection="tags", tags="sale")
+    assert named(bundle.servers_by_name(["shop"])) == ["before", "sale", "shop"]
+    assert named(bundle.servers_by_name(["default", "shop", "shop"])) == [
+        "before",
+        "default",
+        "other",
+        "sale",
+        "shop",
+    ]
+
+
+def test_a_server_takes_along_what_its_version_offers() -> None:
+    tool("sale", tags="sale")
+    tool("stock", tags="stock")
+    server = published(Server(slug="shop", selection="tags", tags="sale"))
+    server.tags = "stock"
+    server.save()
+    assert named(bundle.servers_by_name(["shop"])) == ["sale", "shop", "stock"]
+
+
+def test_servers_that_are_not_there() -> None:
+    with pytest.raises(BundleRefused) as refused:
+        bundle.servers_by_name(["shop", "default", "Default"])
+    assert refused.value.problems == (
+        "There is no server “shop”.",
+        "There is no server “Default”.",
+    )

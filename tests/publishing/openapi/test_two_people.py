@@ -13,8 +13,7 @@ from django.db import connections
 from mcp_app.catalog.registry import Registry
 from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
 from mcp_app.publishing.openapi import make_tools
-from tests.publishing.openapi.test_documents import stored
-from tests.publishing.openapi.test_making import BOTH
+from tests.publishing.openapi.test_openapi import BOTH, stored
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.databases]
 

@@ -9,6 +9,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
+from django.core import signing
+from pytest_django import Settings
 
 from mcp_app.models import Server
 from mcp_app.pools.database import writer
@@ -19,12 +21,15 @@ from mcp_app.transports.http.probe import (
     AS_SENT,
     CHANGED,
     HEADER,
+    LONGEST,
     LOST,
     MOST,
     PING,
     SENT,
     Probe,
+    Ticket,
     issue_ticket,
+    read_ticket,
 )
 from tests.asgi_client import Visit
 from tests.published import stopped
@@ -219,3 +224,46 @@ async def test_only_a_post_to_the_endpoint_itself(application: WireCheck) -> Non
         await visit.body()
         assert "mcp-probe" not in visit.headers
         assert visit.status >= 400
+
+
+# -- probe tickets ---------------------------------------------------------------------
+
+
+def test_it_says_what_it_is_for() -> None:
+    for each in Probe:
+        ticket = issue_ticket("team", each)
+        assert len(ticket) < LONGEST
+        assert read_ticket(ticket, "team") == Ticket("team", each)
+        assert read_ticket(ticket, "other") is None
+
+
+def test_an_old_one_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticket = issue_ticket("team", Probe.BODY)
+    monkeypatch.setattr(probe_tickets, "AGE_S", -1)
+    assert read_ticket(ticket, "team") is None
+
+
+def test_each_bit_counts() -> None:
+    ticket = issue_ticket("team", Probe.BODY).encode()
+    for place in range(len(ticket)):
+        for bit in range(8):
+            altered = bytearray(ticket)
+            altered[place] ^= 1 << bit
+            assert read_ticket(altered.decode("latin-1"), "team") is None
+
+
+def test_what_is_none() -> None:
+    for text in ("", ":", "a:b:c", "\xff" * 40, "x" * 10_000):
+        assert read_ticket(text, "team") is None
+    # The site signs other things with the same key.
+    assert read_ticket(signing.dumps(["team", "body"]), "team") is None
+
+
+def test_keys_can_be_rotated(settings: Settings) -> None:
+    settings.MCP = {"STATE_KEYS": ["an old key of this site 0123456789"]}
+    ticket = issue_ticket("team", Probe.BODY)
+    settings.MCP = {"STATE_KEYS": ["a new key of this site 01234567890"]}
+    assert read_ticket(ticket, "team") is None
+    both = ["a new key of this site 01234567890", "an old key of this site 0123456789"]
+    settings.MCP = {"STATE_KEYS": both}
+    assert read_ticket(ticket, "team") is not None

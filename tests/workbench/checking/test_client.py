@@ -12,9 +12,26 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
 
-from mcp_app.workbench.checking.client import LARGEST, Failure, Reply, Request, send
+from mcp_app.models import AccessToken, Server
+from mcp_app.workbench.checking.client import (
+    GOOD_FOR,
+    LARGEST,
+    Failure,
+    Reply,
+    Request,
+    address_problem,
+    better_address,
+    leads_back,
+    public_line,
+    send,
+    token_for,
+    why_no_token,
+)
 from tests.drill.ports import HOST, free_port
+from tests.published import published
 
 Serve = Callable[[socket.socket], None]
 PATIENCE_S: Final = 30.0
@@ -219,3 +236,120 @@ def test_no_tls() -> None:
     with listening(answering(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as url:
         reply = asked(url.replace("http:", "https:"))
     assert (reply.status, reply.failure) == (0, Failure.TLS)
+
+
+# -- address ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url", ["https://example.com/mcp", "http://127.0.0.1:8000/mcp", "http://[::1]/mcp/"]
+)
+def test_good_ones(url: str) -> None:
+    assert address_problem(url) == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        ("", "begin with"),
+        ("mcp", "begin with"),
+        ("ftp://example.com/", "begin with"),
+        ("file:///etc/passwd", "begin with"),
+        ("https:///mcp", "begin with"),
+        ("https://user:secret@example.com/mcp", "no user name"),
+        ("https://example.com/mcp?a=1", "question mark"),
+        ("https://example.com/mcp#a", "no #"),
+        ("https://example.com/mcp?", "question mark"),
+        ("https://example.com/mcp#", "no #"),
+        ("https://example.com/a b", "spaces"),
+        ("https://example.com/\r\nX: y", "ASCII"),
+        ("https://exämple.com/mcp", "ASCII"),
+        ("https://example.com:0/mcp", "port 0"),
+        ("https://example.com:99999/mcp", "."),
+        ("https://[::1/mcp", "."),
+        ("https://example.com/" + "x" * 1_000, "1000"),
+    ],
+)
+def test_bad_ones(url: str, rule: str) -> None:
+    assert rule in address_problem(url)
+
+
+URL = "https://mcp.example.com/mcp"
+
+
+@pytest.mark.parametrize(
+    ("location", "back", "better"),
+    [
+        ("/mcp", True, URL),
+        (URL, True, URL),
+        ("https://mcp.example.com:443/mcp", True, "https://mcp.example.com:443/mcp"),
+        ("https://mcp.example.com:x/mcp", False, ""),
+        ("//[", False, ""),
+        ("/mcp/", False, f"{URL}/"),
+        ("https://other.example.com/mcp", False, "https://other.example.com/mcp"),
+        ("http://other.example.com/mcp", False, ""),
+        ("https://other.example.com/login", False, ""),
+        ("/mcp?next=1", False, ""),
+        ("https://me:word@other.example.com/mcp", False, ""),
+        ("javascript:alert(1)", False, ""),
+    ],
+)
+def test_where_a_redirect_leads(location: str, back: bool, better: str) -> None:
+    assert leads_back(URL, location) is back
+    assert better_address(URL, location) == better
+
+
+def test_from_http_to_https() -> None:
+    assert better_address("http://mcp.example.com/mcp", URL) == URL
+
+
+def test_the_setting_by_which_a_server_has_an_address() -> None:
+    line = 'MCP["PUBLIC_URL"] = "https://mcp.example.com/mcp"'
+    assert public_line(URL, "default") == line
+    assert public_line(f"{URL}/", "default") == line
+    assert public_line(f"{URL}/team", "team") == line
+    assert public_line(f"{URL}/other", "team") == ""
+
+
+# -- credentials -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "made"),
+    [
+        ("https://mcp.example.com/mcp", True, True),
+        ("https://MCP.example.com:8443/mcp", True, True),
+        ("https://a.internal.example/mcp", True, True),
+        ("https://named.example/mcp", True, True),
+        ("http://127.0.0.1:8000/mcp", True, True),
+        ("http://localhost:8000/mcp", True, False),
+        ("https://mcp.example.org/mcp", True, False),
+        ("https://mcp.example.com.evil.example/mcp", True, False),
+        ("http://mcp.example.com/mcp", False, False),
+        ("http://127.0.0.1.evil.example/mcp", False, False),
+    ],
+)
+def test_where_tokens_go(url: str, shown: bool, made: bool, settings: Settings) -> None:
+    settings.ALLOWED_HOSTS = ["*", "127.0.0.1", ".internal.example"]
+    settings.MCP = {
+        "PUBLIC_URL": "https://mcp.example.com/mcp",
+        "HOSTS": ["named.example"],
+    }
+    assert (why_no_token(url, made_here=False) == "") is shown
+    assert (why_no_token(url, made_here=True) == "") is made
+
+
+@pytest.mark.django_db
+def test_a_token_reads_at_one_server_and_ends() -> None:
+    server = published(Server(slug="team", access="token"))
+    user = User.objects.create_user("maria")
+    with token_for(user, server) as token:
+        row = AccessToken.objects.of(token).get()
+        assert row.user == user
+        assert row.may == "read"
+        assert [*row.servers.all()] == [server]
+        assert row.expires is not None
+        assert row.expires - row.created <= GOOD_FOR
+        assert row.revoked is None
+    row.refresh_from_db()
+    assert row.revoked is not None

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from mcp_app.workbench.checking.findings import Finding, Grade, has_problem
+import pytest
+
+from mcp_app.workbench.checking.findings import (
+    Fault,
+    Finding,
+    Grade,
+    Place,
+    Proxy,
+    has_problem,
+    lines_for,
+    proxy_of,
+)
 
 
 def test_the_object_of_a_finding() -> None:
@@ -20,3 +31,43 @@ def test_only_a_problem_is_one() -> None:
     for grade in Grade:
         found = [Finding("a", Grade.GOOD, "x"), Finding("b", grade, "y")]
         assert has_problem(found) is (grade is Grade.PROBLEM)
+
+
+# -- remedies --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("server", "proxy"),
+    [
+        ("nginx/1.22.1", Proxy.NGINX),
+        ("Apache/2.4.62 (Debian)", Proxy.APACHE),
+        ("uvicorn", None),
+        ("", None),
+    ],
+)
+def test_it_names_itself(server: str, proxy: Proxy | None) -> None:
+    assert proxy_of(server) is proxy
+
+
+def test_of_an_unknown_one_there_are_all() -> None:
+    lines = lines_for(Fault.TIMEOUT, None)
+    assert lines.splitlines() == [
+        "nginx: proxy_read_timeout 120s;",
+        "Apache: ProxyTimeout 120",
+        "HAProxy: timeout server 120s",
+    ]
+
+
+def test_a_proxy_waits_for_longer_than_a_stream_is_silent() -> None:
+    place = Place(heartbeat=90.5)
+    assert lines_for(Fault.TIMEOUT, Proxy.NGINX, place) == "proxy_read_timeout 181s;"
+
+
+def test_what_lines_depend_on() -> None:
+    place = Place(host="mcp.example.com", header="Mcp-Name", body=5 * 1024 * 1024 + 1)
+    assert lines_for(Fault.BODY, Proxy.NGINX, place) == "client_max_body_size 6m;"
+    assert lines_for(Fault.BODY, Proxy.APACHE, place) == ""
+    assert 'proxy_set_header Mcp-Name "";' in lines_for(Fault.HEADER, None, place)
+    for fault in Fault:
+        for proxy in Proxy:
+            assert "{{" not in lines_for(fault, proxy, place)

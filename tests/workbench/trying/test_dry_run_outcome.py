@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Final
 
 import pytest
 from django.utils import translation
 
+from mcp_app.catalog.snapshot import Catalog, Entry
+from mcp_app.interface.server import CALL_TOOL, ServerDefinition
+from mcp_app.kinds import KindError
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.server.searching import search_tools
 from mcp_app.workbench.trying.dry_run_outcome import (
     DryRunOutcome,
     Ending,
     Remark,
+    TriedRow,
     unreachable,
 )
+from tests.catalog.test_snapshot import prompt, resource, template, tool
 
 NOT_UNDONE = {each for each in Ending if each.value not in ("undone", "unreachable")}
 
@@ -63,3 +71,85 @@ def test_each_remark_has_a_sentence_of_its_own() -> None:
     sentences = {DryRunOutcome(remarks=(each,)).sentences()[1] for each in Remark}
     assert len(sentences) == len(Remark)
     assert all(each.endswith(".") for each in sentences)
+
+
+# -- tried row -------------------------------------------------------------------------
+
+
+READ: Final = "resources/read"
+PAGE: Final[JsonObject] = {"uri": "shop://pages/7"}
+CALLED: Final[JsonObject] = {"name": "a"}
+SUGGESTED: Final[JsonObject] = {"ref": {"type": "ref/prompt", "name": "a"}}
+OF_TEMPLATE: Final[JsonObject] = {"ref": {"type": "ref/resource", "uri": "shop://{+b}"}}
+ROW: Final = TriedRow(("tool", "7"), from_code=False)
+DECLARED: Final = TriedRow(("tool", "7"), from_code=True)
+
+
+def of_row(entry: Entry[Any, Any], ref: str = "7") -> Entry[Any, Any]:
+    entry.key = ("tool", ref)
+    return entry
+
+
+def catalog_of(**lists: Any) -> Catalog:
+    server = ServerDefinition(slug="shop", listing="search")
+    return Catalog(server, searching=search_tools, **lists)
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "method", "params"),
+    [
+        ("tools", tool("a"), "tools/call", CALLED),
+        ("prompts", prompt("a"), "prompts/get", CALLED),
+        ("prompts", prompt("a"), "completion/complete", SUGGESTED),
+        ("templates", template("shop://{+b}"), "completion/complete", OF_TEMPLATE),
+        ("templates", template("shop://{+b}"), READ, PAGE),
+        ("resources", resource("shop://pages/7"), READ, PAGE),
+    ],
+)
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_only_the_row_answers(
+    name: str, entry: Entry[Any, Any], method: str, params: JsonObject, is_stopped: bool
+) -> None:
+    offered = {"stopped": {name: {entry.identity: entry}}} if is_stopped else {}
+    catalog = catalog_of(**offered) if offered else catalog_of(**{name: [entry]})
+    entry.key = None
+    assert DECLARED.within(catalog, method, params) is catalog
+    with pytest.raises(KindError, match="another definition answers"):
+        ROW.within(catalog, method, params)
+    of_row(entry)
+    for each in (ROW, DECLARED):
+        assert each.within(catalog, method, params) is catalog
+    of_row(entry, "8")
+    for each in (ROW, DECLARED):
+        with pytest.raises(KindError, match=f"“{entry.definition.name}”"):
+            each.within(catalog, method, params)
+
+
+def test_nothing_else_answers_who_may_not_see_it() -> None:
+    mine, other = of_row(template("shop://pages/{b}")), template("shop://{+b}", "z")
+    off = template("shop://{a}/{b}", "y")
+    catalog = catalog_of(
+        templates=[mine, other], stopped={"templates": {off.identity: off}}
+    )
+    alone = ROW.within(catalog, READ, PAGE)
+    assert [each.entry for each in alone.matching(PAGE["uri"])] == [mine]
+    assert len([*catalog.matching(PAGE["uri"])]) == 3
+    with pytest.raises(KindError, match="“r”"):
+        ROW.within(
+            catalog.changed({"resources": {PAGE["uri"]: resource(PAGE["uri"])}}),
+            READ,
+            PAGE,
+        )
+
+
+def test_what_is_not_offered_is_answered_as_always() -> None:
+    catalog = catalog_of()
+    assert ROW.within(catalog, "tools/call", CALLED) is catalog
+    assert ROW.within(catalog, READ, PAGE) is catalog
+
+
+@pytest.mark.parametrize("row", [ROW, DECLARED])
+def test_a_tool_that_calls_others_is_nobody_s_row(row: TriedRow) -> None:
+    catalog = catalog_of(tools=[tool("a")])
+    with pytest.raises(KindError, match=CALL_TOOL):
+        row.within(catalog, "tools/call", {"name": CALL_TOOL})

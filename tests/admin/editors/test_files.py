@@ -1,0 +1,481 @@
+"""Tests of `mcp_app/admin/editors/files.py`."""
+
+from __future__ import annotations
+
+import json
+from hashlib import shake_128
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, Permission, User
+from django.core.exceptions import ValidationError
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import QueryDict
+from django.test import Client
+from django.utils.datastructures import MultiValueDict
+
+from mcp_app.admin.editors import files
+from mcp_app.admin.editors.files import (
+    FilePartField,
+    FileValue,
+    SentFile,
+    check_type,
+    is_usable,
+    made_up_uri,
+    type_of,
+    upload_of,
+)
+from mcp_app.admin.editors.messages import Message
+from mcp_app.models import Blob, Prompt, Resource, Tool
+from mcp_app.models.fields import digest
+from tests.admin.pages import errors, fill_in, form_page, page, saved, shown_values
+
+pytestmark = pytest.mark.django_db
+
+MOST = 1_000_000
+
+
+def noise(size: int) -> bytes:
+    """Return bytes that cannot be compressed."""
+    return shake_128(b"noise").digest(size)
+
+
+@pytest.fixture
+def kim() -> User:
+    return User.objects.create_user("kim")
+
+
+def test_a_file_in_pieces(kim: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "PIECE", 1_000)
+    content = noise(5_500)
+    name = files.keep(kim, content)
+    assert Blob.objects.count() == len(name.split()) == 6
+    assert files.kept_content(kim, name, MOST) == content
+    files.forget(kim)
+    assert files.kept_content(kim, name, MOST) is None
+
+
+def test_pieces_that_are_alike(kim: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "PIECE", 2)
+    content = b"abc" * 3_000
+    name = files.keep(kim, content)
+    assert len(set(name.split())) < len(name.split())
+    assert files.kept_content(kim, name, MOST) == content
+
+
+def test_one_file_for_each_person(kim: User) -> None:
+    other = User.objects.create_user("maria")
+    theirs = files.keep(other, b"a")
+    first = files.keep(kim, b"a")
+    second = files.keep(kim, b"b")
+    assert files.kept_content(kim, first, MOST) is None
+    assert files.kept_content(kim, theirs, MOST) is None
+    assert files.kept_content(kim, second, MOST) == b"b"
+    assert files.kept_content(other, theirs, MOST) == b"a"
+
+
+def test_a_file_is_never_the_upload_that_somebody_serves(kim: User) -> None:
+    served = Blob.objects.keep(b"a bundle that is a resource", "application/json")
+    files.keep(kim, b"a bundle that is a resource")
+    files.forget(kim)
+    assert list(Blob.objects.all()) == [served]
+
+
+def test_names_that_were_tampered_with(
+    kim: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "PIECE", 1_000)
+    name = files.keep(kim, noise(3_500))
+    shuffled = " ".join(reversed(name.split()))
+    upload = Blob.objects.keep(b"x").digest
+    for tampered in ("", "x", upload, f"{name} {upload}", shuffled):
+        assert files.kept_content(kim, tampered, MOST) is None
+
+
+@pytest.mark.parametrize("name", ["\0", "a\0b", " "])
+def test_names_that_no_database_takes(kim: User, name: str) -> None:
+    files.keep(kim, b"file")
+    assert files.kept_content(kim, name, MOST) is None
+
+
+def test_more_than_a_file_may_have_is_not_unpacked(kim: User) -> None:
+    name = files.keep(kim, bytes(100_000))
+    assert files.kept_content(kim, name, 10) == bytes(11)
+
+
+# -- uploads ---------------------------------------------------------------------------
+
+
+PDF = b"%PDF secret"
+
+
+@pytest.fixture
+def secret() -> str:
+    """A file of a resource."""
+    name = Blob.objects.keep(PDF, "application/pdf").digest
+    Resource.objects.create(name="s", uri="x:s", config=json.dumps({"upload": name}))
+    return name
+
+
+def user_with(*codenames: str) -> User:
+    user = User.objects.create_user("kim", password="x", is_staff=True)
+    found = Permission.objects.filter(
+        content_type__app_label="mcp_app", codename__in=codenames
+    )
+    user.user_permissions.set(found)
+    return user
+
+
+@pytest.mark.parametrize(
+    ("rights", "usable"),
+    [
+        (["view_resource"], True),
+        (["change_resource"], True),
+        (["view_tool", "change_tool", "add_tool", "view_prompt"], False),
+    ],
+)
+def test_a_file_is_for_those_who_see_what_has_it(
+    secret: str, rights: list[str], usable: bool
+) -> None:
+    assert is_usable(user_with(*rights), secret) is usable
+    assert not is_usable(AnonymousUser(), secret)
+
+
+def test_a_published_version_has_its_file_too(secret: str) -> None:
+    row = Resource.objects.get()
+    Resource.rows().publish([row])
+    row.config = '{"text": "a"}'
+    row.save()
+    assert is_usable(user_with("view_resource"), secret)
+    row.delete()
+    assert not is_usable(User.objects.get(), secret)
+
+
+def test_pieces_of_a_bundle_are_no_uploads(admin_user: User) -> None:
+    name = files.keep(admin_user, b"a bundle")
+    Resource.objects.create(name="s", uri="x:s", config=json.dumps({"upload": name}))
+    assert not is_usable(admin_user, name)
+
+
+def test_the_type_of_a_file(secret: str) -> None:
+    assert (type_of(secret), type_of("0" * 64)) == ("application/pdf", "")
+    check_type("image/png", "image/gif")
+    check_type("image/png", "application/octet-stream")
+    check_type("text/plain", "application/pdf")
+    with pytest.raises(ValidationError, match="The file is text/html, so it cannot"):
+        check_type("audio/wav", "text/html")
+
+
+def test_a_type_that_nobody_says() -> None:
+    upload = upload_of(SimpleUploadedFile("a", b"1", ""))
+    assert upload is not None
+    assert upload.media_type == "application/octet-stream"
+
+
+@pytest.fixture
+def stranger(client: Client) -> Client:
+    """Log someone in who may not look at resources."""
+    codenames = [f"{do}_{what}" for do in ("add", "change") for what in STRANGERS]
+    client.force_login(user_with(*codenames))
+    return client
+
+
+STRANGERS = ("tool", "prompt")
+
+
+@pytest.mark.parametrize(
+    ("model", "typed"),
+    [
+        ("tool", {"file-kept": "SECRET", "file-uri": "x:s"}),
+        (
+            "tool",
+            {
+                "text": "",
+                "config": '{"content":[{"type":"resource","resource":'
+                '{"uri":"x:s","upload":"SECRET"}}]}',
+            },
+        ),
+        (
+            "prompt",
+            {
+                "config-0-kind": "contents",
+                "config-0-uri": "x:s",
+                "config-0-upload": "SECRET",
+            },
+        ),
+    ],
+)
+def test_nobody_reads_a_file_by_its_digest(
+    stranger: Client, secret: str, model: str, typed: dict[str, Any]
+) -> None:
+    typed = {name: value.replace("SECRET", secret) for name, value in typed.items()}
+    response = fill_in(stranger, form_page(model), name="a", **typed)
+    said = " ".join(errors(response).values())
+    assert "The file is no longer stored." in said or "No uploaded file" in said
+    text = response.content.decode()
+    assert PDF.decode() not in text
+    assert "application/pdf, " not in text
+    assert not Tool.objects.exists()
+    assert not Prompt.objects.exists()
+
+
+def test_a_copy_has_the_file(admin_client: Client) -> None:
+    name = Blob.objects.keep(b"1", "image/png").digest
+    block = {"type": "image", "upload": name, "mimeType": "image/png"}
+    tool = Tool.objects.create(name="a", config=json.dumps({"content": [block]}))
+    url = page("tool", "change", tool.pk)
+    sent = {**shown_values(admin_client.get(url)), "name": "b", "_saveasnew": "1"}
+    assert saved(admin_client.post(url, sent))
+    assert Tool.objects.get(name="b").json("config") == tool.json("config")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"config-0-mime_type": "png"}, "“png” is not a media type"),
+        ({"config-0-mime_type": "a/b" + "; c=d" * 90}, "at most 255"),
+        ({"config-0-mime_type": "image/png"}, "so it cannot be sent as image/png"),
+    ],
+)
+def test_a_message_says_what_its_file_is(
+    admin_client: Client, secret: str, typed: dict[str, str], said: str
+) -> None:
+    kept = {"config-0-kind": "file", "config-0-upload": secret}
+    found = errors(
+        fill_in(admin_client, form_page("prompt"), name="a", **kept, **typed)
+    )
+    assert said in found["config"]
+    sent = SimpleUploadedFile("a", b"1", "a/b\0")
+    new = {"config-0-kind": "file", "config-0-file": sent}
+    found = errors(fill_in(admin_client, form_page("prompt"), name="a", **new))
+    assert "is not a media type" in found["config"]
+
+
+def test_the_type_of_contents_may_be_filled_in(admin_client: Client) -> None:
+    typed = {
+        "arguments-0-name": "kind",
+        "config-0-kind": "contents",
+        "config-0-uri": "x:a",
+        "config-0-text": "a",
+        "config-0-mime_type": "text/{{kind}}",
+    }
+    assert saved(fill_in(admin_client, form_page("prompt"), name="a", **typed))
+
+
+def test_a_resource_takes_a_typed_type_in_place_of_a_strange_one(
+    admin_client: Client,
+) -> None:
+    def sent() -> dict[str, Any]:
+        file = SimpleUploadedFile("a", b"1", "strange")
+        return {"name": "a", "uri": "x:a", "text": "", "upload": file}
+
+    found = errors(fill_in(admin_client, form_page("resource"), **sent()))
+    assert "“strange” is not a media type" in found["upload"]
+    typed = {**sent(), "mime_type": "text/csv"}
+    assert saved(fill_in(admin_client, form_page("resource"), **typed))
+    assert Blob.objects.get().media_type == "text/csv"
+
+
+# -- file fields -----------------------------------------------------------------------
+
+
+PNG = b"\x89PNG\r\n\x1a\n"
+FILE_FIELDS_PDF = b"%PDF"
+
+
+def given(
+    stored: Message | None = None,
+    file: tuple[str, bytes, str] | None = None,
+    **typed: str,
+) -> FileValue:
+    """Type into the fields of a file and send them; the others stay as they were."""
+    field = FilePartField()
+    # Whoever has something with this file may use it.
+    field.shows(stored, lambda name: stored is not None and name == stored.upload)
+    sent = {"kept": "", "type": "", "uri": ""}
+    if stored is not None:
+        sent = {"kept": stored.upload, "type": stored.mime_type, "uri": stored.uri}
+    data = QueryDict(mutable=True)
+    data.update({f"file-{name}": value for name, value in {**sent, **typed}.items()})
+    files: MultiValueDict[str, Any] = MultiValueDict()
+    if file is not None:
+        files["file"] = SimpleUploadedFile(*file)
+    found: FileValue = field.clean(
+        field.widget.value_from_datadict(data, files, "file")
+    )
+    return found
+
+
+def part(**typed: Any) -> Message:
+    made = given(**typed).part
+    assert made is not None
+    return made
+
+
+@pytest.fixture
+def pdf() -> Message:
+    """A stored file that is no image and no audio."""
+    name = Blob.objects.keep(FILE_FIELDS_PDF, "application/pdf").digest
+    return Message(
+        kind="contents", upload=name, mime_type="application/pdf", uri="x:terms"
+    )
+
+
+@pytest.fixture
+def png() -> Message:
+    """A stored image."""
+    name = Blob.objects.keep(PNG, "image/png").digest
+    return Message(kind="file", upload=name, mime_type="image/png")
+
+
+LOGO = ("logo.png", PNG, "image/png")
+TERMS = ("Our terms (ä).pdf", FILE_FIELDS_PDF, "application/pdf")
+
+
+def test_an_image_needs_no_address() -> None:
+    assert part(file=LOGO) == Message(
+        kind="file", upload=digest(PNG), mime_type="image/png"
+    )
+    assert part(file=LOGO, uri="x:logo").kind == "contents"
+
+
+def test_another_file_has_an_address_made_from_its_name() -> None:
+    assert part(file=TERMS) == Message(
+        kind="contents",
+        upload=digest(FILE_FIELDS_PDF),
+        mime_type="application/pdf",
+        uri="attachment:///Our%20terms%20%28%C3%A4%29.pdf",
+    )
+    assert part(file=TERMS, uri="x:terms").uri == "x:terms"
+    assert made_up_uri("") == "attachment:///file"
+    assert made_up_uri("a\ud800\0") == "attachment:///a%3F%00"
+
+
+def test_what_a_browser_says_is_only_believed_where_it_is_a_type() -> None:
+    with pytest.raises(ValidationError, match="“<b>” is not a media type"):
+        part(file=("a", FILE_FIELDS_PDF, "<b>"))
+    upload = given(file=("a", FILE_FIELDS_PDF, "<b>"), type="a/b").upload
+    assert upload is not None
+    assert upload.media_type == "application/octet-stream"
+    assert part(file=("a", FILE_FIELDS_PDF, "<b>"), type="a/b").mime_type == "a/b"
+
+
+def test_a_file_stays_and_what_is_said_of_it_changes(pdf: Message) -> None:
+    assert given(pdf) == FileValue(pdf)
+    assert part(stored=pdf, type="text/plain").mime_type == "text/plain"
+    assert part(stored=pdf, uri="x:other").uri == "x:other"
+    # Empty: what the file is.
+    assert part(stored=pdf, type="").mime_type == "application/pdf"
+    untyped = Message(kind="contents", upload=pdf.upload, uri="x:terms")
+    assert part(stored=untyped) == untyped
+
+
+def test_a_file_goes(pdf: Message) -> None:
+    assert given(pdf, remove="on") == FileValue()
+    assert given() == FileValue()
+
+
+def test_a_file_takes_the_place_of_another(pdf: Message, png: Message) -> None:
+    newer = ("newer.pdf", FILE_FIELDS_PDF + b"2", "application/pdf")
+    assert part(stored=pdf, file=newer, remove="on") == Message(
+        kind="contents",
+        upload=digest(FILE_FIELDS_PDF + b"2"),
+        mime_type="application/pdf",
+        uri="x:terms",
+    )
+    # An image has no use for the address of what was there, unless somebody says so.
+    assert part(stored=pdf, file=LOGO) == png
+    assert part(stored=pdf, file=LOGO, uri="x:logo").uri == "x:logo"
+    assert part(stored=png, file=TERMS).uri.startswith("attachment:///Our")
+    embedded = Message(kind="contents", upload="", mime_type="image/png", uri="x:logo")
+    assert part(stored=embedded, file=LOGO).uri == "x:logo"
+
+
+def test_the_bytes_come_along() -> None:
+    upload = given(file=LOGO).upload
+    assert upload is not None
+    assert (upload.content, upload.media_type) == (PNG, "image/png")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"file": LOGO, "type": "png"}, "“png” is not a media type"),
+        ({"file": LOGO, "uri": "logo"}, "“logo” is not an absolute URI"),
+        ({"type": "image/png"}, "Choose a file."),
+        ({"uri": "x:logo"}, "Choose a file."),
+        ({"kept": "../etc/passwd"}, "This is not the name of a file."),
+        ({"kept": "0" * 64}, "The file is no longer stored. Choose it again."),
+        ({"file": TERMS, "type": "image/png"}, "The file is application/pdf, so it"),
+        (
+            {"file": ("a", FILE_FIELDS_PDF, "a/b\0")},
+            "“a/b⟦U+0000⟧” is not a media type",
+        ),
+        (
+            {"file": ("a", FILE_FIELDS_PDF, "a/\u200bb")},
+            "“a/⟦U+200B⟧b” is not a media type",
+        ),
+        (
+            {"file": ("a", FILE_FIELDS_PDF, "a/b" + "; c=d" * 90)},
+            "a media type has at most 255",
+        ),
+        ({"file": TERMS, "uri": "x:" + "y" * 4_095}, "a URI has at most 4096"),
+    ],
+)
+def test_what_is_no_file(typed: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        given(**typed)
+    assert said in caught.value.messages[0]
+
+
+def test_a_file_that_is_there_keeps_an_address(pdf: Message) -> None:
+    with pytest.raises(
+        ValidationError, match="neither an image nor audio needs an address"
+    ):
+        given(pdf, uri="")
+
+
+def test_a_file_that_the_person_may_not_see_is_as_good_as_gone(pdf: Message) -> None:
+    field = FilePartField()
+    field.shows(None, lambda name: False)
+    sent = SentFile(kept=pdf.upload, media_type="application/pdf", uri="x:a")
+    with pytest.raises(ValidationError, match="The file is no longer stored"):
+        field.clean(sent)
+    text = field.widget.render("file", sent, {"id": "id_file"})
+    assert "The file is no longer stored." in text
+    assert "application/pdf, 4" not in text
+
+
+def test_a_type_that_is_stored_stays_whatever_the_file_was() -> None:
+    name = Blob.objects.keep(FILE_FIELDS_PDF, "application/pdf").digest
+    stored = Message(kind="file", upload=name, mime_type="image/png")
+    assert part(stored=stored) == stored
+    with pytest.raises(ValidationError, match="cannot be sent as image/gif"):
+        given(stored, type="image/gif")
+
+
+def test_what_was_changed(pdf: Message) -> None:
+    field = FilePartField()
+    field.shows(pdf)
+    same = SentFile(kept=pdf.upload, media_type="application/pdf", uri="x:terms")
+    assert not field.has_changed(None, same)
+    assert field.has_changed(None, SentFile())
+
+
+def test_the_page_shows_what_is_there(pdf: Message, png: Message) -> None:
+    field = FilePartField()
+    widget = field.file_widget
+    for stored, text in (
+        (None, 'name="file-kept" value=""'),
+        (png, 'src="data:image/png;base64,iVBORw0KGgo="'),
+        (pdf, "application/pdf, 4"),
+        (Message(upload="0" * 64), "The file is no longer stored."),
+    ):
+        field.shows(stored)
+        assert text in widget.render("file", None, {"id": "id_file"})
+    sent = SentFile(SimpleUploadedFile(*LOGO), pdf.upload, "a/b", "x:<b>", remove=True)
+    text = widget.render("file", sent, {"id": "id_file"})
+    assert "Choose the file again." in text
+    assert 'value="x:&lt;b&gt;"' in text
+    assert " checked>" in text
+    assert widget.value_omitted_from_data({}, {}, "file")

@@ -1,0 +1,241 @@
+"""Tests of `mcp_app/auth/caches.py`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from itertools import product
+from typing import Any, Final
+
+import pytest
+from django.contrib.auth import get_user_model
+
+from mcp_app.auth import caches
+from mcp_app.auth.caches import (
+    MAX_AGE_S,
+    AgedCache,
+    AuthenticationCache,
+    authentication_cache,
+)
+from mcp_app.interface.principal import AuthenticationRequest, Principal
+from mcp_app.models import Server
+from mcp_app.pools.database import writer
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.headers import Headers
+from tests.asgi_client import Client
+from tests.auth import callables
+from tests.published import published
+from tests.wire.middleware import WireCheck
+
+
+class Numbers:
+    """Loads 1, then 2, and so on."""
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    async def load(self) -> int:
+        self.last += 1
+        return self.last
+
+
+async def test_a_value_is_loaded_once() -> None:
+    cache: AgedCache[str, int] = AgedCache()
+    numbers = Numbers()
+    assert cache.cached("a") is None
+    assert [await cache.find("a", numbers.load) for _ in range(3)] == [1, 1, 1]
+    assert (cache.cached("a"), cache.cached("b")) == (1, None)
+    assert await cache.find("b", numbers.load) == 2
+
+
+async def test_an_old_value_is_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache: AgedCache[str, int] = AgedCache()
+    numbers = Numbers()
+    assert await cache.find("a", numbers.load) == 1
+    monkeypatch.setattr(caches, "MAX_AGE_S", 0.0)
+    assert cache.cached("a") is None
+    assert await cache.find("a", numbers.load) == 2
+
+
+async def test_none_is_not_cached() -> None:
+    cache: AgedCache[str, int | None] = AgedCache()
+
+    async def load() -> int | None:
+        return None
+
+    assert await cache.find("a", load) is None
+    assert len(cache) == 0
+
+
+async def test_what_is_loaded_while_everything_is_forgotten_is_not_cached() -> None:
+    cache: AgedCache[str, int] = AgedCache()
+    go = asyncio.Event()
+
+    async def load() -> int:
+        await go.wait()
+        return 1
+
+    loading = asyncio.ensure_future(cache.find("a", load))
+    await asyncio.sleep(0)
+    cache.forget()
+    go.set()
+    assert await loading == 1
+    assert cache.cached("a") is None
+
+
+async def test_a_full_cache_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caches, "MAX_ENTRIES", 2)
+    cache: AgedCache[int, int] = AgedCache()
+    numbers = Numbers()
+    for key in range(3):
+        await cache.find(key, numbers.load)
+    assert (len(cache), cache.cached(2)) == (1, 3)
+
+
+# -- result cache ----------------------------------------------------------------------
+
+
+COUNTING: Final = "tests.auth.callables.counting"
+PATHS: Final = ("/mcp/kept", "/mcp/asked")
+
+
+@pytest.fixture
+def mcp() -> dict[str, Any]:
+    return {
+        "AUTHENTICATION": {
+            "kept": {"path": COUNTING, "cache": "header"},
+            "asked": COUNTING,
+        }
+    }
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> Iterator[None]:
+    authentication_cache.forget()
+    callables.answers.clear()
+    yield
+    authentication_cache.forget()
+
+
+@pytest.fixture(autouse=True)
+async def servers(served_rows: None) -> AsyncIterator[None]:
+    rows = [
+        Server(slug=slug, access=access, page_size=1000)
+        for slug, access in (("kept", "kept"), ("asked", "asked"), ("other", "kept"))
+    ]
+    for row in rows:
+        await writer.run(published, row)
+    yield
+    for row in rows:
+        await writer.run(row.delete)
+
+
+async def status(application: WireCheck, path: str, shown: str | None) -> int:
+    client = Client(application, path=path, headers={"authorization": shown})
+    return (await client.request("tools/list")).status
+
+
+async def test_it_is_asked_once_where_the_entry_says_so(application: WireCheck) -> None:
+    for path, times in zip(PATHS, (1, 3), strict=True):
+        callables.answers.clear()
+        for _ in range(3):
+            assert await status(application, path, "ana") == 200
+        assert callables.answers == ["ana"] * times
+
+
+async def test_another_header_and_another_server_are_asked_about(
+    application: WireCheck,
+) -> None:
+    for shown in ("ana", "Ana", "ana"):
+        await status(application, "/mcp/kept", shown)
+    await status(application, "/mcp/other", "ana")
+    assert callables.answers == ["ana", "Ana", "ana"]
+
+
+async def test_an_answer_is_kept_for_one_way_in_one_server_and_one_host() -> None:
+    keeps = AuthenticationCache()
+    for asked, (name, server, host, shown) in product(
+        (True, False), product(("a", "b"), repeat=4)
+    ):
+        who = Principal(kind="badge", user_name=f"{name} {server} {host} {shown}")
+        request = AuthenticationRequest(
+            headers=Headers([(b"authorization", shown.encode())]),
+            host=host,
+            path="/mcp",
+            server=server,
+            method="POST",
+        )
+        times: list[Principal] = []
+
+        async def ask(
+            who: Principal = who, times: list[Principal] = times
+        ) -> Principal:
+            times.append(who)
+            return who
+
+        assert await keeps.find(name, request, ask) == who
+        assert times == [who] * asked
+    assert len(keeps) == 16
+
+
+@pytest.mark.parametrize("shown", [None, "nobody"])
+async def test_who_was_not_let_in_is_asked_about_each_time(
+    application: WireCheck, shown: str | None
+) -> None:
+    for _ in range(2):
+        assert await status(application, "/mcp/kept", shown) == 401
+    assert len(callables.answers) == 2
+    assert len(authentication_cache) == 0
+
+
+async def test_no_secret_is_kept(application: WireCheck) -> None:
+    await status(application, "/mcp/kept", "a secret of the site")
+    (key,) = authentication_cache._entries._entries
+    assert len(key) == 32
+    assert b"secret" not in key
+
+
+async def test_a_change_of_rights_forgets(
+    application: WireCheck, process: Process
+) -> None:
+    users: Any = get_user_model()._default_manager
+    assert await status(application, "/mcp/kept", "ana") == 200
+    user = await writer.run(users.create_user, "somebody")
+    user.is_active = False
+    await writer.run(user.save)
+    await process.gate.look()
+    assert await status(application, "/mcp/kept", "ana") == 200
+    assert callables.answers == ["ana", "ana"]
+    await writer.run(user.delete)
+
+
+async def test_it_grows_old(
+    application: WireCheck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await status(application, "/mcp/kept", "ana") == 200
+    assert MAX_AGE_S <= 30
+    monkeypatch.setattr(caches, "MAX_AGE_S", 0.0)
+    assert await status(application, "/mcp/kept", "ana") == 200
+    assert callables.answers == ["ana", "ana"]
+
+
+async def test_there_are_not_more_than_may_be(
+    application: WireCheck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caches, "MAX_ENTRIES", 3)
+    for number in range(10):
+        assert await status(application, "/mcp/kept", str(number)) == 200
+        assert len(authentication_cache) <= 3
+
+
+async def test_what_is_asked_while_rights_change_is_not_kept(
+    application: WireCheck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, go = asyncio.Event(), asyncio.Event()
+    monkeypatch.setattr(callables, "PAUSE", (entered, go))
+    asked = asyncio.ensure_future(status(application, "/mcp/kept", "ana"))
+    await entered.wait()
+    authentication_cache.forget()
+    go.set()
+    assert await asked == 200
+    assert len(authentication_cache) == 0

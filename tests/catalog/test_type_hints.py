@@ -1,0 +1,341 @@
+"""Tests of `mcp_app/catalog/type_hints.py`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NotRequired,
+    Required,
+    TypedDict,
+    TypeVar,
+    get_type_hints,
+)
+
+import pytest
+import typing_extensions
+from pydantic import TypeAdapter
+
+from mcp_app.catalog.type_hints import (
+    SCALARS,
+    Documentation,
+    ScalarOutput,
+    bare,
+    documentation,
+    for_pydantic,
+    is_kind,
+    members,
+    metadata,
+    or_none,
+    scalar_of,
+    scalar_schema,
+    typed_dict,
+    without_metadata,
+    without_none,
+)
+from mcp_app.interface.questions import ToolOutput
+from mcp_app.protocol.content import Text
+from mcp_app.protocol.jsonrpc import UnserializableValue
+
+Item = TypeVar("Item")
+Alias = typing_extensions.TypeAliasType("Alias", Annotated[int, "An alias"])
+
+
+class Box(Generic[Item]): ...
+
+
+class Address(TypedDict, total=False):
+    """Where somebody lives."""
+
+    street: Required[str]
+    city: str
+
+
+class Person(TypedDict):
+    name: str
+    born: NotRequired[int]
+    homes: list[Address]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        (int, int),
+        (Annotated[int, "x"], int),
+        (Annotated[Annotated[int, "x"], "y"], int),
+        (Alias, int),
+        (Annotated[int | None, "x"], int | None),
+    ],
+)
+def test_bare(annotation: Any, expected: Any) -> None:
+    assert bare(annotation) == expected
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        (int, [int]),
+        (int | str, [int, str]),
+        (Annotated[int, 1] | None, [int, type(None)]),
+        (Annotated[int | str, 1], [int, str]),
+        (list[int] | Alias, [list[int], int]),
+    ],
+)
+def test_members(annotation: Any, expected: list[Any]) -> None:
+    assert list(members(annotation)) == expected
+
+
+def test_metadata() -> None:
+    assert metadata(Annotated[int, "a", 2]) == ("a", 2)
+    assert metadata(Annotated[int, "a"] | None) == ()
+    assert without_metadata(Annotated[int, "a"]) is int
+    assert without_metadata(int) is int
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        (int, int),
+        (int | None, int),
+        (int | str | None, int | str),
+        (type(None), type(None)),
+    ],
+)
+def test_without_none(annotation: Any, expected: Any) -> None:
+    assert without_none(annotation) == expected
+
+
+def test_or_none_keeps_what_annotated_adds() -> None:
+    assert or_none(int) == int | None
+    assert or_none(Annotated[int, "x"]) == Annotated[int | None, "x"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "kind", "expected"),
+    [
+        (bool, int, True),
+        (str, int, False),
+        (int | str, int, False),
+        (Box[int], Box, False),
+        (None, int, False),
+    ],
+)
+def test_is_kind(annotation: Any, kind: type, expected: bool) -> None:
+    assert is_kind(annotation, kind) is expected
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        Person,
+        list[Person],
+        dict[str, Person] | None,
+        Annotated[Person, "somebody"],
+        tuple[Person, ...],
+    ],
+)
+def test_pydantic_reads_typed_dicts_of_every_python(annotation: Any) -> None:
+    readable = TypeAdapter(for_pydantic(annotation))
+    schema = readable.json_schema()
+    person = schema.get("$defs", {}).get("Person", schema)
+    assert person["required"] == ["name", "homes"]
+    assert schema["$defs"]["Address"]["required"] == ["street"]
+    assert schema["$defs"]["Address"]["description"] == "Where somebody lives."
+
+
+@pytest.mark.parametrize(
+    "annotation", [int, list[int], Literal["a", "b"], Callable[[int], str], Any, None]
+)
+def test_other_hints_stay_the_same(annotation: Any) -> None:
+    assert for_pydantic(annotation) is annotation
+
+
+def test_typed_dict_of_members() -> None:
+    made = typed_dict("Made", {"a": Required[int], "b": NotRequired[str]})
+    assert get_type_hints(made) == {"a": int, "b": str}
+
+
+# -- scalars ---------------------------------------------------------------------------
+
+
+LIMIT = 10**18
+"""From here on integers are written in the other way."""
+
+
+@pytest.mark.parametrize("kind", SCALARS)
+def test_a_schema_promises_its_type(kind: type) -> None:
+    assert scalar_of(scalar_schema(kind)) is kind
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        None,
+        {},
+        {**scalar_schema(int), "title": "Sum"},
+        {**scalar_schema(int), "required": []},
+        {**scalar_schema(str), "properties": {"result": {"type": "string", "x": 1}}},
+        {**scalar_schema(str), "properties": {"result": {"type": "null"}}},
+    ],
+)
+def test_a_schema_that_promises_more(schema: object) -> None:
+    assert scalar_of(schema) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("", ""),
+        ('a "quoted" é\n', 'a "quoted" é\n'),
+        (True, "true"),
+        (False, "false"),
+        (1.0, "1.0"),
+        (-0.0, "-0.0"),
+        (1e300, "1e+300"),
+        (0, "0"),
+        (-7, "-7"),
+        *((each, str(each)) for each in (LIMIT - 1, LIMIT, LIMIT + 1)),
+        *((each, str(each)) for each in (1 - LIMIT, -LIMIT, -LIMIT - 1)),
+    ],
+)
+def test_a_result_as_json(value: Any, text: str) -> None:
+    output = ScalarOutput(value)
+    read = json.loads(output.members() + b"}")
+    assert read == {
+        "content": [{"type": "text", "text": text}],
+        "structuredContent": {"result": value},
+    }
+    # 1 and True are equal, but not the same JSON.
+    assert type(read["structuredContent"]["result"]) is type(value)
+    assert output.content == (Text(text),)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, "\ud800"])
+def test_what_is_no_json(value: Any) -> None:
+    with pytest.raises(UnserializableValue):
+        ScalarOutput(value).members()
+
+
+def test_it_is_equal_to_the_output_that_it_stands_for() -> None:
+    output = ScalarOutput(3)
+    assert output == ScalarOutput(3)
+    assert hash(output) == hash(ScalarOutput(3))
+    assert output != ScalarOutput(4)
+    assert (output.is_error, output.meta) == (False, None)
+    whole = ToolOutput((Text("3"),), structured={"result": 3})
+    assert output == whole
+    assert output != replace(whole, is_error=True)
+    assert output != replace(whole, meta={"shop/x": 1})
+    assert output != "3"
+
+
+# -- docstrings ------------------------------------------------------------------------
+
+
+GOOGLE = """Find orders.
+
+    Newest first.
+
+    Args:
+        customer (str): The customer's
+            number.
+        limit: How many: at most 100.
+        **rest (dict[str, int], optional): The rest.
+
+    Returns:
+        The orders.
+    """
+NUMPY = """
+    Find orders.
+
+    Parameters
+    ----------
+    customer : str
+        The customer's
+        number.
+    first, last : date, optional
+        The days.
+    silent
+
+    Returns
+    -------
+    list
+        The orders.
+    """
+REST = """Find orders.
+
+    :param str customer: The customer's
+        number.
+    :param limit: How many.
+    :type limit: int
+    :returns: The orders.
+    """
+
+CASES = [
+    (None, Documentation()),
+    ("", Documentation()),
+    ("One line.", Documentation("One line.")),
+    ("Two.\n\n    Paragraphs: here.", Documentation("Two.\n\nParagraphs: here.")),
+    (
+        GOOGLE,
+        Documentation(
+            "Find orders.\n\nNewest first.",
+            {
+                "customer": "The customer's number.",
+                "limit": "How many: at most 100.",
+                "rest": "The rest.",
+            },
+        ),
+    ),
+    (
+        NUMPY,
+        Documentation(
+            "Find orders.",
+            {
+                "customer": "The customer's number.",
+                "first": "The days.",
+                "last": "The days.",
+            },
+        ),
+    ),
+    (
+        REST,
+        Documentation(
+            "Find orders.",
+            {"customer": "The customer's number.", "limit": "How many."},
+        ),
+    ),
+    ("Text.\n\nArgs:\n", Documentation("Text.")),
+    ("T.\n\nArgs:\n    No item.\n    a: First.", Documentation("T.", {"a": "First."})),
+    (
+        "T.\n\nParameters\n----------\n\na\n    First.",
+        Documentation("T.", {"a": "First."}),
+    ),
+    ("T.\n\nParameters\n----------\n", Documentation("T.")),
+    ("\n    Args:\n        a: First.\n    ", Documentation("", {"a": "First."})),
+    ("Text.\n\n:returns: it", Documentation("Text.")),
+    (
+        "Say it::\n\nArgs: here is no section",
+        Documentation("Say it::\n\nArgs: here is no section"),
+    ),
+    ("Parameters\nare many.", Documentation("Parameters\nare many.")),
+    (
+        "T.\n\nParameters\n----------\na\n    First.",
+        Documentation("T.", {"a": "First."}),
+    ),
+    (
+        "T.\n\nArgs:\n    a: First.\n\nKeyword Args:\n    b: Second.",
+        Documentation("T.", {"a": "First.", "b": "Second."}),
+    ),
+]
+
+
+@pytest.mark.parametrize(("docstring", "expected"), CASES)
+def test_documentation(docstring: str | None, expected: Documentation) -> None:
+    assert documentation(docstring) == expected
