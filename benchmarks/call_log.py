@@ -49,7 +49,7 @@ def _fill() -> None:
     """Write the calls of a month with the statements of the audit."""
     from django.db import transaction  # noqa: PLC0415
 
-    from mcp_app.audit.tallies import Tallies, begin_ms  # noqa: PLC0415
+    from mcp_app.audit.tallies import Tallies, period_start_ms  # noqa: PLC0415
     from mcp_app.models import Call, CallStatistic  # noqa: PLC0415
     from mcp_app.models.calls import HOUR_S, MINUTE_S  # noqa: PLC0415
 
@@ -65,11 +65,13 @@ def _fill() -> None:
             rows.setdefault(shared, []).append(own)
             seconds = MINUTE_S if own[0] >= recent_ms else HOUR_S
             subject = (shared[0], shared[1], shared[2], shared[4])
-            tallies.add(begin_ms(own[0], seconds), subject, [own[1]])
+            tallies.add_calls(period_start_ms(own[0], seconds), subject, [own[1]])
         with transaction.atomic():
             Call.objects.insert(rows)
     kept = [
-        row for row in tallies.rows() if row[0] == HOUR_S or int(row[1]) >= recent_ms
+        row
+        for row in tallies.sorted_rows()
+        if row[0] == HOUR_S or int(row[1]) >= recent_ms
     ]
     with transaction.atomic():
         CallStatistic.objects.raise_by(kept)

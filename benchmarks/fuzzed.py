@@ -14,12 +14,12 @@ from mcp_app.protocol import cursors, jsonrpc, uri_templates
 from mcp_app.protocol.errors import ProtocolError, RequestRefused
 from mcp_app.protocol.headers import (
     Headers,
-    accepts,
     check_repeated,
     check_routing,
     check_singletons,
-    decode,
-    is_json,
+    decode_value,
+    is_json_type,
+    parse_accept,
 )
 from mcp_app.protocol.oauth import addresses, clients, requests
 from mcp_app.protocol.oauth.requests import OAuthError
@@ -52,10 +52,10 @@ def read_headers(data: bytes) -> None:
         check_routing(headers, "tools/call", "name")
     for _, _, value in pairs:
         text = value.decode("latin-1")
-        accepts(text)
-        is_json(text)
+        parse_accept(text)
+        is_json_type(text)
         with suppress(ProtocolError, ValueError):
-            decode(text)
+            decode_value(text)
 
 
 def read_event_id(data: bytes) -> None:
@@ -72,7 +72,7 @@ def read_cursor(data: bytes) -> None:
     """Show made-up cursors."""
     for text in _texts(data):
         with suppress(ProtocolError):
-            cursors.open(text, [b"k" * 32], server="default", listing="tools")
+            cursors.open_cursor(text, [b"k" * 32], server="default", listing="tools")
             raise AssertionError(f"A made-up cursor was taken: {text!r}.")
 
 
@@ -80,7 +80,7 @@ def read_state(data: bytes) -> None:
     """Show made-up state of a request."""
     for text in _texts(data):
         with suppress(ProtocolError):
-            STATE.open(text, b"bound", 0)
+            STATE.open_state(text, b"bound", 0)
             raise AssertionError(f"A made-up state was taken: {text!r}.")
 
 

@@ -340,7 +340,7 @@ async def _guarded() -> Request:
     from mcp_app.process.background import process  # noqa: PLC0415
 
     token: str = await sync_to_async(guard)()
-    await process().gate.look()
+    await process().gate.wait_for_check()
     return call("drill_add").with_token(token)
 
 

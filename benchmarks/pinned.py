@@ -34,7 +34,7 @@ def main() -> None:
     sys.setswitchinterval(50 * sys.getswitchinterval())
     running.LASTING_AFTER = 60.0
     for module in (plain_call, request_handler):
-        vars(module)["AT_ONCE_S"] = 60.0
+        vars(module)["LATE_AFTER_S"] = 60.0
     vars(call_log)["EVERY"] = 50 * call_log.EVERY
     signal.signal(signal.SIGUSR1, _pin)
     reckon = FreshnessGate._reckon

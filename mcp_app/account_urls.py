@@ -9,17 +9,16 @@ from __future__ import annotations
 from django.urls import path
 
 from mcp_app.account import views
-from mcp_app.account import views as app_views
 
 app_name = "mcp_account"
 
 urlpatterns = [
-    path("", views.tokens, name="tokens"),
-    path("add/", views.add, name="add"),
-    path("apps/<int:key>/", app_views.app, name="app"),
-    path("apps/end/", app_views.end_all_apps, name="end_all"),
-    path("<int:key>/", views.token, name="token"),
-    path("<int:key>/replace/", views.replace, name="replace"),
-    path("<int:key>/delete/", views.delete, name="delete"),
-    path("<int:key>/forget/", views.forget, name="forget"),
+    path("", views.token_list, name="tokens"),
+    path("add/", views.add_token, name="add"),
+    path("apps/<int:key>/", views.connected_app_page, name="app"),
+    path("apps/end/", views.end_all_apps, name="end_all"),
+    path("<int:key>/", views.token_page, name="token"),
+    path("<int:key>/replace/", views.replace_token, name="replace"),
+    path("<int:key>/delete/", views.delete_token, name="delete"),
+    path("<int:key>/forget/", views.forget_token, name="forget"),
 ]

@@ -39,10 +39,10 @@ class McpConfig(AppConfig):
         from mcp_app.invalidation import compaction, workers  # noqa: PLC0415
         from mcp_app.publishing import overlays  # noqa: PLC0415
 
-        rights.connect()
+        rights.connect_signals()
         compaction.connect()
         workers.connect()
-        overlays.connect(self)
+        overlays.connect_overlays(self)
 
         try:
             name = str(mcp_settings.autodiscover)
@@ -50,7 +50,7 @@ class McpConfig(AppConfig):
             # A check tells; wrong settings of ours close the endpoint, never the site.
             return
         autodiscovery.import_modules(mcp, apps.get_app_configs(), name)
-        bindings.connect(mcp.bindings.values())
+        bindings.connect_signals(mcp.bindings.values())
 
 
 def _take_standard_streams() -> None:

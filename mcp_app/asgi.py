@@ -14,7 +14,13 @@ from django.conf import settings
 from django.urls import NoReverseMatch, get_script_prefix, reverse
 
 from mcp_app.interface.server import DEFAULT_SLUG, PARTS
-from mcp_app.transports.asgi_types import Application, Receive, Scope, Send, below
+from mcp_app.transports.asgi_types import (
+    Application,
+    Receive,
+    Scope,
+    Send,
+    path_below_root,
+)
 
 if TYPE_CHECKING:
     from mcp_app.transports.http.consumer import MCPConsumer
@@ -23,9 +29,9 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[str, str]
 """The slug of a server, and the part of its address: "" is the endpoint."""
 
-KEPT = 1_024
+MAX_CACHED_PATHS = 1_024
 """Paths that the switch remembers."""
-LONGEST_KEPT = 256
+MAX_CACHED_PATH_LENGTH = 256
 """Whoever makes paths up may make long ones up."""
 _UNKNOWN: Final[Place] = "", ""
 """No path names an empty slug."""
@@ -38,39 +44,39 @@ class Places:
         self._places: dict[tuple[str, str], Place | None] = {}
 
     @cached_property
-    def _base(self) -> str | None:
+    def _endpoint_path(self) -> str | None:
         """The endpoint's path in the site's URLconf, None where it is not included."""
         try:
-            found = reverse("mcp_app:endpoint")
+            path = reverse("mcp_app:endpoint")
         except NoReverseMatch:
             return None
         # Where `manage.py` has set the prefix, the path has it, too.
-        return "/" + found.removeprefix(get_script_prefix())
+        return "/" + path.removeprefix(get_script_prefix())
 
-    def place(self, root: str, path: str) -> Place | None:
+    def find_place(self, root: str, path: str) -> Place | None:
         """Return what a path names, which begins with `root`; None for the site's."""
         key = root, path
         known = self._places.get(key, _UNKNOWN)
         if known is not _UNKNOWN:
             return known
-        place = self._named(*key)
-        if len(path) <= LONGEST_KEPT:
-            if len(self._places) >= KEPT:
+        place = self._read_place(*key)
+        if len(path) <= MAX_CACHED_PATH_LENGTH:
+            if len(self._places) >= MAX_CACHED_PATHS:
                 self._places.clear()
             self._places[key] = place
         return place
 
-    def _named(self, root: str, whole: str) -> Place | None:
-        base = self._base
+    def _read_place(self, root: str, whole: str) -> Place | None:
+        base = self._endpoint_path
         if base is None:
             return None
         # Django's own handler takes the same one away.
-        path = below(settings.FORCE_SCRIPT_NAME or root, whole)
+        path = path_below_root(settings.FORCE_SCRIPT_NAME or root, whole)
         if path in (base, base + "/"):
             return DEFAULT_SLUG, ""
         if not path.startswith(base + "/"):
             return None
-        return _place_of(path[len(base) + 1 :].removesuffix("/"))
+        return _place_below_endpoint(path[len(base) + 1 :].removesuffix("/"))
 
 
 class Switch(Places):
@@ -87,7 +93,7 @@ class Switch(Places):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind, place = scope["type"], None
         if kind in ("http", "websocket"):
-            place = self.place(scope.get("root_path", ""), scope["path"])
+            place = self.find_place(scope.get("root_path", ""), scope["path"])
         if place is None:
             await self._site(scope, receive, send)
         elif kind == "websocket":
@@ -97,9 +103,9 @@ class Switch(Places):
             await self._endpoint(scope, receive, send, slug=slug, part=part)
 
 
-def _place_of(named: str) -> Place | None:
+def _place_below_endpoint(remainder: str) -> Place | None:
     """Return what is named below the endpoint: a server, or an address of HTTP+SSE."""
-    slug, slash, part = named.partition("/")
+    slug, slash, part = remainder.partition("/")
     if not slash:
         return (DEFAULT_SLUG, slug) if slug in PARTS else (slug, "") if slug else None
     return (slug, part) if slug and part in PARTS else None

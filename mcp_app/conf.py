@@ -22,11 +22,11 @@ KIB = 1024
 MIB = 1024 * KIB
 
 
-MOST_SECONDS = 100 * 365 * 86_400
+MAX_SECONDS = 100 * 365 * 86_400
 """A hundred years stand for always: databases and timers can reckon with them."""
-MOST_NUMBER = 2**40
+MAX_NUMBER = 2**40
 """Of bytes that is a tebibyte."""
-MOST_THREADS = 10_000
+MAX_THREADS = 10_000
 
 
 BY_TOKEN = {"token": "mcp_app.authentication.access_token"}
@@ -105,12 +105,12 @@ class Entry:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: str | Mapping[str, Any]) -> Entry:
+    def from_setting(cls, value: str | Mapping[str, Any]) -> Entry:
         """Read a dotted path, or a mapping; `entry_problems` has no word against it."""
-        if isinstance(given, str):
-            return cls(path=given)
-        options = {key: given[key] for key in given if key not in ENTRY_KEYS}
-        return cls(path=given["path"], cache=given.get("cache", ""), options=options)
+        if isinstance(value, str):
+            return cls(path=value)
+        options = {key: value[key] for key in value if key not in ENTRY_KEYS}
+        return cls(path=value["path"], cache=value.get("cache", ""), options=options)
 
 
 ENTRY_KEYS = ("path", "cache")
@@ -149,7 +149,7 @@ class McpSettings:
     oauth: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def lenient(self) -> bool:
+    def is_lenient(self) -> bool:
         """Whether unknown members of an envelope are ignored."""
         return self.envelope == "lenient"
 
@@ -174,13 +174,13 @@ SECONDS = frozenset(
 )
 
 
-def problems(current: McpSettings) -> list[str]:
+def settings_problems(current: McpSettings) -> list[str]:
     """Return a sentence for each value that its key cannot have."""
-    mistyped = _mistyped("MCP", current)
+    mistyped = _mistyped_values("MCP", current)
     return [
         *mistyped,
         *(() if mistyped else _bad_entries(current.authentication)),
-        *_mistyped('MCP["LIMITS"]', current.limits),
+        *_mistyped_values('MCP["LIMITS"]', current.limits),
         *_not_positive("MCP", current, ["threads"]),
         *_too_many_threads(current.threads),
         *_not_positive('MCP["LIMITS"]', current.limits, LIMITS),
@@ -193,19 +193,19 @@ def problems(current: McpSettings) -> list[str]:
     ]
 
 
-def _bad_entries(given: Mapping[str, str | Mapping[str, Any]]) -> Iterator[str]:
-    for name, entry in given.items():
+def _bad_entries(entries: Mapping[str, str | Mapping[str, Any]]) -> Iterator[str]:
+    for name, entry in entries.items():
         for problem in entry_problems(entry):
             yield f'MCP["AUTHENTICATION"][{name!r}] {problem}'
 
 
-def entry_problems(given: str | Mapping[str, Any]) -> Iterator[str]:
+def entry_problems(entry: str | Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with an entry of `MCP["AUTHENTICATION"]`."""
-    if isinstance(given, str):
+    if isinstance(entry, str):
         return
-    path = given.get("path")
+    path = entry.get("path")
     known = (*ENTRY_KEYS, *(ISSUER_KEYS if path == BY_ISSUER else ()))
-    for key in given:
+    for key in entry:
         if key not in known:
             close = difflib.get_close_matches(key, known, 1)
             meant = f" Did you mean {close[0]!r}?" if close else ""
@@ -214,20 +214,20 @@ def entry_problems(given: str | Mapping[str, Any]) -> Iterator[str]:
         yield 'has no "path". Set it to the function or class that authenticates.'
     elif not isinstance(path, str):
         yield f'has the "path" {path!r}: it must be a text.'
-    if given.get("cache", BY_HEADER) != BY_HEADER:
-        yield f'has the "cache" {given["cache"]!r}: it must be "header", or left out.'
+    if entry.get("cache", BY_HEADER) != BY_HEADER:
+        yield f'has the "cache" {entry["cache"]!r}: it must be "header", or left out.'
 
 
-def _mistyped(place: str, value: McpSettings | Limits) -> list[str]:
+def _mistyped_values(place: str, value: McpSettings | Limits) -> list[str]:
     return [
-        f"{place}[{_key(name)}] is {_shown(name, given)}: {problem}."
+        f"{place}[{_quoted_key(name)}] is {_safe_value_text(name, setting)}: {problem}."
         for name, shape in get_type_hints(type(value)).items()
-        for given in [getattr(value, name)]
-        for problem in _type_problems(shape, given)
+        for setting in [getattr(value, name)]
+        for problem in _type_problems(shape, setting)
     ]
 
 
-def _shown(name: str, value: object) -> str:
+def _safe_value_text(name: str, value: object) -> str:
     return "not as it must be" if name in SECRET else repr(value)
 
 
@@ -246,7 +246,7 @@ def _not_positive(
     place: str, value: McpSettings | Limits, names: Sequence[str]
 ) -> list[str]:
     return [
-        f"{place}[{_key(name)}] is {number}: it must be greater than 0."
+        f"{place}[{_quoted_key(name)}] is {number}: it must be greater than 0."
         for name in names
         # NaN is neither greater nor less.
         if type(number := getattr(value, name)) in (int, float) and not number > 0
@@ -265,26 +265,27 @@ def _no_proxies(trusted: object) -> Iterator[str]:
 
 
 def _too_many_threads(threads: object) -> list[str]:
-    if type(threads) is int and threads > MOST_THREADS:
-        said = f'MCP["THREADS"] is {threads}: it must be at most {MOST_THREADS:,}.'
-        return [said]
+    if type(threads) is int and threads > MAX_THREADS:
+        sentence = f'MCP["THREADS"] is {threads}: it must be at most {MAX_THREADS:,}.'
+        return [sentence]
     return []
 
 
 def _too_great(limits: Limits) -> list[str]:
     return [
-        f'MCP["LIMITS"][{_key(name)}] is {number}: it must be a number of at most'
-        f" {most:,}{' (100 years in seconds)' if most == MOST_SECONDS else ''}."
+        f'MCP["LIMITS"][{_quoted_key(name)}] is {number}: it must be a number of at'
+        f" most"
+        f" {most:,}{' (100 years in seconds)' if most == MAX_SECONDS else ''}."
         for name in LIMITS
-        for most in [MOST_SECONDS if name in SECONDS else MOST_NUMBER]
+        for most in [MAX_SECONDS if name in SECONDS else MAX_NUMBER]
         if type(number := getattr(limits, name)) in (int, float)
         # NaN is neither greater nor less.
         and not number <= most
     ]
 
 
-def _bad_rates(limits: Limits, given: Container[str]) -> Iterator[str]:
-    """Yield what is wrong with rates; `_mistyped` tells of other types.
+def _bad_rates(limits: Limits, defined: Container[str]) -> Iterator[str]:
+    """Yield what is wrong with rates; `_mistyped_values` tells of other types.
 
     `given` has the names of the limits that are set, and are no defaults.
     """
@@ -297,7 +298,8 @@ def _bad_rates(limits: Limits, given: Container[str]) -> Iterator[str]:
     ]
     for name, number in wrong:
         yield (
-            f'MCP["LIMITS"][{_key(name)}] is {number!r}: it must be a whole number of'
+            f'MCP["LIMITS"][{_quoted_key(name)}] is {number!r}: it must be a whole'
+            f" number of"
             ' at least 1. To switch rates off, set MCP["LIMITS"] to "off".'
         )
     if wrong:
@@ -305,10 +307,11 @@ def _bad_rates(limits: Limits, given: Container[str]) -> Iterator[str]:
     for rate, burst in (("tool_rate", "tool_burst"), ("request_rate", "request_burst")):
         per_minute, at_once = getattr(limits, rate), getattr(limits, burst)
         if at_once > per_minute:
-            usual = "" if burst in given else " by default, so set it, too"
+            usual = "" if burst in defined else " by default, so set it, too"
             yield (
-                f'MCP["LIMITS"][{_key(burst)}] is {at_once}{usual}: it must be at most'
-                f" {_key(rate)}, which is {per_minute}."
+                f'MCP["LIMITS"][{_quoted_key(burst)}] is {at_once}{usual}: it must be'
+                f" at most"
+                f" {_quoted_key(rate)}, which is {per_minute}."
             )
     if type(limits.batch) is int and limits.request_burst < limits.batch:
         yield (
@@ -318,12 +321,12 @@ def _bad_rates(limits: Limits, given: Container[str]) -> Iterator[str]:
         )
 
 
-def _key(name: str) -> str:
+def _quoted_key(name: str) -> str:
     return f'"{name.upper()}"'
 
 
 EVERY_HOST_REFUSED = 'ALLOWED_HOSTS has "*", so the MCP endpoint refuses every request.'
-HOSTS_NAMED_BY = (
+NAME_HOSTS_HINT = (
     'Set MCP["PUBLIC_URL"] to the address that clients use, such as'
     ' "https://example.com", or MCP["HOSTS"] to its hosts, such as ["example.com"].'
 )
@@ -331,20 +334,20 @@ HOSTS_NAMED_BY = (
 
 def refuses_every_host(current: McpSettings) -> bool:
     """Whether the endpoint answers to no host without DEBUG."""
-    named = current.hosts is not None or current.public_url is not None
-    return "*" in settings.ALLOWED_HOSTS and not named
+    has_hosts = current.hosts is not None or current.public_url is not None
+    return "*" in settings.ALLOWED_HOSTS and not has_hosts
 
 
-def unknown_keys(given: Mapping[str, object]) -> list[str]:
+def unknown_keys(values: Mapping[str, object]) -> list[str]:
     """Return a sentence for each key of `MCP` that does not exist."""
     return [
-        f"MCP[{key!r}] is not a setting.{_hint(str(key))}"
-        for key in given
+        f"MCP[{key!r}] is not a setting.{_key_suggestion(str(key))}"
+        for key in values
         if key not in KEYS
     ]
 
 
-def _hint(name: str) -> str:
+def _key_suggestion(name: str) -> str:
     if name in RENAMED:
         return f" It is called {RENAMED[name]!r} now."
     return _suggestion(name, KEYS)
@@ -355,21 +358,21 @@ def _suggestion(name: str, known: Sequence[str]) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
-def _limits(given: object) -> Limits:
-    if given == "off":
+def _read_limits(configured: object) -> Limits:
+    if configured == "off":
         return Limits(rates=False)
-    if not isinstance(given, Mapping):
+    if not isinstance(configured, Mapping):
         raise ImproperlyConfigured(
-            f'MCP["LIMITS"] is {given!r}: it must be a dict of limits, or "off".'
+            f'MCP["LIMITS"] is {configured!r}: it must be a dict of limits, or "off".'
         )
-    named = {str(key).lower(): value for key, value in given.items()}
-    for name in named:
+    values_by_name = {str(key).lower(): value for key, value in configured.items()}
+    for name in values_by_name:
         if name not in LIMITS:
             raise ImproperlyConfigured(
                 f'MCP["LIMITS"] has no limit {name!r}.{_suggestion(name, LIMITS)}'
             )
-    limits = Limits(**named)
-    wrong = [*_too_great(limits), *_bad_rates(limits, named)]
+    limits = Limits(**values_by_name)
+    wrong = [*_too_great(limits), *_bad_rates(limits, values_by_name)]
     if wrong:
         # With such a number requests would fail half-way, and leave rows behind.
         raise ImproperlyConfigured(" ".join(wrong))
@@ -377,37 +380,41 @@ def _limits(given: object) -> Limits:
 
 
 @cache
-def current() -> McpSettings:
+def current_settings() -> McpSettings:
     """Return the settings in force; unknown keys are left to the system check."""
-    given: Mapping[str, Any] = getattr(settings, "MCP", {})
-    if not isinstance(given, Mapping):
-        raise ImproperlyConfigured(f"MCP is {given!r}: it must be a dict.")
-    named = {key.lower(): value for key, value in given.items() if key in KEYS}
-    for name in LISTS & named.keys():
-        if isinstance(named[name], str):
+    values: Mapping[str, Any] = getattr(settings, "MCP", {})
+    if not isinstance(values, Mapping):
+        raise ImproperlyConfigured(f"MCP is {values!r}: it must be a dict.")
+    values_by_name = {
+        key.lower(): value for key, value in values.items() if key in KEYS
+    }
+    for name in LISTS & values_by_name.keys():
+        if isinstance(values_by_name[name], str):
             # Each of its characters would be one of them: "*" in it lets all in.
             raise ImproperlyConfigured(
-                f"MCP[{_key(name)}] is {_shown(name, named[name])}: it must be a list."
+                f"MCP[{_quoted_key(name)}] is"
+                f" {_safe_value_text(name, values_by_name[name])}: it must be a list."
             )
-    if named.get("endless_tokens") not in (None, True, False):
+    if values_by_name.get("endless_tokens") not in (None, True, False):
         raise ImproperlyConfigured(
-            f'MCP["ENDLESS_TOKENS"] is {named["endless_tokens"]!r}: it must be True or'
+            f'MCP["ENDLESS_TOKENS"] is {values_by_name["endless_tokens"]!r}: it must'
+            f" be True or"
             " False."
         )
-    if "limits" in named:
-        named["limits"] = _limits(named["limits"])
-    return McpSettings(**named)
+    if "limits" in values_by_name:
+        values_by_name["limits"] = _read_limits(values_by_name["limits"])
+    return McpSettings(**values_by_name)
 
 
 class _Current:
     def __getattr__(self, name: str) -> object:
-        return getattr(current(), name)
+        return getattr(current_settings(), name)
 
 
 mcp_settings: McpSettings = cast("McpSettings", _Current())
 
 
-def secrets() -> list[str]:
+def secret_keys() -> list[str]:
     """Return what keys are derived from: the first is in use, all still open."""
     if mcp_settings.state_keys:
         return list(mcp_settings.state_keys)
@@ -415,6 +422,6 @@ def secrets() -> list[str]:
 
 
 @receiver(setting_changed)
-def _forget(*, setting: str, **_: object) -> None:
+def _forget_settings(*, setting: str, **_: object) -> None:
     if setting == "MCP":
-        current.cache_clear()
+        current_settings.cache_clear()

@@ -14,17 +14,17 @@ app_name = "mcp_oauth"
 urlpatterns = [
     re_path(
         r"^\.well-known/oauth-protected-resource(?P<path>/.*)?$",
-        endpoints.resource,
+        endpoints.protected_resource,
         name="resource",
     ),
     path(
         ".well-known/oauth-authorization-server",
-        endpoints.server,
+        endpoints.authorization_server,
         name="server",
     ),
     path("mcp-oauth/authorize", consent.authorize, name="authorize"),
-    path("mcp-oauth/consent", consent.consent, name="consent"),
-    path("mcp-oauth/token", endpoints.token, name="token"),
-    path("mcp-oauth/register", endpoints.register, name="register"),
-    path("mcp-oauth/revoke", endpoints.revoke, name="revoke"),
+    path("mcp-oauth/consent", consent.receive_consent, name="consent"),
+    path("mcp-oauth/token", endpoints.issue_token, name="token"),
+    path("mcp-oauth/register", endpoints.register_program, name="register"),
+    path("mcp-oauth/revoke", endpoints.revoke_token, name="revoke"),
 ]

@@ -38,20 +38,20 @@ class Switch(Places):
         self, environ: Environ, start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
-        found = None
+        answer = None
         if (
             environ["REQUEST_METHOD"] == "POST"
             and environ.get("HTTP_MCP_METHOD") == "tools/call"
         ):
-            found = self._answer(environ)
-        if found is None:
+            answer = self._answer_plain_call(environ)
+        if answer is None:
             return self._site(environ, start_response)
-        return found.respond(start_response)
+        return answer.respond_to_wsgi(start_response)
 
-    def _answer(self, environ: Environ) -> Whole | None:
+    def _answer_plain_call(self, environ: Environ) -> Whole | None:
         root = get_script_name(environ)
         path = root.rstrip("/") + get_path_info(environ)
-        slug, part = self.place(root, path) or ("", "")
+        slug, part = self.find_place(root, path) or ("", "")
         length = environ.get("CONTENT_LENGTH") or ""
         if not slug or part or not _LENGTH.fullmatch(length):
             return None
@@ -70,7 +70,7 @@ class Switch(Places):
         environ["wsgi.input"] = BytesIO(body)
         if len(body) < int(length):
             return None
-        return view.serve(bridge.scope_of(environ, "POST", path), body, slug)
+        return view.serve(bridge.asgi_scope_of(environ, "POST", path), body, slug)
 
 
 def application(site: Application) -> Application:

@@ -133,7 +133,7 @@ def watch() -> None:
     Sealer.seal = noting(Sealer.seal)  # type: ignore[method-assign]
     # It has the function already; codes and later refresh tokens are computed.
     texts.token_urlsafe = noting(texts.token_urlsafe)  # type: ignore[attr-defined]
-    texts._hmac = noting(texts._hmac)
+    texts._hmac_text = noting(texts._hmac_text)
     _look_at_logs(_watch)
 
 

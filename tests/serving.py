@@ -263,7 +263,7 @@ async def process(
         "LIMITS": {**RATES},
         **mcp,
     }
-    policy.forget()
+    policy.clear_cache()
     current_process._current = current = runtime.Process(registry)
     # Whole pages are kept encoded, with cursors that are sealed with the keys.
     if "STATE_KEYS" not in mcp:
@@ -275,9 +275,9 @@ async def process(
     if "STATE_KEYS" not in mcp:
         _cool(current)
     current_process._current = None
-    current.rest()
+    current.stop_timers()
     current.threads.close()
-    policy.forget()
+    policy.clear_cache()
     await writer.run(_erase_traces)
 
 
@@ -292,9 +292,9 @@ def _warm(current: Process) -> None:
     # The object stays: others of the process have it already.
     vars(current.catalogs).update(_warmth.get("catalogs", {}))
     if "news" in _warmth:
-        current.announcements._reader.seen(_warmth["news"])
+        current.announcements._reader.advance_past(_warmth["news"])
     if _warmth.get("registry") is current.registry:
-        current._code = _warmth["code"]
+        current._code_fingerprint = _warmth["code"]
 
 
 def _cool(current: Process) -> None:
@@ -304,9 +304,9 @@ def _cool(current: Process) -> None:
     if reader._number is not None:
         news = ChangeSet(number=reader._number, unfolded=reader._known)
         _warmth.update(catalogs=vars(current.catalogs).copy(), news=news)
-    if "_code" in vars(current):
+    if "_code_fingerprint" in vars(current):
         # To reckon it takes longer than most tests.
-        _warmth.update(registry=current.registry, code=current._code)
+        _warmth.update(registry=current.registry, code=current._code_fingerprint)
 
 
 async def _nothing_left(current: Process) -> None:
@@ -327,7 +327,7 @@ async def _nothing_untold(current: Process) -> None:
     from mcp_app.protocol.errors import Unavailable  # noqa: PLC0415
 
     with suppress(Unavailable):
-        await current.gate.look()
+        await current.gate.wait_for_check()
     await _nothing_left(current)
 
 
@@ -407,7 +407,7 @@ def connect(application: WireCheck) -> Connect:
 async def all_logged(log: RequestLog) -> None:
     """Wait until everything that was said is committed."""
     async with asyncio.timeout(PATIENCE_S):
-        while log.busy:
+        while log.is_committing:
             await asyncio.sleep(0.001)
 
 

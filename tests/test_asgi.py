@@ -58,7 +58,7 @@ def named(path: str, root_path: str = "") -> object:
     """Return what a path names: a slug, or an address of HTTP+SSE with its slug."""
     switch = mcp_app.asgi.application(Site())
     assert isinstance(switch, Switch)
-    place = switch.place(root_path, path)
+    place = switch.find_place(root_path, path)
     return place and (place if place[1] else place[0])
 
 
@@ -120,8 +120,8 @@ def test_servers_see_that_it_is_asgi() -> None:
 def test_many_paths_are_not_remembered_for_ever() -> None:
     switch = mcp_app.asgi.application(Site())
     assert isinstance(switch, Switch)
-    for number in range(mcp_app.asgi.KEPT + 1):
-        switch.place("", f"/{number}")
+    for number in range(mcp_app.asgi.MAX_CACHED_PATHS + 1):
+        switch.find_place("", f"/{number}")
     assert len(switch._places) == 1
 
 

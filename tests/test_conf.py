@@ -48,12 +48,12 @@ def test_every_key_has_a_value_in_this_table() -> None:
 
 @override_settings(MCP={})
 def test_defaults() -> None:
-    assert conf.current() == McpSettings()
+    assert conf.current_settings() == McpSettings()
     assert mcp_settings.threads == 8
     assert mcp_settings.limits == Limits()
     assert mcp_settings.public_url is None
-    assert not mcp_settings.lenient
-    assert conf.problems(conf.current()) == []
+    assert not mcp_settings.is_lenient
+    assert conf.settings_problems(conf.current_settings()) == []
 
 
 @override_settings(MCP={})
@@ -76,7 +76,7 @@ def test_a_key_is_read(key: str, value: object) -> None:
     with override_settings(MCP={key: value}):
         found = getattr(mcp_settings, key.lower())
         assert found == (Limits(rates=False) if key == "LIMITS" else value)
-        assert conf.problems(conf.current()) == []
+        assert conf.settings_problems(conf.current_settings()) == []
 
 
 def test_a_change_of_settings_is_seen_at_once() -> None:
@@ -91,7 +91,7 @@ def test_a_change_of_settings_is_seen_at_once() -> None:
 
 def test_a_lenient_envelope() -> None:
     with override_settings(MCP={"ENVELOPE": "lenient"}):
-        assert mcp_settings.lenient
+        assert mcp_settings.is_lenient
 
 
 @pytest.mark.parametrize("name", ["drain", "DRAIN", "Drain"])
@@ -151,7 +151,7 @@ def test_what_cannot_be_read(given: Any, sentence: str) -> None:
         override_settings(MCP=given),
         pytest.raises(ImproperlyConfigured, match=sentence.replace("?", r"\?")),
     ):
-        conf.current()
+        conf.current_settings()
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_what_cannot_be_read(given: Any, sentence: str) -> None:
 def test_unknown_keys(given: dict[str, object], sentences: list[str]) -> None:
     assert conf.unknown_keys(given) == sentences
     with override_settings(MCP=given):
-        assert conf.current().threads in (1, 8)
+        assert conf.current_settings().threads in (1, 8)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_unknown_keys(given: dict[str, object], sentences: list[str]) -> None:
 )  # fmt: skip
 def test_values_of_another_type(given: dict[str, Any], place: str) -> None:
     with override_settings(MCP=given):
-        (sentence,) = conf.problems(conf.current())
+        (sentence,) = conf.settings_problems(conf.current_settings())
     assert sentence.startswith(place)
 
 
@@ -207,17 +207,17 @@ def test_no_limit_is_beyond_all_numbers(value: float) -> None:
     for name in NUMBERS:
         with override_settings(MCP={"LIMITS": {name: value}}):
             with pytest.raises(ImproperlyConfigured, match=f'"{name.upper()}"'):
-                conf.current()
+                conf.current_settings()
             assert [each.id for each in check_settings(None)] == ["mcp_app.E001"], name
 
 
 def test_every_limit_may_be_great() -> None:
     for name in NUMBERS:
-        most = conf.MOST_SECONDS if name in conf.SECONDS else conf.MOST_NUMBER
+        most = conf.MAX_SECONDS if name in conf.SECONDS else conf.MAX_NUMBER
         # A burst is within its rate, and a batch within the burst.
         others = {"request_rate": most, "request_burst": most, "tool_rate": most}
         with override_settings(MCP={"LIMITS": {**others, name: most}}):
-            assert conf.problems(conf.current()) == [], name
+            assert conf.settings_problems(conf.current_settings()) == [], name
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_nothing_is_served_where_a_mistake_would_let_more_in(
     """Each character would be a host, and every text is true."""
     with override_settings(MCP={key: value}):
         with pytest.raises(ImproperlyConfigured):
-            conf.current()
+            conf.current_settings()
         (error,) = check_settings(None)
     assert (error.id, error.msg) == ("mcp_app.E001", f'MCP["{key}"] is {said}')
 
@@ -262,9 +262,9 @@ def test_an_old_name_leads_to_the_new_one() -> None:
 )
 def test_secrets(keys: dict[str, Any], secrets: list[str]) -> None:
     with override_settings(MCP=keys):
-        assert conf.secrets() == secrets
+        assert conf.secret_keys() == secrets
 
 
 def test_older_keys_of_the_site_still_open_what_they_sealed() -> None:
     with override_settings(MCP={}, SECRET_KEY_FALLBACKS=["older"]):
-        assert conf.secrets() == [settings.SECRET_KEY, "older"]
+        assert conf.secret_keys() == [settings.SECRET_KEY, "older"]

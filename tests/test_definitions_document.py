@@ -23,8 +23,8 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.principal import AccessRequest, Principal
 from mcp_app.interface.rules import AccessRequirements
-from mcp_app.kinds import findings
-from mcp_app.kinds.query.reading import read
+from mcp_app.kinds import findings_with_kind
+from mcp_app.kinds.query.reading import read_query_config
 from mcp_app.protocol.revisions import LATEST, STATEFUL
 from mcp_app.protocol.schemas import _DIALECTS, check_schema
 from tests.catalog.lint_cases import (
@@ -104,7 +104,7 @@ def test_the_example_of_open_models(declared: Registry) -> None:
     exec(code, {})  # noqa: S102 - it is ours
     assert [*missing_targets(declared.open_models)] == []
     lookup = json.loads(config.replace("shop.Order", "drill.Order"))
-    query, problems = read(lookup, declared.open_models)
+    query, problems = read_query_config(lookup, declared.open_models)
     assert problems == []
     assert query is not None
     assert query.per_caller
@@ -169,7 +169,7 @@ def all_findings() -> Iterator[Finding]:
     for server, definitions, _rules in FOUND_OF_SERVERS:
         yield from lint.server_findings(server, definitions)
     for definition, kind, config, _rules in FOUND_OF_KINDS:
-        yield from findings(definition, kind, config)
+        yield from findings_with_kind(definition, kind, config)
     for function, _rules in FOUND_OF_FUNCTIONS:
         yield from form_urls.findings_of(function)
 

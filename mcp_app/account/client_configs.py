@@ -19,7 +19,7 @@ from mcp_app.account.client_formats import (
     JsonClient,
     TomlClient,
     cursor_link,
-    literal,
+    quoted_literal,
     vscode_link,
 )
 from mcp_app.interface.server import DEFAULT_SLUG
@@ -99,24 +99,24 @@ def python_program(url: str, token: str, expression: str) -> str:
 
     The expression has the `client`, and may await.
     """
-    return PYTHON % (*_where(url, token), expression)
+    return PYTHON % (*_url_and_headers(url, token), expression)
 
 
-def _python(_name: str, url: str, token: str) -> str:
+def _python_example(_name: str, url: str, token: str) -> str:
     return python_program(url, token, LISTING)
 
 
-def _typescript(_name: str, url: str, token: str) -> str:
-    return TYPESCRIPT % _where(url, token)
+def _typescript_example(_name: str, url: str, token: str) -> str:
+    return TYPESCRIPT % _url_and_headers(url, token)
 
 
-def _where(url: str, token: str) -> tuple[str, str]:
+def _url_and_headers(url: str, token: str) -> tuple[str, str]:
     """Return a URL and the headers as literals of Python and JavaScript."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return literal(url), json.dumps(headers, ensure_ascii=False)
+    return quoted_literal(url), json.dumps(headers, ensure_ascii=False)
 
 
-def _curl(_name: str, url: str, token: str) -> str:
+def _curl_command(_name: str, url: str, token: str) -> str:
     """Return the command that asks for the list of tools, in the newest revision."""
     meta = {
         "protocolVersion": LATEST.version,
@@ -124,7 +124,7 @@ def _curl(_name: str, url: str, token: str) -> str:
         "clientCapabilities": {},
     }
     prefixed = {f"io.modelcontextprotocol/{name}": meta[name] for name in meta}
-    asked = {
+    request = {
         "jsonrpc": "2.0",
         "id": 1,
         "method": "tools/list",
@@ -140,7 +140,7 @@ def _curl(_name: str, url: str, token: str) -> str:
     lines = [
         f"curl --silent --show-error {shlex.quote(url)}",
         *(f"--header {shlex.quote(each)}" for each in headers),
-        f"--data {shlex.quote(json.dumps(asked))}",
+        f"--data {shlex.quote(json.dumps(request))}",
     ]
     return " \\\n  ".join(lines) + "\n"
 
@@ -273,7 +273,7 @@ CLIENTS: Final[Mapping[str, ClientProgram]] = {
         check=_("It must print the names of the tools."),
         verified=NOVEMBER_2026,
         elsewhere="first_look.py",
-        write=_python,
+        write=_python_example,
     ),
     "typescript": ClientProgram(
         title="TypeScript",
@@ -284,7 +284,7 @@ CLIENTS: Final[Mapping[str, ClientProgram]] = {
         check=_("It must print the names of the tools."),
         verified=NOVEMBER_2026,
         elsewhere="first-look.mjs",
-        write=_typescript,
+        write=_typescript_example,
     ),
     "curl": ClientProgram(
         title="curl",
@@ -292,7 +292,7 @@ CLIENTS: Final[Mapping[str, ClientProgram]] = {
         check=_("It must print the list of tools, as JSON."),
         verified=NOVEMBER_2026,
         elsewhere=_("a terminal"),
-        write=_curl,
+        write=_curl_command,
     ),
 }
 """The clients, by their names on the command line."""
@@ -323,7 +323,7 @@ class Guide:
 
 
 @sensitive_variables()
-def guide_of(
+def connection_guide(
     key: str, slug: str, url: str, *, token: str = "", takes_token: bool
 ) -> Guide:
     """Return how a client is connected to a server at a URL.
@@ -331,25 +331,25 @@ def guide_of(
     Without a token, texts have a placeholder where one is needed (`takes_token`).
     """
     client, name = CLIENTS[key], server_name(slug)
-    shown = (token or TOKEN) if takes_token else ""
+    token_text = (token or TOKEN) if takes_token else ""
     steps = [*client.steps, *(client.token_steps if takes_token else ())]
-    line = "" if client.line is None else client.line(name, url, shown)
+    line = "" if client.line is None else client.line(name, url, token_text)
     link = ""
     if client.link is not None:
         link = client.link(name, url, TOKEN if takes_token else "")
 
-    def filled(said: Label) -> str:
-        return str(said) % {"name": name, "place": client.place}
+    def fill_label(text: Label) -> str:
+        return str(text) % {"name": name, "place": client.place_for_people}
 
     return Guide(
         key=key,
         title=client.title,
-        steps=[filled(each) for each in steps],
+        steps=[fill_label(each) for each in steps],
         line=Secret(line),
-        text=Secret(client.text(name, url, token=shown)),
-        place=client.place,
+        text=Secret(client.http_text(name, url, token=token_text)),
+        place=client.place_for_people,
         link=link,
-        check=filled(client.check),
-        month=client.month,
+        check=fill_label(client.check),
+        month=client.month_checked,
         signs_in=client.signs_in,
     )

@@ -42,14 +42,16 @@ def merge_member(text: str, root: str, name: str, value: JsonObject) -> str:
 
     Raises `NotMerged` if it is no JSON object, or has comments.
     """
-    document = _read(text)
+    document = _read_document(text)
     if not document:
         return json_text({root: {name: value}})
     if root not in document:
         return _with_member(text, text.index("{"), root, {name: value})
     if not isinstance(document[root], dict):
         raise NotMerged(f"its member {root!r} is no object")
-    return _with_member(text, _members(text, text.index("{"))[root].value, name, value)
+    return _with_member(
+        text, _member_positions(text, text.index("{"))[root].value, name, value
+    )
 
 
 def merge_item(text: str, name: str, item: JsonObject) -> str:
@@ -57,15 +59,15 @@ def merge_item(text: str, name: str, item: JsonObject) -> str:
 
     The file has members already.  Raises `NotMerged` as `merge_member` does.
     """
-    given = _read(text).get(name, [])
-    if not isinstance(given, list):
+    items = _read_document(text).get(name, [])
+    if not isinstance(items, list):
         raise NotMerged(f"its member {name!r} is no list")
-    ids = [each.get("id") if isinstance(each, dict) else None for each in given]
+    ids = [each.get("id") if isinstance(each, dict) else None for each in items]
     if item["id"] in ids:
         return text
-    if not given:
+    if not items:
         return _with_member(text, text.index("{"), name, [item])
-    return _with_item(text, _members(text, text.index("{"))[name], item)
+    return _with_item(text, _member_positions(text, text.index("{"))[name], item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Member:
     end: int
 
 
-def _read(text: str) -> JsonObject:
+def _read_document(text: str) -> JsonObject:
     try:
         document = json.loads(text) if text.strip() else {}
     except json.JSONDecodeError as error:
@@ -95,35 +97,37 @@ def _read(text: str) -> JsonObject:
     return document
 
 
-def _members(text: str, start: int) -> dict[str, Member]:
+def _member_positions(text: str, start: int) -> dict[str, Member]:
     """Return the positions of the members of the object that begins at `start`.
 
     The text must be JSON. Raises `NotMerged` if a name occurs twice.
     """
-    decoder, found, place = json.JSONDecoder(), dict[str, Member](), start + 1
+    decoder, members, place = json.JSONDecoder(), dict[str, Member](), start + 1
     while text[begin := _after_space(text, place)] != "}":
         name, colon = decoder.raw_decode(text, begin)
         value = _after_space(text, _after_space(text, colon) + 1)
         _, end = decoder.raw_decode(text, value)
-        if name in found:
+        if name in members:
             raise NotMerged(f"it has the member {name!r} twice")
-        found[name] = Member(text[place:begin], begin, value, end)
+        members[name] = Member(text[place:begin], begin, value, end)
         place = _after_space(text, end)
         place += text[place] == ","
-    return found
+    return members
 
 
 def _after_space(text: str, place: int) -> int:
-    found = _SPACE.match(text, place)
-    return place if found is None else found.end()
+    match = _SPACE.match(text, place)
+    return place if match is None else match.end()
 
 
 def _with_member(text: str, start: int, name: str, value: Value) -> str:
     """Return the text with this member set in the object that begins at `start`."""
-    members, unit = _members(text, start), _unit(text)
+    members, unit = _member_positions(text, start), _indentation(text)
     if name in members:
         old = members[name]
-        return text[: old.value] + _spread(value, old.space, unit) + text[old.end :]
+        return (
+            text[: old.value] + _spread_json(value, old.space, unit) + text[old.end :]
+        )
     if members:
         last = list(members.values())[-1]
         place, space, rest = last.end, last.space, text[last.end :]
@@ -131,13 +135,13 @@ def _with_member(text: str, start: int, name: str, value: Value) -> str:
     else:
         outer = text[:start].rpartition("\n")[2]
         outer = outer[: len(outer) - len(outer.lstrip())]
-        line = _line_end(text) if unit is not None else ""
+        line = _line_ending(text) if unit is not None else ""
         space = f"{line}{outer}{unit or ''}"
         end = text.index("}", start)
         before = f"{text[: start + 1]}{space}"
         rest = f"{line}{outer if line else ''}{text[end:]}"
     written = json.dumps(name, ensure_ascii=False)
-    return f"{before}{written}: {_spread(value, space, unit)}{rest}"
+    return f"{before}{written}: {_spread_json(value, space, unit)}{rest}"
 
 
 def _with_item(text: str, place: Member, item: JsonObject) -> str:
@@ -145,11 +149,11 @@ def _with_item(text: str, place: Member, item: JsonObject) -> str:
     begin = place.value + 1
     space = text[begin : _after_space(text, begin)]
     before = text[: place.end - 1].rstrip()
-    written = _spread(item, space, _unit(text))
+    written = _spread_json(item, space, _indentation(text))
     return f"{before},{space or ' '}{written}{text[len(before) :]}"
 
 
-def _spread(value: Value, space: str, unit: str | None) -> str:
+def _spread_json(value: Value, space: str, unit: str | None) -> str:
     """Return a value as JSON, in indented lines if the text around it is."""
     if unit is None or "\n" not in space:
         return json.dumps(value, ensure_ascii=False)
@@ -160,15 +164,15 @@ def _spread(value: Value, space: str, unit: str | None) -> str:
     )
 
 
-def _unit(text: str) -> str | None:
+def _indentation(text: str) -> str | None:
     """Return the indentation of a file; None if it is one line."""
-    first = next(iter(_members(text, text.index("{")).values()), None)
+    first = next(iter(_member_positions(text, text.index("{")).values()), None)
     if first is None or "\n" not in first.space:
         return None
     return first.space.rpartition("\n")[2]
 
 
-def _line_end(text: str) -> str:
+def _line_ending(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
@@ -220,16 +224,16 @@ class ClientProgram:
     """Writes a link that opens the client; it is given no token but `TOKEN`."""
 
     @property
-    def place(self) -> str:
+    def place_for_people(self) -> str:
         """Where the text goes, for people."""
         return self.file or str(self.elsewhere)
 
     @property
-    def month(self) -> date:
+    def month_checked(self) -> date:
         """The first day of the month in which it was last checked."""
         return date(*self.verified, 1)
 
-    def text(self, name: str, url: str, *, token: str = "") -> str:
+    def http_text(self, name: str, url: str, *, token: str = "") -> str:
         """Return what the client reads to use a server at a URL.
 
         Pass `TOKEN` for a placeholder that the reader replaces.
@@ -258,7 +262,7 @@ class JsonClient(ClientProgram):
     bridge: Sequence[str] = ()
     asks: bool = False
 
-    def on_stdio(self, launch: Launch) -> JsonObject:
+    def stdio_entry(self, launch: Launch) -> JsonObject:
         """Return the entry of a server that the client starts itself."""
         command = {"command": launch.command, "args": list(launch.arguments)}
         return {**self.stdio, **command}
@@ -267,13 +271,13 @@ class JsonClient(ClientProgram):
         """Return the entry of a server at a URL, with a header if there is a token."""
         header = f"Bearer {token}"
         if token and self.asks:
-            header = f"Bearer ${{input:{question(name)['id']}}}"
+            header = f"Bearer ${{input:{token_question(name)['id']}}}"
         if self.bridge:
-            return self._bridged(url, header if token else "")
+            return self._bridge_entry(url, header if token else "")
         headed = {"headers": {"Authorization": header}} if token else {}
         return {**self.http, self.url: url, **headed}
 
-    def _bridged(self, url: str, header: str) -> JsonObject:
+    def _bridge_entry(self, url: str, header: str) -> JsonObject:
         """Return the entry of a server to which the bridge speaks."""
         command, *arguments = self.bridge
         parts = urlsplit(url)
@@ -286,24 +290,24 @@ class JsonClient(ClientProgram):
         arguments += ["--header", "Authorization:${AUTH_HEADER}"]
         return {"command": command, "args": arguments, "env": {"AUTH_HEADER": header}}
 
-    def text(self, name: str, url: str, *, token: str = "") -> str:
+    def http_text(self, name: str, url: str, *, token: str = "") -> str:
         """Return the text of a file that contains only this server."""
-        questions = {"inputs": [question(name)]} if token and self.asks else {}
+        questions = {"inputs": [token_question(name)]} if token and self.asks else {}
         entry = self.over_http(name, url, token=token)
         return json_text({**questions, self.root: {name: entry}})
 
     def stdio_text(self, name: str, launch: Launch) -> str:
         """Return the text of a file that contains only this server."""
-        return json_text({self.root: {name: self.on_stdio(launch)}})
+        return json_text({self.root: {name: self.stdio_entry(launch)}})
 
-    def merge(self, text: str, name: str, entry: JsonObject) -> str:
+    def merge_entry(self, text: str, name: str, entry: JsonObject) -> str:
         """Return the text of a file with this server added and the rest unchanged.
 
         Raises `NotMerged` if it is no JSON object, or has comments.
         """
         merged = merge_member(text, self.root, name, entry)
-        if question(name)["id"] in json.dumps(entry.get("headers")):
-            return merge_item(merged, "inputs", question(name))
+        if token_question(name)["id"] in json.dumps(entry.get("headers")):
+            return merge_item(merged, "inputs", token_question(name))
         return merged
 
 
@@ -313,26 +317,29 @@ class TomlClient(ClientProgram):
 
     root: str
 
-    def text(self, name: str, url: str, *, token: str = "") -> str:
+    def http_text(self, name: str, url: str, *, token: str = "") -> str:
         """Return the table of a server at a URL, with a header if there is a token."""
-        header = f"{{ Authorization = {literal(f'Bearer {token}')} }}"
-        members = {"url": literal(url), **({"http_headers": header} if token else {})}
-        return self._table(name, members)
+        header = f"{{ Authorization = {quoted_literal(f'Bearer {token}')} }}"
+        members = {
+            "url": quoted_literal(url),
+            **({"http_headers": header} if token else {}),
+        }
+        return self._server_table(name, members)
 
     def stdio_text(self, name: str, launch: Launch) -> str:
         """Return the table of a server that the client starts itself."""
-        arguments = ", ".join(map(literal, launch.arguments))
-        members = {"command": literal(launch.command), "args": f"[{arguments}]"}
-        return self._table(name, members)
+        arguments = ", ".join(map(quoted_literal, launch.arguments))
+        members = {"command": quoted_literal(launch.command), "args": f"[{arguments}]"}
+        return self._server_table(name, members)
 
-    def _table(self, name: str, members: Mapping[str, str]) -> str:
-        key = name if BARE.fullmatch(name) else literal(name)
+    def _server_table(self, name: str, members: Mapping[str, str]) -> str:
+        key = name if BARE.fullmatch(name) else quoted_literal(name)
         lines = [f"[{self.root}.{key}]"]
         lines += [f"{member} = {value}" for member, value in members.items()]
         return "\n".join(lines) + "\n"
 
 
-def question(name: str) -> JsonObject:
+def token_question(name: str) -> JsonObject:
     """Return what lets VS Code ask for the token of a server, hidden while typed."""
     return {
         "type": "promptString",
@@ -346,22 +353,22 @@ def cursor_link(name: str, url: str, token: str) -> str:
     """Return the link by which Cursor asks whether to add a server."""
     headers = {"headers": {"Authorization": f"Bearer {token}"}} if token else {}
     config = json.dumps({"url": url, **headers}).encode()
-    given = {"name": name, "config": base64.b64encode(config).decode()}
-    query = urlencode(given, quote_via=quote)
+    values = {"name": name, "config": base64.b64encode(config).decode()}
+    query = urlencode(values, quote_via=quote)
     return f"cursor://anysphere.cursor-deeplink/mcp/install?{query}"
 
 
 def vscode_link(name: str, url: str, token: str) -> str:
     """Return the link by which VS Code asks whether to add a server, and its token."""
-    given: dict[str, Any] = {"name": name, "type": "http", "url": url}
+    values: dict[str, Any] = {"name": name, "type": "http", "url": url}
     if token:
-        asked = question(name)
-        given["headers"] = {"Authorization": f"Bearer ${{input:{asked['id']}}}"}
-        given["inputs"] = [asked]
-    return f"vscode:mcp/install?{quote(json.dumps(given), safe='')}"
+        secret_input = token_question(name)
+        values["headers"] = {"Authorization": f"Bearer ${{input:{secret_input['id']}}}"}
+        values["inputs"] = [secret_input]
+    return f"vscode:mcp/install?{quote(json.dumps(values), safe='')}"
 
 
-def literal(text: str) -> str:
+def quoted_literal(text: str) -> str:
     """Return a text as Python, JavaScript and TOML write it, in double quotes."""
     # None of them reads each half of a pair of surrogates by itself.
     return json.dumps(text, ensure_ascii=False)

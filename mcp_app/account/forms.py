@@ -23,7 +23,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.conf import mcp_settings
 from mcp_app.models import AccessToken, Server
-from mcp_app.models.fields import digest, tag_problems, words
+from mcp_app.models.fields import digest, split_words, tag_problems
 from mcp_app.process.visible import Visible
 from mcp_app.site_time import local_date, site_time
 
@@ -31,7 +31,7 @@ from mcp_app.site_time import local_date, site_time
 # When something ends: one of some numbers of days, or a date.
 
 
-LONGEST: Final = timedelta(days=366)
+MAX_LIFETIME: Final = timedelta(days=366)
 """How long what is made on a page lasts at most, unless endless ones are allowed."""
 LAST_DAY: Final = date(9999, 12, 30)
 """The latest end date: the next day begins then, which must exist."""
@@ -40,7 +40,7 @@ NEVER: Final = "never"
 
 
 class ExpiryChoice(forms.Form):
-    """A form that asks when something ends; `end` is called once it is valid."""
+    """A form that asks when something ends; `chosen_end` is called once it is valid."""
 
     ends = forms.ChoiceField(label=gettext_lazy("Ends"))
     until = forms.DateField(
@@ -60,13 +60,13 @@ class ExpiryChoice(forms.Form):
     def __init__(self, *positional: Any, **options: Any) -> None:
         super().__init__(*positional, **options)
         ends: Any = self.fields["ends"]
-        ends.choices = list(self._choices())
+        ends.choices = list(self._expiry_choices())
         ends.initial = str(self.usual_days)
 
-    def _choices(self) -> Iterator[tuple[str, str]]:
+    def _expiry_choices(self) -> Iterator[tuple[str, str]]:
         for days in self.days:
-            said = ngettext("In %(days)d day", "In %(days)d days", days)
-            yield str(days), said % {"days": days}
+            label = ngettext("In %(days)d day", "In %(days)d days", days)
+            yield str(days), label % {"days": days}
         yield UNTIL, _("Until a date")
         if self.may_never_end and mcp_settings.endless_tokens:
             yield NEVER, _("Never")
@@ -80,18 +80,18 @@ class ExpiryChoice(forms.Form):
     def _check_date(self, until: date | None) -> None:
         today = local_date()
         endless = self.may_never_end and mcp_settings.endless_tokens
-        latest = LAST_DAY if endless else today + LONGEST
+        latest = LAST_DAY if endless else today + MAX_LIFETIME
         if until is None:
             self.add_error("until", _("Fill in a date, or choose a number of days."))
         elif until < today:
-            said = _("%(date)s is in the past. Choose a later day.")
-            self.add_error("until", said % {"date": date_format(until)})
+            message = _("%(date)s is in the past. Choose a later day.")
+            self.add_error("until", message % {"date": date_format(until)})
         elif until > latest:
-            said = _("%(date)s is too far ahead. The latest day is %(latest)s.")
-            told = {"date": date_format(until), "latest": date_format(latest)}
-            self.add_error("until", said % told)
+            message = _("%(date)s is too far ahead. The latest day is %(latest)s.")
+            values = {"date": date_format(until), "latest": date_format(latest)}
+            self.add_error("until", message % values)
 
-    def end(self) -> datetime | None:
+    def chosen_end(self) -> datetime | None:
         """Return when it ends, None for never."""
         ends, until = self.cleaned_data["ends"], self.cleaned_data["until"]
         if ends == NEVER:
@@ -111,7 +111,7 @@ class ExpiryChoice(forms.Form):
 
 APP_DAYS: Final = (30, 90, 365)
 USUAL_APP_DAYS: Final = 90
-MOST_TAGS: Final = 30
+MAX_TAGS: Final = 30
 """With more, they are typed."""
 ALL, SOME = "all", "some"
 
@@ -151,7 +151,7 @@ class RightsChoice(ExpiryChoice):
             choices.append((AccessToken.May.CHANGE.value, _("also change things")))
         # The widget has a list of its own.
         may.choices = choices
-        self._add_tags(tags)
+        self._add_tags_field(tags)
 
     def tell_what_is_missing(self, visible: Visible) -> None:
         """Say beside the choice how many tools only a program that may change has."""
@@ -165,16 +165,16 @@ class RightsChoice(ExpiryChoice):
                 changing,
             ) % {"changing": changing, "all": len(visible.tools)}
 
-    def _add_tags(self, tags: Counter[str]) -> None:
+    def _add_tags_field(self, tags: Counter[str]) -> None:
         # Without tags there is no choice; but whoever chose some that are gone since
         # did not choose all.
         if not tags and self.data.get("which") != SOME:
             del self.fields["which"]
-        elif len(tags) <= MOST_TAGS:
+        elif len(tags) <= MAX_TAGS:
             self.fields["tags"] = forms.MultipleChoiceField(
                 label=_("Groups of tools"),
                 required=False,
-                choices=[(tag, _label(tag, tags[tag])) for tag in sorted(tags)],
+                choices=[(tag, _tag_label(tag, tags[tag])) for tag in sorted(tags)],
                 widget=forms.CheckboxSelectMultiple({"class": "mcp-boxes"}),
             )
         else:
@@ -207,14 +207,14 @@ class RightsChoice(ExpiryChoice):
         if self.cleaned_data.get("which") != SOME:
             return ""
         value = self.cleaned_data.get("tags")
-        return " ".join(words(value) if isinstance(value, str) else value or [])
+        return " ".join(split_words(value) if isinstance(value, str) else value or [])
 
 
-def _label(tag: str, count: int) -> str:
+def _tag_label(tag: str, count: int) -> str:
     return f"{tag} ({count})"
 
 
-def tags_of(visible: Visible) -> Counter[str]:
+def visible_tag_counts(visible: Visible) -> Counter[str]:
     """Return the tags of the tools that a person sees, with how many have each."""
     return Counter(tag for each in visible.tools for tag in each.tags)
 
@@ -239,7 +239,7 @@ else:
     ServersField = forms.ModelMultipleChoiceField
 
 
-def _new_page() -> str:
+def _new_page_id() -> str:
     return secrets.token_hex(16)
 
 
@@ -248,11 +248,11 @@ class OnceForm(forms.Form):
 
     once = forms.CharField(
         widget=forms.HiddenInput,
-        initial=_new_page,
+        initial=_new_page_id,
         validators=[RegexValidator(ONCE, gettext_lazy("Load this page again."))],
     )
 
-    def made_with(self, user: AbstractBaseUser) -> UUID:
+    def idempotency_key(self, user: AbstractBaseUser) -> UUID:
         """Return the id to store for this form and user."""
         once = digest(f"{user.pk} {self.cleaned_data['once']}")
         # MariaDB refuses UUIDs without a version.
@@ -320,12 +320,12 @@ class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
         chosen: Any = self.fields["servers"]
         chosen.queryset = servers
 
-    def columns(self) -> Mapping[str, Any]:
+    def token_arguments(self) -> Mapping[str, Any]:
         """Return the arguments of `AccessToken.objects.make`, from a valid form."""
         cleaned = self.cleaned_data
         return {
             "user": self.user,
-            "expires": self.end(),
+            "expires": self.chosen_end(),
             **{name: cleaned[name] for name in ("name", "may", "networks", "tags")},
             "servers": list(cleaned["servers"]),
         }
@@ -366,7 +366,9 @@ class ServerTokenForm(OnceForm, TokenForm):
         fields = ["name"]
         labels = {"name": gettext_lazy("Name of the token")}
 
-    def columns(self, user: AbstractBaseUser, server: Server) -> Mapping[str, Any]:
+    def token_arguments(
+        self, user: AbstractBaseUser, server: Server
+    ) -> Mapping[str, Any]:
         """Return the arguments of `AccessToken.objects.make`, from a valid form."""
         may = AccessToken.May
         return {

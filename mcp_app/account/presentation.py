@@ -47,15 +47,15 @@ ADDITION, CHANGE, DELETION = 1, 2, 3
 """Flags of the admin's log, whose constants need its app."""
 
 
-def log_of(
-    by: AbstractBaseUser | None, row: AccessToken, action: int, said: str
+def log_action(
+    by: AbstractBaseUser | None, row: AccessToken, action: int, message: str
 ) -> None:
     """Write a message to the admin's log, if the site has one and the user is known."""
-    log_all(by, [row], action, said)
+    log_actions(by, [row], action, message)
 
 
-def log_all(
-    by: AbstractBaseUser | None, rows: Sequence[AccessToken], action: int, said: str
+def log_actions(
+    by: AbstractBaseUser | None, rows: Sequence[AccessToken], action: int, message: str
 ) -> None:
     """Write the same message of several rows, with one statement."""
     if by is None or not rows or not apps.is_installed("django.contrib.admin"):
@@ -64,16 +64,16 @@ def log_all(
 
     log = LogEntry.objects
     if len(rows) == 1:
-        log.log_actions(str(by.pk), rows, action, said, single_object=True)
+        log.log_actions(str(by.pk), rows, action, message, single_object=True)
     else:
-        log.log_actions(str(by.pk), rows, action, said)
+        log.log_actions(str(by.pk), rows, action, message)
 
 
 # -- presentation ----------------------------------------------------------------------
 
 
 STOPPED: Final[Label] = gettext_lazy("Stopped: its owner cannot log in.")
-MOST_ADDRESSES: Final = 20
+MAX_ADDRESSES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +86,16 @@ class State:
     has_ended: bool = False
 
 
-def state_of(row: AccessToken) -> State:
+def token_state(row: AccessToken) -> State:
     """Return the state of a token or an app, and the reason if it is not good."""
     if row.is_app:
         return _state_of_app(row)
     if row.revoked is not None:
-        said = format_html(_("Revoked: {}"), when(row.revoked))
-        return State("stopped", _("Revoked"), said, has_ended=True)
+        message = format_html(_("Revoked: {}"), moment_html(row.revoked))
+        return State("stopped", _("Revoked"), message, has_ended=True)
     if row.expires is not None and row.expires <= timezone.now():
-        said = format_html(_("Expired: {}"), when(row.expires))
-        return State("stopped", _("Expired"), said, has_ended=True)
+        message = format_html(_("Expired: {}"), moment_html(row.expires))
+        return State("stopped", _("Expired"), message, has_ended=True)
     if not row.user.is_active:
         return State("bad", _("Stopped"), str(STOPPED))
     return State("good", _("Good"), _("A program with this token can connect."))
@@ -104,11 +104,13 @@ def state_of(row: AccessToken) -> State:
 def _state_of_app(row: AccessToken) -> State:
     connection = row.connection
     if row.revoked is not None:
-        said = format_html("{} {}", _why_ended(connection), when(row.revoked))
-        return State("stopped", _("Ended"), said, has_ended=True)
+        message = format_html("{} {}", _why_ended(connection), moment_html(row.revoked))
+        return State("stopped", _("Ended"), message, has_ended=True)
     if row.expires is not None and row.expires <= timezone.now():
-        said = format_html("{} {}", _why_over(connection), when(row.expires))
-        return State("stopped", _("Ended"), said, has_ended=True)
+        message = format_html(
+            "{} {}", _why_expired(connection), moment_html(row.expires)
+        )
+        return State("stopped", _("Ended"), message, has_ended=True)
     if not row.user.is_active:
         return State("bad", _("Stopped"), str(STOPPED))
     if not connection.code_used:
@@ -124,7 +126,7 @@ def _why_ended(connection: Connection) -> str:
     return connection.get_ended_display() or _("It was ended.")
 
 
-def _why_over(connection: Connection) -> str:
+def _why_expired(connection: Connection) -> str:
     if not connection.code_used:
         return _("It did not finish signing in.")
     if connection.until is not None and connection.until <= timezone.now():
@@ -132,7 +134,7 @@ def _why_over(connection: Connection) -> str:
     return _("It was not used for too long.")
 
 
-def when(at: datetime) -> SafeString:
+def moment_html(at: datetime) -> SafeString:
     """Format a moment as HTML: the time if it is today, else the date."""
     local = local_time(at)
     today = local.date() == local_date()
@@ -143,24 +145,24 @@ def when(at: datetime) -> SafeString:
     )
 
 
-def ends_of(row: AccessToken) -> str:
+def end_or_reason(row: AccessToken) -> str:
     """Return when a token ends, or why it is not good now."""
-    state = state_of(row)
+    state = token_state(row)
     if state.look != "good":
         return state.sentence
-    return _("never") if row.expires is None else when(row.expires)
+    return _("never") if row.expires is None else moment_html(row.expires)
 
 
 def end_words(row: AccessToken) -> str:
     """Return what is said once a token was revoked, or an app ended."""
-    said = _("Deleted: “%(token)s” lets nobody in any more.")
+    message = _("Deleted: “%(token)s” lets nobody in any more.")
     if row.is_app:
-        said = _("Ended: “%(token)s” lets nobody in any more.")
-    return said % {"token": row}
+        message = _("Ended: “%(token)s” lets nobody in any more.")
+    return message % {"token": row}
 
 
 def last_use_of(row: AccessToken) -> str:
-    return _("never") if row.used is None else when(row.used)
+    return _("never") if row.used is None else moment_html(row.used)
 
 
 def servers_of(row: AccessToken) -> str:
@@ -216,13 +218,15 @@ def open_server(slug: str | None) -> Server | None:
     return open_servers().filter(slug=slug or "").first()
 
 
-def reveal(request: HttpRequest, row: AccessToken, token: Secret) -> RevealedToken:
+def reveal_token(
+    request: HttpRequest, row: AccessToken, token: Secret
+) -> RevealedToken:
     """Return a token with the configurations to use it."""
     rows = open_servers()
     if not row.everywhere:
         rows = rows.filter(pk__in=row.servers.values("pk"))
     servers = list(rows)
-    first = _first(servers)
+    first = _server_to_configure(servers)
     slug = DEFAULT_SLUG if first is None else first.slug
     site = request.build_absolute_uri("/")
     url, name = server_url(slug, site), server_name(slug)
@@ -233,25 +237,25 @@ def reveal(request: HttpRequest, row: AccessToken, token: Secret) -> RevealedTok
         url=url,
         line=Secret(command_line(name, url, token)),
         header=Secret(f"Authorization: Bearer {token}"),
-        files=[_paste(key, name, url, token) for key in CLIENTS],
-        others=others[:MOST_ADDRESSES],
+        files=[_client_paste(key, name, url, token) for key in CLIENTS],
+        others=others[:MAX_ADDRESSES],
         is_public=first is not None and first.access_names == (PUBLIC,),
     )
 
 
-def _first(servers: Sequence[Server]) -> Server | None:
+def _server_to_configure(servers: Sequence[Server]) -> Server | None:
     """Return the server to configure: the default one, if available."""
     chosen = [each for each in servers if each.slug == DEFAULT_SLUG]
     return next(iter([*chosen, *servers]), None)
 
 
-def _paste(key: str, name: str, url: str, token: str) -> Paste:
+def _client_paste(key: str, name: str, url: str, token: str) -> Paste:
     client = CLIENTS[key]
     note = ""
     if client.signs_in:
         note = _("This program takes no token. Give it the address, and sign in.")
-    text = Secret(client.text(name, url, token=token))
-    return Paste(key, client.title, client.place, text, note)
+    text = Secret(client.http_text(name, url, token=token))
+    return Paste(key, client.title, client.place_for_people, text, note)
 
 
 def lets_sign_in(server: Server, site: str = "") -> bool:
@@ -272,7 +276,7 @@ def lets_sign_in(server: Server, site: str = "") -> bool:
 
 
 COUNTED: Final = re.compile(r"([a-z_]{1,20})\.([0-9]{1,9})")
-MOST_REASONS: Final = 40
+MAX_REASONS: Final = 40
 MARGIN_MS: Final = 60_000
 """How far the clock of the database may be behind that of this process."""
 
@@ -313,30 +317,30 @@ def first_contact(row: AccessToken) -> Contact:
     """Return what came in with a token, which `own_token` has found; one query."""
     if row.used is None:
         return Contact(None)
-    named = _session(row) or _call(row)
-    return Contact(row.used, *named) if named else Contact(row.used)
+    client_info = _session_client(row) or _call_client(row)
+    return Contact(row.used, *client_info) if client_info else Contact(row.used)
 
 
-def _session(row: Any) -> tuple[str, str] | None:
+def _session_client(row: Any) -> tuple[str, str] | None:
     if row.session_revision is None:
         return None
     session = Session(client_info=row.session_client, revision=row.session_revision)
     return visible(session.client_name), session.revision
 
 
-def _call(row: AccessToken) -> tuple[str, str] | None:
+def _call_client(row: AccessToken) -> tuple[str, str] | None:
     sought = CallQuery(
         int(row.created.timestamp() * 1_000) - MARGIN_MS,
         ways=[("user_name", "=", row.user.get_username())],
         rest=[("principal_client", "=", row.family)],
     )
-    for found in Call.objects.page(sought, 1):
-        name = f"{found.client_name} {found.client_version}".strip()
-        return visible(name), found.revision
+    for call in Call.objects.page(sought, 1):
+        name = f"{call.client_name} {call.client_version}".strip()
+        return visible(name), call.revision
     return None
 
 
-def refusals(reports: Iterable[Report], since: datetime) -> Counter[str]:
+def refusal_counts(reports: Iterable[Report], since: datetime) -> Counter[str]:
     """Count refused requests by reason since the hour of a moment began.
 
     Processes count by the hour.  What they counted before that moment in its hour is
@@ -358,6 +362,6 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 def counts_of_text(text: str) -> Counter[str]:
     """Return the counts that a text says; what cannot be read counts as nothing."""
-    parts = text.split("-", MOST_REASONS)[:MOST_REASONS]
-    found = filter(None, map(COUNTED.fullmatch, parts))
-    return Counter({each[1]: int(each[2]) for each in found})
+    parts = text.split("-", MAX_REASONS)[:MAX_REASONS]
+    matches = filter(None, map(COUNTED.fullmatch, parts))
+    return Counter({each[1]: int(each[2]) for each in matches})

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.account import connected_apps
-from mcp_app.account.presentation import ADDITION, CHANGE, DELETION, log_of
+from mcp_app.account.presentation import ADDITION, CHANGE, DELETION, log_action
 from mcp_app.models import AccessToken
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction
@@ -48,32 +48,32 @@ class Irreplaceable(Exception):
     """The token has expired or was revoked, or it is a connected app."""
 
 
-def make(
-    by: AbstractBaseUser | None, *, made_with: UUID | None = None, **columns: Any
+def issue_token(
+    by: AbstractBaseUser | None, *, idempotency_key: UUID | None = None, **columns: Any
 ) -> tuple[AccessToken, Secret]:
     """Make a token from what `AccessToken.objects.make` takes.
 
     `made_with` names the page that asked: sent twice, it makes one token.
     Raises `AlreadyShown` and `ValidationError`.
     """
-    _check_new(made_with)
+    _check_new(idempotency_key)
     try:
         with own_transaction(router.db_for_write(AccessToken)):
-            row, token = AccessToken.objects.make(**columns, made_with=made_with)
-            log_of(by, row, ADDITION, _made(row))
+            row, token = AccessToken.objects.make(**columns, made_with=idempotency_key)
+            log_action(by, row, ADDITION, _creation_message(row))
     except (IntegrityError, ValidationError):
         # Two requests of one page ran at once, and the other one was faster.
-        _check_new(made_with)
+        _check_new(idempotency_key)
         raise
     return row, token
 
 
-def replace(
+def replace_token(
     by: AbstractBaseUser | None,
     row: AccessToken,
     overlap: timedelta,
     *,
-    made_with: UUID | None = None,
+    idempotency_key: UUID | None = None,
 ) -> tuple[AccessToken, Secret]:
     """Make the next token of a family; the old one expires after `overlap`.
 
@@ -82,87 +82,89 @@ def replace(
     """
     if row.is_app:
         raise Irreplaceable(str(NO_REPLACEMENT))
-    _check_new(made_with)
+    _check_new(idempotency_key)
     try:
         with own_transaction(router.db_for_write(AccessToken)):
-            new, token = row.replace(overlap, made_with=made_with)
+            new, token = row.replace(overlap, made_with=idempotency_key)
             if not overlap:
                 row.revoke()
-            log_of(by, row, CHANGE, _replaced(row, new, overlap))
-            log_of(by, new, ADDITION, _made(new))
+            log_action(by, row, CHANGE, _replacement_message(row, new, overlap))
+            log_action(by, new, ADDITION, _creation_message(new))
     except (IntegrityError, ValidationError, ValueError) as error:
-        _check_new(made_with)
+        _check_new(idempotency_key)
         if isinstance(error, ValueError):
             raise Irreplaceable(_("This token has ended. Make a new one.")) from None
         raise
     return new, token
 
 
-def end(by: AbstractBaseUser | None, row: AccessToken) -> None:
+def end_token(by: AbstractBaseUser | None, row: AccessToken) -> None:
     """Revoke a token or end an app; every process refuses it once this returns."""
     if row.is_app:
-        connected_apps.end(by, row)
+        connected_apps.end_connected_app(by, row)
         return
     if row.revoked is not None:
         return
     with own_transaction(router.db_for_write(AccessToken)):
         row.revoke()
-        said = _("Deleted the token “%(token)s”. It lets nobody in any more.")
-        log_of(by, row, CHANGE, said % {"token": row})
+        message = _("Deleted the token “%(token)s”. It lets nobody in any more.")
+        log_action(by, row, CHANGE, message % {"token": row})
 
 
-def forget(by: AbstractBaseUser, row: AccessToken) -> None:
+def forget_token(by: AbstractBaseUser, row: AccessToken) -> None:
     """Delete the row of a token or an app that has ended."""
-    said = _("Took the token “%(token)s”, which had ended, from the list.")
+    message = _("Took the token “%(token)s”, which had ended, from the list.")
     if row.is_app:
-        said = _("Took the connected app “%(token)s”, which had ended, from the list.")
+        message = _(
+            "Took the connected app “%(token)s”, which had ended, from the list."
+        )
     with own_transaction(router.db_for_write(AccessToken)):
-        log_of(by, row, DELETION, said % {"token": row})
+        log_action(by, row, DELETION, message % {"token": row})
         row.delete()
 
 
-def rename(by: AbstractBaseUser, row: AccessToken) -> None:
+def rename_token(by: AbstractBaseUser, row: AccessToken) -> None:
     """Store the new name of a token or an app."""
-    said = _("Renamed this token to “%(token)s”.")
+    message = _("Renamed this token to “%(token)s”.")
     if row.is_app:
-        said = _("Renamed this connected app to “%(token)s”.")
+        message = _("Renamed this connected app to “%(token)s”.")
     with own_transaction(router.db_for_write(AccessToken)):
         row.save(update_fields=["name"])
-        log_of(by, row, CHANGE, said % {"token": row})
+        log_action(by, row, CHANGE, message % {"token": row})
 
 
-def _check_new(made_with: UUID | None) -> None:
+def _check_new(idempotency_key: UUID | None) -> None:
     """Raise `AlreadyShown` if a page has made its token."""
-    if made_with is None:
+    if idempotency_key is None:
         return
-    row = AccessToken.objects.filter(made_with=made_with).first()
+    row = AccessToken.objects.filter(made_with=idempotency_key).first()
     if row is not None:
         raise AlreadyShown(row)
 
 
-def _made(row: AccessToken) -> str:
+def _creation_message(row: AccessToken) -> str:
     if row.expires is None:
-        said = _("Made the token “%(token)s” for %(user)s (%(may)s). It never ends.")
+        message = _("Made the token “%(token)s” for %(user)s (%(may)s). It never ends.")
     else:
-        said = _(
+        message = _(
             "Made the token “%(token)s” for %(user)s (%(may)s). It ends on %(end)s."
         )
-    return said % {
+    return message % {
         "token": row,
         "user": row.user.get_username(),
         "may": row.get_may_display(),
-        "end": _date(row),
+        "end": _end_date_text(row),
     }
 
 
-def _replaced(row: AccessToken, new: AccessToken, overlap: timedelta) -> str:
-    said = _("This token was replaced by “%(token)s”, and itself ends on %(end)s.")
+def _replacement_message(row: AccessToken, new: AccessToken, overlap: timedelta) -> str:
+    message = _("This token was replaced by “%(token)s”, and itself ends on %(end)s.")
     if not overlap:
-        said = _("This token was replaced by “%(token)s”, and itself has ended.")
-    return said % {"token": new, "end": _date(row)}
+        message = _("This token was replaced by “%(token)s”, and itself has ended.")
+    return message % {"token": new, "end": _end_date_text(row)}
 
 
-def _date(row: AccessToken) -> str:
+def _end_date_text(row: AccessToken) -> str:
     if row.expires is None:
         return ""
     return date_format(local_time(row.expires), "DATETIME_FORMAT")

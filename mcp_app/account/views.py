@@ -35,9 +35,13 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
 from mcp_app.account import connected_apps, presentation, token_issuance
-from mcp_app.account import connected_apps as app_presentation
 from mcp_app.account.connected_apps import NO_CALLS, AppForm, ChangedMeanwhile
-from mcp_app.account.forms import NameForm, NewTokenForm, ReplaceForm, tags_of
+from mcp_app.account.forms import (
+    NameForm,
+    NewTokenForm,
+    ReplaceForm,
+    visible_tag_counts,
+)
 from mcp_app.account.presentation import end_words
 from mcp_app.account.token_issuance import NO_REPLACEMENT, AlreadyShown, Irreplaceable
 from mcp_app.auth.rights import AppEnded, Choice
@@ -55,24 +59,26 @@ def own_page(view: View) -> View:
     """Require an active user, and forbid caching and framing the response."""
 
     @wraps(view)
-    def answered(request: HttpRequest, *given: Any, **named: Any) -> HttpResponse:
+    def serve_active_user(
+        request: HttpRequest, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
         if not request.user.is_active:
             # Some backends log inactive users in, but their tokens would not work.
             raise PermissionDenied
-        response = view(request, *given, **named)
-        unseen(response)
+        response = view(request, *args, **kwargs)
+        forbid_caching(response)
         return response
 
-    return login_required(csrf_protect(xframe_options_deny(answered)))
+    return login_required(csrf_protect(xframe_options_deny(serve_active_user)))
 
 
-def unseen(response: HttpResponse) -> None:
+def forbid_caching(response: HttpResponse) -> None:
     """Forbid caches to store a response, and other sites to learn its URL."""
     patch_cache_control(response, no_store=True, private=True)
     response.setdefault("Referrer-Policy", "same-origin")
 
 
-def own(request: HttpRequest) -> QuerySet[AccessToken]:
+def own_tokens(request: HttpRequest) -> QuerySet[AccessToken]:
     """Return the user's tokens and apps, ended ones last."""
     now = timezone.now()
     ended = Q(revoked__isnull=False) | Q(expires__lte=now)
@@ -85,31 +91,32 @@ def own(request: HttpRequest) -> QuerySet[AccessToken]:
 
 @own_page
 @require_safe
-def tokens(request: HttpRequest) -> HttpResponse:
+def token_list(request: HttpRequest) -> HttpResponse:
     """List the user's connected apps, and the tokens."""
     everything = AccessToken.objects.filter(user=request.user.pk)
     # One statement counts both.
     counts = everything.aggregate(all=Count("pk"), apps=Count("connection"))
-    apps = _part(request, "apps", counts["apps"])
-    page = _part(request, "page", counts["all"] - counts["apps"])
+    apps = _list_part(request, "apps", counts["apps"])
+    page = _list_part(request, "page", counts["all"] - counts["apps"])
     prefetch_related_objects([*apps.object_list, *page.object_list], "servers")
     user: Any = request.user
-    calls = connected_apps.calls_of(user) if apps.object_list else NO_CALLS
-    return _page(
+    calls = connected_apps.recent_calls_of(user) if apps.object_list else NO_CALLS
+    return _render_page(
         request,
         "tokens",
         apps=apps,
         app_lines=[
-            {**app_line(row), "calls": calls.words(row)} for row in apps.object_list
+            {**connected_app_line(row), "calls": calls.count_words(row)}
+            for row in apps.object_list
         ],
         page=page,
-        lines=[_line(row) for row in page.object_list],
+        lines=[_token_line(row) for row in page.object_list],
     )
 
 
-def _part(request: HttpRequest, name: str, count: int) -> Page[AccessToken]:
+def _list_part(request: HttpRequest, name: str, count: int) -> Page[AccessToken]:
     """Return a page of one part of the list, of which there are so many."""
-    rows = own(request).filter(connection__isnull=name != "apps")
+    rows = own_tokens(request).filter(connection__isnull=name != "apps")
     paginator = Paginator(rows, PAGE)
     paginator.count = count
     page = paginator.get_page(request.GET.get(name))
@@ -119,126 +126,133 @@ def _part(request: HttpRequest, name: str, count: int) -> Page[AccessToken]:
 
 @own_page
 @sensitive_variables()
-def add(request: HttpRequest) -> HttpResponse:
+def add_token(request: HttpRequest) -> HttpResponse:
     """Ask for the details of a new token, make it, and show it once."""
-    sent = request.POST if request.method == "POST" else None
-    form = NewTokenForm(sent, user=request.user, servers=presentation.open_servers())  # type: ignore[arg-type]
+    data = request.POST if request.method == "POST" else None
+    form = NewTokenForm(data, user=request.user, servers=presentation.open_servers())  # type: ignore[arg-type]
     if not form.is_valid():
-        return _page(request, "add", form=form)
+        return _render_page(request, "add", form=form)
     try:
-        row, token = token_issuance.make(
+        row, token = token_issuance.issue_token(
             request.user,  # type: ignore[arg-type]
-            made_with=form.made_with(request.user),  # type: ignore[arg-type]
-            **form.columns(),
+            idempotency_key=form.idempotency_key(request.user),  # type: ignore[arg-type]
+            **form.token_arguments(),
         )
     except AlreadyShown as already:
-        return _already(request, already)
-    return _revealed(request, row, token)
+        return _already_page(request, already)
+    return _reveal_page(request, row, token)
 
 
 @own_page
-def token(request: HttpRequest, key: int) -> HttpResponse:
+def token_page(request: HttpRequest, key: int) -> HttpResponse:
     """Show everything but the token itself; rename it on POST."""
-    row = get_object_or_404(own(request), pk=key)
+    row = get_object_or_404(own_tokens(request), pk=key)
     if row.is_app:
         return redirect("mcp_account:app", key)
     form = NameForm(request.POST if request.method == "POST" else None, instance=row)
     if request.method == "POST" and form.is_valid():
-        token_issuance.rename(row.user, row)
+        token_issuance.rename_token(row.user, row)
         messages.success(request, _("The name was changed."), fail_silently=True)
         return redirect("mcp_account:token", key)
     if form.errors:
         # The form has put the invalid name into the row: show the stored one.
-        row = get_object_or_404(own(request), pk=key)
-    return _page(request, "token", form=form, row=row, line=_line(row))
+        row = get_object_or_404(own_tokens(request), pk=key)
+    return _render_page(request, "token", form=form, row=row, line=_token_line(row))
 
 
 @own_page
 @sensitive_variables()
-def replace(request: HttpRequest, key: int) -> HttpResponse:
+def replace_token(request: HttpRequest, key: int) -> HttpResponse:
     """Ask when the old token ends, make the new one, and show it once."""
-    row = get_object_or_404(own(request), pk=key)
+    row = get_object_or_404(own_tokens(request), pk=key)
     if row.is_app:
         messages.error(request, str(NO_REPLACEMENT), fail_silently=True)
         return redirect("mcp_account:app", key)
     form = ReplaceForm(request.POST if request.method == "POST" else None)
     if not form.is_valid():
-        return _page(request, "replace", form=form, row=row, line=_line(row))
+        return _render_page(
+            request, "replace", form=form, row=row, line=_token_line(row)
+        )
     try:
-        new, token = token_issuance.replace(
-            row.user, row, form.overlap_time(), made_with=form.made_with(row.user)
+        new, token = token_issuance.replace_token(
+            row.user,
+            row,
+            form.overlap_time(),
+            idempotency_key=form.idempotency_key(row.user),
         )
     except AlreadyShown as already:
-        return _already(request, already)
+        return _already_page(request, already)
     except Irreplaceable as reason:
         messages.error(request, str(reason), fail_silently=True)
         return redirect("mcp_account:token", key)
-    return _revealed(request, new, token, old=row)
+    return _reveal_page(request, new, token, old=row)
 
 
 @own_page
 @require_POST
-def delete(request: HttpRequest, key: int) -> HttpResponse:
+def delete_token(request: HttpRequest, key: int) -> HttpResponse:
     """Revoke a token or end an app; no worker accepts it once this has answered."""
-    row = get_object_or_404(own(request), pk=key)
-    token_issuance.end(row.user, row)
-    said = end_words(row)
-    messages.success(request, said, fail_silently=True)
+    row = get_object_or_404(own_tokens(request), pk=key)
+    token_issuance.end_token(row.user, row)
+    message = end_words(row)
+    messages.success(request, message, fail_silently=True)
     return redirect("mcp_account:tokens")
 
 
 @own_page
 @require_POST
-def forget(request: HttpRequest, key: int) -> HttpResponse:
+def forget_token(request: HttpRequest, key: int) -> HttpResponse:
     """Delete the row of a token that has ended."""
-    row = get_object_or_404(own(request), pk=key)
+    row = get_object_or_404(own_tokens(request), pk=key)
     if row.has_ended(timezone.now()):
-        token_issuance.forget(row.user, row)
-        said = _("“%(token)s” is not in the list any more.") % {"token": row}
-        messages.success(request, said, fail_silently=True)
+        token_issuance.forget_token(row.user, row)
+        message = _("“%(token)s” is not in the list any more.") % {"token": row}
+        messages.success(request, message, fail_silently=True)
     return redirect("mcp_account:tokens")
 
 
-def _line(row: AccessToken, servers: str = "") -> dict[str, object]:
+def _token_line(row: AccessToken, servers: str = "") -> dict[str, object]:
     """Return what a page shows of a token."""
     return {
         "row": row,
         "name": str(row),
-        "state": presentation.state_of(row),
+        "state": presentation.token_state(row),
         "servers": servers or presentation.servers_of(row),
-        "ends": presentation.ends_of(row),
+        "ends": presentation.end_or_reason(row),
         "used": presentation.last_use_of(row),
-        "created": presentation.when(row.created),
+        "created": presentation.moment_html(row.created),
     }
 
 
-def app_line(row: AccessToken, server: str = "") -> dict[str, Any]:
+def connected_app_line(row: AccessToken, server: str = "") -> dict[str, Any]:
     """Return what a page shows of a connected app."""
     connection = row.connection
     return {
-        **_line(row, server),
-        "host": connected_apps.host_of(connection),
-        "may": connected_apps.may_of(row.may),
-        "until": connected_apps.until_of(connection),
+        **_token_line(row, server),
+        "host": connected_apps.program_host(connection),
+        "may": connected_apps.permission_words(row.may),
+        "until": connected_apps.until_words(connection),
     }
 
 
-def _revealed(
+def _reveal_page(
     request: HttpRequest,
     row: AccessToken,
     token: Secret,
     old: AccessToken | None = None,
 ) -> HttpResponse:
-    both = presentation.reveal(request, row, token)
-    return _page(request, "shown", shown=both, row=row, old=old and _line(old))
+    both = presentation.reveal_token(request, row, token)
+    return _render_page(
+        request, "shown", shown=both, row=row, old=old and _token_line(old)
+    )
 
 
-def _already(request: HttpRequest, already: AlreadyShown) -> HttpResponse:
-    said = str(already)
-    return _page(request, "already", said=said, row=already.row)
+def _already_page(request: HttpRequest, already: AlreadyShown) -> HttpResponse:
+    message = str(already)
+    return _render_page(request, "already", said=message, row=already.row)
 
 
-def _page(request: HttpRequest, name: str, **context: object) -> HttpResponse:
+def _render_page(request: HttpRequest, name: str, **context: object) -> HttpResponse:
     return render(request, f"mcp_app/account/{name}.html", context)
 
 
@@ -247,30 +261,30 @@ def _page(request: HttpRequest, name: str, **context: object) -> HttpResponse:
 
 
 @own_page
-def app(request: HttpRequest, key: int) -> HttpResponse:
+def connected_app_page(request: HttpRequest, key: int) -> HttpResponse:
     """Show a connected app; change its name and what it may on POST."""
-    rows = own(request).filter(connection__isnull=False)
+    rows = own_tokens(request).filter(connection__isnull=False)
     # An app has one server, or none once that was deleted.
-    named = rows.annotate(slug=F("servers__slug"), title=F("servers__title"))
-    row: Any = get_object_or_404(named, pk=key)
+    with_server = rows.annotate(slug=F("servers__slug"), title=F("servers__title"))
+    row: Any = get_object_or_404(with_server, pk=key)
     server = Server(slug=row.slug, title=row.title) if row.slug else ""
-    line = app_line(row, str(server))
+    line = connected_app_line(row, str(server))
     if line["state"].has_ended:
         if request.method == "POST":
-            return _again(request, row, _has_ended())
-        return _app_page(request, row, line, form=None)
+            return _redirect_with_error(request, row, _has_ended())
+        return _render_app_page(request, row, line, form=None)
     # What its owner sees there, None for nothing at all.
     visible = visible_to(row.user, row.slug) if row.slug else None
     form = AppForm(
         request.POST if request.method == "POST" else None,
         connection=row.connection,
-        tags=tags_of(visible) if visible else Counter(),
+        tags=visible_tag_counts(visible) if visible else Counter(),
     )
     if visible is not None:
         form.tell_what_is_missing(visible)
-    if form.is_valid() and (answer := _saved(request, row, form)):
+    if form.is_valid() and (answer := _save_choice(request, row, form)):
         return answer
-    return _app_page(request, row, line, form=form, sees_nothing=visible is None)
+    return _render_app_page(request, row, line, form=form, sees_nothing=visible is None)
 
 
 @own_page
@@ -278,25 +292,25 @@ def app(request: HttpRequest, key: int) -> HttpResponse:
 def end_all_apps(request: HttpRequest) -> HttpResponse:
     """End all connected apps of the user."""
     user: Any = request.user
-    count = connected_apps.end_all(user, connected_apps.open_apps(user))
-    said = app_presentation.ended_words(count)
-    messages.success(request, said, fail_silently=True)
+    count = connected_apps.end_connected_apps(user, connected_apps.open_apps(user))
+    message = connected_apps.ended_words(count)
+    messages.success(request, message, fail_silently=True)
     return redirect("mcp_account:tokens")
 
 
-def _saved(
+def _save_choice(
     request: HttpRequest, row: AccessToken, form: AppForm
 ) -> HttpResponse | None:
     """Store what was chosen; return None, with the reason in the form, if it is not."""
     if not form.is_current():
-        return _again(request, row, _changed_meanwhile())
-    before = Choice.of(row.connection)
+        return _redirect_with_error(request, row, _changed_meanwhile())
+    before = Choice.of_connection(row.connection)
     try:
-        connected_apps.change(row.user, row, before, form.choice())
+        connected_apps.change_app(row.user, row, before, form.chosen_rights())
     except AppEnded:
-        return _again(request, row, _has_ended())
+        return _redirect_with_error(request, row, _has_ended())
     except ChangedMeanwhile:
-        return _again(request, row, _changed_meanwhile())
+        return _redirect_with_error(request, row, _changed_meanwhile())
     except ValidationError as error:
         form.add_error("name", error.messages)
         return None
@@ -315,12 +329,14 @@ def _changed_meanwhile() -> str:
     )
 
 
-def _again(request: HttpRequest, row: AccessToken, said: str) -> HttpResponse:
-    messages.error(request, said, fail_silently=True)
+def _redirect_with_error(
+    request: HttpRequest, row: AccessToken, message: str
+) -> HttpResponse:
+    messages.error(request, message, fail_silently=True)
     return redirect("mcp_account:app", row.pk)
 
 
-def _app_page(
+def _render_app_page(
     request: HttpRequest, row: AccessToken, line: dict[str, Any], **context: object
 ) -> HttpResponse:
     connection = row.connection
@@ -328,7 +344,7 @@ def _app_page(
         **context,
         "row": row,
         "line": line,
-        "claim": app_presentation.claim_of(connection),
-        "asked": app_presentation.may_of(connection.may_ask),
+        "claim": connected_apps.identity_claim(connection),
+        "asked": connected_apps.permission_words(connection.may_ask),
     }
     return render(request, "mcp_app/account/app.html", both)

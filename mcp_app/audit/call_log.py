@@ -20,13 +20,13 @@ from typing import Final, TypeAlias
 
 from django.db import Error as DatabaseError
 
-from mcp_app.audit.tallies import Tallies, begin_ms
+from mcp_app.audit.tallies import Tallies, period_start_ms
 from mcp_app.audit.writing import (
     Batch,
     PendingCalls,
     RefusedBatch,
     is_counted,
-    storable,
+    storable_text,
     stored_name,
     write,
 )
@@ -86,7 +86,8 @@ class CallLog:
         self._lock = threading.Lock()
         """Held by whoever changes what is pending."""
         self._tallies = Tallies()
-        # `add` calls `_look` when this many wait: the first call starts the timer.
+        # `add` calls `_schedule_writing` when this many wait: the first call starts the
+        # timer.
         self._room = 0
         self._stopped = False
         self._timer: asyncio.TimerHandle | None = None
@@ -96,7 +97,7 @@ class CallLog:
         self._warned: dict[str, float] = {}
         self._strangers_rows = self._strangers_left = strangers_rows
         self._strangers_second = 0
-        self._taken_so_far = 0
+        self._batched_so_far = 0
         self._written_so_far = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
@@ -107,9 +108,9 @@ class CallLog:
                 self._pending.add(record)
                 return
         if threading.get_ident() == self._thread:
-            self._take(record)
+            self._take_on_loop(record)
         else:
-            self._loop.call_soon_threadsafe(self._take, record)
+            self._loop.call_soon_threadsafe(self._take_on_loop, record)
 
     def add_in_vain(self, record: CallValues) -> None:
         """Take a stranger's call for which nothing ran: above a rate it is counted."""
@@ -121,10 +122,10 @@ class CallLog:
             self._strangers_left -= 1
             self.add(record)
             return
-        self._drop(record, ONLY_COUNTED)
-        self._look()
+        self._count_dropped(record, ONLY_COUNTED)
+        self._schedule_writing()
 
-    def digest(self, arguments: bytes) -> str:
+    def digest_arguments(self, arguments: bytes) -> str:
         """Return a keyed digest, which is equal for equal arguments.
 
         Arguments may be short or secret; without a key they could be guessed.
@@ -135,68 +136,68 @@ class CallLog:
 
     async def wait_until_written(self) -> None:
         """Return when all calls that were added before are committed."""
-        added = self._taken_so_far + len(self._pending)
+        added = self._batched_so_far + len(self._pending)
         if added > self._written_so_far:
             waiting: asyncio.Future[None] = self._loop.create_future()
             self._waiting.append((added, waiting))
             await waiting
 
     @property
-    def busy(self) -> bool:
+    def has_pending(self) -> bool:
         """Whether anything is still to be written."""
         return bool(self._pending or self._tallies or self._task is not None)
 
-    def hurry(self) -> None:
+    def write_pending(self) -> None:
         """Write immediately what is still to be written."""
-        if self._task is None and self.busy:
-            self._begin()
+        if self._task is None and self.has_pending:
+            self._start_writing()
 
     def stop(self) -> None:
-        """Stop the timer; from then on, calls may wait for `hurry`."""
+        """Stop the timer; from then on, calls may wait for `write_pending`."""
         self._stopped = True
         self._stop_timer()
 
     # -- gathering ----------------------------------------------------------------
 
-    def _take(self, record: CallValues) -> None:
+    def _take_on_loop(self, record: CallValues) -> None:
         """Take a call if there is room, and start the timer or a batch if needed."""
         full = len(self._pending) >= self._most and not self.strict
         if full and self._task is not None:
-            self._drop(record, NO_ROOM)
+            self._count_dropped(record, NO_ROOM)
             return
         with self._lock:
             self._pending.add(record)
-        self._look()
+        self._schedule_writing()
 
-    def _look(self) -> None:
+    def _schedule_writing(self) -> None:
         """Start the timer or a batch, if it is time for one."""
         many = min(MOST_ROWS, self._most)
         if self._task is not None:
             self._room = self._most
         elif self._pending and (self.strict or len(self._pending) >= many):
-            self._begin()
+            self._start_writing()
         elif self._timer is None:
             self._room = 0 if self.strict else many - 1
             if not self._stopped:
-                self._timer = self._loop.call_later(EVERY, self._begin)
+                self._timer = self._loop.call_later(EVERY, self._start_writing)
 
-    def _drop(self, record: CallValues, message: str) -> None:
+    def _count_dropped(self, record: CallValues, message: str) -> None:
         """Count a call that gets no row; the message, for the log, says why."""
         circumstances, began, took, *_ = record
         server, kind, name, _, outcome, *_ = circumstances
         self.dropped += 1
         if not is_counted(circumstances):
-            self._warn(message, self.dropped)
+            self._warn_rarely(message, self.dropped)
             return
-        self._tallies.add(
-            begin_ms(int(began * 1_000) + self._clock_ms, MINUTE_S),
+        self._tallies.add_calls(
+            period_start_ms(int(began * 1_000) + self._clock_ms, MINUTE_S),
             (server, kind, stored_name(name), outcome),
             [int(took * 1_000_000)],
             1,
         )
-        self._warn(message, self.dropped)
+        self._warn_rarely(message, self.dropped)
 
-    def _warn(self, message: str, *values: object) -> None:
+    def _warn_rarely(self, message: str, *values: object) -> None:
         """Log this message once a minute at most."""
         now = self._loop.time()
         if now - self._warned.get(message, float("-inf")) >= WARN_EVERY:
@@ -205,7 +206,7 @@ class CallLog:
 
     # -- writing ------------------------------------------------------------------
 
-    def _begin(self) -> None:
+    def _start_writing(self) -> None:
         self._stop_timer()
         self._room = self._most
         self._task = self._loop.create_task(self._write_all())
@@ -217,39 +218,41 @@ class CallLog:
 
     async def _write_all(self) -> None:
         try:
-            await self._write(self._taken())
+            await self._write_batch(self._next_batch())
             while len(self._pending) >= (1 if self.strict else MOST_ROWS):
-                await self._write(self._taken())
+                await self._write_batch(self._next_batch())
         finally:
             self._task = None
             with self._lock:
                 # From now on whoever adds one sees to it that it is written.
                 self._room = 0
             if self._pending or self._tallies:
-                self._look()
+                self._schedule_writing()
 
-    def _taken(self) -> Batch:
+    def _next_batch(self) -> Batch:
         """Return the next batch: the calls that have waited longest."""
         with self._lock:
-            records = self._pending.take(MOST_ROWS)
+            records = self._pending.take_first(MOST_ROWS)
         tallies, self._tallies = self._tallies, Tallies()
-        self._taken_so_far += len(records)
+        self._batched_so_far += len(records)
         self._number += 1
-        return Batch(self._writer, self._number, records, self.digest, tallies)
+        return Batch(
+            self._writer, self._number, records, self.digest_arguments, tallies
+        )
 
-    async def _write(self, batch: Batch) -> None:
+    async def _write_batch(self, batch: Batch) -> None:
         try:
-            await self._written(batch)
+            await self._write_with_retries(batch)
         except Exception:
             # An error in our code: later calls must not wait for these.
             logger.exception("The call log has lost calls: %d.", len(batch.records))
-        self._written_so_far = self._taken_so_far
+        self._written_so_far = self._batched_so_far
         while self._waiting and self._waiting[0][0] <= self._written_so_far:
             _, waiting = self._waiting.popleft()
             if not waiting.done():
                 waiting.set_result(None)
 
-    async def _written(self, batch: Batch) -> None:
+    async def _write_with_retries(self, batch: Batch) -> None:
         """Write a batch; retry as long as the database is unavailable."""
         attempt = 0
         while True:
@@ -257,14 +260,14 @@ class CallLog:
                 self._clock_ms = await call_writer.run(write, batch)
             except (DatabaseError, Unavailable) as error:
                 reason = error.__cause__ or error
-                self._warn("The call log could not be written: %r", reason)
+                self._warn_rarely("The call log could not be written: %r", reason)
             else:
-                self._tell(batch.refused)
+                self._report_refused(batch.refused)
                 return
             await asyncio.sleep(RETRY_S[min(attempt, len(RETRY_S) - 1)])
             attempt += 1
 
-    def _tell(self, refused: RefusedBatch) -> None:
+    def _report_refused(self, refused: RefusedBatch) -> None:
         """Log which rows and counters of a batch the database has refused."""
         self.dropped += refused.rows
         if refused.rows:
@@ -272,7 +275,7 @@ class CallLog:
                 "The database refuses rows of the call log. %d calls have no row so"
                 " far: %r"
             )
-            self._warn(message, self.dropped, refused.reason)
+            self._warn_rarely(message, self.dropped, refused.reason)
         if refused.counters:
             message = "The database refuses counters of the call log. %d are lost."
             logger.error(message, refused.counters, exc_info=refused.reason)
@@ -292,7 +295,7 @@ reason."""
 OTHERS: Final = "\N{HORIZONTAL ELLIPSIS}"
 """Stands for clients that are counted together: no client's name in Latin-1 equals
 it."""
-LONGEST: Final = 60
+MAX_CLIENT_LENGTH: Final = 60
 """Characters of a client's name that are kept."""
 
 
@@ -318,7 +321,7 @@ class Reason(StrEnum):
     VERSION = "version"
     JSON = "json"
     MESSAGE = "message"
-    TOO_MANY = "too_many"
+    TOO_MANY = "is_too_large"
     UNAVAILABLE = "unavailable"
     FAILED = "failed"
     OTHER = "other"
@@ -335,17 +338,17 @@ class TurnedAway:
         self._counts: dict[tuple[int, str, str], int] = {}
         self._hour = 0
 
-    def note(self, reason: Reason, client: str) -> None:
+    def count_refusal(self, reason: Reason, client: str) -> None:
         """Count a request; `client` is the name that it gives itself, "" for none."""
         hour = int(self._clock()) // HOUR_S
         if hour != self._hour:
-            self._begin(hour)
-        key = (hour, reason.value, storable(client[:LONGEST]))
+            self._begin_hour(hour)
+        key = (hour, reason.value, storable_text(client[:MAX_CLIENT_LENGTH]))
         if key not in self._counts and not self._tells_apart(hour):
             key = (hour, reason.value, OTHERS)
         self._counts[key] = self._counts.get(key, 0) + 1
 
-    def counts(self) -> tuple[Group, ...]:
+    def counts_of_day(self) -> tuple[Group, ...]:
         """Return the counts of the last day."""
         return tuple(
             (hour * HOUR_S * 1_000, reason, client, count)
@@ -355,13 +358,13 @@ class TurnedAway:
 
     def _tells_apart(self, hour: int) -> bool:
         """Return whether an hour has room for one more group; each has its limit."""
-        told = sum(key[0] == hour and key[2] != OTHERS for key in self._counts)
-        return told < GROUPS
+        groups = sum(key[0] == hour and key[2] != OTHERS for key in self._counts)
+        return groups < GROUPS
 
-    def _begin(self, hour: int) -> None:
+    def _begin_hour(self, hour: int) -> None:
         """Forget counts that are older than a day."""
         self._hour = hour
-        kept = hour - HOURS
+        oldest_hour = hour - HOURS
         self._counts = {
-            key: count for key, count in self._counts.items() if key[0] > kept
+            key: count for key, count in self._counts.items() if key[0] > oldest_hour
         }

@@ -10,14 +10,20 @@ from mcp_app.conf import Limits
 from mcp_app.interface.call_record import FAILED
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.calls import HOUR_S, MINUTE_S, CallQuerySet
-from mcp_app.models.expiry import PORTION, ExpiredRows, claim, delete_rows, expired_rows
+from mcp_app.models.expiry import (
+    PORTION,
+    ExpiredRows,
+    claim_rows,
+    delete_rows,
+    expired_rows,
+)
 from mcp_app.models.transactions import NowMilliseconds, own_transaction
 
-MINUTES_KEPT_MS: Final = 2 * HOUR_S * 1_000
+MINUTE_RETENTION_MS: Final = 2 * HOUR_S * 1_000
 """How long counters by the minute are kept: for the current hour and the one before."""
-WRITERS_KEPT_MS: Final = 7 * 24 * HOUR_S * 1_000
+WRITER_RETENTION_MS: Final = 7 * 24 * HOUR_S * 1_000
 """Longer than any process retries a commit whose outcome it does not know."""
-NEWEST_KEPT: Final = 50
+RETAINED_FAILURES: Final = 50
 """Calls of each failed outcome that outlast all others."""
 
 
@@ -29,8 +35,8 @@ def expired_calls(limits: Limits) -> list[ExpiredRows]:
     hours = CallStatistic.objects.older_than(
         HOUR_S, now - int(limits.statistics_kept * 1_000)
     )
-    minutes = CallStatistic.objects.older_than(MINUTE_S, now - MINUTES_KEPT_MS)
-    writers = CallWriter.objects.older_than(now - WRITERS_KEPT_MS)
+    minutes = CallStatistic.objects.older_than(MINUTE_S, now - MINUTE_RETENTION_MS)
+    writers = CallWriter.objects.older_than(now - WRITER_RETENTION_MS)
     return [
         expired_rows("calls", calls.order_by("time_ms")),
         surplus_calls(limits.calls_rows, oldest),
@@ -43,7 +49,9 @@ def expired_calls(limits: Limits) -> list[ExpiredRows]:
 def surplus_calls(most: int, oldest_ms: Any) -> ExpiredRows:
     """Return the calls above so many; only those since then are counted."""
     surplus = _Surplus(most, oldest_ms)
-    return ExpiredRows("calls above their number", surplus.count, surplus.take)
+    return ExpiredRows(
+        "calls above their number", surplus.count_surplus, surplus.delete_portion
+    )
 
 
 class _Surplus:
@@ -59,47 +67,47 @@ class _Surplus:
         self._reached = 0
         self._settled: tuple[int, frozenset[int]] | None = None
 
-    def count(self) -> int:
+    def count_surplus(self) -> int:
         rows = Call.objects.all()
-        end, kept = self._bounds(rows)
+        end, retained = self._deletion_bounds(rows)
         above = rows.filter(pk__lte=end, time_ms__gte=self._oldest_ms)
-        return above.exclude(pk__in=kept).count()
+        return above.exclude(pk__in=retained).count()
 
-    def take(self) -> int | None:
+    def delete_portion(self) -> int | None:
         """Delete a portion; None when nothing is left."""
         using = router.db_for_write(Call)
         with own_transaction(using):
             rows: Any = Call.objects.using(using)
-            end, kept = self._bounds(rows)
+            end, retained = self._deletion_bounds(rows)
             next_ones = rows.filter(pk__gt=self._reached, pk__lte=end).order_by("pk")
-            keys = list(claim(next_ones).values_list("pk", flat=True)[:PORTION])
-            gone = [each for each in keys if each not in kept]
+            keys = list(claim_rows(next_ones).values_list("pk", flat=True)[:PORTION])
+            gone = [each for each in keys if each not in retained]
             delete_rows(using, Call, gone)
         if not keys:
             return None
         self._reached = keys[-1]
         return len(gone)
 
-    def _bounds(self, rows: CallQuerySet) -> tuple[int, frozenset[int]]:
+    def _deletion_bounds(self, rows: CallQuerySet) -> tuple[int, frozenset[int]]:
         """Return the last key that goes, and those that stay; looked up once."""
         if self._settled is None:
             # SQLite would read all rows for both at once.
-            oldest, newest = (_first(rows.order_by(each)) for each in ("pk", "-pk"))
+            oldest, newest = (_first_key(rows.order_by(each)) for each in ("pk", "-pk"))
             end = newest - self._most
-            kept = self._newest_failures(rows) if end >= oldest else frozenset()
-            for each in sorted(kept):
+            retained = self._newest_failures(rows) if end >= oldest else frozenset()
+            for each in sorted(retained):
                 # For each that stays, one more of the others goes.
                 end += each <= end
-            self._settled = end, kept
+            self._settled = end, retained
         return self._settled
 
     def _newest_failures(self, rows: CallQuerySet) -> frozenset[int]:
         # Where few calls stay, half of them may be any.
-        each = min(NEWEST_KEPT, self._most // (2 * len(FAILED)))
+        each = min(RETAINED_FAILURES, self._most // (2 * len(FAILED)))
         return frozenset(
             key for outcome in FAILED for key in rows.newest_that(outcome, each)
         )
 
 
-def _first(rows: CallQuerySet) -> int:
+def _first_key(rows: CallQuerySet) -> int:
     return rows.values_list("pk", flat=True).first() or 0

@@ -31,7 +31,7 @@ class Tally:
         self.calls = self.dropped = self.total_us = self.most_us = 0
         self.buckets = [0] * (len(_BOUNDS_US) + 1)
 
-    def add(self, times_us: list[int], dropped: int = 0) -> None:
+    def add_calls(self, times_us: list[int], dropped: int = 0) -> None:
         """Count calls with these durations; sorts the list."""
         times_us.sort()
         self.calls += len(times_us)
@@ -42,7 +42,7 @@ class Tally:
         for place, (begin, end) in enumerate(pairwise([0, *ends, len(times_us)])):
             self.buckets[place] += end - begin
 
-    def merge(self, other: Tally) -> None:
+    def merge_tally(self, other: Tally) -> None:
         """Add the counts of another one."""
         self.calls += other.calls
         self.dropped += other.dropped
@@ -52,7 +52,7 @@ class Tally:
             own + more for own, more in zip(self.buckets, other.buckets, strict=True)
         ]
 
-    def values(self) -> Row:
+    def counter_values(self) -> Row:
         """Return the values of `CallStatistic.COUNTERS`."""
         return (
             self.calls,
@@ -72,45 +72,48 @@ class Tallies:
     def __bool__(self) -> bool:
         return bool(self._minutes)
 
-    def add(
+    def add_calls(
         self, minute_ms: int, subject: Subject, times_us: list[int], dropped: int = 0
     ) -> None:
         """Count calls that began in the minute that starts at `minute_ms`."""
-        self._of(minute_ms, subject).add(times_us, dropped)
+        self._tally_of_subject(minute_ms, subject).add_calls(times_us, dropped)
 
-    def drop(self, minute_ms: int, subject: Subject) -> None:
+    def count_dropped(self, minute_ms: int, subject: Subject) -> None:
         """Note that a call that was counted has no row."""
-        self._of(minute_ms, subject).dropped += 1
+        self._tally_of_subject(minute_ms, subject).dropped += 1
 
-    def merge(self, other: Tallies) -> None:
+    def merge_tallies(self, other: Tallies) -> None:
         """Add the counts of another one."""
         for (minute_ms, subject), tally in other._minutes.items():
-            self._of(minute_ms, subject).merge(tally)
+            self._tally_of_subject(minute_ms, subject).merge_tally(tally)
 
-    def rows(self) -> list[Row]:
+    def sorted_rows(self) -> list[Row]:
         """Return a row for each minute and for each hour, in the order of their keys.
 
         All processes raise counters in this order, so that they cannot deadlock.
         """
         hours: dict[tuple[int, Subject], Tally] = {}
         for (minute_ms, subject), tally in self._minutes.items():
-            hour_ms = begin_ms(minute_ms, HOUR_S)
-            hours.setdefault((hour_ms, subject), Tally()).merge(tally)
-        both = [*_rows(MINUTE_S, self._minutes.items()), *_rows(HOUR_S, hours.items())]
+            hour_ms = period_start_ms(minute_ms, HOUR_S)
+            hours.setdefault((hour_ms, subject), Tally()).merge_tally(tally)
+        both = [
+            *_counter_rows(MINUTE_S, self._minutes.items()),
+            *_counter_rows(HOUR_S, hours.items()),
+        ]
         return sorted(both)
 
-    def _of(self, minute_ms: int, subject: Subject) -> Tally:
+    def _tally_of_subject(self, minute_ms: int, subject: Subject) -> Tally:
         return self._minutes.setdefault((minute_ms, subject), Tally())
 
 
-def _rows(
+def _counter_rows(
     seconds: int, tallies: Iterable[tuple[tuple[int, Subject], Tally]]
 ) -> Iterator[Row]:
     for (start_ms, subject), tally in tallies:
-        yield (seconds, start_ms, *subject, *tally.values())
+        yield (seconds, start_ms, *subject, *tally.counter_values())
 
 
-def begin_ms(time_ms: int, seconds: int) -> int:
+def period_start_ms(time_ms: int, seconds: int) -> int:
     """Return when the hour or minute of a time began."""
     return time_ms - time_ms % (seconds * 1_000)
 

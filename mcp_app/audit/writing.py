@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import Error as DatabaseError
 from django.db import IntegrityError, connections, router
 
-from mcp_app.audit.tallies import Subject, Tallies, begin_ms, stored_apart
+from mcp_app.audit.tallies import Subject, Tallies, period_start_ms, stored_apart
 from mcp_app.interface.call_record import CallRecord, CallValues, CircumstancesValues
 from mcp_app.interface.principal import CONSOLE
 from mcp_app.models import Call, CallStatistic, CallWriter
-from mcp_app.models.call_rows import Own, SharedValues, in_parts
+from mcp_app.models.call_rows import Own, SharedValues, split_into_parts
 from mcp_app.models.calls import MINUTE_S
 from mcp_app.models.transactions import now_sql, own_transaction, persistently
 from mcp_app.pools.connections import TOGETHER, is_outage, may_be_refused
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 # The calls of a process that wait for their transaction.
 
 
-LONGEST_CLIENT = 128
+MAX_CLIENT_NAME_LENGTH = 128
 """Characters that are stored of a client's name for itself."""
-LONGEST_ERROR = 500
+MAX_ERROR_LENGTH = 500
 SHORT_ARGUMENTS = 1_024
 """Bytes of arguments that wait for their digest; longer ones are digested at once."""
 
@@ -80,43 +80,43 @@ class PendingCalls:
 
     def add(self, record: CallValues) -> None:
         """Add a call."""
-        given = record[0]
-        if given is not self._last:
-            self._last = self._known.setdefault(given, given)
-            if self._last is not given:
+        circumstances = record[0]
+        if circumstances is not self._last:
+            self._last = self._known.setdefault(circumstances, circumstances)
+            if self._last is not circumstances:
                 record = (self._last, *record[1:])
         self._fields += record
 
-    def take(self, count: int) -> PendingCalls:
+    def take_first(self, count: int) -> PendingCalls:
         """Remove and return the first `count` calls at most."""
-        taken = PendingCalls()
+        removed = PendingCalls()
         end = count * _FIELDS
-        taken._fields, self._fields = self._fields[:end], self._fields[end:]
+        removed._fields, self._fields = self._fields[:end], self._fields[end:]
         # Without this, circumstances of calls that are gone would stay for ever.
         if len(self._known) > len(self):
             self._known = {each: each for each in self._fields[::_FIELDS]}
             self._last = None
-        return taken
+        return removed
 
 
 # -- storable --------------------------------------------------------------------------
 # Makes text from outside storable in every database, and as short as it must be.
 
 
-LONGEST: Final = 500
+MAX_TEXT_BYTES: Final = 500
 """Bytes that the call log stores of a text, in UTF-8."""
 BYTES_OF_CHARACTER: Final = 4
 """A character has no more."""
 
 
-def storable(text: str) -> str:
+def storable_text(text: str) -> str:
     """Return a text that every database takes: no NUL, no half of a surrogate pair."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
-def cut(text: str, most: int = LONGEST) -> str:
+def cut_to_bytes(text: str, most: int = MAX_TEXT_BYTES) -> str:
     """Return as much of a text as fits into so many bytes; no character is split.
 
     Of characters a column counts a part only: most have one byte, others four.
@@ -156,7 +156,7 @@ def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
         sizes = [size for size in SIZES if _SHARED + size * _OWN <= most]
         for shared, own in rows.items():
             rest = own
-            for size, parts in in_parts(own, sizes):
+            for size, parts in split_into_parts(own, sizes):
                 rest = rest[size * len(parts) :]
                 values: list[tuple[Any, ...]] = [
                     (*shared, *chain.from_iterable(part)) for part in parts
@@ -197,7 +197,7 @@ _LENGTHS: Final = [
 ]
 _NAME: Final = Call.SHARED.index("name")
 _PRINCIPAL: Final = Call.SHARED.index("principal")
-LONGEST_NAME: Final = int(_LENGTHS[_NAME] or 0)
+MAX_NAME_LENGTH: Final = int(_LENGTHS[_NAME] or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,33 +235,33 @@ def write(batch: Batch) -> int:
     all the same, so writing it again checks that first.
     """
     try:
-        return _written(batch)
+        return _write_persistently(batch)
     except DatabaseError as error:
         away, apart = is_outage(error), batch.broke >= TOGETHER
         batch.broke += may_be_refused(error) if away else TOGETHER
         if away or apart:
             raise
-    return _written(batch)
+    return _write_persistently(batch)
 
 
-def _written(batch: Batch) -> int:
+def _write_persistently(batch: Batch) -> int:
     # The very first batch may fail because it has been committed meanwhile.
-    return persistently(partial(_attempted, batch), ATTEMPTS, (IntegrityError,))
+    return persistently(partial(_write_once, batch), ATTEMPTS, (IntegrityError,))
 
 
-def _attempted(batch: Batch) -> int:
+def _write_once(batch: Batch) -> int:
     using = router.db_for_write(Call)
     with own_transaction(using):
-        clock_ms = _clock(using)
+        clock_ms = _clock_offset_ms(using)
         writers = CallWriter.objects.using(using)
         if writers.claim(batch.writer, batch.number):
-            rows, tallies = _reckoned(batch, clock_ms)
-            store = _store_apart if batch.broke >= TOGETHER else _store
+            rows, tallies = _rows_and_tallies(batch, clock_ms)
+            store = _store_apart if batch.broke >= TOGETHER else _store_together
             batch.refused = store(using, rows, tallies)
     return clock_ms
 
 
-def _store(
+def _store_together(
     using: str, rows: Mapping[SharedValues, Sequence[Own]], tallies: Tallies
 ) -> RefusedBatch:
     left: Mapping[SharedValues, Sequence[Own]] = rows
@@ -269,7 +269,7 @@ def _store(
         left = insert_many(connection, rows)
     if left:
         Call.objects.using(using).insert(left)
-    CallStatistic.objects.using(using).raise_by(tallies.rows())
+    CallStatistic.objects.using(using).raise_by(tallies.sorted_rows())
     return RefusedBatch()
 
 
@@ -280,24 +280,28 @@ def _store_apart(
     insert = Call.objects.using(using).insert
     raise_by = CallStatistic.objects.using(using).raise_by
     each = [(shared, own) for shared, some in rows.items() for own in some]
-    dropped = stored_apart(using, lambda some: insert(_grouped(some)), each)
+    dropped = stored_apart(using, lambda some: insert(_group_by_shared(some)), each)
     for (shared, own), _ in dropped:
         if not is_counted(shared):
             continue
-        tallies.drop(begin_ms(own[0], MINUTE_S), subject(shared))
-    lost = stored_apart(using, raise_by, tallies.rows())
+        tallies.count_dropped(
+            period_start_ms(own[0], MINUTE_S), counted_subject(shared)
+        )
+    lost = stored_apart(using, raise_by, tallies.sorted_rows())
     reasons = [reason for _, reason in (*dropped, *lost)]
     return RefusedBatch(len(dropped), len(lost), reasons[-1] if reasons else None)
 
 
-def _grouped(rows: Sequence[tuple[SharedValues, Own]]) -> dict[SharedValues, list[Own]]:
+def _group_by_shared(
+    rows: Sequence[tuple[SharedValues, Own]],
+) -> dict[SharedValues, list[Own]]:
     groups: dict[SharedValues, list[Own]] = {}
     for shared, own in rows:
         groups.setdefault(shared, []).append(own)
     return groups
 
 
-def _clock(using: str) -> int:
+def _clock_offset_ms(using: str) -> int:
     connection = connections[using]
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {now_sql(connection)}")
@@ -308,7 +312,7 @@ def _monotonic_ms() -> int:
     return int(time.monotonic() * 1_000)
 
 
-def _reckoned(
+def _rows_and_tallies(
     batch: Batch, clock_ms: int
 ) -> tuple[dict[SharedValues, list[Own]], Tallies]:
     """Return the rows of the calls, and all counters."""
@@ -316,19 +320,19 @@ def _reckoned(
     digest = cache(batch.digest)
     rows: dict[SharedValues, list[Own]] = {}
     tallies = Tallies()
-    tallies.merge(batch.tallies)
+    tallies.merge_tallies(batch.tallies)
     for circumstances, fields in batch.records.by_circumstances().items():
-        shared = _bounded(circumstances)
-        own = _own(fields, clock_ms, digest)
+        shared = _fitting_values(circumstances)
+        own = _own_columns(fields, clock_ms, digest)
         rows.setdefault(shared, []).extend(zip(*own, strict=True))
         if not is_counted(shared):
             continue
-        for minute_ms, times_us in _minutes(own[0], own[1]):
-            tallies.add(minute_ms, subject(shared), times_us)
+        for minute_ms, times_us in _times_by_minute(own[0], own[1]):
+            tallies.add_calls(minute_ms, counted_subject(shared), times_us)
     return rows, tallies
 
 
-def _own(
+def _own_columns(
     fields: Sequence[list[Any]], clock_ms: int, digest: Callable[[bytes], str]
 ) -> tuple[list[int], list[int], list[int], list[int], list[str], list[str], list[str]]:
     """Return what is the calls' own: a list for each column.
@@ -343,27 +347,30 @@ def _own(
         [len(text) or length for text, length in zip(texts, lengths, strict=True)],
         [digest(text) if text else of for text, of in zip(texts, digests, strict=True)],
         failures,
-        [error and cut(storable(error)[:LONGEST_ERROR]) for error in errors],
+        [
+            error and cut_to_bytes(storable_text(error)[:MAX_ERROR_LENGTH])
+            for error in errors
+        ],
     )
 
 
-def _minutes(
+def _times_by_minute(
     times_ms: Sequence[int], took_us: Sequence[int]
 ) -> Iterable[tuple[int, list[int]]]:
     """Return the durations by the minute in which the calls began."""
-    first, last = (begin_ms(end(times_ms), MINUTE_S) for end in (min, max))
+    first, last = (period_start_ms(end(times_ms), MINUTE_S) for end in (min, max))
     if first == last:
         return [(first, [*took_us])]
     minutes: dict[int, list[int]] = {}
     for time_ms, each in zip(times_ms, took_us, strict=True):
-        minutes.setdefault(begin_ms(time_ms, MINUTE_S), []).append(each)
+        minutes.setdefault(period_start_ms(time_ms, MINUTE_S), []).append(each)
     return minutes.items()
 
 
-def _bounded(circumstances: CircumstancesValues) -> SharedValues:
+def _fitting_values(circumstances: CircumstancesValues) -> SharedValues:
     """Return values that fit the columns; names that are too long stay distinct."""
     values: list[Any] = [
-        cut(storable(value)[:length]) if isinstance(value, str) else value
+        cut_to_bytes(storable_text(value)[:length]) if isinstance(value, str) else value
         for value, length in zip(circumstances, _LENGTHS, strict=True)
     ]
     values[_NAME] = stored_name(circumstances[_NAME])
@@ -372,19 +379,19 @@ def _bounded(circumstances: CircumstancesValues) -> SharedValues:
 
 def stored_name(identity: object) -> str:
     """Return the stored name of a definition; a URI may be too long for the column."""
-    name = storable(str(identity))
+    name = storable_text(str(identity))
     encoded = name.encode()
-    if len(name) <= LONGEST_NAME and len(encoded) <= LONGEST:
+    if len(name) <= MAX_NAME_LENGTH and len(encoded) <= MAX_TEXT_BYTES:
         return name
     digest = sha256(encoded).hexdigest()[:DIGEST_OF_NAME]
-    begin = name[: LONGEST_NAME - DIGEST_OF_NAME]
-    return cut(begin, LONGEST - DIGEST_OF_NAME) + digest
+    begin = name[: MAX_NAME_LENGTH - DIGEST_OF_NAME]
+    return cut_to_bytes(begin, MAX_TEXT_BYTES - DIGEST_OF_NAME) + digest
 
 
-def is_cut(name: str) -> bool:
+def may_be_cut(name: str) -> bool:
     """Whether a stored name may be shorter than what it stands for."""
-    shortest = LONGEST - BYTES_OF_CHARACTER
-    return len(name) >= LONGEST_NAME or len(name.encode()) > shortest
+    shortest = MAX_TEXT_BYTES - BYTES_OF_CHARACTER
+    return len(name) >= MAX_NAME_LENGTH or len(name.encode()) > shortest
 
 
 def is_counted(shared: Sequence[str | int]) -> bool:
@@ -392,7 +399,7 @@ def is_counted(shared: Sequence[str | int]) -> bool:
     return shared[_PRINCIPAL] != CONSOLE
 
 
-def subject(shared: Sequence[str | int]) -> Subject:
+def counted_subject(shared: Sequence[str | int]) -> Subject:
     """Return the subject under which a call is counted."""
     server, kind, name, _, outcome, *_ = shared
     return str(server), str(kind), str(name), str(outcome)

@@ -24,7 +24,7 @@ from django.utils.module_loading import import_string
 from mcp_app.auth.drf import Bridge
 from mcp_app.auth.issuer_tokens import issuer
 from mcp_app.auth.resources import is_usable
-from mcp_app.auth.site_requests import let_in, site_request
+from mcp_app.auth.site_requests import principal_of_user, site_request
 from mcp_app.auth.token_cache import access_token, oauth
 from mcp_app.conf import BY_HEADER, Entry, entry_problems, mcp_settings
 from mcp_app.interface.errors import with_remedy
@@ -67,20 +67,20 @@ def django_session(request: AuthenticationRequest) -> Principal | None:
     cookie = site.COOKIES.get(settings.SESSION_COOKIE_NAME)
     if not cookie:
         return None
-    site.session = _session(cookie)
+    site.session = _read_only_session(cookie)
     user = get_user(site)
     if not user.is_authenticated:
         _ask_cache(site.session)
         return None
-    if doubt := _doubt(request, site):
+    if doubt := _cross_site_reason(request, site):
         if b"authorization" in request.headers.raw:
             # A program's, perhaps: the next way in looks at what it shows.
             return None
         raise RequestRefused(403, doubt)
-    return let_in(user, kind=SESSION, client=SESSION)
+    return principal_of_user(user, kind=SESSION, client=SESSION)
 
 
-def _doubt(request: AuthenticationRequest, site: HttpRequest) -> str:
+def _cross_site_reason(request: AuthenticationRequest, site: HttpRequest) -> str:
     """Return why a page of another site may have sent it, "" for no reason."""
     headers = request.headers
     # Browsers send no Origin with a GET to where the page is from; they say so.
@@ -99,7 +99,7 @@ class _CsrfCheck(CsrfViewMiddleware):
         return reason
 
 
-def _session(key: str) -> SessionBase:
+def _read_only_session(key: str) -> SessionBase:
     """Return the site's session of this key, which is never written from here.
 
     One that is over, or of a former secret key, would get another id, of which the
@@ -161,7 +161,7 @@ class Authenticator:
     """Who signs the tokens that it takes, "" for nobody else."""
 
     @property
-    def signs_in(self) -> bool:
+    def offers_sign_in(self) -> bool:
         """Whether programs sign in at this site to come in by it."""
         return self.authenticate is oauth
 
@@ -169,12 +169,12 @@ class Authenticator:
 @cache
 def authenticator(name: str) -> Authenticator:
     """Return the way in that the settings have by this name; raises Unusable."""
-    given = mcp_settings.authentication[name]
-    for problem in entry_problems(given):
+    value = mcp_settings.authentication[name]
+    for problem in entry_problems(value):
         raise Unusable(f'MCP["AUTHENTICATION"][{name!r}] {problem}')
-    entry = Entry.of(given)
+    entry = Entry.from_setting(value)
     try:
-        authenticate, kind = verifier(entry.path)
+        authenticate, kind = import_verifier(entry.path)
     except Unusable as error:
         raise type(error)(f'MCP["AUTHENTICATION"][{name!r}]: {error}') from None
     if kind == ISSUER:
@@ -216,22 +216,22 @@ def issuers_of(ways: Iterable[Authenticator], origin: str) -> tuple[str, ...]:
     `origin` is this site's, which is the issuer if programs sign in here.
     """
     own = origin if is_usable() else ""
-    issuers = (own if each.signs_in else each.issuer for each in ways)
+    issuers = (own if each.offers_sign_in else each.issuer for each in ways)
     return tuple(dict.fromkeys(filter(None, issuers)))
 
 
 def sign_in_names() -> frozenset[str]:
     """Return the names of the ways by which programs sign in at this site."""
-    return _names_of(oauth)
+    return _entry_names_of(oauth)
 
 
 def token_names() -> frozenset[str]:
     """Return the names of the ways that accept access tokens of this site."""
-    return _names_of(access_token)
+    return _entry_names_of(access_token)
 
 
 @cache
-def _names_of(authenticate: Authenticate) -> frozenset[str]:
+def _entry_names_of(authenticate: Authenticate) -> frozenset[str]:
     names = set()
     for name in mcp_settings.authentication:
         with suppress(Unusable):
@@ -241,25 +241,25 @@ def _names_of(authenticate: Authenticate) -> frozenset[str]:
 
 
 @receiver(setting_changed)
-def _forget(*, setting: str, **_: object) -> None:
+def _clear_caches(*, setting: str, **_: object) -> None:
     if setting == "MCP":
         authenticator.cache_clear()
         authenticators_of.cache_clear()
-        _names_of.cache_clear()
+        _entry_names_of.cache_clear()
 
 
-def verifier(path: str) -> tuple[Authenticate, str]:
+def import_verifier(path: str) -> tuple[Authenticate, str]:
     """Return what has this path, and its kind where it is ours; raises Unusable."""
     try:
-        found = import_string(path)
+        target = import_string(path)
     except (ImportError, TypeError, ValueError) as error:
         sentence = f"{path!r} cannot be imported: {error}"
         raise Unusable(with_remedy(sentence, error)) from error
-    if isinstance(found, type):
-        return _bridge(path, found), DRF
-    if not callable(found):
+    if isinstance(target, type):
+        return _drf_bridge(path, target), DRF
+    if not callable(target):
         raise Unusable(f"{path!r} is not callable.")
-    return found, _OURS.get(found, "") if _is_hashable(found) else ""
+    return target, _OURS.get(target, "") if _is_hashable(target) else ""
 
 
 _OURS: dict[Any, str] = {
@@ -272,22 +272,22 @@ _LOOK_FURTHER = frozenset(_OURS.values())
 """Cookies and addresses are not in the header by which answers are kept."""
 
 
-def _is_hashable(found: object) -> bool:
-    return type(found).__hash__ is not None
+def _is_hashable(value: object) -> bool:
+    return type(value).__hash__ is not None
 
 
-def _bridge(path: str, found: type) -> Bridge:
+def _drf_bridge(path: str, authentication: type) -> Bridge:
     # Whoever inherits from it has imported it: a site without it need not.
     drf = sys.modules.get("rest_framework.authentication")
-    if drf is None or not issubclass(found, drf.BaseAuthentication):
+    if drf is None or not issubclass(authentication, drf.BaseAuthentication):
         raise Unusable(
             f"{path!r} is a class, but not an authentication class of Django REST"
             " framework. Use such a class, a function, or another callable object."
         )
-    if issubclass(found, drf.SessionAuthentication):
+    if issubclass(authentication, drf.SessionAuthentication):
         raise BringsCsrf(
             f"{path!r} accepts session cookies, which a browser also sends for pages"
             f" of other sites. Use {SESSION_INSTEAD!r}, which requires the CSRF token"
             " and an Origin."
         )
-    return Bridge(found)
+    return Bridge(authentication)

@@ -32,7 +32,7 @@ class AgedCache(Generic[Key, Value]):
     def __init__(self) -> None:
         self._entries: dict[Key, tuple[float, Value]] = {}
 
-    def cached(self, key: Key) -> Value | None:
+    def cached_value(self, key: Key) -> Value | None:
         """Return the value of a key, None if it is unknown or too old."""
         entry = self._entries.get(key)
         if entry is not None and time.monotonic() - entry[0] < MAX_AGE_S:
@@ -44,15 +44,17 @@ class AgedCache(Generic[Key, Value]):
         entry = self._entries.get(key)
         return float("-inf") if entry is None else entry[0] + MAX_AGE_S
 
-    async def find(self, key: Key, load: Callable[[], Awaitable[Value]]) -> Value:
+    async def find_or_load(
+        self, key: Key, load: Callable[[], Awaitable[Value]]
+    ) -> Value:
         """Return the cached value of a key, else what `load` returns.
 
         That is cached from the moment when loading began, unless it is None or
-        `forget` was called meanwhile.
+        `forget_all` was called meanwhile.
         """
-        if (cached := self.cached(key)) is not None:
+        if (cached := self.cached_value(key)) is not None:
             return cached
-        # `forget` puts another dict in the place of this one.
+        # `forget_all` puts another dict in the place of this one.
         now, entries = time.monotonic(), self._entries
         value = await load()
         if value is not None:
@@ -61,7 +63,7 @@ class AgedCache(Generic[Key, Value]):
             entries[key] = (now, value)
         return value
 
-    def forget(self) -> None:
+    def forget_all(self) -> None:
         """Load every value again at its next use."""
         self._entries = {}
 
@@ -88,7 +90,7 @@ class AuthenticationCache:
     def __init__(self) -> None:
         self._entries: AgedCache[bytes, Any] = AgedCache()
 
-    async def find(
+    async def find_or_authenticate(
         self,
         name: str,
         request: AuthenticationRequest,
@@ -104,11 +106,11 @@ class AuthenticationCache:
         where = "\0".join((name, request.server, request.host)).encode()
         key = blake2b(where + b"\0" + header, key=_KEY, digest_size=32).digest()
         entries: AgedCache[bytes, Result] = self._entries
-        return await entries.find(key, authenticate)
+        return await entries.find_or_load(key, authenticate)
 
-    def forget(self) -> None:
+    def forget_all(self) -> None:
         """Authenticate every header again at its next request."""
-        self._entries.forget()
+        self._entries.forget_all()
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -25,7 +25,7 @@ from django.views.decorators.debug import sensitive_variables
 from mcp_app.auth.authenticators import sign_in_names, token_names
 from mcp_app.auth.permissions import active_users
 from mcp_app.auth.resources import oauth_settings
-from mcp_app.conf import mcp_settings, secrets
+from mcp_app.conf import mcp_settings, secret_keys
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server
 from mcp_app.models.fields import digest
 from mcp_app.models.tokens import Secret
@@ -39,7 +39,7 @@ from mcp_app.protocol.oauth.requests import (
     CodeGrant,
     OAuthError,
     RefreshGrant,
-    fits,
+    is_verifier_of,
 )
 from mcp_app.protocol.oauth.texts import (
     code_of,
@@ -51,9 +51,9 @@ from mcp_app.protocol.oauth.texts import (
 )
 
 CODE_LASTS: Final = timedelta(seconds=60)
-MOST_KEYS: Final = 32
+MAX_KEYS: Final = 32
 """Keys of an app that are good at the same time; one more ends the oldest."""
-MOST_A_MINUTE: Final = 40
+MAX_KEYS_PER_MINUTE: Final = 40
 STEPS: Final = 3
 """So far behind the current refresh token another one may be."""
 MACHINE_LASTS: Final = timedelta(hours=1)
@@ -101,22 +101,24 @@ class Grant:
     until: datetime | None
 
 
-def allow(grant: Grant, made_with: UUID) -> tuple[Secret, AccessToken | None]:
+def store_grant(
+    grant: Grant, idempotency_key: UUID
+) -> tuple[Secret, AccessToken | None]:
     """Store what a person allows on the page `made_with`; return the code and the row.
 
     The same page gives the same code while that is good and unused, else `PageUsed`;
     the row is None then.  Raises `ValidationError`.
     """
-    code = _code_of_page(made_with)
+    code = _code_of_page(idempotency_key)
     if code is not None:
         return code, None
-    code = Secret(code_of(made_with.hex, secrets()[0]))
+    code = Secret(code_of(idempotency_key.hex, secret_keys()[0]))
     try:
-        with own_transaction(_alias()):
-            row = _store(grant, made_with, code)
+        with own_transaction(_database_alias()):
+            row = _create_connection(grant, idempotency_key, code)
     except (IntegrityError, ValidationError):
         # Two presses at once: the other one was faster.
-        again = _code_of_page(made_with)
+        again = _code_of_page(idempotency_key)
         if again is None:
             raise
         return again, None
@@ -124,16 +126,16 @@ def allow(grant: Grant, made_with: UUID) -> tuple[Secret, AccessToken | None]:
 
 
 @sensitive_variables("code")
-def _store(grant: Grant, made_with: UUID, code: str) -> AccessToken:
+def _create_connection(grant: Grant, idempotency_key: UUID, code: str) -> AccessToken:
     now, client = timezone.now(), grant.client
     row = AccessToken.objects.make_app(
         grant.server,
-        name=_row_name(client),
+        name=_shortened_name(client),
         user=grant.user,
         may=grant.may,
         tags=grant.tags,
         expires=now + CODE_LASTS,
-        made_with=made_with,
+        made_with=idempotency_key,
     )
     Connection.objects.create(
         token=row,
@@ -151,21 +153,21 @@ def _store(grant: Grant, made_with: UUID, code: str) -> AccessToken:
     return row
 
 
-def _row_name(client: Client) -> str:
+def _shortened_name(client: Client) -> str:
     """Return the name as its column has it: of a long host what tells whose it is."""
     most = AccessToken._meta.get_field("name").max_length or 0
     name = client.name
     return name if len(name) <= most else f"…{name[1 - most :]}"
 
 
-def _code_of_page(made_with: UUID) -> Secret | None:
+def _code_of_page(idempotency_key: UUID) -> Secret | None:
     """Return the code of a page that was sent before, None for a new one."""
-    row = Connection.objects.filter(token__made_with=made_with).first()
+    row = Connection.objects.filter(token__made_with=idempotency_key).first()
     if row is None:
         return None
     if not row.code_used and row.code_ends > timezone.now():
-        for secret in secrets():
-            code = code_of(made_with.hex, secret)
+        for secret in secret_keys():
+            code = code_of(idempotency_key.hex, secret)
             if _is_digest(row.code, code):
                 return Secret(code)
     raise PageUsed
@@ -182,22 +184,22 @@ def _in_transaction(
 
     @wraps(work)
     @sensitive_variables()
-    def settled(*given: P.args, **named: P.kwargs) -> JsonObject:
+    def run_in_transaction(*args: P.args, **kwargs: P.kwargs) -> JsonObject:
         @sensitive_variables()
-        def attempt() -> JsonObject | OAuthError:
-            with own_transaction(_alias()):
-                return secretly(*given, **named)
+        def run_attempt() -> JsonObject | OAuthError:
+            with own_transaction(_database_alias()):
+                return secretly(*args, **kwargs)
 
-        result = persistently(attempt)
+        result = persistently(run_attempt)
         if isinstance(result, OAuthError):
             raise result
         return result
 
-    return settled
+    return run_in_transaction
 
 
 @_in_transaction
-def exchange(
+def exchange_code(
     client_id: str, grant: CodeGrant, slug: str | None
 ) -> JsonObject | OAuthError:
     """Return what a program gets for a code (RFC 6749, section 5.1).
@@ -209,21 +211,21 @@ def exchange(
     row = Connection.objects.filter(code=digest(grant.code)).first()
     connection, now = _locked("code", row, client_id, slug), timezone.now()
     if connection.redirect_uri != grant.redirect_uri:
-        raise _refused("redirect_uri is not the one that the code was sent to.")
-    if not fits(connection.challenge, grant.verifier):
-        raise _refused("code_verifier does not fit to the code.")
+        raise _invalid_grant("redirect_uri is not the one that the code was sent to.")
+    if not is_verifier_of(connection.challenge, grant.verifier):
+        raise _invalid_grant("code_verifier does not fit to the code.")
     if connection.code_used:
-        _end(connection, Ended.CODE)
-        return _refused("This code was used before. The connection has ended.")
+        _end_connection(connection, Ended.CODE)
+        return _invalid_grant("This code was used before. The connection has ended.")
     if connection.code_ends <= now:
-        raise _refused("This code is too old. Start again.")
+        raise _invalid_grant("This code is too old. Start again.")
     _check_open(connection, now)
     connection.code_used = True
     token = new_refresh() if connection.refreshes else ""
     if token:
         _replace_refresh(connection, token, now)
     connection.save()
-    return _answer(connection, now, token)
+    return _token_response(connection, now, token)
 
 
 def _replace_refresh(connection: Connection, token: str, now: datetime) -> None:
@@ -233,7 +235,7 @@ def _replace_refresh(connection: Connection, token: str, now: datetime) -> None:
 
 
 @_in_transaction
-def refresh(
+def refresh_tokens(
     client_id: str, grant: RefreshGrant, slug: str | None
 ) -> JsonObject | OAuthError:
     """Return a new key, and the refresh token that follows (RFC 6749, section 6).
@@ -246,15 +248,17 @@ def refresh(
     connection, now = _locked("refresh token", row, client_id, slug), timezone.now()
     _check_open(connection, now)
     if _is_digest(connection.refresh, grant.refresh_token):
-        token: str | None = successor(grant.refresh_token, secrets()[0])
+        token: str | None = successor(grant.refresh_token, secret_keys()[0])
         _replace_refresh(connection, str(token), now)
         connection.save()
     else:
-        token = _current(connection, grant.refresh_token, now)
+        token = _current_refresh_token(connection, grant.refresh_token, now)
     if token is None:
-        _end(connection, Ended.REFRESH)
-        return _refused("This refresh token was used before. The connection has ended.")
-    return _answer(connection, now, token, only_reads=CHANGE not in grant.scope)
+        _end_connection(connection, Ended.REFRESH)
+        return _invalid_grant(
+            "This refresh token was used before. The connection has ended."
+        )
+    return _token_response(connection, now, token, only_reads=CHANGE not in grant.scope)
 
 
 def _of_refresh_token(token: str) -> Connection | None:
@@ -264,11 +268,13 @@ def _of_refresh_token(token: str) -> Connection | None:
     return Connection.objects.filter(refresh_name=digest(parts[0])).first()
 
 
-def _current(connection: Connection, token: str, now: datetime) -> str | None:
+def _current_refresh_token(
+    connection: Connection, token: str, now: datetime
+) -> str | None:
     """Return the current refresh token for an earlier one that may have it again."""
     age, later = now - (connection.refreshed or now), [token]
     for step in range(1, STEPS + 1):
-        later = [successor(each, secret) for each in later for secret in secrets()]
+        later = [successor(each, secret) for each in later for secret in secret_keys()]
         for each in later:
             if _is_digest(connection.refresh, each):
                 lost = step == 1 and not connection.received and age <= ASK_AGAIN
@@ -278,7 +284,7 @@ def _current(connection: Connection, token: str, now: datetime) -> str | None:
 
 
 @_in_transaction
-def revoke(client_id: str, token: str) -> JsonObject:
+def revoke_token(client_id: str, token: str) -> JsonObject:
     """End the app of a token that its program shows (RFC 7009); else do nothing."""
     connection = _of_refresh_token(token)
     if connection is None and is_access(token):
@@ -287,7 +293,7 @@ def revoke(client_id: str, token: str) -> JsonObject:
     if connection is not None and connection.client_id == client_id:
         current = lock(connection)
         if current is not None:
-            _end(current, Ended.CLIENT)
+            _end_connection(current, Ended.CLIENT)
     return {}
 
 
@@ -312,10 +318,14 @@ def token_of_machine(credentials: ClientCredentials, slug: str | None) -> JsonOb
         )
     most = now + MACHINE_LASTS
     lasts = min(row.expires or most, most) - now
-    return _bearer(credentials.secret, lasts, row.may == AccessToken.May.CHANGE)
+    return _bearer_response(
+        credentials.secret, lasts, row.may == AccessToken.May.CHANGE
+    )
 
 
-def end_of(connection: Connection, until: datetime | None, now: datetime) -> datetime:
+def connection_end(
+    connection: Connection, until: datetime | None, now: datetime
+) -> datetime:
     """Return when an app ends: what its person said, or when nobody refreshes it."""
     limits = mcp_settings.limits
     seconds = limits.oauth_idle if connection.refreshes else limits.oauth_access
@@ -326,13 +336,13 @@ def end_of(connection: Connection, until: datetime | None, now: datetime) -> dat
 # -- what all of them share ------------------------------------------------------------
 
 
-def _alias() -> str:
+def _database_alias() -> str:
     return router.db_for_write(AccessToken)
 
 
 def lock(connection: Connection) -> Connection | None:
     """Lock and read it again; None if it was deleted since, with its user perhaps."""
-    rows = Connection.objects.using(_alias()).select_for_update()
+    rows = Connection.objects.using(_database_alias()).select_for_update()
     return rows.filter(pk=connection.pk).first()
 
 
@@ -344,22 +354,22 @@ def _locked(
     Raises `OAuthError` if there is none, or it is another client's or server's.
     """
     if row is None:
-        known = is_document_url(client_id) or registration_of(client_id, secrets())
+        known = is_document_url(client_id) or registration_of(client_id, secret_keys())
         if known:
-            raise _refused(f"This {what} is not known here.")
+            raise _invalid_grant(f"This {what} is not known here.")
         # It has to register anew: `invalid_client` tells it so.
         raise _no_client("This client is not registered here.")
     connection = lock(row)
     if connection is None:
-        raise _refused(HAS_ENDED)
+        raise _invalid_grant(HAS_ENDED)
     if connection.client_id != client_id:
-        raise _refused("It belongs to another client.")
-    if slug is not None and slug not in _slugs(connection.token):
+        raise _invalid_grant("It belongs to another client.")
+    if slug is not None and slug not in _server_slugs(connection.token):
         raise OAuthError("invalid_target", "It is for another server.")
     return connection
 
 
-def _end(connection: Connection, why: Connection.Ended) -> None:
+def _end_connection(connection: Connection, why: Connection.Ended) -> None:
     row = connection.token
     if row.revoked is None:
         connection.ended = why
@@ -371,23 +381,23 @@ def _check_open(connection: Connection, now: datetime) -> None:
     """Raise if the app gets no more keys."""
     row = connection.token
     if row.has_ended(now):
-        raise _refused(HAS_ENDED)
+        raise _invalid_grant(HAS_ENDED)
     if not active_users({row.user_id}):
-        raise _refused("The user of this connection may not log in.")
-    if not any(signs_in(each) for each in row.servers.all()):
-        raise _refused("This server lets nobody sign in any more.")
+        raise _invalid_grant("The user of this connection may not log in.")
+    if not any(allows_sign_in(each) for each in row.servers.all()):
+        raise _invalid_grant("This server lets nobody sign in any more.")
     host = connection.client_host or connection.redirect_host
-    if host and not oauth_settings().lets_in([host]):
-        raise _refused("This site does not let this program in any more.")
+    if host and not oauth_settings().admits_hosts([host]):
+        raise _invalid_grant("This site does not let this program in any more.")
 
 
-def signs_in(server: Server) -> bool:
+def allows_sign_in(server: Server) -> bool:
     """Whether programs can sign in to a server."""
     return not sign_in_names().isdisjoint(server.access_names)
 
 
 @sensitive_variables()
-def _answer(
+def _token_response(
     connection: Connection, now: datetime, token: str, *, only_reads: bool = False
 ) -> JsonObject:
     """Issue a key, and return it with the refresh token, "" for none.
@@ -397,11 +407,11 @@ def _answer(
     row, limits = connection.token, mcp_settings.limits
     if _are_too_many(row, now):
         raise OAuthError("slow_down", "Too many tokens in a minute.", status=429)
-    ends = end_of(connection, connection.until, now)
-    AccessToken.objects.using(_alias()).move_end(row.pk, ends)
+    ends = connection_end(connection, connection.until, now)
+    AccessToken.objects.using(_database_alias()).move_end(row.pk, ends)
     key_ends = min(ends, now + timedelta(seconds=limits.oauth_access))
     key = new_access()
-    IssuedToken.objects.using(_alias()).create(
+    IssuedToken.objects.using(_database_alias()).create(
         digest=digest(key),
         token=row,
         created=now,
@@ -409,24 +419,26 @@ def _answer(
         only_reads=only_reads,
     )
     changes = not only_reads and row.may == AccessToken.May.CHANGE
-    answer = _bearer(key, key_ends - now, changes)
+    answer = _bearer_response(key, key_ends - now, changes)
     return {**answer, "refresh_token": token} if token else answer
 
 
 def _are_too_many(row: AccessToken, now: datetime) -> bool:
     """End the oldest keys; return whether too many were issued in the last minute."""
-    keys = IssuedToken.objects.using(_alias()).filter(token=row).order_by("-pk")
-    newest = list(keys.values_list("pk", "created")[:MOST_KEYS])
-    if len(newest) < MOST_KEYS:
+    keys = (
+        IssuedToken.objects.using(_database_alias()).filter(token=row).order_by("-pk")
+    )
+    newest = list(keys.values_list("pk", "created")[:MAX_KEYS])
+    if len(newest) < MAX_KEYS:
         return False
     # So many keys in this time are as many as MOST_A_MINUTE in a minute.
-    if now - newest[-1][1] < timedelta(minutes=MOST_KEYS / MOST_A_MINUTE):
+    if now - newest[-1][1] < timedelta(minutes=MAX_KEYS / MAX_KEYS_PER_MINUTE):
         return True
     keys.filter(pk__lte=newest[-1][0]).delete()
     return False
 
 
-def _bearer(key: str, lasts: timedelta, changes: bool) -> JsonObject:
+def _bearer_response(key: str, lasts: timedelta, changes: bool) -> JsonObject:
     return {
         "access_token": key,
         "token_type": "Bearer",
@@ -435,7 +447,7 @@ def _bearer(key: str, lasts: timedelta, changes: bool) -> JsonObject:
     }
 
 
-def _slugs(row: AccessToken) -> set[str]:
+def _server_slugs(row: AccessToken) -> set[str]:
     return set(row.servers.values_list("slug", flat=True))
 
 
@@ -443,7 +455,7 @@ def _is_good_at(row: AccessToken, slug: str) -> bool:
     server = Server.objects.filter(slug=slug, published__isnull=False).first()
     if server is None or token_names().isdisjoint(server.access_names):
         return False
-    return row.everywhere or slug in _slugs(row)
+    return row.everywhere or slug in _server_slugs(row)
 
 
 @sensitive_variables("text")
@@ -451,7 +463,7 @@ def _is_digest(stored: str, text: str) -> bool:
     return compare_digest(stored, digest(text))
 
 
-def _refused(description: str) -> OAuthError:
+def _invalid_grant(description: str) -> OAuthError:
     return OAuthError("invalid_grant", description)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
-from mcp_app.auth.site_requests import let_in, site_request
+from mcp_app.auth.site_requests import principal_of_user, site_request
 from mcp_app.interface.principal import (
     DRF,
     AuthenticationFailed,
@@ -28,7 +28,7 @@ FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 TOO_MANY: Final = 429
 UNAVAILABLE: Final = 503
-NOT_FOUND_SAID: Final = "Incorrect authentication credentials."
+INCORRECT_CREDENTIALS: Final = "Incorrect authentication credentials."
 """What was looked up for whoever asks, such as a user, is not there."""
 WAIT_S: Final = 60
 """Seconds to wait, where a limit does not say how long."""
@@ -53,44 +53,44 @@ class Bridge:
         from rest_framework.request import Request  # noqa: PLC0415
 
         instance = self._authentication()
-        asked = Request(site_request(request), authenticators=[instance])
+        drf_request = Request(site_request(request), authenticators=[instance])
         try:
-            found = instance.authenticate(asked)
+            result = instance.authenticate(drf_request)
         except APIException as error:
-            _answer(error)
+            _raise_translated(error)
         except PermissionDenied as error:
             raise RequestRefused(FORBIDDEN, str(error) or "Forbidden.") from None
         except Http404:
-            raise AuthenticationFailed(NOT_FOUND_SAID) from None
-        if found is None:
+            raise AuthenticationFailed(INCORRECT_CREDENTIALS) from None
+        if result is None:
             return None
-        user, _ = found
-        return let_in(user, kind=DRF, client=self._client)
+        user, _ = result
+        return principal_of_user(user, kind=DRF, client=self._client)
 
 
-def _answer(error: APIException) -> NoReturn:
+def _raise_translated(error: APIException) -> NoReturn:
     """Raise what an error of the framework means here."""
     if error.status_code == UNAUTHORIZED:
-        raise AuthenticationFailed(_said(error.detail)) from None
+        raise AuthenticationFailed(_error_message(error.detail)) from None
     if error.status_code == FORBIDDEN:
-        raise RequestRefused(FORBIDDEN, _said(error.detail)) from None
+        raise RequestRefused(FORBIDDEN, _error_message(error.detail)) from None
     if error.status_code == BAD:
-        raise RequestRefused(BAD, _said(error.detail)) from None
+        raise RequestRefused(BAD, _error_message(error.detail)) from None
     if error.status_code == NOT_FOUND:
-        raise AuthenticationFailed(NOT_FOUND_SAID) from None
+        raise AuthenticationFailed(INCORRECT_CREDENTIALS) from None
     if error.status_code == TOO_MANY:
         wait = max(1, ceil(getattr(error, "wait", None) or WAIT_S))
-        said = _said(error.detail)
-        raise Unavailable(said, retry_after=wait, http_status=TOO_MANY) from None
+        message = _error_message(error.detail)
+        raise Unavailable(message, retry_after=wait, http_status=TOO_MANY) from None
     if error.status_code == UNAVAILABLE:
         raise AuthenticationUnavailable from error
     raise error
 
 
-def _said(detail: Any) -> str:
+def _error_message(detail: Any) -> str:
     """Return the sentence of an error; some have it among others."""
     if isinstance(detail, dict):
-        return _said(detail.get("detail", ""))
+        return _error_message(detail.get("detail", ""))
     if isinstance(detail, list):
-        return " ".join(map(_said, detail))
+        return " ".join(map(_error_message, detail))
     return str(detail)

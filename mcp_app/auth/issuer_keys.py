@@ -28,7 +28,7 @@ from mcp_app.site_time import unix_time
 # last token that its user and client showed to this process.
 
 
-KEPT_S: Final = 3_600.0
+RETENTION_S: Final = 3_600.0
 """So long an end that is past is known: what a request opens may open later."""
 LATEST: Final = datetime(3000, 1, 1, tzinfo=UTC).timestamp()
 """Issuers may write any number."""
@@ -40,18 +40,20 @@ class KeyEnds:
     def __init__(self) -> None:
         self._ends: dict[str, float] = {}
 
-    def note(self, key: str, end: float) -> None:
+    def note_key_end(self, key: str, end: float) -> None:
         """Note when what a principal has shown ends."""
         self._ends[key] = max(self._ends.get(key, 0.0), min(end, LATEST))
 
-    def over(self, keys: Iterable[str]) -> set[str]:
+    def ended_keys(self, keys: Iterable[str]) -> set[str]:
         """Return those of these keys whose end is past, and forget old ends."""
         now = time.time()
-        for key in [each for each, end in self._ends.items() if end < now - KEPT_S]:
+        for key in [
+            each for each, end in self._ends.items() if end < now - RETENTION_S
+        ]:
             del self._ends[key]
         return {key for key in keys if self._ends.get(key, now + 1) <= now}
 
-    def next_end(self, keys: Iterable[str]) -> datetime | None:
+    def next_key_end(self, keys: Iterable[str]) -> datetime | None:
         """Return the first end of these keys that is still to come, None for none."""
         now = time.time()
         ends = [end for key in keys if (end := self._ends.get(key, now)) > now]
@@ -75,7 +77,7 @@ AGAIN_S: Final = 60.0
 """So long after an attempt no key is asked for that is not there."""
 AWAY_S: Final = 5.0
 """The same as long as there is no set at all."""
-MOST_BYTES: Final = 256 * KIB
+MAX_KEY_SET_BYTES: Final = 256 * KIB
 """Of a key set: sets with chains of certificates are large."""
 ALGORITHMS: Final = {
     "RS256": ("RSA", None),
@@ -94,7 +96,7 @@ class KeySet:
     def __init__(self, options: IssuerOptions) -> None:
         self._options = options
         self._entries: Sequence[Mapping[str, Any]] = ()
-        self._made: dict[tuple[str | None, str], Any] = {}
+        self._built_keys: dict[tuple[str | None, str], Any] = {}
         self._read_at = self._tried_at = float("-inf")
         self._is_away = False
         self._reading: asyncio.Task[None] | None = None
@@ -105,46 +107,48 @@ class KeySet:
         Without a name it is the only one that can.  Raises `AuthenticationFailed`, or
         `AuthenticationUnavailable` where nobody can know.
         """
-        key = self._key(kid, algorithm)
-        if key is not None and self._age() < FRESH_S:
+        key = self._usable_key(kid, algorithm)
+        if key is not None and self._seconds_since_read() < FRESH_S:
             return key
-        if self._reading is None and self._is_due():
-            self._reading = asyncio.create_task(self._read())
+        if self._reading is None and self._is_reading_due():
+            self._reading = asyncio.create_task(self._read_key_set())
         # Known keys do not wait for an issuer that was away the last time.
         if self._reading is not None and (key is None or not self._is_away):
             # Whoever asked first may go; the others still wait.
             await asyncio.shield(self._reading)
-            key = self._key(kid, algorithm)
+            key = self._usable_key(kid, algorithm)
         if key is not None:
             return key
         if self._is_away:
             raise AuthenticationUnavailable
         raise AuthenticationFailed("The token is signed with no key of its issuer.")
 
-    def _age(self) -> float:
+    def _seconds_since_read(self) -> float:
         return monotonic() - self._read_at
 
-    def _is_due(self) -> bool:
-        wait = AGAIN_S if self._age() < GOOD_S else AWAY_S
+    def _is_reading_due(self) -> bool:
+        wait = AGAIN_S if self._seconds_since_read() < GOOD_S else AWAY_S
         return monotonic() - self._tried_at >= wait
 
-    def _key(self, kid: str | None, algorithm: str) -> Any:
+    def _usable_key(self, kid: str | None, algorithm: str) -> Any:
         """Return the key, None where there is none, or more than one."""
-        if self._age() >= GOOD_S:
+        if self._seconds_since_read() >= GOOD_S:
             return None
-        if (kid, algorithm) not in self._made:
-            found = [each for each in self._entries if _fits(each, kid, algorithm)]
-            made = _make(found[0], algorithm) if len(found) == 1 else None
-            if made is None:
+        if (kid, algorithm) not in self._built_keys:
+            matches = [
+                each for each in self._entries if _matches_key(each, kid, algorithm)
+            ]
+            key = _build_key(matches[0], algorithm) if len(matches) == 1 else None
+            if key is None:
                 return None
-            self._made[kid, algorithm] = made
-        return self._made[kid, algorithm]
+            self._built_keys[kid, algorithm] = key
+        return self._built_keys[kid, algorithm]
 
-    async def _read(self) -> None:
+    async def _read_key_set(self) -> None:
         self._tried_at = began = monotonic()
         try:
             async with asyncio.timeout(self._options.bounds.timeout):
-                entries = await _entries(self._options)
+                entries = await _read_entries(self._options)
         except (EgressError, TimeoutError) as error:
             self._is_away = True
             logger.warning(
@@ -154,12 +158,12 @@ class KeySet:
             )
         else:
             self._is_away = False
-            self._entries, self._made, self._read_at = entries, {}, began
+            self._entries, self._built_keys, self._read_at = entries, {}, began
         finally:
             self._reading = None
 
 
-def _fits(entry: Mapping[str, Any], kid: str | None, algorithm: str) -> bool:
+def _matches_key(entry: Mapping[str, Any], kid: str | None, algorithm: str) -> bool:
     kind, curve = ALGORITHMS[algorithm]
     return (
         (kid is None or entry.get("kid") == kid)
@@ -170,7 +174,7 @@ def _fits(entry: Mapping[str, Any], kid: str | None, algorithm: str) -> bool:
     )
 
 
-def _make(entry: Mapping[str, Any], algorithm: str) -> Any:
+def _build_key(entry: Mapping[str, Any], algorithm: str) -> Any:
     """Return the PyJWK of an entry, None where it is broken."""
     import jwt  # noqa: PLC0415 - an extra
 
@@ -180,23 +184,23 @@ def _make(entry: Mapping[str, Any], algorithm: str) -> Any:
         return None
 
 
-async def _entries(options: IssuerOptions) -> Sequence[Mapping[str, Any]]:
+async def _read_entries(options: IssuerOptions) -> Sequence[Mapping[str, Any]]:
     """Return the keys of a set that can be used; raises `EgressError`."""
-    address = options.jwks or await _named_by_metadata(options)
-    bounds = replace(options.bounds, answer=MOST_BYTES)
-    given = (await _document(address, bounds, options.name)).get("keys")
-    found = [
+    address = options.jwks or await _address_by_metadata(options)
+    bounds = replace(options.bounds, answer=MAX_KEY_SET_BYTES)
+    keys = (await _fetch_document(address, bounds, options.name)).get("keys")
+    usable = [
         each
-        for each in (given if isinstance(given, list) else ())
+        for each in (keys if isinstance(keys, list) else ())
         if isinstance(each, dict)
-        and any(_fits(each, None, algorithm) for algorithm in ALGORITHMS)
+        and any(_matches_key(each, None, algorithm) for algorithm in ALGORITHMS)
     ]
-    if not found:
+    if not usable:
         raise Unreadable(f"{address} has no key that signs by {', '.join(ALGORITHMS)}.")
-    return found
+    return usable
 
 
-async def _named_by_metadata(options: IssuerOptions) -> str:
+async def _address_by_metadata(options: IssuerOptions) -> str:
     """Return the address of the key set; raises `EgressError`.
 
     The metadata must name the very issuer (RFC 8414, section 3.3).
@@ -204,15 +208,16 @@ async def _named_by_metadata(options: IssuerOptions) -> str:
     why = ""
     for address in metadata_addresses(options.issuer):
         try:
-            found = await _document(address, options.bounds, options.name)
+            metadata = await _fetch_document(address, options.bounds, options.name)
         except Unreadable as error:
             why = error.message
             continue
-        named = found.get("jwks_uri")
-        if found.get("issuer") != options.issuer:
-            why = f"{address} is of another issuer: {str(found.get('issuer'))[:200]!r}."
-        elif isinstance(named, str):
-            return named
+        jwks_uri = metadata.get("jwks_uri")
+        if metadata.get("issuer") != options.issuer:
+            other = str(metadata.get("issuer"))[:200]
+            why = f"{address} is of another issuer: {other!r}."
+        elif isinstance(jwks_uri, str):
+            return jwks_uri
         else:
             why = f'{address} names no "jwks_uri".'
     raise Unreadable(why)
@@ -230,13 +235,13 @@ def metadata_addresses(issuer: str) -> Iterator[str]:
     yield f"{origin}{path}/.well-known/openid-configuration"
 
 
-async def _document(address: str, bounds: Bounds, name: str) -> Mapping[str, Any]:
+async def _fetch_document(address: str, bounds: Bounds, name: str) -> Mapping[str, Any]:
     """Return the JSON object at an address; raises `EgressError`."""
     answer = await fetch(address, bounds, key=name)
     try:
-        found = orjson.loads(answer.body)
+        document = orjson.loads(answer.body)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        document = None
+    if not isinstance(document, dict):
         raise Unreadable(f"{address} has no JSON object.")
-    return found
+    return document

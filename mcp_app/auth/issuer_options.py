@@ -15,9 +15,9 @@ from django.utils.module_loading import import_string
 from mcp_app.auth.resources import audience_of
 from mcp_app.egress.documents import Bounds, document_address
 from mcp_app.egress.sites import (
-    MOST_SECONDS,
+    MAX_TIMEOUT_S,
     UnusableSite,
-    ca_of,
+    ca_path_of,
     networks_of,
     number_of,
 )
@@ -58,29 +58,29 @@ class IssuerOptions:
     bounds: Bounds
 
 
-def read_options(name: str, given: Mapping[str, Any]) -> IssuerOptions:
+def read_options(name: str, values: Mapping[str, Any]) -> IssuerOptions:
     """Return the options of an entry; raises `UnusableIssuer`."""
     _check_packages()
     try:
-        networks = tuple(networks_of(given.get("networks", ())))
-        for option in ("issuer", *(("jwks",) if "jwks" in given else ())):
-            url = _text(given, option)
+        networks = tuple(networks_of(values.get("networks", ())))
+        for option in ("issuer", *(("jwks",) if "jwks" in values else ())):
+            url = _text_option(values, option)
             document_address(url.partition("?")[0], networks, option)
         bounds = Bounds(
             networks=networks,
-            ca=ca_of(given),
-            timeout=number_of(given, "timeout", WAIT_S, MOST_SECONDS),
+            ca=ca_path_of(values),
+            timeout=number_of(values, "timeout", WAIT_S, MAX_TIMEOUT_S),
         )
     except UnusableSite as error:
         raise UnusableIssuer(str(error)) from None
     return IssuerOptions(
         name=name,
-        issuer=_issuer(given),
-        claim=_claim(given),
-        **_way_to_users(given),
-        audience=_audience(given),
-        jwks=_text(given, "jwks"),
-        scopes=_scopes(given),
+        issuer=_issuer_option(values),
+        claim=_claim_option(values),
+        **_way_to_users(values),
+        audience=_audience_option(values),
+        jwks=_text_option(values, "jwks"),
+        scopes=_scopes_option(values),
         bounds=bounds,
     )
 
@@ -92,15 +92,15 @@ def _check_packages() -> None:
             raise UnusableIssuer(with_remedy(sentence, ImportError(name=each)))
 
 
-def _text(given: Mapping[str, Any], option: str) -> str:
-    value = given.get(option, "")
+def _text_option(values: Mapping[str, Any], option: str) -> str:
+    value = values.get(option, "")
     if not isinstance(value, str):
         raise UnusableIssuer(f'has the "{option}" {value!r}: it must be a text.')
     return value
 
 
-def _issuer(given: Mapping[str, Any]) -> str:
-    issuer = _text(given, "issuer")
+def _issuer_option(values: Mapping[str, Any]) -> str:
+    issuer = _text_option(values, "issuer")
     if "?" in issuer:
         # RFC 8414, section 2.
         raise UnusableIssuer(
@@ -110,8 +110,8 @@ def _issuer(given: Mapping[str, Any]) -> str:
     return issuer
 
 
-def _claim(given: Mapping[str, Any]) -> str:
-    claim = _text(given, "claim")
+def _claim_option(values: Mapping[str, Any]) -> str:
+    claim = _text_option(values, "claim")
     if not claim:
         raise UnusableIssuer(
             'needs a "claim", by which its tokens name a person for good, such as'
@@ -125,18 +125,22 @@ def _claim(given: Mapping[str, Any]) -> str:
     return claim
 
 
-def _way_to_users(given: Mapping[str, Any]) -> dict[str, Any]:
-    column, path = _text(given, "field"), _text(given, "user")
+def _way_to_users(values: Mapping[str, Any]) -> dict[str, Any]:
+    column, path = _text_option(values, "field"), _text_option(values, "user")
     if bool(column) == bool(path):
         what = 'has both "field" and "user": use' if column else "needs"
         raise UnusableIssuer(
             f'{what} either "field", a unique column of the user, or "user", the dotted'
             " path of a function that gets the claims and returns a user or None."
         )
-    return {"field": _column(column)} if column else {"user": _function(path)}
+    return (
+        {"field": _unique_column(column)}
+        if column
+        else {"user": _import_function(path)}
+    )
 
 
-def _column(name: str) -> str:
+def _unique_column(name: str) -> str:
     about = get_user_model()._meta
     try:
         column = about.get_field(name)
@@ -154,25 +158,25 @@ def _column(name: str) -> str:
     return name
 
 
-def _function(path: str) -> FindUser:
+def _import_function(path: str) -> FindUser:
     try:
-        found: Any = import_string(path)
+        function: Any = import_string(path)
     except Exception as error:
         # A module may raise whatever it likes.
-        said = f'has the "user" {path!r}, which cannot be imported: {error}'
-        raise UnusableIssuer(with_remedy(said, error)) from None
-    if not callable(found) or isinstance(found, type):
+        sentence = f'has the "user" {path!r}, which cannot be imported: {error}'
+        raise UnusableIssuer(with_remedy(sentence, error)) from None
+    if not callable(function) or isinstance(function, type):
         raise UnusableIssuer(f'has the "user" {path!r}, which is not a function.')
-    if inspect.iscoroutinefunction(found):
+    if inspect.iscoroutinefunction(function):
         raise UnusableIssuer(
             f'has the "user" {path!r}, which is async. Write it with “def”: it is'
             " called in a thread."
         )
-    return cast("FindUser", found)
+    return cast("FindUser", function)
 
 
-def _audience(given: Mapping[str, Any]) -> str:
-    audience = _text(given, "audience")
+def _audience_option(values: Mapping[str, Any]) -> str:
+    audience = _text_option(values, "audience")
     try:
         usable = audience or audience_of(DEFAULT_SLUG)
     except ValueError:
@@ -186,8 +190,8 @@ def _audience(given: Mapping[str, Any]) -> str:
     return audience
 
 
-def _scopes(given: Mapping[str, Any]) -> bool:
-    scopes = given.get("scopes", True)
+def _scopes_option(values: Mapping[str, Any]) -> bool:
+    scopes = values.get("scopes", True)
     if not isinstance(scopes, bool):
         raise UnusableIssuer(f'has "scopes" {scopes!r}: it must be True or False.')
     return scopes

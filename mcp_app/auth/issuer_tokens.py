@@ -26,7 +26,7 @@ from mcp_app.auth.issuer_options import (
     read_options,
 )
 from mcp_app.auth.resources import is_audience, metadata_of
-from mcp_app.auth.site_requests import insufficient_scope, let_in
+from mcp_app.auth.site_requests import insufficient_scope, principal_of_user
 from mcp_app.interface.principal import (
     ISSUER,
     AuthenticationFailed,
@@ -59,7 +59,8 @@ _PYJWT: Final[Options] = {
     "verify_aud": False,
     "enforce_minimum_key_length": True,
 }
-"""Which audiences are good is not told by equal texts alone: `_is_for` looks."""
+"""Which audiences are good is not told by equal texts alone: `_is_audience_for` looks.
+"""
 _SENTENCES: Final = {
     "ExpiredSignatureError": "The token has expired.",
     "ImmatureSignatureError": "The token is not valid yet.",
@@ -78,7 +79,7 @@ class UnverifiedToken:
 
 
 @sensitive_variables()
-def token_of(headers: Headers, issuer: str) -> UnverifiedToken | None:
+def token_from_headers(headers: Headers, issuer: str) -> UnverifiedToken | None:
     """Return the JWT in the headers that says to be of an issuer, None for others."""
     scheme, _, text = (headers.get(b"authorization") or "").partition(" ")
     text = text.strip(" \t")
@@ -86,21 +87,21 @@ def token_of(headers: Headers, issuer: str) -> UnverifiedToken | None:
     is_other = len(parts) != PARTS or text.startswith(BEGINNING)
     if scheme.lower() != SCHEME or is_other:
         return None
-    header, claims = _object(parts[0]), _object(parts[1])
+    header, claims = _decode_part(parts[0]), _decode_part(parts[1])
     if header is None or claims is None or claims.get("iss") != issuer:
         return None
     return UnverifiedToken(text, header, claims)
 
 
 @sensitive_variables()
-def _object(part: str) -> Mapping[str, Any] | None:
+def _decode_part(part: str) -> Mapping[str, Any] | None:
     """Return the JSON object of a part (RFC 7515, section 3), None if it is none."""
     try:
         filled = part + "=" * (-len(part) % 4)
-        found = orjson.loads(b64decode(filled, altchars=b"-_", validate=True))
+        value = orjson.loads(b64decode(filled, altchars=b"-_", validate=True))
     except (ValueError, binascii.Error):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 async def verify(
@@ -113,7 +114,7 @@ async def verify(
     algorithm, kid = _checked_header(token)
     key = await keys.find(kid, algorithm)
     claims = _signed_claims(token, key, algorithm, options.issuer)
-    if not _is_for(claims["aud"], options, server):
+    if not _is_audience_for(claims["aud"], options, server):
         raise AuthenticationFailed("The token is for another audience.")
     return claims
 
@@ -156,17 +157,17 @@ def _signed_claims(
         raise AuthenticationFailed(f"The token has no {error.claim}.") from None
     except Exception as error:
         # Whatever a token leads to: frames of PyJWT would show it.
-        said = _SENTENCES.get(type(error).__name__, "The token is not valid.")
-        raise AuthenticationFailed(said) from None
+        message = _SENTENCES.get(type(error).__name__, "The token is not valid.")
+        raise AuthenticationFailed(message) from None
     if type(claims["exp"]) not in (int, float):
         raise AuthenticationFailed("The exp of the token is not a number.")
     return claims
 
 
-def _is_for(aud: object, options: IssuerOptions, server: str) -> bool:
+def _is_audience_for(aud: object, options: IssuerOptions, server: str) -> bool:
     """Whether one of the audiences (RFC 7519, section 4.1.3) is the right one."""
-    given = aud if isinstance(aud, list) else [aud]
-    texts = [each for each in given if isinstance(each, str)]
+    audiences = aud if isinstance(aud, list) else [aud]
+    texts = [each for each in audiences if isinstance(each, str)]
     if options.audience:
         return options.audience in texts
     return any(is_audience(each, server) for each in texts)
@@ -177,22 +178,22 @@ def _is_for(aud: object, options: IssuerOptions, server: str) -> bool:
 
 
 NOBODY: Final = "This site has no user for the token."
-MOST_ROWS: Final = 100
+MAX_ROWS: Final = 100
 """So many may be equal to a database without being so."""
 
 
 def find_user(options: IssuerOptions, claims: Mapping[str, Any]) -> Any:
     """Return who is meant, active or not; blocks, raises `AuthenticationFailed`."""
-    value = _value(options.claim, claims)
+    value = _claim_value(options.claim, claims)
     if options.user is None:
         return _by_column(options, value)
-    found = options.user(dict(claims))
-    if found is None:
+    user = options.user(dict(claims))
+    if user is None:
         raise AuthenticationFailed(NOBODY)
-    return found
+    return user
 
 
-def _value(claim: str, claims: Mapping[str, Any]) -> str:
+def _claim_value(claim: str, claims: Mapping[str, Any]) -> str:
     value = claims.get(claim)
     if not isinstance(value, str) or not value:
         raise AuthenticationFailed(f"The token has no {claim}.")
@@ -206,23 +207,23 @@ def _by_column(options: IssuerOptions, value: str) -> Any:
 
     Collations of databases find others, too.
     """
-    same = _lower if options.claim == EMAIL else str
+    same = _ascii_lower if options.claim == EMAIL else str
     lookup = "iexact" if options.claim == EMAIL else "exact"
     users = get_user_model()._default_manager
     try:
-        rows = list(users.filter(**{f"{options.field}__{lookup}": value})[:MOST_ROWS])
+        rows = list(users.filter(**{f"{options.field}__{lookup}": value})[:MAX_ROWS])
     except (DataError, TypeError, ValueError, ValidationError):
         # What no row of the column can be: a text that is no number, or has a NUL.
         rows = []
-    found = [
+    matches = [
         each for each in rows if same(str(getattr(each, options.field))) == same(value)
     ]
-    if len(found) != 1:
+    if len(matches) != 1:
         raise AuthenticationFailed(NOBODY)
-    return found[0]
+    return matches[0]
 
 
-def _lower(text: str) -> str:
+def _ascii_lower(text: str) -> str:
     """Return it in lower case, if no character stands for another one there."""
     return text.lower() if text.isascii() else text
 
@@ -231,7 +232,7 @@ def _lower(text: str) -> str:
 # The way in for tokens of an external issuer.
 
 
-MOST_CLIENT: Final = 200
+MAX_CLIENT_LENGTH: Final = 200
 """Characters of the name of a client."""
 
 Authenticate: TypeAlias = Callable[[AuthenticationRequest], Awaitable[Principal | None]]
@@ -277,42 +278,46 @@ class IssuerWay:
         Raises `AuthenticationFailed`, `AuthenticationUnavailable`, or Refused (403)
         for a token that allows nothing here.
         """
-        token = token_of(request.headers, self._options.issuer)
+        token = token_from_headers(request.headers, self._options.issuer)
         if token is None:
             return None
-        ask = partial(self._asked, token, request.server)
+        ask = partial(self._verified_answer, token, request.server)
         try:
-            answer = await authentication_cache.find(self._options.name, request, ask)
+            answer = await authentication_cache.find_or_authenticate(
+                self._options.name, request, ask
+            )
             if answer.ends <= time.time():
                 answer = await ask()
         except AuthenticationFailed as error:
             logger.info("A token of %r was refused: %s", self._options.name, error)
             raise
-        key_ends.note(answer.principal.key, answer.ends + LEEWAY_S)
+        key_ends.note_key_end(answer.principal.key, answer.ends + LEEWAY_S)
         return answer.principal
 
-    async def _asked(self, token: UnverifiedToken, server: str) -> Answer:
+    async def _verified_answer(self, token: UnverifiedToken, server: str) -> Answer:
         claims = await verify(token, self._options, self._keys, server)
-        scope = self._scope(claims, server)
+        scope = self._token_scope(claims, server)
         user = await authenticators.run(find_user, self._options, claims)
-        known = let_in(user, kind=ISSUER, client=self._client(claims))
+        known = principal_of_user(user, kind=ISSUER, client=self._client_name(claims))
         principal = replace(known, scopes=scopes_of(claims), scope=scope)
         return Answer(principal=principal, ends=claims["exp"])
 
-    def _scope(self, claims: Mapping[str, Any], server: str) -> Scope | None:
+    def _token_scope(self, claims: Mapping[str, Any], server: str) -> Scope | None:
         if not self._options.scopes:
             return None
-        given = scopes_of(claims)
-        if given.isdisjoint((READ, CHANGE)):
+        scopes = scopes_of(claims)
+        if scopes.isdisjoint((READ, CHANGE)):
             message = f"The token has neither the scope {READ} nor {CHANGE}."
             raise insufficient_scope(message, READ, metadata_of(server))
-        return None if CHANGE in given else Scope(read_only=True)
+        return None if CHANGE in scopes else Scope(read_only=True)
 
-    def _client(self, claims: Mapping[str, Any]) -> str:
+    def _client_name(self, claims: Mapping[str, Any]) -> str:
         """Return the name of the entry, with that of the issuer's client."""
-        given = claims.get("azp") or claims.get("client_id")
-        named = isinstance(given, str) and given.isprintable()
-        return f"{self._options.name} {given if named else ''}".strip()[:MOST_CLIENT]
+        client = claims.get("azp") or claims.get("client_id")
+        is_printable = isinstance(client, str) and client.isprintable()
+        return f"{self._options.name} {client if is_printable else ''}".strip()[
+            :MAX_CLIENT_LENGTH
+        ]
 
 
 def scopes_of(claims: Mapping[str, Any]) -> frozenset[str]:
@@ -320,6 +325,6 @@ def scopes_of(claims: Mapping[str, Any]) -> frozenset[str]:
 
     Issuers write them as one text, or as a list.
     """
-    given = claims.get("scope", claims.get("scp", ""))
-    listed = given if isinstance(given, list) else str(given).split()
+    scopes = claims.get("scope", claims.get("scp", ""))
+    listed = scopes if isinstance(scopes, list) else str(scopes).split()
     return frozenset(each for each in listed if isinstance(each, str))

@@ -57,7 +57,8 @@ _ONLY_OBJECTS: Final = frozenset({"guardian.backends.ObjectPermissionBackend"})
 class KnownGroup:
     """A group that demands name, or that has a permission which they ask for.
 
-    `grants` are those permissions; `people` is how many active users are in it.
+    `grants_permissions` are those permissions; `people` is how many active users are in
+    it.
     """
 
     pk: Any
@@ -71,22 +72,22 @@ class KnownGroup:
         return visible(self.name)
 
 
-def users() -> QuerySet[Any]:
+def all_users() -> QuerySet[Any]:
     """Return all users, as those who ask are looked up."""
     return auth.get_user_model()._default_manager.all()
 
 
-def active() -> Q:
+def active_condition() -> Q:
     """Return who may log in."""
     model = auth.get_user_model()
-    if _field(model, "is_active") is not None:
+    if _find_field(model, "is_active") is not None:
         return Q(is_active=True)
     return EVERYBODY if getattr(model, "is_active", True) else NOBODY
 
 
 def superusers() -> Q:
     """Return who has every permission and counts as being in every group."""
-    there = _field(auth.get_user_model(), "is_superuser")
+    there = _find_field(auth.get_user_model(), "is_superuser")
     return NOBODY if there is None else Q(is_superuser=True)
 
 
@@ -97,26 +98,28 @@ def with_permission(permission: str) -> Q | None:
         return NOBODY
     if has_perm is not PermissionsMixin.has_perm or uncounted_backends():
         return None
-    found = superusers()
+    condition = superusers()
     for backend in auth.get_backends():
-        if grants(backend):
+        if grants_permissions(backend):
             try:
                 holders = backend.with_perm(permission)  # type: ignore[attr-defined]
             except (TypeError, ValueError, FieldError):
-                # Django's own looks for `user` from the side of the permissions.
+                # Django's own looks for `active_user` from the side of the permissions.
                 return None
-            found |= Q(pk__in=holders.values("pk"))
-    return found
+            condition |= Q(pk__in=holders.values("pk"))
+    return condition
 
 
 def uncounted_backends() -> list[str]:
     """Return the backends that may grant a permission and cannot say to whom."""
-    return [_path(each) for each in auth.get_backends() if not _lists(each)]
+    return [
+        _dotted_path(each) for each in auth.get_backends() if not _lists_holders(each)
+    ]
 
 
-def grants(backend: object) -> bool:
+def grants_permissions(backend: object) -> bool:
     """Whether a backend may give anybody a permission that is about no object."""
-    if _path(backend) in _ONLY_OBJECTS:
+    if _dotted_path(backend) in _ONLY_OBJECTS:
         return False
     has_perm = getattr(type(backend), "has_perm", None)
     return has_perm is not None and any(
@@ -125,9 +128,9 @@ def grants(backend: object) -> bool:
     )
 
 
-def _lists(backend: object) -> bool:
+def _lists_holders(backend: object) -> bool:
     """Whether `with_perm` of a backend is as new as what it says of one user."""
-    if not grants(backend):
+    if not grants_permissions(backend):
         return True
     for each in type(backend).__mro__:
         if "with_perm" in vars(each):
@@ -137,7 +140,7 @@ def _lists(backend: object) -> bool:
     return False
 
 
-def _path(backend: object) -> str:
+def _dotted_path(backend: object) -> str:
     return f"{type(backend).__module__}.{type(backend).__qualname__}"
 
 
@@ -146,34 +149,38 @@ def in_groups(names: Collection[str], known: Iterable[KnownGroup]) -> Q:
     keys = [each.pk for each in known if each.name in names]
     if not keys:
         return superusers()
-    members = users().filter(groups__in=keys)
+    members = all_users().filter(groups__in=keys)
     return Q(pk__in=members.values("pk")) | superusers()
 
 
 def known_groups(demands: AccessRequirements) -> list[KnownGroup]:
     """Return the groups that matter to demands, those that they name first."""
-    field = _field(auth.get_user_model(), "groups")
-    named = frozenset[str]().union(*demands.groups)
-    if field is None or not (named or demands.permissions):
+    field = _find_field(auth.get_user_model(), "groups")
+    names = frozenset[str]().union(*demands.groups)
+    if field is None or not (names or demands.permissions):
         return []
     granted = {
         f"mcp_grants_{place}": permission
         for place, permission in enumerate(demands.permissions)
     }
-    matters = Q(name__in=named)
+    matters = Q(name__in=names)
     for column in granted:
         matters |= Q(**{column: True})
-    named_first = Case(When(name__in=named, then=0), default=1)
-    groups = _annotated(field, granted).filter(matters).order_by(named_first, "name")
-    rows = groups[: MOST_GROUPS + len(named)]
-    found = [_known(row, granted) for row in rows]
+    demanded_first = Case(When(name__in=names, then=0), default=1)
+    groups = (
+        _groups_with_grants(field, granted)
+        .filter(matters)
+        .order_by(demanded_first, "name")
+    )
+    rows = groups[: MOST_GROUPS + len(names)]
+    known = [_known_group(row, granted) for row in rows]
     # A database may take two names that differ by a letter's case for the same.
-    return [each for each in found if each.grants or each.name in named]
+    return [each for each in known if each.grants or each.name in names]
 
 
-def _annotated(field: Any, granted: Mapping[str, str]) -> QuerySet[Any]:
+def _groups_with_grants(field: Any, granted: Mapping[str, str]) -> QuerySet[Any]:
     members, model = field.related_query_name(), field.related_model
-    there = _field(auth.get_user_model(), "is_active")
+    there = _find_field(auth.get_user_model(), "is_active")
     may_log_in = None if there is None else Q(**{f"{members}__is_active": True})
     columns: dict[str, Any] = {
         "mcp_people": Count(members, filter=may_log_in, distinct=True)
@@ -190,14 +197,14 @@ def _annotated(field: Any, granted: Mapping[str, str]) -> QuerySet[Any]:
     return groups
 
 
-def _known(row: Any, granted: Mapping[str, str]) -> KnownGroup:
+def _known_group(row: Any, granted: Mapping[str, str]) -> KnownGroup:
     grants = frozenset(
         permission for column, permission in granted.items() if getattr(row, column)
     )
     return KnownGroup(row.pk, row.name, row.mcp_people, grants)
 
 
-def _field(model: type[Model], name: str) -> Any:
+def _find_field(model: type[Model], name: str) -> Any:
     try:
         return model._meta.get_field(name)
     except FieldDoesNotExist:
@@ -220,11 +227,11 @@ class RightsCache:
         self._rules = rules
         self._entries: AgedCache[Key, Rights] = AgedCache()
 
-    def cached(
+    def cached_rights(
         self, principal: Principal, server: str, demands: frozenset[AccessRequirements]
     ) -> Rights | None:
         """Return the cached rights of a principal, None if they must be read."""
-        return self._entries.cached((principal, server, demands))
+        return self._entries.cached_value((principal, server, demands))
 
     def good_until(
         self, principal: Principal, server: str, demands: frozenset[AccessRequirements]
@@ -236,10 +243,10 @@ class RightsCache:
         self, principal: Principal, server: str, demands: frozenset[AccessRequirements]
     ) -> Rights:
         """Return which of a server's requirements the principal meets."""
-        read = partial(self._read, principal, server, demands)
-        return await self._entries.find((principal, server, demands), read)
+        read = partial(self._read_rights, principal, server, demands)
+        return await self._entries.find_or_load((principal, server, demands), read)
 
-    async def _read(
+    async def _read_rights(
         self, principal: Principal, server: str, demands: frozenset[AccessRequirements]
     ) -> Rights:
         asking = partial(rights_of, principal, server, demands, self._rules)
@@ -250,15 +257,15 @@ class RightsCache:
         # Without a user there is no row to read, and no thread is needed.
         return asking()
 
-    async def allow(self, keys: Iterable[str], asked: AccessRequest) -> bool:
+    async def allows_call(self, keys: Iterable[str], request: AccessRequest) -> bool:
         """Whether those of these rules that look at arguments let a call happen."""
         rules = [self._rules.get(each) for each in dict.fromkeys(keys)]
         asking = [each for each in rules if each is not None and each.arguments]
-        return not asking or await judges.run(_allowed, asking, asked)
+        return not asking or await judges.run(_all_rules_allow, asking, request)
 
-    def forget(self) -> None:
+    def forget_all(self) -> None:
         """Read all rights again at their next use."""
-        self._entries.forget()
+        self._entries.forget_all()
 
 
 def rights_of(
@@ -272,7 +279,7 @@ def rights_of(
     asks_django = principal.permissions is None and principal.user_id
     if asks_django and holder.user is None:
         return GONE
-    return Rights(frozenset(each for each in demands if holder.meets(each)))
+    return Rights(frozenset(each for each in demands if holder.meets_demands(each)))
 
 
 GONE = Rights(gone=True)
@@ -295,18 +302,18 @@ class Holder:
     @cached_property
     def user(self) -> Any:
         """The active user, None for nobody."""
-        return _user(self._principal)
+        return _user_of_principal(self._principal)
 
     @cached_property
     def _superuser(self) -> bool:
         return bool(getattr(self.user, "is_superuser", False))
 
     @cached_property
-    def _groups(self) -> frozenset[str]:
+    def _group_names(self) -> frozenset[str]:
         groups = getattr(self.user, "groups", None)
         return frozenset(groups.values_list("name", flat=True)) if groups else NO_GROUPS
 
-    def meets(self, demands: AccessRequirements) -> bool:
+    def meets_demands(self, demands: AccessRequirements) -> bool:
         """Whether all of that holds."""
         return (
             all(map(self.has_permission, demands.permissions))
@@ -324,7 +331,7 @@ class Holder:
 
     def is_in_one_of(self, groups: Collection[str]) -> bool:
         """Whether the user is in a group of these; superusers are in all."""
-        return self._superuser or not self._groups.isdisjoint(groups)
+        return self._superuser or not self._group_names.isdisjoint(groups)
 
     def satisfies(self, key: str) -> bool:
         """Whether a rule lets the principal in; one that code lacks lets nobody in."""
@@ -332,10 +339,10 @@ class Holder:
         if rule is None:
             return False
         if key not in self._judged:
-            asked = AccessRequest(
+            request = AccessRequest(
                 principal=self._principal, server=self._server, user=self.user
             )
-            self._judged[key] = _judged(rule, asked)
+            self._judged[key] = _judge_rule(rule, request)
         return self._judged[key]
 
 
@@ -354,15 +361,15 @@ def holder_by_token(
     return holder
 
 
-def _allowed(rules: Iterable[Rule], asked: AccessRequest) -> bool:
-    whole = replace(asked, user=_user(asked.principal))
-    return all(_judged(rule, whole) for rule in rules)
+def _all_rules_allow(rules: Iterable[Rule], request: AccessRequest) -> bool:
+    whole = replace(request, user=_user_of_principal(request.principal))
+    return all(_judge_rule(rule, whole) for rule in rules)
 
 
-def _judged(rule: Rule, asked: AccessRequest) -> bool:
+def _judge_rule(rule: Rule, request: AccessRequest) -> bool:
     """Ask a rule; one that fails lets nobody in, and an outage is told as one."""
     try:
-        answer: object = rule.judge(asked)
+        answer: object = rule.judge(request)
     except BaseException as error:
         # What it raises to end its thread or its process is a failure like any other.
         if isinstance(error, DatabaseError) and is_outage(error):
@@ -381,12 +388,12 @@ def _judged(rule: Rule, asked: AccessRequest) -> bool:
 class UserRows:
     """The way from a principal to a fresh row of the user."""
 
-    def user(self, principal: Principal) -> AbstractBaseUser | None:
+    def active_user(self, principal: Principal) -> AbstractBaseUser | None:
         """Return the active user, None for nobody; blocks."""
-        return _user(principal)
+        return _user_of_principal(principal)
 
 
-def _user(principal: Principal) -> AbstractBaseUser | None:
+def _user_of_principal(principal: Principal) -> AbstractBaseUser | None:
     return _active(pk=principal.user_id) if principal.user_id else None
 
 
@@ -397,21 +404,21 @@ def find_user(name: str) -> AbstractBaseUser | None:
 
 def no_such_user(name: str) -> str:
     """Say that no active user logs in by this name, and by what users log in."""
-    said = _("There is no active user whose %(field)s is “%(name)s”.")
-    return said % {"field": get_user_model().USERNAME_FIELD, "name": visible(name)}
+    message = _("There is no active user whose %(field)s is “%(name)s”.")
+    return message % {"field": get_user_model().USERNAME_FIELD, "name": visible(name)}
 
 
 def active_users(keys: Collection[Any]) -> dict[Any, AbstractBaseUser]:
     """Return those of these users who may log in, by their primary keys; blocks."""
-    found = get_user_model()._default_manager.in_bulk(list(keys))
-    return {key: user for key, user in found.items() if user.is_active}
+    rows = get_user_model()._default_manager.in_bulk(list(keys))
+    return {key: user for key, user in rows.items() if user.is_active}
 
 
 def _active(**which: str) -> AbstractBaseUser | None:
-    found: AbstractBaseUser | None
+    user: AbstractBaseUser | None
     try:
-        found = get_user_model()._default_manager.filter(**which).first()
+        user = get_user_model()._default_manager.filter(**which).first()
     except (TypeError, ValueError, ValidationError):
         # A site's callable may have keys of its own, which no user can have.
         return None
-    return found if found is not None and found.is_active else None
+    return user if user is not None and user.is_active else None

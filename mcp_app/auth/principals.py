@@ -28,7 +28,7 @@ from mcp_app.auth.authenticators import (
 )
 from mcp_app.auth.caches import authentication_cache
 from mcp_app.auth.resources import metadata_url, site_origin
-from mcp_app.auth.site_requests import WRONG, unauthenticated
+from mcp_app.auth.site_requests import WRONG, unauthenticated_refusal
 from mcp_app.auth.token_cache import TokenEntry, access_token
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import (
@@ -63,28 +63,30 @@ NETWORK: Final = frozenset(
 )
 """Of the errors of sockets those that Python has no class for."""
 
-_told_at = float("-inf")
+_reported_at = float("-inf")
 
 
-def outage(error: Exception) -> Unavailable | None:
+def outage_answer(error: Exception) -> Unavailable | None:
     """Return the answer where it says that something is away; None for a fault.
 
     Libraries have errors of their own, raised from that of the socket: what an error
     comes from is looked at, too.
     """
     if isinstance(error, AuthenticationUnavailable):
-        _tell(error)
-        return Unavailable(_SAID, retry_after=error.retry_after)
-    if any(map(_is_away, _chain(error))):
-        _tell(error)
-        return Unavailable(_SAID, retry_after=RETRY_SECONDS)
+        _log_outage(error)
+        return Unavailable(_OUTAGE_MESSAGE, retry_after=error.retry_after)
+    if any(map(_means_outage, _error_chain(error))):
+        _log_outage(error)
+        return Unavailable(_OUTAGE_MESSAGE, retry_after=RETRY_SECONDS)
     return None
 
 
-_SAID: Final = "Authentication is not available at the moment. Try again later."
+_OUTAGE_MESSAGE: Final = (
+    "Authentication is not available at the moment. Try again later."
+)
 
 
-def _is_away(error: BaseException) -> bool:
+def _means_outage(error: BaseException) -> bool:
     if isinstance(error, DatabaseError):
         return is_outage(error)
     if isinstance(error, ConnectionError | TimeoutError | ssl.SSLError):
@@ -94,28 +96,28 @@ def _is_away(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in NETWORK
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def _error_chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and those that it comes from, hidden ones as well."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
         current = waiting.pop()
-        if current is None or id(current) in seen:
+        if current is None or id(current) in visited:
             continue
-        seen.add(id(current))
+        visited.add(id(current))
         yield current
         waiting += (current.__context__, current.__cause__)
         if isinstance(current, BaseExceptionGroup):
             waiting += current.exceptions
 
 
-def _tell(error: Exception) -> None:
+def _log_outage(error: Exception) -> None:
     """Log it, not for each request; what an error says may have a secret in it."""
-    global _told_at  # noqa: PLW0603 - one per OS process is what this is
+    global _reported_at  # noqa: PLW0603 - one per OS process is what this is
     now = time.monotonic()
-    if now - _told_at >= TELL_EVERY_S:
-        _told_at = now
-        kinds = " from ".join(type(each).__qualname__ for each in _chain(error))
+    if now - _reported_at >= TELL_EVERY_S:
+        _reported_at = now
+        kinds = " from ".join(type(each).__qualname__ for each in _error_chain(error))
         logger.warning("Authentication is not available: %s.", kinds)
 
 
@@ -126,27 +128,29 @@ async def find_principal(
     server: ServerDefinition, request: AuthenticationRequest
 ) -> Principal:
     """Return the principal of a request; raise 401 if no entry authenticates it."""
-    if server.public:
+    if server.is_public:
         return Principal.ANONYMOUS
     for each in _authenticators(server):
         try:
-            found = await _authenticated(each, request)
+            principal = await _authenticate_request(each, request)
         except AuthenticationFailed as error:
-            said, where = (
+            message, where = (
                 str(error) or "Authentication failed.",
                 metadata_for(server, request),
             )
-            raise unauthenticated(said, WRONG, metadata=where) from None
-        if found is not None:
-            return found
+            raise unauthenticated_refusal(message, WRONG, metadata=where) from None
+        if principal is not None:
+            return principal
     where = metadata_for(server, request)
-    raise unauthenticated(_required(server, signs_in=bool(where)), metadata=where)
+    raise unauthenticated_refusal(
+        _required_sentence(server, signs_in=bool(where)), metadata=where
+    )
 
 
 def lets_anyone_in(server: ServerDefinition) -> bool:
     """Return whether a server has ways in, and the settings all of them."""
     try:
-        return server.public or bool(_authenticators(server))
+        return server.is_public or bool(_authenticators(server))
     except Unusable:
         return False
 
@@ -159,21 +163,23 @@ def metadata_for(server: ServerDefinition, request: AuthenticationRequest) -> st
     return metadata_url(origin, request.path)
 
 
-def _required(server: ServerDefinition, *, signs_in: bool) -> str:
+def _required_sentence(server: ServerDefinition, *, signs_in: bool) -> str:
     """Return the sentence for a request that has brought nothing."""
     ways = []
     if signs_in:
         ways.append("sign in")
     if any(each.authenticate is access_token for each in _authenticators(server)):
         ways.append("send an access token: “Authorization: Bearer mcp_…”")
-    said = ", or ".join(ways)
-    return f"Authentication is required.{said and f' {said[0].upper()}{said[1:]}.'}"
+    advice = ", or ".join(ways)
+    return (
+        f"Authentication is required.{advice and f' {advice[0].upper()}{advice[1:]}.'}"
+    )
 
 
 def cached_principal(server: ServerDefinition, headers: Headers) -> Principal | None:
     """Return the cached principal of a request, None if it must be looked up."""
-    found = cached_token(server, headers)
-    return None if found is None else found[0].principal
+    cached = cached_token(server, headers)
+    return None if cached is None else cached[0].principal
 
 
 def cached_token(
@@ -187,21 +193,23 @@ def cached_token(
     for each in _authenticators(server):
         if each.kind != ACCESS_TOKEN:
             return None
-        found = token_cache.cached_token(server.slug, headers, issued=each.signs_in)
-        if found is not None:
-            return found
+        cached = token_cache.cached_token(
+            server.slug, headers, issued=each.offers_sign_in
+        )
+        if cached is not None:
+            return cached
     return None
 
 
 def _authenticators(server: ServerDefinition) -> Sequence[Authenticator]:
     """Return the authenticators in their order; none if a name is unknown."""
-    found = authenticators_of(server.access)
-    if found is None:
+    ways = authenticators_of(server.access)
+    if ways is None:
         there = mcp_settings.authentication
         lacking = (name for name in server.access if name not in there)
         _tell_closed(server.slug, ", ".join(map(repr, lacking)))
         return ()
-    return found
+    return ways
 
 
 @cache
@@ -214,38 +222,42 @@ def _tell_closed(slug: str, names: str) -> None:
     )
 
 
-async def _authenticated(
+async def _authenticate_request(
     each: Authenticator, request: AuthenticationRequest
 ) -> Principal | None:
     """Return the principal, None if the request is not for `each`; raise 401 or 503."""
     try:
         if each.keeps:
-            ask = partial(_asked, each, request)
-            return await authentication_cache.find(each.name, request, ask)
-        return await _asked(each, request)
+            ask = partial(_ask_authenticator, each, request)
+            return await authentication_cache.find_or_authenticate(
+                each.name, request, ask
+            )
+        return await _ask_authenticator(each, request)
     except (AuthenticationFailed, ProtocolError):
         raise
     except Exception as error:
-        if (away := outage(error)) is None:
+        if (away := outage_answer(error)) is None:
             raise
         raise away from error
 
 
-async def _asked(
+async def _ask_authenticator(
     each: Authenticator, request: AuthenticationRequest
 ) -> Principal | None:
-    found: object
+    result: object
     if each.kind and each.is_async:
         # Our own authenticators bound the time that they wait for the database.
-        found = await cast("Awaitable[object]", each.authenticate(request))
+        result = await cast("Awaitable[object]", each.authenticate(request))
     elif each.is_async:
-        found = await _soon(each.authenticate(request))
+        result = await _await_in_time(each.authenticate(request))
     else:
-        found = await _soon(await authenticators.run(each.authenticate, request))
-    return _checked(each, found)
+        result = await _await_in_time(
+            await authenticators.run(each.authenticate, request)
+        )
+    return _valid_principal(each, result)
 
 
-async def _soon(answer: object) -> object:
+async def _await_in_time(answer: object) -> object:
     """Return the result of a coroutine; raise TimeoutError if it hangs."""
     if not inspect.isawaitable(answer):
         return answer
@@ -253,18 +265,18 @@ async def _soon(answer: object) -> object:
         return await answer
 
 
-def _checked(each: Authenticator, found: object) -> Principal | None:
+def _valid_principal(each: Authenticator, result: object) -> Principal | None:
     """Return a valid result; raise if it has a wrong type or a reserved kind."""
-    if found is None:
+    if result is None:
         return None
-    if not isinstance(found, Principal):
+    if not isinstance(result, Principal):
         raise TypeError(
-            f"{each.authenticate!r} returned {found!r}: it must return a Principal or"
+            f"{each.authenticate!r} returned {result!r}: it must return a Principal or"
             " None."
         )
-    if found.kind != each.kind and found.kind in RESERVED_KINDS:
+    if result.kind != each.kind and result.kind in RESERVED_KINDS:
         raise ValueError(
-            f"{each.authenticate!r} returned a Principal of the kind {found.kind!r},"
+            f"{each.authenticate!r} returned a Principal of the kind {result.kind!r},"
             " which is reserved: it would get access to sessions of others."
         )
-    return found
+    return result

@@ -55,22 +55,22 @@ class OAuthSettings:
     networks: tuple[Network, ...] = ()
     ca: str = ""
 
-    def lets_in(self, hosts: Sequence[str]) -> bool:
+    def admits_hosts(self, hosts: Sequence[str]) -> bool:
         """Whether a client with these hosts may sign in.
 
         Those are the host of its document, or those of its redirects, with their ports.
         If hosts are named that are let in, each must be among them.
         """
-        kept_out = {each[1:] for each in self.clients if each.startswith(OUT)}
+        excluded = {each[1:] for each in self.clients if each.startswith(OUT)}
         allowed = {each for each in self.clients if not each.startswith(OUT)}
-        written = map(_host, hosts)
-        named = [{host, _PORT.sub("", host)} for host in written]
-        if any(names & kept_out for names in named):
+        written = map(_normalized_host, hosts)
+        variants = [{host, _PORT.sub("", host)} for host in written]
+        if any(names & excluded for names in variants):
             return False
-        return not allowed or all(names & allowed for names in named)
+        return not allowed or all(names & allowed for names in variants)
 
 
-def _host(text: str) -> str:
+def _normalized_host(text: str) -> str:
     """Return a host, as it may be written, in one way, with a port that is not usual.
 
     One name stands for a person's own computer.
@@ -84,9 +84,9 @@ def _host(text: str) -> str:
     return f"{'localhost' if is_loopback_host(name) else name}{port}"
 
 
-def _entry(text: str) -> str:
+def _normalized_entry(text: str) -> str:
     out = OUT if text.startswith(OUT) else ""
-    return f"{out}{_host(text.removeprefix(OUT))}"
+    return f"{out}{_normalized_host(text.removeprefix(OUT))}"
 
 
 OPTIONS: Final = tuple(each.name for each in fields(OAuthSettings))
@@ -95,34 +95,34 @@ OPTIONS: Final = tuple(each.name for each in fields(OAuthSettings))
 @cache
 def oauth_settings() -> OAuthSettings:
     """Return the options in force; what is wrong is left at its default."""
-    given = mcp_settings.oauth
-    if any(problems(given)):
+    options = mcp_settings.oauth
+    if any(oauth_problems(options)):
         return OAuthSettings()
     return OAuthSettings(
-        clients=tuple(map(_entry, given.get("clients", ()))),
-        registration=given.get("registration", True),
-        documents=given.get("documents", True),
-        schemes=tuple(each.lower() for each in given.get("schemes", ())),
-        networks=tuple(map(ip_network, given.get("networks", ()))),
-        ca=str(given.get("ca", "")),
+        clients=tuple(map(_normalized_entry, options.get("clients", ()))),
+        registration=options.get("registration", True),
+        documents=options.get("documents", True),
+        schemes=tuple(each.lower() for each in options.get("schemes", ())),
+        networks=tuple(map(ip_network, options.get("networks", ()))),
+        ca=str(options.get("ca", "")),
     )
 
 
 @cache
 def is_usable() -> bool:
     """Whether nothing is wrong with the options: else nobody can sign in."""
-    return not any(problems(mcp_settings.oauth))
+    return not any(oauth_problems(mcp_settings.oauth))
 
 
-def problems(given: object) -> Iterator[str]:
+def oauth_problems(options: object) -> Iterator[str]:
     """Yield a sentence for each option that cannot be used."""
-    if not isinstance(given, Mapping):
-        yield f'MCP["OAUTH"] is {given!r}: it must be a dict.'
+    if not isinstance(options, Mapping):
+        yield f'MCP["OAUTH"] is {options!r}: it must be a dict.'
         return
-    for name, value in given.items():
+    for name, value in options.items():
         for problem in _option_problems(str(name), value):
             yield f'MCP["OAUTH"][{name!r}] {problem}'
-    if given.get("registration") is given.get("documents") is False:
+    if options.get("registration") is options.get("documents") is False:
         yield (
             'MCP["OAUTH"] has False for "registration" and for "documents", so no'
             " program can say who it is. Leave one of them out."
@@ -156,7 +156,7 @@ def _entry_problems(name: str, values: Sequence[str]) -> Iterator[str]:
             yield f"has {each!r}: {problem}"
         elif name == "networks" and (problem := _network_problem(each)):
             yield f"has {each!r}, which is not a network: {problem}."
-        elif name == "clients" and not _is_host(each.removeprefix(OUT)):
+        elif name == "clients" and not _is_host_text(each.removeprefix(OUT)):
             yield (
                 f"has {each!r}: it must be a host such as “claude.ai”, or “!claude.ai”"
                 " to keep it out."
@@ -171,12 +171,12 @@ def _network_problem(text: str) -> str:
     return ""
 
 
-def _is_host(text: str) -> bool:
+def _is_host_text(text: str) -> bool:
     return bool(text) and text.isascii() and not set(text) & set("/@ \\?#*")
 
 
 @receiver(setting_changed)
-def _forget(*, setting: str, **_: object) -> None:
+def _clear_caches(*, setting: str, **_: object) -> None:
     if setting == "MCP":
         oauth_settings.cache_clear()
         is_usable.cache_clear()
@@ -194,7 +194,7 @@ def server_url(slug: str, site: str = LOCAL) -> str:
     """Return the URL of a server: the public one, or else the one at this site."""
     base = (mcp_settings.public_url or site).rstrip("/")
     if not urlsplit(base).path:
-        base += _path()
+        base += _endpoint_path()
     return base if slug == DEFAULT_SLUG else f"{base}/{slug}"
 
 
@@ -211,21 +211,21 @@ def site_origin(scheme: str, host: str) -> str | None:
     return None
 
 
-def slug_of(resource: str, origin: str) -> str | None:
+def slug_of_resource(resource: str, origin: str) -> str | None:
     """Return the server that a resource names, None for what is none of ours.
 
     `resource` is a URL; case of the host, default port, a slash at the end and the
     address of HTTP+SSE make no difference (`canonical`).
     """
     try:
-        given = canonical(resource)
+        address = canonical(resource)
     except ValueError:
         return None
     base = canonical(server_url(DEFAULT_SLUG, origin))
-    if given == base:
+    if address == base:
         return DEFAULT_SLUG
-    slug = given.removeprefix(f"{base}/")
-    return slug if slug != given and "/" not in slug and slug != SSE_PART else None
+    slug = address.removeprefix(f"{base}/")
+    return slug if slug != address and "/" not in slug and slug != SSE_PART else None
 
 
 def audience_of(slug: str) -> str:
@@ -264,13 +264,13 @@ def metadata_url(origin: str, path: str) -> str:
 def _public_path(path: str) -> str:
     """Return a path as clients know it: a proxy may map another one to ours."""
     public = urlsplit(mcp_settings.public_url or "").path.rstrip("/")
-    own = _path()
+    own = _endpoint_path()
     if public and (path == own or path.startswith(f"{own}/")):
         return f"{public}{path.removeprefix(own)}"
     return path
 
 
-def _path() -> str:
+def _endpoint_path() -> str:
     try:
         return reverse("mcp_app:endpoint")
     except NoReverseMatch:

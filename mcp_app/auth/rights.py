@@ -17,13 +17,19 @@ from django.db.models import Q, QuerySet
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete
 from django.utils import timezone
 
-from mcp_app.auth.connections import end_of, lock
-from mcp_app.invalidation.changes import RIGHTS, record
+from mcp_app.auth.connections import connection_end, lock
+from mcp_app.invalidation.changes import RIGHTS, record_change
 from mcp_app.invalidation.workers import hold_after_commit
 from mcp_app.models import AccessToken, Connection, IssuedToken
 from mcp_app.models.changes import ANY
-from mcp_app.models.expiry import PORTION, ExpiredRows, claim, delete_rows, expired_rows
-from mcp_app.models.tokens import AT_ONCE
+from mcp_app.models.expiry import (
+    PORTION,
+    ExpiredRows,
+    claim_rows,
+    delete_rows,
+    expired_rows,
+)
+from mcp_app.models.tokens import TOKEN_BATCH_SIZE
 from mcp_app.models.transactions import in_atomic, own_transaction, persistently
 
 # Signing in writes it; it is nobody's right.
@@ -31,7 +37,7 @@ _NO_RIGHT = frozenset({"last_login"})
 _PERSONAL = ("groups", "user_permissions")
 
 
-def connect() -> None:
+def connect_signals() -> None:
     """Watch users, their groups and permissions; called once the models are there."""
     from django.contrib.auth.models import Group, Permission  # noqa: PLC0415
 
@@ -45,8 +51,8 @@ def connect() -> None:
             m2m_changed.connect(_user_related, sender=relation.through)
     m2m_changed.connect(_all_changed, sender=Group.permissions.through)
     # What is demanded names a group by its name, and a permission by its codename.
-    post_save.connect(_renamed, sender=Group)
-    post_save.connect(_renamed, sender=Permission)
+    post_save.connect(_requirement_renamed, sender=Group)
+    post_save.connect(_requirement_renamed, sender=Permission)
     # Once the group is gone, nobody knows any more who was in it.
     pre_delete.connect(_all_changed, sender=Group)
     pre_delete.connect(_all_changed, sender=Permission)
@@ -87,7 +93,7 @@ def _user_related(
     **_: object,
 ) -> None:
     """A user's groups or permissions changed, or the users of a group did."""
-    if not _changes(action) or pk_set == set():
+    if not _is_change_action(action) or pk_set == set():
         return
     if not reverse:
         record_rights(str(instance.pk), using)
@@ -101,11 +107,11 @@ def _user_related(
 def _all_changed(
     using: str, action: str = "post_add", pk_set: set[Any] | None = None, **_: object
 ) -> None:
-    if _changes(action) and pk_set != set():
+    if _is_change_action(action) and pk_set != set():
         record_rights(ANY, using)
 
 
-def _renamed(using: str, created: bool, **_: object) -> None:
+def _requirement_renamed(using: str, created: bool, **_: object) -> None:
     # A new one is nobody's yet.
     if not created:
         record_rights(ANY, using)
@@ -127,14 +133,14 @@ def _token_deleted(instance: AccessToken, using: str, **_: object) -> None:
     record_rights(str(instance.user_id), using)
 
 
-def _changes(action: str) -> bool:
+def _is_change_action(action: str) -> bool:
     # What is cleared is known only before.
     return action in ("post_add", "post_remove", "pre_clear")
 
 
 def record_rights(ref: str, using: str) -> None:
     """Record that rights of a user, by the key, or of all changed."""
-    record(using, RIGHTS, ref)
+    record_change(using, RIGHTS, ref)
     if in_atomic(using):
         hold_after_commit(using)
 
@@ -161,34 +167,34 @@ class Choice:
     until: datetime | None
 
     @classmethod
-    def of(cls, connection: Connection) -> Choice:
+    def of_connection(cls, connection: Connection) -> Choice:
         """Return what holds for an app now."""
         row = connection.token
         return cls(name=row.name, may=row.may, tags=row.tags, until=connection.until)
 
 
-def change(connection: Connection, choose: Callable[[Choice], Choice]) -> Choice:
+def change_app(connection: Connection, choose: Callable[[Choice], Choice]) -> Choice:
     """Store what `choose` makes of what holds now, and return it.
 
     Raises `AppEnded`, `ValueError` for more than the program asked for,
     `ValidationError`, and what `choose` raises; then nothing is changed.
     """
-    return persistently(partial(_changed, connection, choose))
+    return persistently(partial(_apply_choice, connection, choose))
 
 
-def _changed(connection: Connection, choose: Callable[[Choice], Choice]) -> Choice:
+def _apply_choice(connection: Connection, choose: Callable[[Choice], Choice]) -> Choice:
     with own_transaction(router.db_for_write(AccessToken)):
         current, now = lock(connection), timezone.now()
         if current is None or current.token.has_ended(now):
             raise AppEnded
-        before = Choice.of(current)
+        before = Choice.of_connection(current)
         after = choose(before)
         if after != before:
-            _store(current, before, after, now)
+            _store_choice(current, before, after, now)
     return after
 
 
-def _store(
+def _store_choice(
     connection: Connection, before: Choice, after: Choice, now: datetime
 ) -> None:
     row, columns, reads = connection.token, ["name"], AccessToken.May.READ
@@ -202,11 +208,11 @@ def _store(
         connection.save(update_fields=["until"])
         # Until its code is used, it ends with the code.
         if connection.code_used:
-            row.expires = end_of(connection, after.until, now)
+            row.expires = connection_end(connection, after.until, now)
     row.save(update_fields=columns)
 
 
-def end_all(
+def end_connected_apps(
     apps: Iterable[AccessToken], why_of: Callable[[AccessToken], Connection.Ended]
 ) -> list[AccessToken]:
     """End apps together; return those that nobody had ended before.
@@ -218,27 +224,27 @@ def end_all(
     rows = sorted(apps, key=lambda row: row.pk)
     alias, now, ended = router.db_for_write(AccessToken), timezone.now(), []
     with own_transaction(alias):
-        for at in range(0, len(rows), AT_ONCE):
-            ended += _end_some(alias, rows[at : at + AT_ONCE], why_of, now)
+        for at in range(0, len(rows), TOKEN_BATCH_SIZE):
+            ended += _end_batch(alias, rows[at : at + TOKEN_BATCH_SIZE], why_of, now)
         for user in {row.user_id for row in ended}:
             record_rights(str(user), alias)
     return ended
 
 
-def _end_some(
+def _end_batch(
     alias: str,
     apps: list[AccessToken],
     why_of: Callable[[AccessToken], Connection.Ended],
     now: datetime,
 ) -> list[AccessToken]:
-    named = {row.pk: row for row in apps}
+    by_key = {row.pk: row for row in apps}
     connections = Connection.objects.using(alias)
     # They are locked as `lock` does it, before anything is looked at.
-    locked = connections.filter(pk__in=named).order_by("pk").select_for_update()
+    locked = connections.filter(pk__in=by_key).order_by("pk").select_for_update()
     keys = list(locked.values_list("pk", flat=True))
     tokens = AccessToken.objects.using(alias).filter(pk__in=keys, revoked=None)
     tokens = tokens.order_by("pk").select_for_update()
-    ended = [named[key] for key in tokens.values_list("pk", flat=True)]
+    ended = [by_key[key] for key in tokens.values_list("pk", flat=True)]
     for why in {why_of(row) for row in ended}:
         own = [row.pk for row in ended if why_of(row) == why]
         connections.filter(pk__in=own).update(ended=why)
@@ -250,37 +256,41 @@ def _end_some(
 # Expired keys of connected apps, and apps that have ended.
 
 
-KEYS_KEPT: Final = timedelta(hours=1)
+KEY_RETENTION: Final = timedelta(hours=1)
 """How long a key is kept after its end, and an app after that of its unused code."""
-APPS_KEPT: Final = timedelta(days=90)
+APP_RETENTION: Final = timedelta(days=90)
 """How long their owners can read why apps have ended."""
 
 
 def expired_apps() -> list[ExpiredRows]:
     """Return the expired rows, table by table."""
     now = timezone.now()
-    keys = IssuedToken.objects.filter(expires__lt=now - KEYS_KEPT)
+    keys = IssuedToken.objects.filter(expires__lt=now - KEY_RETENTION)
     apps = Connection.objects.order_by("pk")
-    unused = apps.filter(code_used=False, code_ends__lt=now - KEYS_KEPT)
-    since = now - APPS_KEPT
+    unused = apps.filter(code_used=False, code_ends__lt=now - KEY_RETENTION)
+    since = now - APP_RETENTION
     over = Q(token__revoked__lt=since) | Q(token__expires__lt=since)
     return [
         expired_rows("keys of connected apps", keys.order_by("expires")),
-        _apps("sign-ins that were not finished", unused),
-        _apps("connected apps that have ended", apps.filter(over, code_used=True)),
+        _expired_app_rows("sign-ins that were not finished", unused),
+        _expired_app_rows(
+            "connected apps that have ended", apps.filter(over, code_used=True)
+        ),
     ]
 
 
-def _apps(what: str, rows: QuerySet[Connection]) -> ExpiredRows:
+def _expired_app_rows(what: str, rows: QuerySet[Connection]) -> ExpiredRows:
     """Return apps, with which all goes that belongs to them."""
-    return ExpiredRows(what, rows.count, partial(_remove, rows))
+    return ExpiredRows(what, rows.count, partial(_remove_apps, rows))
 
 
-def _remove(rows: QuerySet[Connection]) -> int | None:
+def _remove_apps(rows: QuerySet[Connection]) -> int | None:
     using = router.db_for_write(AccessToken)
     servers = AccessToken.servers.through
     with own_transaction(using):
-        keys = list(claim(rows.using(using)).values_list("pk", flat=True)[:PORTION])
+        keys = list(
+            claim_rows(rows.using(using)).values_list("pk", flat=True)[:PORTION]
+        )
         if keys:
             delete_rows(using, IssuedToken, keys, "token_id")
             delete_rows(using, servers, keys, "accesstoken_id")

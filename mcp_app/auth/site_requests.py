@@ -34,7 +34,7 @@ Address: TypeAlias = IPv4Address | IPv6Address
 
 logger = logging.getLogger("mcp_app.auth")
 
-LONGEST_HOPS = 1_024
+MAX_HOPS_LENGTH = 1_024
 """Characters of `X-Forwarded-For`, from its end, in which the proxies stand."""
 PREFIX_V6 = 64
 """Bits that are one subscriber's: whoever has an address has all of these."""
@@ -51,25 +51,25 @@ class CallerAddresses:
         """`trusted` is the setting `TRUSTED_PROXIES`."""
         self._trusted = trusted
         self._is_logged = False
-        self._cached = lru_cache(maxsize=4096)(self._key)
+        self._cached = lru_cache(maxsize=4096)(self._uncached_key)
         self.direct: Callable[[str], str] = self._cached
-        """Returns what `of` does for a request that no proxy has forwarded."""
+        """Returns what `address_key` does for a request that no proxy has forwarded."""
 
-    def of(self, peer: str, forwarded: str | None) -> str:
+    def address_key(self, peer: str, forwarded: str | None) -> str:
         """Return the key of an address, "" if it is not vouched for.
 
         `peer` and `forwarded` are those of `client_address`.
         """
         if forwarded is not None:
             # Others write what they like in front of what the proxies add.
-            forwarded = forwarded.rstrip()[-LONGEST_HOPS:] if self._trusted else ""
+            forwarded = forwarded.rstrip()[-MAX_HOPS_LENGTH:] if self._trusted else ""
         return self._cached(peer, forwarded)
 
-    def _key(self, peer: str, forwarded: str | None = None) -> str:
+    def _uncached_key(self, peer: str, forwarded: str | None = None) -> str:
         if self._trusted:
             address = client_address(peer, forwarded, self._trusted)
         else:
-            address = _address(peer) if forwarded is None else None
+            address = _parse_hop(peer) if forwarded is None else None
             if forwarded is not None or not peer:
                 self._log_unknown()
             if address is None or address.is_loopback:
@@ -99,28 +99,28 @@ def client_address(
     `X-Forwarded-For`: each proxy adds at its end from whom it has the request.
     """
     passed = [each for each in (forwarded or "").split(",") if each.strip()]
-    hops = [_address(each) for each in (peer, *reversed(passed))]
+    hops = [_parse_hop(each) for each in (peer, *reversed(passed))]
     if isinstance(trusted, int):
         return hops[trusted] if 0 <= trusted < len(hops) else None
-    networks = _networks(tuple(trusted))
+    networks = _parse_networks(tuple(trusted))
     # Who comes by a Unix socket has no address, and is on this machine: a proxy.
     for hop in hops[1:] if not peer else hops:
-        if hop is None or not within(hop, networks):
+        if hop is None or not is_in_networks(hop, networks):
             return hop
     return None
 
 
-def within(address: Address, networks: Sequence[Network]) -> bool:
+def is_in_networks(address: Address, networks: Sequence[Network]) -> bool:
     """Whether an address is in one of these networks."""
     return any(address in network for network in networks)
 
 
 @lru_cache(maxsize=16)
-def _networks(written: tuple[str, ...]) -> tuple[Network, ...]:
+def _parse_networks(written: tuple[str, ...]) -> tuple[Network, ...]:
     return tuple(map(ip_network, written))
 
 
-def _address(text: str) -> Address | None:
+def _parse_hop(text: str) -> Address | None:
     """Read one hop: an address, perhaps with a port; IPv4 within IPv6 is IPv4."""
     host = text.strip().strip('"')
     if host.startswith("["):
@@ -161,7 +161,7 @@ def site_request(request: AuthenticationRequest, method: str = "") -> ASGIReques
     )
 
 
-def let_in(user: Any, *, kind: str, client: str) -> Principal:
+def principal_of_user(user: Any, *, kind: str, client: str) -> Principal:
     """Return the principal of a user of the site, who must be active.
 
     Raises TypeError for anybody else: the primary key of a row of another table would
@@ -197,7 +197,7 @@ _DESCRIPTION = re.compile(r"[ !#-\[\]-~]+")
 """What a description may have (RFC 6750, section 3)."""
 
 
-def unauthenticated(
+def unauthenticated_refusal(
     message: str, error: str = "", *, metadata: str = ""
 ) -> RequestRefused:
     """Return a 401 with its challenge; `error` is a code of RFC 6750, section 3.1.

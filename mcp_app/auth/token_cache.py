@@ -23,7 +23,7 @@ from mcp_app.auth.caches import MAX_AGE_S, MAX_ENTRIES, AgedCache
 from mcp_app.auth.issuer_keys import key_ends
 from mcp_app.auth.permissions import active_users
 from mcp_app.auth.resources import is_usable
-from mcp_app.auth.site_requests import client_address, within
+from mcp_app.auth.site_requests import client_address, is_in_networks
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import (
     ACCESS_TOKEN,
@@ -73,10 +73,10 @@ class TokenEntry:
     arrives: datetime | None = None
     """When the key was made, if its use shows that the program has its answer."""
 
-    def refusal(self, request: AuthenticationRequest) -> str | None:
+    def request_refusal(self, request: AuthenticationRequest) -> str | None:
         """Return why a request is refused, None if the token is accepted."""
         refusal = self.refusal_at(request.server)
-        if refusal is None and self.networks and not self._is_near(request):
+        if refusal is None and self.networks and not self._is_from_networks(request):
             return "This access token is not valid from your network address."
         return refusal
 
@@ -94,14 +94,14 @@ class TokenEntry:
             return "This access token is not valid for this server."
         return None
 
-    def _is_near(self, request: AuthenticationRequest) -> bool:
+    def _is_from_networks(self, request: AuthenticationRequest) -> bool:
         forwarded = request.headers.get(b"x-forwarded-for")
         trusted = mcp_settings.trusted_proxies
         address = client_address(request.peer, forwarded, trusted)
-        return address is not None and within(address, self.networks)
+        return address is not None and is_in_networks(address, self.networks)
 
 
-def read(names: list[str]) -> dict[str, TokenEntry]:
+def read_tokens(names: list[str]) -> dict[str, TokenEntry]:
     """Return the tokens of these digests that there are; blocks."""
     rows = list(AccessToken.objects.filter(digest__in=names))
     entry_of = _entries_of(rows)
@@ -136,10 +136,10 @@ def _entries_of(rows: Sequence[AccessToken]) -> dict[int, TokenEntry]:
     """Return the entries of these rows by their keys; blocks."""
     users = active_users({row.user_id for row in rows})
     prefetch_related_objects([row for row in rows if not row.everywhere], "servers")
-    return {row.pk: _entry_of(row, users.get(row.user_id)) for row in rows}
+    return {row.pk: _token_entry(row, users.get(row.user_id)) for row in rows}
 
 
-def _entry_of(row: AccessToken, user: AbstractBaseUser | None) -> TokenEntry:
+def _token_entry(row: AccessToken, user: AbstractBaseUser | None) -> TokenEntry:
     scope = Scope(read_only=row.may != AccessToken.May.CHANGE, tags=row.tag_names)
     servers = None
     if not row.everywhere:
@@ -174,68 +174,68 @@ class TokenCache:
 
     def __init__(self) -> None:
         self._entries: AgedCache[str, TokenEntry | None] = AgedCache()
-        self._tokens = Batches(lookups, read)
+        self._tokens = Batches(lookups, read_tokens)
         self._keys = Batches(lookups, read_keys)
         self._used: set[int] = set()
         self._arrived: dict[int, datetime] = {}
         self._next_end: datetime | None = None
         self._unsure = False
-        self._asked = time.monotonic()
+        self._checked_at = time.monotonic()
         self._let_in: dict[str, set[int]] = {}
         """Tokens that authenticated a request here, by family.  A revoked token is
         removed when everything that it had open has ended."""
 
-    def cached(self, name: str) -> TokenEntry | None:
+    def cached_entry(self, name: str) -> TokenEntry | None:
         """Return the cached token of a digest, None if it must be read."""
-        return self._entries.cached(name)
+        return self._entries.cached_value(name)
 
     def good_until(self, name: str) -> float:
         """Return when a cached token gets too old (monotonic); -inf without one."""
         return self._entries.good_until(name)
 
-    async def find(self, name: str, *, issued: bool = False) -> TokenEntry | None:
+    async def find_entry(self, name: str, *, issued: bool = False) -> TokenEntry | None:
         """Return the token of a digest, None if there is none."""
         tokens = self._keys if issued else self._tokens
-        return await self._entries.find(name, partial(tokens.run, name))
+        return await self._entries.find_or_load(name, partial(tokens.load_value, name))
 
-    def used(self, found: TokenEntry) -> None:
+    def note_token_use(self, entry: TokenEntry) -> None:
         """Note that a token authenticated a request."""
-        self._used.add(found.pk)
-        self._let_in.setdefault(found.principal.client, set()).add(found.pk)
+        self._used.add(entry.pk)
+        self._let_in.setdefault(entry.principal.client, set()).add(entry.pk)
 
-    async def note_arrival(self, found: TokenEntry) -> None:
+    async def note_arrival(self, entry: TokenEntry) -> None:
         """Store that a program has the answer with which it got its newest key.
 
         Until then it may ask for that answer again.
         """
-        made = found.arrives
-        if made is None or self._arrived.get(found.pk) == made:
+        created = entry.arrives
+        if created is None or self._arrived.get(entry.pk) == created:
             return
-        await writer.run(_note_arrival, found.pk, made)
+        await writer.run(_note_arrival, entry.pk, created)
         if len(self._arrived) >= MAX_ENTRIES:
             self._arrived.clear()
-        self._arrived[found.pk] = made
+        self._arrived[entry.pk] = created
 
-    def forget(self) -> None:
+    def forget_all(self) -> None:
         """Read all tokens again at their next use."""
-        self._entries.forget()
-        self.doubt()
+        self._entries.forget_all()
+        self.mark_unsure()
 
-    def doubt(self) -> None:
+    def mark_unsure(self) -> None:
         """Something was opened: its token may have ended since it was read."""
         self._unsure = True
 
     @property
-    def ending(self) -> bool:
+    def may_have_ended(self) -> bool:
         """Whether a token that authenticated a request may have ended.
 
         Also true every 30 seconds, to catch changes made outside Django.
         """
-        if self._unsure or time.monotonic() - self._asked > MAX_AGE_S:
+        if self._unsure or time.monotonic() - self._checked_at > MAX_AGE_S:
             return True
         return self._next_end is not None and self._next_end <= timezone.now()
 
-    async def gone(self, keys: Iterable[str]) -> set[str]:
+    async def ended_principals(self, keys: Iterable[str]) -> set[str]:
         """Return the keys of those principals that are not authenticated any more.
 
         A family is valid as long as one of its tokens is.  If a token is revoked that
@@ -256,20 +256,26 @@ class TokenCache:
         # A token that is used from now on may be newer than the rows.
         let_in = {name: frozenset(self._let_in.get(name, ())) for name in families}
         self._unsure = False
-        self._asked = time.monotonic()
+        self._checked_at = time.monotonic()
         try:
-            found = await reader.run(_families, list(families)) if families else {}
-            lost = await reader.run(_lost, frozenset(people)) if people else set()
+            states = await reader.run(_families, list(families)) if families else {}
+            lost = (
+                await reader.run(_disabled_users, frozenset(people))
+                if people
+                else set()
+            )
         except BaseException:
             # The next caller has to ask again.
             self._unsure = True
             raise
-        ends = [family.ends for family in found.values()]
-        ends.append(key_ends.next_end(of_users))
+        ends = [family.ends for family in states.values()]
+        ends.append(key_ends.next_key_end(of_users))
         self._next_end = min(filter(None, ends), default=None)
-        gone = {key for name, key in families.items() if not found[name].live}
-        gone = gone.union(*(people[user] for user in lost), key_ends.over(of_users))
-        for name, family in found.items():
+        gone = {key for name, key in families.items() if not states[name].live}
+        gone = gone.union(
+            *(people[user] for user in lost), key_ends.ended_keys(of_users)
+        )
+        for name, family in states.items():
             if ended := let_in[name] - family.standing:
                 gone.add(families[name])
                 self._let_in.get(name, set()).difference_update(ended)
@@ -313,11 +319,11 @@ def cached_token(
     from here.
     """
     name = _digest_of(headers, issued=issued)
-    found = None if name is None else token_cache.cached(name)
-    if name is None or found is None or found.networks or found.refusal_at(server):
+    entry = None if name is None else token_cache.cached_entry(name)
+    if name is None or entry is None or entry.networks or entry.refusal_at(server):
         return None
-    token_cache.used(found)
-    return found, token_cache.good_until(name)
+    token_cache.note_token_use(entry)
+    return entry, token_cache.good_until(name)
 
 
 async def access_token(request: AuthenticationRequest) -> Principal | None:
@@ -341,14 +347,14 @@ async def _principal_of(
     name = _digest_of(request.headers, issued=issued)
     if name is None:
         return None
-    found = await token_cache.find(name, issued=issued)
-    if found is None:
+    entry = await token_cache.find_entry(name, issued=issued)
+    if entry is None:
         raise AuthenticationFailed("There is no such access token.")
-    if refusal := found.refusal(request):
+    if refusal := entry.request_refusal(request):
         raise AuthenticationFailed(refusal)
-    await token_cache.note_arrival(found)
-    token_cache.used(found)
-    return found.principal
+    await token_cache.note_arrival(entry)
+    token_cache.note_token_use(entry)
+    return entry.principal
 
 
 @dataclass(slots=True)
@@ -362,7 +368,7 @@ class Family:
     standing: set[int] = field(default_factory=set)
     """Those that were not revoked; they may have expired."""
 
-    def add(self, row: AccessToken) -> None:
+    def add_token(self, row: AccessToken) -> None:
         """Add a valid token."""
         endless = row.expires is None or (self.live and self.ends is None)
         self.ends = None if endless else max(filter(None, (self.ends, row.expires)))
@@ -372,22 +378,22 @@ class Family:
 def _families(names: list[str]) -> dict[str, Family]:
     """Return the state of each of these families now; blocks."""
     now = timezone.now()
-    found = {name: Family() for name in names}
+    families = {name: Family() for name in names}
     rows = list(AccessToken.objects.of_families(names))
     users = active_users({row.user_id for row in rows})
     for row in rows:
         if row.revoked is None:
-            found[row.family].standing.add(row.pk)
+            families[row.family].standing.add(row.pk)
         if not row.has_ended(now) and row.user_id in users:
-            found[row.family].add(row)
-    return found
+            families[row.family].add_token(row)
+    return families
 
 
-def _lost(users: frozenset[str]) -> set[str]:
+def _disabled_users(users: frozenset[str]) -> set[str]:
     """Return those of these users who may not log in any more; blocks."""
     return set(users) - {str(each) for each in active_users(users)}
 
 
-def _note_arrival(key: int, made: datetime) -> None:
-    rows = Connection.objects.filter(pk=key, refreshed__lte=made)
+def _note_arrival(key: int, created: datetime) -> None:
+    rows = Connection.objects.filter(pk=key, refreshed__lte=created)
     rows.update(received=True)

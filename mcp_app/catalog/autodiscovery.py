@@ -15,13 +15,13 @@ from django.apps import AppConfig
 from django.utils.module_loading import module_has_submodule
 
 from mcp_app.catalog.callables import layers_of
-from mcp_app.catalog.findings import Place, collecting, record
+from mcp_app.catalog.findings import Place, collecting, record_problem
 from mcp_app.catalog.registered_function import Declaration, RegisteredFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.rules import visible
 from mcp_app.protocol import jsonrpc
 
-LONGEST: Final = 500
+MAX_TEXT_LENGTH: Final = 500
 """Characters of the text of an exception."""
 _IMPORTING: Final = frozenset(
     [
@@ -49,20 +49,20 @@ def import_modules(registry: Registry, configs: Iterable[AppConfig], name: str) 
     with collecting(registry.problems):
         for config in configs:
             if config.module is not None:
-                _import(registry, config.module, name)
+                _import_submodule(registry, config.module, name)
 
 
-def _import(registry: Registry, package: ModuleType, name: str) -> None:
+def _import_submodule(registry: Registry, package: ModuleType, name: str) -> None:
     path = f"{package.__name__}.{name}"
     try:
         import_module(path)
     except Exception as error:
-        if _is_there(package, name):
+        if _has_submodule(package, name):
             file = Path(package.__path__[0], *name.split(".")).with_suffix(".py")
-            record(registry.problems, *_failure(path, file, error))
+            record_problem(registry.problems, *_import_failure(path, file, error))
 
 
-def _is_there(package: ModuleType, name: str) -> bool:
+def _has_submodule(package: ModuleType, name: str) -> bool:
     try:
         return module_has_submodule(package, name)
     except Exception:
@@ -70,9 +70,9 @@ def _is_there(package: ModuleType, name: str) -> bool:
         return True
 
 
-def _failure(path: str, file: Path, error: Exception) -> tuple[Place, str]:
+def _import_failure(path: str, file: Path, error: Exception) -> tuple[Place, str]:
     """Return where the body of a module stops, and why."""
-    passages = _passages(error) or [_Passage(Place(str(file), 1), path)]
+    passages = _error_passages(error) or [_Passage(Place(str(file), 1), path)]
     inside = [each.place for each in passages if each.module == path]
     place, deepest = (inside or [passages[-1].place])[0], passages[-1].place
     beyond = "" if deepest == place else f" (raised at {deepest})"
@@ -81,11 +81,11 @@ def _failure(path: str, file: Path, error: Exception) -> tuple[Place, str]:
         if inside
         else "Nothing of this module is served."
     )
-    said = f"the module {path} stops with {_text(error)}{beyond}."
-    return place, f"{said} {_advice(error)} {served}"
+    sentence = f"the module {path} stops with {_error_text(error)}{beyond}."
+    return place, f"{sentence} {_repair_advice(error)} {served}"
 
 
-def _passages(error: Exception) -> list[_Passage]:
+def _error_passages(error: Exception) -> list[_Passage]:
     """Return the lines that an exception passed, outermost first."""
     passages = [
         _Passage(Place(frame.f_code.co_filename, line), module)
@@ -98,18 +98,18 @@ def _passages(error: Exception) -> list[_Passage]:
     return passages
 
 
-def _text(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     try:
-        said = error.msg if isinstance(error, SyntaxError) else str(error)
-        said = visible(said, LONGEST)
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+        text = visible(text, MAX_TEXT_LENGTH)
     except Exception:
         # What a site raises need not have a text.
-        said = ""
+        text = ""
     kind = type(error).__name__
-    return f"{kind}: {said.rstrip('.')}" if said else kind
+    return f"{kind}: {text.rstrip('.')}" if text else kind
 
 
-def _advice(error: Exception) -> str:
+def _repair_advice(error: Exception) -> str:
     if isinstance(error, ImportError):
         if "partially initialized" in str(error):
             return "Import it inside the function that uses it."
@@ -131,34 +131,41 @@ def fingerprint(registry: Registry) -> str:
 
     What these functions call is not in it.
     """
-    return sha256(jsonrpc.canonical(sorted(_lines(registry), key=str))).hexdigest()
+    return sha256(
+        jsonrpc.canonical(sorted(_declared_lines(registry), key=str))
+    ).hexdigest()
 
 
-def _lines(registry: Registry) -> Iterator[object]:
+def _declared_lines(registry: Registry) -> Iterator[object]:
     for name, declared in vars(registry).items():
         for key, each in declared.items():
             if isinstance(each, Declaration):
-                yield [name, key, _plain(each.definition), _code(each.function)]
+                yield [
+                    name,
+                    key,
+                    _comparable_value(each.definition),
+                    _function_code(each.function),
+                ]
             elif isinstance(each, RegisteredFunction):
-                yield [name, _plain(key), _code(each)]
+                yield [name, _comparable_value(key), _function_code(each)]
 
 
-def _code(function: RegisteredFunction) -> object:
+def _function_code(function: RegisteredFunction) -> object:
     codes = [getattr(each, "__code__", None) for each in layers_of(function.function)]
-    return [function.qualified_name, *map(_plain, codes)]
+    return [function.qualified_name, *map(_comparable_value, codes)]
 
 
-def _plain(value: Any) -> object:
+def _comparable_value(value: Any) -> object:
     """Return what is the same in every process that runs the same code."""
     if isinstance(value, _SCALARS):
         return repr(value)
-    parts = _parts(value)
+    parts = _value_parts(value)
     if isinstance(value, Mapping | set | frozenset):
-        return sorted(map(_plain, parts), key=str)
-    return [type(value).__qualname__, *map(_plain, parts)]
+        return sorted(map(_comparable_value, parts), key=str)
+    return [type(value).__qualname__, *map(_comparable_value, parts)]
 
 
-def _parts(value: Any) -> Iterable[object]:
+def _value_parts(value: Any) -> Iterable[object]:
     """Return what a value is made of; nothing where only its type can be told."""
     if isinstance(value, CodeType):
         return value.co_code.hex(), value.co_names, value.co_consts

@@ -27,7 +27,7 @@ class Binding:
     model: type[Model]
     template: UriTemplate | None
 
-    def uri_of(self, instance: Model) -> str:
+    def uri_of_instance(self, instance: Model) -> str:
         """Return the URI that shows an instance; the template names its attributes."""
         if self.template is None:
             return self.uri
@@ -36,14 +36,14 @@ class Binding:
             {name: str(getattr(instance, name)) for name in names}
         )
 
-    def shows(self, uri: str) -> bool:
+    def may_show_uri(self, uri: str) -> bool:
         """Whether a URI may show an instance of the model."""
         if self.template is None:
             return uri == self.uri
         return self.template.match(uri) is not None
 
 
-def bind(owner: str, uri: str, model: object) -> Binding | None:
+def bind_model(owner: str, uri: str, model: object) -> Binding | None:
     """Bind a resource, or a template, to a model.
 
     Raises `RegistrationError` where instances cannot say which URI shows them; returns
@@ -73,10 +73,10 @@ def missing_attributes(model: type[Model], names: Iterable[str]) -> list[str]:
     return [name for name in names if name not in fields and not hasattr(model, name)]
 
 
-def connect(bindings: Iterable[Binding]) -> None:
+def connect_signals(bindings: Iterable[Binding]) -> None:
     """Record a change of the resource whenever an instance is saved or deleted."""
     for binding in bindings:
-        tell: Any = partial(_tell, binding)
+        tell: Any = partial(_record_change, binding)
         for signal in (post_save, post_delete):
             # Without a sender: a proxy of the model, and a subclass, send their own.
             signal.connect(
@@ -86,9 +86,9 @@ def connect(bindings: Iterable[Binding]) -> None:
             )
 
 
-def _tell(
+def _record_change(
     binding: Binding, sender: type[Model], instance: Model, using: str, **_: object
 ) -> None:
     if not issubclass(sender, binding.model):
         return
-    record_resource(using, binding.uri_of(instance))
+    record_resource(using, binding.uri_of_instance(instance))

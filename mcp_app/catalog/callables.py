@@ -20,8 +20,8 @@ from mcp_app.catalog.type_hints import (
     Documentation,
     documentation,
     is_kind,
-    members,
     or_none,
+    union_members,
 )
 from mcp_app.interface.context import Context, SyncContext
 from mcp_app.interface.principal import AccessRequest, Judge, Rule
@@ -63,7 +63,7 @@ class Parameter:
     positional_only: bool = False
 
     @property
-    def required(self) -> bool:
+    def is_required(self) -> bool:
         return self.default is MISSING
 
 
@@ -100,16 +100,16 @@ def inspect_function(function: Function) -> Inspection:
         _parameter(name, parameter, hints)
         for parameter in signature.parameters.values()
     ]
-    context = _context(name, style, parameters)
+    context = _context_parameter(name, style, parameters)
     return Inspection(
         function=function,
         name=getattr(layers[-1], "__name__", name),
         qualified_name=name,
         style=style,
-        documentation=documentation(inspect.getdoc(_documented(layers))),
+        documentation=documentation(inspect.getdoc(_documented_layer(layers))),
         parameters=tuple(p for p in parameters if p.name != context),
         context=context,
-        returns=hints.resolved("the return value", signature.return_annotation),
+        returns=hints.resolve_hint("the return value", signature.return_annotation),
         run=_by_keyword(function, parameters),
     )
 
@@ -119,10 +119,10 @@ def layers_of(function: object) -> Iterator[object]:
     inner: object | None = function
     while inner is not None:
         yield inner
-        inner = _inner(inner)
+        inner = _inner_layer(inner)
 
 
-def _inner(layer: object) -> object | None:
+def _inner_layer(layer: object) -> object | None:
     if isinstance(layer, partial):
         return layer.func
     for attribute in ("__func__", "__wrapped__"):
@@ -138,7 +138,7 @@ def _qualified_name(innermost: object) -> str:
     return f"{module}.{name}"
 
 
-def _documented(layers: list[object]) -> object:
+def _documented_layer(layers: list[object]) -> object:
     """A partial's own docstring is that of `functools.partial`."""
     return next(layer for layer in layers if not isinstance(layer, partial))
 
@@ -172,21 +172,24 @@ class _Hints:
         self._owner = owner
         self._names = {**_CONTEXTS, **getattr(innermost, "__globals__", {})}
 
-    def resolved(self, where: str, annotation: Annotation) -> Annotation:
+    def resolve_hint(self, where: str, annotation: Annotation) -> Annotation:
         if annotation is MISSING or type(annotation) is type:
             return annotation
 
         if isinstance(annotation, _VALUES):
             raise RegistrationError(
-                f"{self._owner}: the annotation {_shown(annotation)} of {where} is a"
-                f" value, not a type. Write {_type_of(annotation)}."
+                f"{self._owner}: the annotation {_annotation_text(annotation)} of"
+                f" {where} is a"
+                f" value, not a type. Write {_intended_type(annotation)}."
             )
 
-        def holder() -> None: ...
+        def annotation_holder() -> None: ...
 
-        holder.__annotations__ = {"it": annotation}
+        annotation_holder.__annotations__ = {"it": annotation}
         try:
-            return get_type_hints(holder, self._names, include_extras=True)["it"]
+            return get_type_hints(annotation_holder, self._names, include_extras=True)[
+                "it"
+            ]
         except Exception as error:
             lacking = getattr(error, "name", None)
             advice = f" Import {lacking}, and not under TYPE_CHECKING alone."
@@ -197,13 +200,13 @@ class _Hints:
             ) from None
 
 
-def _shown(annotation: Annotation) -> str:
+def _annotation_text(annotation: Annotation) -> str:
     if isinstance(annotation, list):
         return f"[{', '.join(map(inspect.formatannotation, annotation))}]"
     return repr(annotation)
 
 
-def _type_of(value: object) -> str:
+def _intended_type(value: object) -> str:
     """Return the type that somebody may have meant who wrote a value."""
     kind = type(value).__name__
     if isinstance(value, list) and len(value) == 1:
@@ -217,13 +220,13 @@ def _parameter(owner: str, parameter: inspect.Parameter, hints: _Hints) -> Param
             f"{owner} takes {parameter}, but clients must know each parameter by name."
             f" Write {parameter.name}: {_instead_of_many(parameter)}."
         )
-    annotation = hints.resolved(f"parameter {parameter.name}", parameter.annotation)
+    annotation = hints.resolve_hint(f"parameter {parameter.name}", parameter.annotation)
     if parameter.name in {"self", "cls"} and annotation is MISSING:
         raise RegistrationError(
             f"{owner} takes {parameter.name}. Register a bound method of an object"
             " instead."
         )
-    if parameter.default is None and _widens(annotation):
+    if parameter.default is None and _lacks_none(annotation):
         annotation = or_none(annotation)
     return Parameter(
         name=parameter.name,
@@ -242,39 +245,46 @@ def _instead_of_many(parameter: inspect.Parameter) -> str:
     return f"list[{one}]" if listed else f"dict[str, {one}]"
 
 
-def _widens(annotation: Annotation) -> bool:
+def _lacks_none(annotation: Annotation) -> bool:
     """Whether `= None` adds to the hint, as in `limit: int = None`."""
     return annotation is not MISSING and not any(
-        member in _WIDE or _face(member) is not None for member in members(annotation)
+        member in _WIDE or _context_face(member) is not None
+        for member in union_members(annotation)
     )
 
 
-def _face(annotation: Annotation) -> type | None:
+def _context_face(annotation: Annotation) -> type | None:
     for face in _FACES.values():
         if is_kind(annotation, face):
             return face
     return None
 
 
-def _context(
+def _context_parameter(
     owner: str, style: Literal["async", "sync"], parameters: list[Parameter]
 ) -> str | None:
-    taken = {
+    contexts = {
         parameter.name: faces
         for parameter in parameters
-        if (faces := set(filter(None, map(_face, members(parameter.annotation)))))
+        if (
+            faces := set(
+                filter(None, map(_context_face, union_members(parameter.annotation)))
+            )
+        )
     }
-    if len(taken) > 1:
-        raise RegistrationError(f"{owner} takes the context twice: {', '.join(taken)}.")
+    if len(contexts) > 1:
+        raise RegistrationError(
+            f"{owner} takes the context twice: {', '.join(contexts)}."
+        )
     wanted = _FACES[style]
-    for name, faces in taken.items():
+    for name, faces in contexts.items():
         if wanted not in faces:
             raise RegistrationError(
                 f"{owner} is {'an' if style == 'async' else 'a'} {style} function, so "
                 f"its parameter {name} must be annotated with {wanted.__name__}, not "
                 f"with {faces.pop().__name__}."
             )
-    return next(iter(taken), None)
+    return next(iter(contexts), None)
 
 
 def _by_keyword(function: Function, parameters: list[Parameter]) -> Function:
@@ -283,9 +293,9 @@ def _by_keyword(function: Function, parameters: list[Parameter]) -> Function:
         return function
 
     @wraps(function)
-    def by_keyword(**named: object) -> object:
-        leading = [named.pop(p.name, p.default) for p in positional]
-        return function(*leading, **named)
+    def by_keyword(**arguments: object) -> object:
+        leading = [arguments.pop(p.name, p.default) for p in positional]
+        return function(*leading, **arguments)
 
     return by_keyword
 
@@ -294,13 +304,13 @@ def _by_keyword(function: Function, parameters: list[Parameter]) -> Function:
 # Rules: functions of the site that say who may use what.
 
 
-def made_rule(function: Judge, key: str = "", *, arguments: bool = False) -> Rule:
+def build_rule(function: Judge, key: str = "", *, arguments: bool = False) -> Rule:
     """Return a function as a rule; by default its key is its own name.
 
     Raises `RegistrationError` for what could not be asked.
     """
     name = qualified_name(function)
-    if _is_async(function):
+    if _returns_coroutine(function):
         raise RegistrationError(
             f"{name}: a rule runs in a thread. Write it with def, not async def."
         )
@@ -314,7 +324,7 @@ def made_rule(function: Judge, key: str = "", *, arguments: bool = False) -> Rul
     return Rule(key or name, function, arguments)
 
 
-def _is_async(function: object) -> bool:
+def _returns_coroutine(function: object) -> bool:
     """Whether a call returns a coroutine, which is true whatever the rule says."""
     while isinstance(function, partial):
         function = function.func
@@ -341,22 +351,31 @@ def object_rule(owner: str, binding: Binding | None, permission: str) -> Rule:
                 f" {name!r} is not a column of {model._meta.label}."
             )
 
-    def judge(asked: AccessRequest) -> bool:
-        if asked.arguments is None:
+    def judge_instance(request: AccessRequest) -> bool:
+        if request.arguments is None:
             return True
-        shown = _instance(model, {name: asked.arguments.get(name) for name in names})
-        has = getattr(asked.user, "has_perm", None)
-        return shown is not None and has is not None and bool(has(permission, shown))
+        instance = _find_instance(
+            model, {name: request.arguments.get(name) for name in names}
+        )
+        has = getattr(request.user, "has_perm", None)
+        return (
+            instance is not None and has is not None and bool(has(permission, instance))
+        )
 
-    judge.__module__, judge.__qualname__ = owner, f"{permission} of {model._meta.label}"
-    return Rule(f"{permission} of {binding.uri}", judge, arguments=True, object=True)
+    judge_instance.__module__, judge_instance.__qualname__ = (
+        owner,
+        f"{permission} of {model._meta.label}",
+    )
+    return Rule(
+        f"{permission} of {binding.uri}", judge_instance, arguments=True, object=True
+    )
 
 
-def _instance(model: Any, named: Mapping[str, object]) -> object:
+def _find_instance(model: Any, values: Mapping[str, object]) -> object:
     """Return the one instance that has these values, None where there is not one."""
     try:
-        found = list(model._default_manager.filter(**named)[:2])
+        rows = list(model._default_manager.filter(**values)[:2])
     except (TypeError, ValueError, ValidationError):
         # A text that no such column has.
         return None
-    return cast("object", found[0]) if len(found) == 1 else None
+    return cast("object", rows[0]) if len(rows) == 1 else None

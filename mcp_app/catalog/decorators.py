@@ -120,17 +120,19 @@ _READABLE = (ResourceDefinition, ResourceTemplateDefinition)
 def declared_tool(function: RegisteredFunction, options: ToolOptions) -> DeclaredTool:
     """Make the tool of a function, with its schemas and its converter."""
     check_options(function.qualified_name, "tool", ToolOptions, options)
-    told: dict[str, Any] = dict(options)
-    hints = {name: told[name] for name in _HINTS & told.keys()}
+    values: dict[str, Any] = dict(options)
+    hints = {name: values[name] for name in _HINTS & values.keys()}
     # Also where a schema stands in for the types, they say how results are written.
     function.tool_runnable()
     definition = ToolDefinition(
-        **_members(function, told, _HINTS | _SCHEMAS),
+        **_definition_members(function, values, _HINTS | _SCHEMAS),
         hints=ToolHints(**hints),
         input_schema=_input_schema(function, options.get("input_schema")),
         output_schema=_output_schema(function, options.get("output_schema")),
     )
-    return _declared(definition, function, _name_problem(definition.name, "tool"))
+    return _checked_declaration(
+        definition, function, _name_problem(definition.name, "tool")
+    )
 
 
 def declared_prompt(
@@ -139,10 +141,12 @@ def declared_prompt(
     """Make the prompt of a function: its parameters are the arguments."""
     check_options(function.qualified_name, "prompt", DefinitionOptions, options)
     definition = PromptDefinition(
-        **_members(function, dict(options)),
+        **_definition_members(function, dict(options)),
         arguments=tuple(_prompt_arguments(function)),
     )
-    return _declared(definition, function, _name_problem(definition.name, "prompt"))
+    return _checked_declaration(
+        definition, function, _name_problem(definition.name, "prompt")
+    )
 
 
 def declared_resource(
@@ -151,10 +155,10 @@ def declared_resource(
     """Make the resource of a function that needs no arguments."""
     check_options(function.qualified_name, "resource", ResourceOptions, options)
     definition = ResourceDefinition(
-        uri=uri, **_members(function, dict(options), _MODEL)
+        uri=uri, **_definition_members(function, dict(options), _MODEL)
     )
     _check_variables(function, uri, ())
-    return _declared(definition, function, rules.uri_problem(uri))
+    return _checked_declaration(definition, function, rules.uri_problem(uri))
 
 
 def declared_template(
@@ -172,36 +176,36 @@ def declared_template(
         template = UriTemplate.parse(uri_template)
     except ValueError as error:
         raise RegistrationError(f"{function.qualified_name}: {error}") from None
-    told = dict(options)
-    if told.pop("size", None) is not None:
+    values = dict(options)
+    if values.pop("size", None) is not None:
         raise RegistrationError(
             f"{function.qualified_name}: the resources of the template {uri_template}"
             " do not all have the same size."
         )
-    members = _members(function, told, _MODEL)
-    members["demands"] = members["demands"].and_also(
+    members = _definition_members(function, values, _MODEL)
+    members["demands"] = members["demands"].combined_with(
         AccessRequirements(rules=instances)
     )
     definition = ResourceTemplateDefinition(uri_template=uri_template, **members)
     _check_variables(function, uri_template, template.variables)
     example = template.expand(dict.fromkeys(template.variables, "0"))
-    return _declared(definition, function, rules.uri_problem(example))
+    return _checked_declaration(definition, function, rules.uri_problem(example))
 
 
-def _members(
+def _definition_members(
     function: RegisteredFunction,
-    told: Mapping[str, Any],
+    options: Mapping[str, Any],
     without: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
     members = {
         name: value
-        for name, value in told.items()
+        for name, value in options.items()
         if name not in _RUN | _DEMANDS | without
     }
     described = members.get("description")
     return {
         **members,
-        "demands": read_requirements(told),
+        "demands": read_requirements(options),
         "name": members.get("name") or function.inspected.name,
         "description": function.description if described is None else described,
         "icons": tuple(members.get("icons", ())),
@@ -215,16 +219,16 @@ def _name_problem(name: str, decorator: str) -> str | None:
     return rules.name_problem(name)
 
 
-def _declared(
+def _checked_declaration(
     definition: AnyDefinition, function: RegisteredFunction, problem: str | None
 ) -> Declaration[AnyDefinition]:
-    problems = [problem] if problem else list(_problems(definition))
+    problems = [problem] if problem else list(_definition_problems(definition))
     if problems:
         raise RegistrationError(f"{function.qualified_name}: {' '.join(problems)}")
     return Declaration(definition, function)
 
 
-def _problems(definition: Definition) -> Iterator[str]:
+def _definition_problems(definition: Definition) -> Iterator[str]:
     yield from filter(
         None, map(rules.permission_problem, definition.demands.permissions)
     )
@@ -239,30 +243,32 @@ def _problems(definition: Definition) -> Iterator[str]:
     if isinstance(definition, _READABLE) and definition.ttl_ms < 0:
         # 2026-07-28, CacheableResult: clients refuse a negative one.
         yield f"The ttl_ms is {definition.ttl_ms}; it must be 0 or more."
-    shown = {"title": definition.title, "description": definition.description}
+    texts = {"title": definition.title, "description": definition.description}
     try:
-        jsonrpc.write({**shown, "_meta": definition.meta})
+        jsonrpc.write({**texts, "_meta": definition.meta})
     except jsonrpc.UnserializableValue as error:
         yield f"The definition cannot be written as JSON: {error}"
 
 
-def _input_schema(function: RegisteredFunction, told: JsonObject | None) -> JsonObject:
-    if told is None:
+def _input_schema(
+    function: RegisteredFunction, schema: JsonObject | None
+) -> JsonObject:
+    if schema is None:
         return function.signature.input_schema
-    _check_object_schema(function, "input", told)
-    problems = function.fits(told)
+    _check_object_schema(function, "input", schema)
+    problems = function.schema_problems(schema)
     if problems:
         raise RegistrationError(f"{function.qualified_name}: {' '.join(problems)}")
-    return told
+    return schema
 
 
 def _output_schema(
-    function: RegisteredFunction, told: JsonObject | None
+    function: RegisteredFunction, schema: JsonObject | None
 ) -> JsonObject | None:
-    if told is None:
+    if schema is None:
         return function.signature.output_schema
-    _check_object_schema(function, "output", told)
-    return told
+    _check_object_schema(function, "output", schema)
+    return schema
 
 
 def _check_object_schema(

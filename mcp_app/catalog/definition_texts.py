@@ -30,10 +30,10 @@ from mcp_app.protocol.revisions import LATEST, Revision
 CHARACTERS_PER_TOKEN: Final = 4
 
 _SHOW: Mapping[type[Definition], Callable[[Any, Revision], JsonObject]] = {
-    ToolDefinition: listing.tool,
-    ResourceDefinition: listing.resource,
-    ResourceTemplateDefinition: listing.resource_template,
-    PromptDefinition: listing.prompt,
+    ToolDefinition: listing.tool_to_wire,
+    ResourceDefinition: listing.resource_to_wire,
+    ResourceTemplateDefinition: listing.template_to_wire,
+    PromptDefinition: listing.prompt_to_wire,
 }
 
 
@@ -43,11 +43,11 @@ def tokens(definition: Definition) -> int:
     About 4 characters of its entry, as the newest revision has it, make a token.
     What has no JSON form, and cannot be listed, takes nothing.
     """
-    shown = _SHOW[type(definition)](definition, LATEST)
-    return estimate(_encoded(shown).decode())
+    entry = _SHOW[type(definition)](definition, LATEST)
+    return estimate_tokens(_json_bytes(entry).decode())
 
 
-def estimate(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
@@ -61,7 +61,7 @@ class DefinitionText(NamedTuple):
     place: str = ""
 
 
-def texts(definition: Definition) -> Iterator[DefinitionText]:
+def texts_of_definition(definition: Definition) -> Iterator[DefinitionText]:
     """Yield all texts that clients get, those inside JSON with their places.
 
     Of JSON without any text that could hide something nothing comes.
@@ -69,11 +69,11 @@ def texts(definition: Definition) -> Iterator[DefinitionText]:
     yield DefinitionText("name", definition.name)
     yield DefinitionText("title", str(definition.title))
     yield DefinitionText("description", str(definition.description), lines=True)
-    yield from _inside("icons", [icon.to_wire() for icon in definition.icons])
-    yield from _inside("", definition.meta)
+    yield from _texts_inside("icons", [icon.to_wire() for icon in definition.icons])
+    yield from _texts_inside("", definition.meta)
     if isinstance(definition, ToolDefinition):
-        yield from _inside("input_schema", definition.input_schema)
-        yield from _inside("output_schema", definition.output_schema)
+        yield from _texts_inside("input_schema", definition.input_schema)
+        yield from _texts_inside("output_schema", definition.output_schema)
     elif isinstance(definition, PromptDefinition):
         for each in definition.arguments:
             place = visible(each.name)
@@ -87,12 +87,14 @@ def texts(definition: Definition) -> Iterator[DefinitionText]:
         yield DefinitionText("uri_template", definition.uri_template)
         yield DefinitionText("mime_type", definition.mime_type)
     if isinstance(definition, ResourceDefinition | ResourceTemplateDefinition):
-        given = definition.annotations
-        yield from _inside("annotations", {} if given is None else given.to_wire())
-    yield from _suggested(definition)
+        annotations = definition.annotations
+        yield from _texts_inside(
+            "annotations", {} if annotations is None else annotations.to_wire()
+        )
+    yield from _suggestion_texts(definition)
 
 
-def _suggested(definition: Definition) -> Iterator[DefinitionText]:
+def _suggestion_texts(definition: Definition) -> Iterator[DefinitionText]:
     """Yield what clients get while somebody fills in a name."""
     for name, suggestions in suggestions_of(definition).items():
         for each in suggestions:
@@ -101,28 +103,28 @@ def _suggested(definition: Definition) -> Iterator[DefinitionText]:
             )
 
 
-def prose(definition: Definition) -> Iterator[tuple[str, str]]:
+def prose_texts(definition: Definition) -> Iterator[tuple[str, str]]:
     """Yield (column, text) of what models read as sentences; schemas as JSON text."""
     yield "description", str(definition.description)
     if isinstance(definition, ToolDefinition):
-        yield "input_schema", _encoded(definition.input_schema).decode()
-        yield "output_schema", _encoded(definition.output_schema).decode()
+        yield "input_schema", _json_bytes(definition.input_schema).decode()
+        yield "output_schema", _json_bytes(definition.output_schema).decode()
     elif isinstance(definition, PromptDefinition):
         for each in definition.arguments:
             yield "arguments", str(each.description)
 
 
-def _inside(field: str, value: object) -> Iterator[DefinitionText]:
-    encoded = _encoded(value)
+def _texts_inside(field: str, value: object) -> Iterator[DefinitionText]:
+    encoded = _json_bytes(value)
     # Controls are written with a backslash, but for DEL.
     if encoded.isascii() and b"\\" not in encoded and b"\x7f" not in encoded:
         return
     # As it is written: lazy texts, enumerations and models of code are strings there.
-    for path, text in _strings(json.loads(encoded), ()):
-        yield DefinitionText(field, text, True, visible(jsonrpc.place(path)))
+    for path, text in _json_strings(json.loads(encoded), ()):
+        yield DefinitionText(field, text, True, visible(jsonrpc.path_text(path)))
 
 
-def _encoded(value: object) -> bytes:
+def _json_bytes(value: object) -> bytes:
     """Return JSON text; nothing for what is no JSON, which is told elsewhere."""
     try:
         return jsonrpc.write(value)
@@ -130,7 +132,7 @@ def _encoded(value: object) -> bytes:
         return b""
 
 
-def _strings(value: object, path: Path) -> Iterator[tuple[Path, str]]:
+def _json_strings(value: object, path: Path) -> Iterator[tuple[Path, str]]:
     """Yield all strings of a JSON value, keys included."""
     if isinstance(value, str):
         yield path, value
@@ -138,10 +140,10 @@ def _strings(value: object, path: Path) -> Iterator[tuple[Path, str]]:
         for name, inner in value.items():
             inside = (*path, name)
             yield inside, name
-            yield from _strings(inner, inside)
+            yield from _json_strings(inner, inside)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _strings(inner, (*path, index))
+            yield from _json_strings(inner, (*path, index))
 
 
 # -- search index ----------------------------------------------------------------------
@@ -151,8 +153,8 @@ def _strings(value: object, path: Path) -> Iterator[tuple[Path, str]]:
 # the number of results tells anything of tools that others see.
 
 
-MOST_WORDS: Final = 50
-LONGEST: Final = 20_000
+MAX_WORDS: Final = 50
+MAX_COLUMN_LENGTH: Final = 20_000
 """Characters of a column that are looked at."""
 
 _TABLE: Final = (
@@ -196,7 +198,7 @@ class SearchIndex:
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
         self._database.execute(_TABLE)
         rows = (
-            (at, *(text[:LONGEST] for text in _texts(tool)))
+            (at, *(text[:MAX_COLUMN_LENGTH] for text in _indexed_texts(tool)))
             for at, tool in enumerate(tools)
         )
         columns = "rowid, name, title, description, parameters"
@@ -208,9 +210,9 @@ class SearchIndex:
     def __del__(self) -> None:
         self._database.close()
 
-    def find(self, query: str, limit: int) -> tuple[list[int], int]:
+    def find_tools(self, query: str, limit: int) -> tuple[list[int], int]:
         """Return the places of the best tools, and how many fit in all."""
-        words = _WORD.findall(_HUMP.sub(r"\1 \2", query))[:MOST_WORDS]
+        words = _WORD.findall(_HUMP.sub(r"\1 \2", query))[:MAX_WORDS]
         if not words:
             return [], 0
         # Each word is quoted: none of them is an operator.
@@ -224,12 +226,17 @@ class SearchIndex:
         return places, total
 
 
-def _texts(tool: ToolDefinition) -> tuple[str, str, str, str]:
+def _indexed_texts(tool: ToolDefinition) -> tuple[str, str, str, str]:
     parameters = " ".join(_parameters(tool.input_schema))
-    return _split(tool.name), _split(tool.title), tool.description, _split(parameters)
+    return (
+        _with_split_words(tool.name),
+        _with_split_words(tool.title),
+        tool.description,
+        _with_split_words(parameters),
+    )
 
 
-def _split(text: str) -> str:
+def _with_split_words(text: str) -> str:
     """Return a text with the words of createTicket apart, too."""
     apart = _HUMP.sub(r"\1 \2", text)
     return text if apart == text else f"{text} {apart}"

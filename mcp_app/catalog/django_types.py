@@ -12,15 +12,16 @@ from pydantic import BaseModel
 
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.json_schemas import type_text
-from mcp_app.catalog.type_hints import Annotation, bare
+from mcp_app.catalog.type_hints import Annotation, bare_hint
 
 
 def check_result(owner: str, annotation: Annotation) -> None:
     """Raise `RegistrationError` if a result has a model or a queryset in it."""
-    found = _row_type(annotation)
-    if found is not None:
+    row_type = _inner_row_type(annotation)
+    if row_type is not None:
         raise RegistrationError(
-            f"{owner}: the result {type_text(annotation)} has {_named(found)}, which"
+            f"{owner}: the result {type_text(annotation)} has"
+            f" {_row_type_text(row_type)}, which"
             ' cannot be written as JSON. Return dicts, for example list(qs.values("id",'
             ' "name")).'
         )
@@ -28,41 +29,44 @@ def check_result(owner: str, annotation: Annotation) -> None:
 
 def check_parameter(owner: str, name: str, annotation: Annotation) -> None:
     """Raise `RegistrationError` if a parameter has a model or a queryset in it."""
-    found = _row_type(annotation)
-    if found is None:
+    row_type = _inner_row_type(annotation)
+    if row_type is None:
         return
-    model = found.__name__ if issubclass(found, Model) else "Model"
+    model = row_type.__name__ if issubclass(row_type, Model) else "Model"
     raise RegistrationError(
-        f"{owner}: the parameter {name} takes {_named(found)}, which no client can"
+        f"{owner}: the parameter {name} takes {_row_type_text(row_type)}, which no"
+        f" client can"
         f" send. Take its key, for example {name}_id: int, and read it with"
         f" {model}.objects.get(pk={name}_id)."
     )
 
 
-def _named(found: type) -> str:
-    model = issubclass(found, Model)
-    return f"the Django model {found.__name__}" if model else f"a {found.__name__}"
+def _row_type_text(row_type: type) -> str:
+    model = issubclass(row_type, Model)
+    return (
+        f"the Django model {row_type.__name__}" if model else f"a {row_type.__name__}"
+    )
 
 
-def _row_type(annotation: Annotation) -> type | None:
-    for part in _parts(annotation, set()):
+def _inner_row_type(annotation: Annotation) -> type | None:
+    for part in _hint_parts(annotation, set()):
         if inspect.isclass(part) and issubclass(part, Model | QuerySet | Manager):
             return part
     return None
 
 
-def _parts(annotation: Annotation, seen: set[int]) -> Iterator[Annotation]:
+def _hint_parts(annotation: Annotation, visited: set[int]) -> Iterator[Annotation]:
     """Yield a hint and all that it is made of, with the fields of classes."""
-    if id(annotation) in seen:
+    if id(annotation) in visited:
         return
-    seen.add(id(annotation))
-    inner = bare(annotation)
+    visited.add(id(annotation))
+    inner = bare_hint(annotation)
     yield getattr(inner, "__origin__", inner)
-    for each in (*get_args(inner), *_fields(inner)):
-        yield from _parts(each, seen)
+    for each in (*get_args(inner), *_field_hints(inner)):
+        yield from _hint_parts(each, visited)
 
 
-def _fields(declared: Annotation) -> list[Annotation]:
+def _field_hints(declared: Annotation) -> list[Annotation]:
     record = inspect.isclass(declared) and (
         is_dataclass(declared)
         or is_typeddict(declared)

@@ -78,9 +78,9 @@ def advice(rule: str, field: str, message: str) -> Finding:
     return Finding(Level.ADVICE, rule, field, message)
 
 
-def in_order(found: Iterable[Finding]) -> list[Finding]:
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings with the worst first, otherwise as they came."""
-    return sorted(found, key=lambda each: each.level is Level.ADVICE)
+    return sorted(findings, key=lambda each: each.level is Level.ADVICE)
 
 
 RULES: Mapping[str, int] = MappingProxyType(
@@ -142,7 +142,7 @@ def count_text(number: int) -> str:
 # raises `RegistrationError`.
 
 
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
 
 _PACKAGE: Final = __name__.partition(".")[0]
@@ -205,75 +205,78 @@ def collecting(problems: Problems) -> Iterator[None]:
         _collecting.reset(token)
 
 
-def record(problems: Problems, place: Place, said: str) -> None:
+def record_problem(problems: Problems, place: Place, sentence: str) -> None:
     """Keep a problem as one line that begins with its place."""
-    problems[f"{place}: {' '.join(said.split())}"] = place
+    problems[f"{place}: {' '.join(sentence.split())}"] = place
 
 
 def origin_of(module: str) -> Origin:
     """Return where the code is that declares a function of a module just now."""
     loads = (
         frame.f_code
-        for frame in _frames()
+        for frame in _calling_frames()
         # Each load of a module makes its code anew.
-        if frame.f_code.co_name == "<module>" and _module(frame) == module
+        if frame.f_code.co_name == "<module>" and _module_name(frame) == module
     )
     return Origin(_calling_place(), next(loads, None))
 
 
 def _calling_place() -> Place:
-    frame = next(each for each in _frames() if not _is_ours(each))
+    frame = next(each for each in _calling_frames() if not _is_own_frame(each))
     return Place(frame.f_code.co_filename, frame.f_lineno)
 
 
-def recording(method: Callable[Given, Value]) -> Callable[Given, Value]:
+def recording(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
     """Let a decorator of a registry record what it refuses, if that is collected."""
 
     signature = inspect.signature(method)
 
     @wraps(method)
-    def decorator(*given: Given.args, **options: Given.kwargs) -> Any:
-        problems = cast("Registering", given[0]).problems
-        with_function = len(given) > 1 and callable(given[1])
+    def decorator(*arguments: Arguments.args, **options: Arguments.kwargs) -> Any:
+        problems = cast("Registering", arguments[0]).problems
+        with_function = len(arguments) > 1 and callable(arguments[1])
         try:
-            _check_count(signature, method.__name__, given)
-            declare = method(*given, **options)
+            _check_count(signature, method.__name__, arguments)
+            declare = method(*arguments, **options)
         except Exception as error:
-            if all(isinstance(each, str) for each in given[1:]):
+            if all(isinstance(each, str) for each in arguments[1:]):
                 # What comes next is the function, which the sentence names.
-                return _recorded(problems, partial(_raise, _collected(problems, error)))
-            _refuse(problems, error, given[1])
-            return given[1] if with_function else _unchanged
-        return declare if with_function else _recorded(problems, declare)
+                return _recording_decorator(
+                    problems,
+                    partial(_raise_for_function, _collectable_error(problems, error)),
+                )
+            _refuse_function(problems, error, arguments[1])
+            return arguments[1] if with_function else _return_unchanged
+        return declare if with_function else _recording_decorator(problems, declare)
 
     return decorator
 
 
 def _check_count(
-    signature: inspect.Signature, decorator: str, given: tuple[object, ...]
+    signature: inspect.Signature, decorator: str, arguments: tuple[object, ...]
 ) -> None:
     try:
-        signature.bind(*given)
+        signature.bind(*arguments)
     except TypeError:
-        got = ", ".join(map(_shown, given[1:])) or "nothing"
+        got = ", ".join(map(_value_text, arguments[1:])) or "nothing"
         raise RegistrationError(
             f"{_NAMES.get(decorator, f'@mcp.{decorator}')} got {got}. Write it like"
             f" {_USAGE[decorator]}."
         ) from None
 
 
-def check_text(given: object, decorator: str, what: str) -> None:
+def check_text(value: object, decorator: str, what: str) -> None:
     """Raise where a decorator without its brackets would swallow the function."""
-    if not isinstance(given, str):
+    if not isinstance(value, str):
         raise RegistrationError(
-            f"@mcp.{decorator} got {_shown(given)}. It takes a {what}, as in"
+            f"@mcp.{decorator} got {_value_text(value)}. It takes a {what}, as in"
             f" {_USAGE[decorator]}."
         )
 
 
-def _shown(given: object) -> str:
-    named = callable(given) and hasattr(given, "__qualname__")
-    return qualified_name(given) if named else repr(given)
+def _value_text(value: object) -> str:
+    has_name = callable(value) and hasattr(value, "__qualname__")
+    return qualified_name(value) if has_name else repr(value)
 
 
 def qualified_name(function: object) -> str:
@@ -282,53 +285,54 @@ def qualified_name(function: object) -> str:
     return f"{module}.{getattr(function, '__qualname__', repr(function))}"
 
 
-def _recorded(problems: Problems, declare: Any) -> Callable[[Any], Any]:
-    def decorate(function: Any) -> Any:
+def _recording_decorator(problems: Problems, declare: Any) -> Callable[[Any], Any]:
+    def decorate_function(function: Any) -> Any:
         try:
             return declare(function)
         except Exception as error:
-            _refuse(problems, error, function)
+            _refuse_function(problems, error, function)
             return function
 
-    return decorate
+    return decorate_function
 
 
-def _refuse(problems: Problems, error: Exception, given: object) -> None:
+def _refuse_function(problems: Problems, error: Exception, function: object) -> None:
     """Record an error; raise it again if nobody collects these problems."""
-    said = str(_collected(problems, error))
+    sentence = str(_collectable_error(problems, error))
     if not isinstance(error, RegistrationError):
-        said = f"{_shown(given):.80} cannot be served: {type(error).__name__}: {error}."
-    record(problems, _calling_place(), said)
+        why = f"{type(error).__name__}: {error}"
+        sentence = f"{_value_text(function):.80} cannot be served: {why}."
+    record_problem(problems, _calling_place(), sentence)
 
 
-def _unchanged(function: Any) -> Any:
+def _return_unchanged(function: Any) -> Any:
     return function
 
 
-def _collected(problems: Problems, error: Exception) -> Exception:
+def _collectable_error(problems: Problems, error: Exception) -> Exception:
     """Return an error that is to be recorded; raise it if nobody collects."""
     if _collecting.get() is not problems:
         raise error
     return error
 
 
-def _raise(error: Exception, function: object) -> None:
-    raise RegistrationError(f"{_shown(function)}: {error}")
+def _raise_for_function(error: Exception, function: object) -> None:
+    raise RegistrationError(f"{_value_text(function)}: {error}")
 
 
-def _frames() -> Iterator[FrameType]:
+def _calling_frames() -> Iterator[FrameType]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
-def _module(frame: FrameType) -> str:
+def _module_name(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
 
 
-def _is_ours(frame: FrameType) -> bool:
-    return _module(frame).partition(".")[0] == _PACKAGE
+def _is_own_frame(frame: FrameType) -> bool:
+    return _module_name(frame).partition(".")[0] == _PACKAGE
 
 
 # -- options ---------------------------------------------------------------------------
@@ -336,7 +340,7 @@ def _is_ours(frame: FrameType) -> bool:
 
 
 def check_options(
-    owner: str, decorator: str, taken: type, told: Mapping[str, Any]
+    owner: str, decorator: str, accepted: type, options: Mapping[str, Any]
 ) -> None:
     """Raise `RegistrationError` where a TypedDict has no such option, or another type.
 
@@ -344,14 +348,14 @@ def check_options(
     """
     problems = [
         problem
-        for name, value in told.items()
-        for problem in _problems(decorator, name, value, _hints(taken))
+        for name, value in options.items()
+        for problem in _option_problems(decorator, name, value, _hints(accepted))
     ]
     if problems:
         raise RegistrationError(f"{owner}: {' '.join(problems)}")
 
 
-def _problems(
+def _option_problems(
     decorator: str, name: str, value: object, hints: Mapping[str, Annotation]
 ) -> Iterator[str]:
     if name not in hints:
@@ -373,13 +377,15 @@ def _type_problems(name: str, value: object, hint: Annotation) -> Iterator[str]:
 
 
 def _nearest_first(name: str, known: Iterable[str]) -> list[str]:
-    def likeness(option: str) -> float:
-        return SequenceMatcher(None, _joined(name), _joined(option)).ratio()
+    def name_likeness(option: str) -> float:
+        return SequenceMatcher(
+            None, _without_underscores(name), _without_underscores(option)
+        ).ratio()
 
-    return sorted(known, key=likeness, reverse=True)
+    return sorted(known, key=name_likeness, reverse=True)
 
 
-def _joined(name: str) -> str:
+def _without_underscores(name: str) -> str:
     return name.replace("_", "")
 
 

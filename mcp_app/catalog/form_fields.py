@@ -58,29 +58,31 @@ def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
             " elicit_url() instead (client/elicitation)."
         )
     single = _without_null(name, schema)
-    read = _KINDS.get(str(single.get("type")), _unknown)
-    kept = _with_fitting_default(read(name, single))
-    _check_counts(name, kept)
-    _check_offered(name, kept)
-    lost = single.keys() - kept.keys() - {"const"}
+    read = _KINDS.get(str(single.get("type")), _refuse_type)
+    allowed = _with_fitting_default(read(name, single))
+    _check_counts(name, allowed)
+    _check_offered(name, allowed)
+    lost = single.keys() - allowed.keys() - {"const"}
     if exact and lost:
         raise UnfitForm(
             f"The field {name} has {', '.join(sorted(lost))}, which this kind of"
             " field cannot have."
         )
-    return kept if exact else _only(frozenset(kept) - {"pattern"}, kept)
+    return (
+        allowed if exact else _only_members(frozenset(allowed) - {"pattern"}, allowed)
+    )
 
 
 def missing_choices(schema: JsonObject) -> list[object]:
     """Return the values of a field's default that are none of its choices."""
-    offered, default = _offered(schema), schema.get("default")
+    offered, default = _offered_choices(schema), schema.get("default")
     if offered is None or default is None:
         return []
     chosen = default if isinstance(default, list) else [default]
     return [value for value in chosen if value not in offered]
 
 
-def _offered(schema: JsonObject) -> list[object] | None:
+def _offered_choices(schema: JsonObject) -> list[object] | None:
     """Return the choices of a field, None where it is free."""
     around = schema.get("items", schema)
     if "enum" in around:
@@ -100,47 +102,47 @@ def _without_null(name: str, schema: JsonObject) -> JsonObject:
     return {**kinds[0], **around}
 
 
-def _text(name: str, schema: JsonObject) -> JsonObject:
+def _text_field(name: str, schema: JsonObject) -> JsonObject:
     if "const" in schema:
         schema = {**schema, "enum": [schema["const"]]}
     if "enum" in schema:
         _check_texts(name, schema["enum"])
-        return _only(_CHOICE, schema)
+        return _only_members(_CHOICE, schema)
     if "oneOf" in schema:
         _check_titled(name, schema["oneOf"])
-        return _only(_TITLED_CHOICE, schema)
-    kept = _only(_TEXT, schema)
-    if kept.get("format") not in FORMATS:
-        kept.pop("format", None)
-    return kept
+        return _only_members(_TITLED_CHOICE, schema)
+    allowed = _only_members(_TEXT, schema)
+    if allowed.get("format") not in FORMATS:
+        allowed.pop("format", None)
+    return allowed
 
 
-def _number(name: str, schema: JsonObject) -> JsonObject:
+def _number_field(name: str, schema: JsonObject) -> JsonObject:
     if "enum" in schema or "const" in schema:
         raise UnfitForm(f"The choices of the field {name} must be texts.")
-    return _only(_NUMBER, schema)
+    return _only_members(_NUMBER, schema)
 
 
-def _boolean(name: str, schema: JsonObject) -> JsonObject:
-    return _only(_COMMON, schema)
+def _boolean_field(name: str, schema: JsonObject) -> JsonObject:
+    return _only_members(_COMMON, schema)
 
 
-def _choices(name: str, schema: JsonObject) -> JsonObject:
+def _choices_field(name: str, schema: JsonObject) -> JsonObject:
     items = schema.get("items")
-    kept = _only(_CHOICES, schema)
+    allowed = _only_members(_CHOICES, schema)
     if isinstance(items, Mapping) and "anyOf" in items:
         _check_titled(name, items["anyOf"])
-        return {**kept, "items": {"anyOf": items["anyOf"]}}
+        return {**allowed, "items": {"anyOf": items["anyOf"]}}
     if not isinstance(items, Mapping) or items.keys().isdisjoint({"enum", "const"}):
         raise UnfitForm(
             f"The field {name} is a list; forms allow lists of given choices only."
         )
     texts = items["enum"] if "enum" in items else [items["const"]]
     _check_texts(name, texts)
-    return {**kept, "items": {"type": "string", "enum": texts}}
+    return {**allowed, "items": {"type": "string", "enum": texts}}
 
 
-def _unknown(name: str, schema: JsonObject) -> JsonObject:
+def _refuse_type(name: str, schema: JsonObject) -> JsonObject:
     raise UnfitForm(
         f"The field {name} is of the type {schema.get('type', 'object')!r}; forms "
         "allow texts, numbers, yes or no, and choices."
@@ -148,15 +150,15 @@ def _unknown(name: str, schema: JsonObject) -> JsonObject:
 
 
 _KINDS = {
-    "string": _text,
-    "number": _number,
-    "integer": _number,
-    "boolean": _boolean,
-    "array": _choices,
+    "string": _text_field,
+    "number": _number_field,
+    "integer": _number_field,
+    "boolean": _boolean_field,
+    "array": _choices_field,
 }
 
 
-def _only(members: frozenset[str], schema: JsonObject) -> JsonObject:
+def _only_members(members: frozenset[str], schema: JsonObject) -> JsonObject:
     return {name: value for name, value in schema.items() if name in members}
 
 
@@ -210,4 +212,4 @@ def _with_fitting_default(schema: JsonObject) -> JsonObject:
     fits = isinstance(default, wanted) and (
         bool in wanted or not isinstance(default, bool)
     )
-    return schema if fits else _only(frozenset(schema) - {"default"}, schema)
+    return schema if fits else _only_members(frozenset(schema) - {"default"}, schema)

@@ -1,8 +1,8 @@
 """URLs in form questions, which a person might click (client/elicitation, "Safe URL").
 
-`urls_in` looks at a question that is asked, `findings_of` at the code that asks.  Code
-shows a message and a form that are written where they are used, or have a name in their
-module; what is put together elsewhere shows when it is asked.
+`urls_in_question` looks at a question that is asked, `findings_of` at the code that
+asks.  Code shows a message and a form that are written where they are used, or have a
+name in their module; what is put together elsewhere shows when it is asked.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _ASKING: Final = frozenset({"elicit", "Elicit"})
 _MEMBERS: Final = ("title", "description")
 
 
-def urls_in(message: object, schema: JsonObject) -> Iterator[tuple[str, str]]:
+def urls_in_question(message: object, schema: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield each URL of a form question after the name of the member that has it.
 
     That is "message", or the "title" or "description" of a field or a choice.
     """
-    return _urls([("message", message), *_texts_of_schema(schema)])
+    return _urls_in_texts([("message", message), *_texts_of_schema(schema)])
 
 
 def findings_of(function: RegisteredFunction) -> Iterator[Finding]:
@@ -44,9 +44,9 @@ def findings_of(function: RegisteredFunction) -> Iterator[Finding]:
     if function.inspected.context is None:
         return
     innermost = [*layers_of(function.function)][-1]
-    for call in _calls(innermost):
-        texts = _texts_of_call(call, _names(innermost))
-        for member, url in dict.fromkeys(_urls(texts)):
+    for call in _asking_calls(innermost):
+        texts = _texts_of_call(call, _values_by_name(innermost))
+        for member, url in dict.fromkeys(_urls_in_texts(texts)):
             message = _(
                 "A form question has the URL %(url)s in its %(member)s. Forms must not"
                 " have URLs that people could click: ask for a visit with"
@@ -55,7 +55,7 @@ def findings_of(function: RegisteredFunction) -> Iterator[Finding]:
             yield must_fix("form-url", "", message % {"url": url, "member": member})
 
 
-def _urls(texts: Iterable[tuple[str, object]]) -> Iterator[tuple[str, str]]:
+def _urls_in_texts(texts: Iterable[tuple[str, object]]) -> Iterator[tuple[str, str]]:
     for member, text in texts:
         if isinstance(text, str | Promise):
             yield from ((member, url) for url in _URL.findall(str(text)))
@@ -73,7 +73,7 @@ def _texts_of_schema(schema: JsonObject) -> Iterator[tuple[str, object]]:
 # -- what code shows ----------------------------------------------------------------
 
 
-def _names(function: Any) -> Mapping[str, object]:
+def _values_by_name(function: Any) -> Mapping[str, object]:
     """Return what the names in a function stand for, but for its own."""
     names = dict(getattr(function, "__globals__", {}))
     cells = getattr(function, "__closure__", None) or ()
@@ -84,7 +84,7 @@ def _names(function: Any) -> Mapping[str, object]:
     return names
 
 
-def _calls(function: Any) -> Iterator[ast.Call]:
+def _asking_calls(function: Any) -> Iterator[ast.Call]:
     """Yield the calls by which a function asks, if its source can be read."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -102,23 +102,23 @@ def _last_name(node: ast.expr) -> str:
 def _texts_of_call(
     call: ast.Call, names: Mapping[str, object]
 ) -> Iterator[tuple[str, object]]:
-    given = dict(zip(("message", "form"), call.args, strict=False))
-    given |= {each.arg: each.value for each in call.keywords if each.arg}
-    if "message" in given:
+    arguments = dict(zip(("message", "form"), call.args, strict=False))
+    arguments |= {each.arg: each.value for each in call.keywords if each.arg}
+    if "message" in arguments:
         # Also the parts of an f-string, and what is passed to a translation.
-        for node in ast.walk(given["message"]):
+        for node in ast.walk(arguments["message"]):
             if isinstance(node, ast.Constant | ast.Name | ast.Attribute):
-                yield "message", _value(node, names)
-    if "form" in given:
-        yield from _texts_of_form(_value(given["form"], names))
+                yield "message", _plain_value(node, names)
+    if "form" in arguments:
+        yield from _texts_of_form(_plain_value(arguments["form"], names))
 
 
-def _value(node: ast.expr, names: Mapping[str, object]) -> object:
+def _plain_value(node: ast.expr, names: Mapping[str, object]) -> object:
     """Return what an expression stands for, None where that is not plain."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Attribute):
-        owner = _value(node.value, names)
+        owner = _plain_value(node.value, names)
         return (
             getattr(owner, node.attr, None)
             if isinstance(owner, ModuleType | type)
@@ -136,10 +136,10 @@ def _texts_of_form(form: object) -> Iterator[tuple[str, object]]:
         for field in getattr(form, "base_fields", {}).values():
             yield from (("title", field.label), ("description", field.help_text))
     elif isinstance(form, type | Mapping):
-        yield from _texts_of_schema(_schema(form))
+        yield from _texts_of_schema(_schema_of_form(form))
 
 
-def _schema(form: type | Mapping[str, object]) -> JsonObject:
+def _schema_of_form(form: type | Mapping[str, object]) -> JsonObject:
     try:
         return form_schema(form).schema
     except Exception:

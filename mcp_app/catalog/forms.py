@@ -20,7 +20,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 from mcp_app.catalog.form_fields import UnfitForm, field_schema, missing_choices
-from mcp_app.catalog.json_schemas import ShortJsonSchema, adapter, json_schema
+from mcp_app.catalog.json_schemas import ShortJsonSchema, json_schema, type_adapter
 from mcp_app.interface.errors import ClientCannot
 from mcp_app.interface.questions import FormSource
 from mcp_app.protocol import jsonrpc, schemas
@@ -38,7 +38,7 @@ _Field = Any
 def form_properties(form: forms.BaseForm) -> dict[str, JsonObject]:
     """Return the schemas of the fields that a person fills, by their names."""
     return {
-        name: _schema(name, field, form.get_initial_for_field(field, name))
+        name: _schema_of_field(name, field, form.get_initial_for_field(field, name))
         for name, field in form.fields.items()
         if not field.disabled
     }
@@ -60,7 +60,7 @@ def form_problems(form: forms.BaseForm) -> Iterator[str]:
         yield from (f"{label}{error}" for error in errors)
 
 
-def _schema(name: str, field: _Field, initial: object) -> JsonObject:
+def _schema_of_field(name: str, field: _Field, initial: object) -> JsonObject:
     described = next(
         (_SCHEMAS[kind] for kind in type(field).__mro__ if kind in _SCHEMAS), None
     )
@@ -73,7 +73,7 @@ def _schema(name: str, field: _Field, initial: object) -> JsonObject:
         **described(field),
         "title": str(field.label or pretty_name(name)),
         "description": str(field.help_text),
-        "default": _default(initial),
+        "default": _json_default(initial),
     }
     if missing_choices(schema):
         # It may come from a row that is older than the choices.
@@ -84,7 +84,7 @@ def _schema(name: str, field: _Field, initial: object) -> JsonObject:
 _EMPTY = (None, "")
 
 
-def _default(initial: object) -> object:
+def _json_default(initial: object) -> object:
     if isinstance(initial, date | datetime):
         return initial.isoformat()
     if isinstance(initial, list | tuple):
@@ -92,7 +92,7 @@ def _default(initial: object) -> object:
     return initial if isinstance(initial, str | int | float) else None
 
 
-def _text(field: _Field) -> JsonObject:
+def _text_schema(field: _Field) -> JsonObject:
     return {
         "type": "string",
         "minLength": getattr(field, "min_length", None),
@@ -100,64 +100,64 @@ def _text(field: _Field) -> JsonObject:
     }
 
 
-def _formatted(name: str) -> Callable[[_Field], JsonObject]:
-    return lambda field: {**_text(field), "format": name}
+def _format_schema(name: str) -> Callable[[_Field], JsonObject]:
+    return lambda field: {**_text_schema(field), "format": name}
 
 
-def _number(kind: str) -> Callable[[_Field], JsonObject]:
+def _number_schema(kind: str) -> Callable[[_Field], JsonObject]:
     return lambda field: {
         "type": kind,
-        "minimum": _limit(field.min_value),
-        "maximum": _limit(field.max_value),
+        "minimum": _json_limit(field.min_value),
+        "maximum": _json_limit(field.max_value),
     }
 
 
-def _limit(value: Any) -> int | float | None:
+def _json_limit(value: Any) -> int | float | None:
     limit = value() if callable(value) else value
     return limit if limit is None or isinstance(limit, int) else float(limit)
 
 
-def _boolean(field: _Field) -> JsonObject:
+def _boolean_schema(field: _Field) -> JsonObject:
     return {"type": "boolean"}
 
 
-def _choice(field: _Field) -> JsonObject:
-    return {"type": "string", "oneOf": list(_titled(field.choices))}
+def _choice_schema(field: _Field) -> JsonObject:
+    return {"type": "string", "oneOf": list(_titled_choices(field.choices))}
 
 
-def _choices(field: _Field) -> JsonObject:
+def _choices_schema(field: _Field) -> JsonObject:
     return {
         "type": "array",
-        "items": {"anyOf": list(_titled(field.choices))},
+        "items": {"anyOf": list(_titled_choices(field.choices))},
         "minItems": 1 if field.required else None,
     }
 
 
-def _titled(choices: Any) -> Iterator[JsonObject]:
+def _titled_choices(choices: Any) -> Iterator[JsonObject]:
     """Groups are left out; the empty choice is to leave the field out."""
     for value, label in choices:
         if isinstance(label, list | tuple):
-            yield from _titled(label)
+            yield from _titled_choices(label)
         elif str(value):
             yield {"const": str(value), "title": str(label)}
 
 
 _SCHEMAS: Mapping[type, Callable[[_Field], JsonObject]] = {
-    forms.CharField: _text,
-    forms.EmailField: _formatted("email"),
-    forms.URLField: _formatted("uri"),
-    forms.DateField: _formatted("date"),
-    forms.DateTimeField: _formatted("date-time"),
-    forms.TimeField: _text,
-    forms.DurationField: _text,
-    forms.IntegerField: _number("integer"),
-    forms.FloatField: _number("number"),
-    forms.DecimalField: _number("number"),
-    forms.BooleanField: _boolean,
-    forms.ChoiceField: _choice,
-    forms.MultipleChoiceField: _choices,
-    forms.ModelMultipleChoiceField: _choices,
-    forms.TypedMultipleChoiceField: _choices,
+    forms.CharField: _text_schema,
+    forms.EmailField: _format_schema("email"),
+    forms.URLField: _format_schema("uri"),
+    forms.DateField: _format_schema("date"),
+    forms.DateTimeField: _format_schema("date-time"),
+    forms.TimeField: _text_schema,
+    forms.DurationField: _text_schema,
+    forms.IntegerField: _number_schema("integer"),
+    forms.FloatField: _number_schema("number"),
+    forms.DecimalField: _number_schema("number"),
+    forms.BooleanField: _boolean_schema,
+    forms.ChoiceField: _choice_schema,
+    forms.MultipleChoiceField: _choices_schema,
+    forms.ModelMultipleChoiceField: _choices_schema,
+    forms.TypedMultipleChoiceField: _choices_schema,
 }
 
 
@@ -168,7 +168,7 @@ __all__ = ["FormError", "FormSchema", "UnfitForm", "for_revision", "form_schema"
 
 Form = TypeVar("Form")
 
-_KEPT_FORMS = 256
+_MAX_CACHED_FORMS = 256
 _UNSEEN = frozenset({"pattern"})
 _AROUND = frozenset(
     {"$schema", "type", "properties", "required", "title", "description"}
@@ -185,7 +185,7 @@ class FormError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FormSchema(Generic[Form]):
-    """`schema` is what an answer must fit; `parse` raises `FormError`.
+    """`schema` is what an answer must fit; `parse_answer` raises `FormError`.
 
     `for_revision` makes the `requestedSchema` of it, without each `pattern`, which
     the protocol's StringSchema does not have.
@@ -204,13 +204,13 @@ def form_schema(source: FormSource[Form]) -> FormSchema[Any]:
         return _of_json_schema(source)
     if issubclass(source, BaseForm):
         return _of_django_form(source)
-    return _of_type(cast("Hashable", source))
+    return _of_python_type(cast("Hashable", source))
 
 
 def for_revision(schema: JsonObject, revision: Revision) -> JsonObject:
     """Return the schema as a revision has it, raise `ClientCannot` where it cannot."""
     properties = {
-        name: _revised(name, field, revision)
+        name: _revised_field(name, field, revision)
         for name, field in schema["properties"].items()
     }
     return {**schema, "properties": properties}
@@ -227,8 +227,8 @@ def _of_json_schema(source: Mapping[str, Any]) -> FormSchema[JsonObject]:
         name: field_schema(name, field, exact=True)
         for name, field in source.get("properties", {}).items()
     }
-    schema = _flat(fields, source.get("required", ()))
-    return FormSchema(schema, _reader(schema, dict))
+    schema = _flat_schema(fields, source.get("required", ()))
+    return FormSchema(schema, _answer_reader(schema, dict))
 
 
 def _of_django_form(source: type[BaseForm]) -> FormSchema[BaseForm]:
@@ -238,21 +238,21 @@ def _of_django_form(source: type[BaseForm]) -> FormSchema[BaseForm]:
         name: field_schema(name, field, exact=False)
         for name, field in form_properties(form).items()
     }
-    schema = _flat(fields, required_fields(form))
+    schema = _flat_schema(fields, required_fields(form))
 
-    def bound(answer: JsonObject) -> BaseForm:
+    def bind_form(answer: JsonObject) -> BaseForm:
         filled = source(answer)
         if not filled.is_valid():
             raise FormError(list(form_problems(filled)))
         return filled
 
-    return FormSchema(schema, _reader(schema, bound))
+    return FormSchema(schema, _answer_reader(schema, bind_form))
 
 
-@lru_cache(maxsize=_KEPT_FORMS)
-def _of_type(source: type[Any]) -> FormSchema[Any]:
+@lru_cache(maxsize=_MAX_CACHED_FORMS)
+def _of_python_type(source: type[Any]) -> FormSchema[Any]:
     name = source.__qualname__
-    types = adapter(name, source)
+    types = type_adapter(name, source)
     whole = json_schema(name, types, "validation", _FormJsonSchema)
     if "properties" not in whole:
         raise UnfitForm(f"The form {name} has no fields.")
@@ -260,15 +260,15 @@ def _of_type(source: type[Any]) -> FormSchema[Any]:
         name: field_schema(name, field, exact=False)
         for name, field in whole["properties"].items()
     }
-    schema = _flat(fields, whole.get("required", ()))
+    schema = _flat_schema(fields, whole.get("required", ()))
 
-    def read(answer: JsonObject) -> Any:
+    def read_answer(answer: JsonObject) -> Any:
         try:
             return types.validate_python(answer)
         except ValidationError as error:
             raise FormError(list(_sentences(error))) from None
 
-    return FormSchema(schema, _reader(schema, read))
+    return FormSchema(schema, _answer_reader(schema, read_answer))
 
 
 class _FormJsonSchema(ShortJsonSchema):
@@ -289,7 +289,7 @@ class _FormJsonSchema(ShortJsonSchema):
         return {"type": plain.get("type"), "oneOf": titled}
 
 
-def _flat(fields: dict[str, JsonObject], required: Iterable[str]) -> JsonObject:
+def _flat_schema(fields: dict[str, JsonObject], required: Iterable[str]) -> JsonObject:
     needed = list(required)
     unknown = [name for name in needed if name not in fields]
     if unknown:
@@ -299,31 +299,33 @@ def _flat(fields: dict[str, JsonObject], required: Iterable[str]) -> JsonObject:
     return {"type": "object", "properties": fields, "required": needed}
 
 
-def _reader(
+def _answer_reader(
     schema: JsonObject, read: Callable[[JsonObject], Form]
 ) -> Callable[[JsonObject], Form]:
     """Check an answer against what was asked before its own type reads it."""
     try:
-        validator = schemas.compile(schema)
+        validator = schemas.compile_schema(schema)
     except schemas.SchemaError as error:
         raise UnfitForm(f"Answers cannot be checked with this form. {error}") from None
 
-    def parse(answer: JsonObject) -> Form:
-        asked = {name: answer[name] for name in schema["properties"] if name in answer}
-        violations = validator.violations(asked)
+    def parse_answer(answer: JsonObject) -> Form:
+        members = {
+            name: answer[name] for name in schema["properties"] if name in answer
+        }
+        violations = validator.violations(members)
         if violations:
             raise FormError([f"{each.path}: {each.message}" for each in violations])
-        return read(asked)
+        return read(members)
 
-    return parse
+    return parse_answer
 
 
 def _sentences(error: ValidationError) -> Iterator[str]:
     for problem in error.errors(include_url=False, include_context=False):
-        yield f"{jsonrpc.place(problem['loc'])}: {problem['msg']}."
+        yield f"{jsonrpc.path_text(problem['loc'])}: {problem['msg']}."
 
 
-def _revised(name: str, field: JsonObject, revision: Revision) -> JsonObject:
+def _revised_field(name: str, field: JsonObject, revision: Revision) -> JsonObject:
     known = field if revision.elicitation_choices else _older_choices(name, field)
     unseen = _UNSEEN
     if not revision.elicitation_defaults and known["type"] != "boolean":

@@ -99,11 +99,11 @@ def bytes_config(*annotations: Annotation) -> ConfigDict:
     return ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
 
-def adapter(owner: str, annotation: Annotation) -> TypeAdapter[object]:
+def type_adapter(owner: str, annotation: Annotation) -> TypeAdapter[object]:
     """Build what validates and dumps a type; refuse one that has no JSON form."""
     readable = for_pydantic(annotation)
     try:
-        return _adapter(readable)
+        return _build_adapter(readable)
     except PydanticUserError as error:
         raise _unserialisable(owner, type_text(annotation), error) from None
     except SchemaError as error:
@@ -124,8 +124,8 @@ def json_schema(
     try:
         schema = types.json_schema(schema_generator=generator, mode=mode)
     except PydanticUserError as error:
-        shown = str(types).removeprefix("TypeAdapter(").removesuffix(")")
-        raise _unserialisable(owner, shown, error) from None
+        text = str(types).removeprefix("TypeAdapter(").removesuffix(")")
+        raise _unserialisable(owner, text, error) from None
     schema = _with_choices_in_line(_with_root(schema))
     # Clients choose the field of a form by its format.
     return _with_examples(schema) if generator is ShortJsonSchema else schema
@@ -144,7 +144,7 @@ def _with_examples(node: Annotation) -> Annotation:
     return {**narrow, **{name: _with_examples(each) for name, each in node.items()}}
 
 
-def _adapter(annotation: Annotation) -> TypeAdapter[object]:
+def _build_adapter(annotation: Annotation) -> TypeAdapter[object]:
     config: ConfigDict = {**_EXACTLY, **bytes_config(annotation)}
     try:
         return TypeAdapter(annotation, config=config)
@@ -162,11 +162,11 @@ def type_text(annotation: Annotation) -> str:
 
 
 def _unserialisable(
-    owner: str, shown: str, error: PydanticUserError
+    owner: str, text: str, error: PydanticUserError
 ) -> RegistrationError:
     unknown = error.code in _UNKNOWN
     reason = _ADVICE if unknown else str(error.message).partition("\n")[0]
-    return RegistrationError(f"{owner}: {shown} cannot be written as JSON. {reason}")
+    return RegistrationError(f"{owner}: {text} cannot be written as JSON. {reason}")
 
 
 def _without_class_name(schema: JsonSchemaValue, cls: type) -> JsonSchemaValue:
@@ -178,7 +178,7 @@ def _without_class_name(schema: JsonSchemaValue, cls: type) -> JsonSchemaValue:
 def _with_root(schema: JsonObject) -> JsonObject:
     """The protocol wants the type of the root to be readable at once."""
     if "enum" in schema:
-        return _without(schema, "title")
+        return _without_member(schema, "title")
     if "$ref" not in schema:
         return schema
     name = schema["$ref"].removeprefix(_DEFINITIONS)
@@ -188,31 +188,33 @@ def _with_root(schema: JsonObject) -> JsonObject:
 def _with_choices_in_line(schema: JsonObject) -> JsonObject:
     definitions = schema.get("$defs", {})
     choices = {
-        _DEFINITIONS + name: _without(definition, "title")
+        _DEFINITIONS + name: _without_member(definition, "title")
         for name, definition in definitions.items()
         if "enum" in definition or definition.get("type") == "string"
     }
     if not choices:
         return schema
-    kept = {
+    remaining = {
         name: definition
         for name, definition in definitions.items()
         if _DEFINITIONS + name not in choices
     }
-    rest = _without(schema, "$defs")
-    whole: JsonObject = _in_line({**rest, "$defs": kept} if kept else rest, choices)
+    rest = _without_member(schema, "$defs")
+    whole: JsonObject = _inline_choices(
+        {**rest, "$defs": remaining} if remaining else rest, choices
+    )
     return whole
 
 
-def _in_line(node: Annotation, choices: Mapping[str, JsonObject]) -> Annotation:
+def _inline_choices(node: Annotation, choices: Mapping[str, JsonObject]) -> Annotation:
     if isinstance(node, list):
-        return [_in_line(item, choices) for item in node]
+        return [_inline_choices(item, choices) for item in node]
     if not isinstance(node, dict):
         return node
     if node.get("$ref") in choices:
-        return {**choices[node["$ref"]], **_without(node, "$ref")}
-    return {name: _in_line(value, choices) for name, value in node.items()}
+        return {**choices[node["$ref"]], **_without_member(node, "$ref")}
+    return {name: _inline_choices(value, choices) for name, value in node.items()}
 
 
-def _without(schema: JsonObject, member: str) -> JsonObject:
+def _without_member(schema: JsonObject, member: str) -> JsonObject:
     return {name: value for name, value in schema.items() if name != member}

@@ -14,7 +14,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from mcp_app.catalog.definition_texts import texts, tokens
+from mcp_app.catalog.definition_texts import texts_of_definition, tokens
 from mcp_app.catalog.findings import (
     RULES,
     Finding,
@@ -22,14 +22,14 @@ from mcp_app.catalog.findings import (
     Place,
     advice,
     count_text,
-    in_order,
     must_fix,
+    worst_first,
 )
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.schema_lint import (
     description_findings,
     hidden_findings,
-    name_of,
+    names_text,
     order_findings,
     parameter_findings,
     required_findings,
@@ -52,14 +52,14 @@ from mcp_app.protocol.uri_templates import UriTemplate
 # It can be told only when all modules are loaded.
 
 
-def problems(registry: Registry) -> list[str]:
+def registry_problems(registry: Registry) -> list[str]:
     """Return a sentence for all that is not served, by files and lines."""
-    found = {
+    places = {
         **registry.problems,
         **dict(_unknown_arguments(registry)),
-        **dict(_unopened(registry)),
+        **dict(_unopened_targets(registry)),
     }
-    return sorted(found, key=found.__getitem__)
+    return sorted(places, key=places.__getitem__)
 
 
 def _unknown_arguments(registry: Registry) -> Iterator[tuple[str, Place]]:
@@ -72,11 +72,11 @@ def _unknown_arguments(registry: Registry) -> Iterator[tuple[str, Place]]:
         if known is not None and argument not in known:
             has = f"It has {', '.join(known)}." if known else "It has none."
             place = registry.origins["completer", (reference, argument)].place
-            said = f"{reference!r} has no argument {argument!r} to complete. {has}"
-            yield f"{place}: {function.qualified_name}: {said}", place
+            sentence = f"{reference!r} has no argument {argument!r} to complete. {has}"
+            yield f"{place}: {function.qualified_name}: {sentence}", place
 
 
-def _unopened(registry: Registry) -> Iterator[tuple[str, Place]]:
+def _unopened_targets(registry: Registry) -> Iterator[tuple[str, Place]]:
     """Yield the relations that open models have to models that are not opened."""
     if not registry.open_models:
         return
@@ -101,14 +101,16 @@ def unknown_rules(registry: Registry) -> Iterator[tuple[str, str]]:
     ):
         for key, each in declared.items():
             place = registry.origins[what, key].place
-            for rule in _lacking(registry, each.definition):
+            for rule in _missing_rules(registry, each.definition):
                 close = get_close_matches(rule, registry.rules, 1)
                 meant = f" Did you mean {close[0]!r}?" if close else ""
-                said = f"{key!r} requires the rule {rule!r}, which no code registers"
-                yield f"{place}: {said}, so nobody will see it.{meant}", rule
+                sentence = (
+                    f"{key!r} requires the rule {rule!r}, which no code registers"
+                )
+                yield f"{place}: {sentence}, so nobody will see it.{meant}", rule
 
 
-def _lacking(registry: Registry, definition: Definition) -> Iterator[str]:
+def _missing_rules(registry: Registry, definition: Definition) -> Iterator[str]:
     for rule in definition.demands.rules:
         if rule not in registry.rules:
             yield rule
@@ -139,10 +141,10 @@ _CHANGING = {"create", "delete", "destroy", "erase", "purge", "remove", "send"}
 def findings(definition: Definition) -> list[Finding]:
     """Return what is wrong with a definition by itself, the worst first."""
     rules = _RULES[type(definition)]
-    return in_order(found for rule in rules for found in rule(definition))
+    return worst_first(finding for rule in rules for finding in rule(definition))
 
 
-def _name(definition: Definition) -> Iterator[Finding]:
+def _name_findings(definition: Definition) -> Iterator[Finding]:
     if problem := name_problem(definition.name):
         yield must_fix("name-not-allowed", "name", problem)
 
@@ -150,28 +152,28 @@ def _name(definition: Definition) -> Iterator[Finding]:
 def _tool_name(definition: ToolDefinition) -> Iterator[Finding]:
     """Models' interfaces know tools by name; prompts do not reach them."""
     name = definition.name
-    shown = {"name": visible(name), "count": len(name), "limit": LONG_NAME}
+    values = {"name": visible(name), "count": len(name), "limit": LONG_NAME}
     if len(name) > LONG_NAME:
         message = _(
             "“%(name)s” has %(count)s characters; Claude and ChatGPT accept at most "
             "%(limit)s in a name."
         )
-        yield advice("name-refused", "name", message % shown)
+        yield advice("name-refused", "name", message % values)
     elif not _EVERYWHERE.fullmatch(name):
         message = _(
             "“%(name)s” does not work with every client: Claude and ChatGPT accept"
             " only letters, digits, _ and - in a name."
         )
-        yield advice("name-refused", "name", message % shown)
+        yield advice("name-refused", "name", message % values)
 
 
-def _uri(definition: ResourceDefinition) -> Iterator[Finding]:
+def _uri_findings(definition: ResourceDefinition) -> Iterator[Finding]:
     if problem := uri_problem(definition.uri):
         yield must_fix("uri-not-allowed", "uri", problem)
-    yield from _web("uri", definition.uri)
+    yield from _web_findings("uri", definition.uri)
 
 
-def _web(field: str, uri: str) -> Iterator[Finding]:
+def _web_findings(field: str, uri: str) -> Iterator[Finding]:
     """Clients may load https:// by themselves (server/resources, "https://")."""
     if uri.lower().startswith("https://"):
         message = _(
@@ -190,7 +192,7 @@ def _uri_template(definition: ResourceTemplateDefinition) -> Iterator[Finding]:
         problem = uri_problem(template.expand(dict.fromkeys(template.variables, "x")))
     if problem:
         yield must_fix("uri-not-allowed", "uri_template", problem)
-    yield from _web("uri_template", definition.uri_template)
+    yield from _web_findings("uri_template", definition.uri_template)
 
 
 def _suggestions(definition: ResourceTemplateDefinition) -> Iterator[Finding]:
@@ -216,7 +218,7 @@ def _media_type(definition: ResourceDefinition) -> Iterator[Finding]:
         yield advice("media-type-missing", "mime_type", message)
 
 
-def _hints(definition: ToolDefinition) -> Iterator[Finding]:
+def _hint_findings(definition: ToolDefinition) -> Iterator[Finding]:
     hints = definition.hints
     if hints.read_only is None and hints.destructive is None:
         message = _("Say whether this tool changes anything.")
@@ -233,7 +235,7 @@ def _hints(definition: ToolDefinition) -> Iterator[Finding]:
             " you do not say it, clients assume that it may."
         )
         yield advice("deleting-unsaid", "destructive", message)
-    if hints.read_only and (verb := _changing(definition.name)):
+    if hints.read_only and (verb := _changing_verb(definition.name)):
         message = _(
             "The name begins with “%(verb)s”, but the tool is marked as read-only."
             " Check which is right."
@@ -241,17 +243,17 @@ def _hints(definition: ToolDefinition) -> Iterator[Finding]:
         yield advice("hints-doubtful", "read_only", message % {"verb": verb})
 
 
-def _changing(name: str) -> str | None:
+def _changing_verb(name: str) -> str | None:
     """Return the verb that a name begins with, where it is one of change."""
-    found = _WORD.match(name.rpartition(".")[2])
-    verb = found.group() if found else ""
+    match = _WORD.match(name.rpartition(".")[2])
+    verb = match.group() if match else ""
     return verb if verb.lower() in _CHANGING else None
 
 
-def _schemas(definition: ToolDefinition) -> Iterator[Finding]:
-    found = list(schema_findings("input_schema", definition.input_schema))
-    yield from found
-    if not any(each.rule == "schema-refused" for each in found):
+def _tool_schema_findings(definition: ToolDefinition) -> Iterator[Finding]:
+    input_findings = list(schema_findings("input_schema", definition.input_schema))
+    yield from input_findings
+    if not any(each.rule == "schema-refused" for each in input_findings):
         yield from parameter_findings(definition.input_schema)
         yield from required_findings(definition.input_schema)
     if definition.output_schema is not None:
@@ -268,11 +270,11 @@ def _arguments(definition: PromptDefinition) -> Iterator[Finding]:
             "The arguments %(names)s have no description. People read it when they"
             " fill in the arguments.",
             len(names),
-        ) % {"names": name_of(names)}
+        ) % {"names": names_text(names)}
         yield advice("argument-description-missing", "arguments", message)
 
 
-def _size(definition: ToolDefinition) -> Iterator[Finding]:
+def _size_findings(definition: ToolDefinition) -> Iterator[Finding]:
     count = tokens(definition)
     if count > MANY_TOKENS:
         message = _(
@@ -283,18 +285,25 @@ def _size(definition: ToolDefinition) -> Iterator[Finding]:
         yield advice("tokens-many", "", message)
 
 
-def _hidden(definition: Definition) -> Iterator[Finding]:
-    return hidden_findings(texts(definition))
+def _hidden_text_findings(definition: Definition) -> Iterator[Finding]:
+    return hidden_findings(texts_of_definition(definition))
 
 
 _EVERY: tuple[Callable[[Any], Iterator[Finding]], ...] = (
     description_findings,
-    _hidden,
+    _hidden_text_findings,
     order_findings,
 )
 _RULES: Mapping[type[Definition], tuple[Callable[[Any], Iterator[Finding]], ...]] = {
-    ToolDefinition: (_name, _tool_name, *_EVERY, _hints, _schemas, _size),
-    ResourceDefinition: (_uri, *_EVERY, _media_type),
+    ToolDefinition: (
+        _name_findings,
+        _tool_name,
+        *_EVERY,
+        _hint_findings,
+        _tool_schema_findings,
+        _size_findings,
+    ),
+    ResourceDefinition: (_uri_findings, *_EVERY, _media_type),
     ResourceTemplateDefinition: (_uri_template, *_EVERY, _suggestions),
-    PromptDefinition: (_name, *_EVERY, _arguments),
+    PromptDefinition: (_name_findings, *_EVERY, _arguments),
 }

@@ -93,17 +93,17 @@ class OpenField:
     permission: str = ""
 
     @property
-    def relation(self) -> bool:
+    def is_relation(self) -> bool:
         return self.kind in (FieldKind.TO_ONE, FieldKind.TO_MANY)
 
     @property
-    def target(self) -> type[Model]:
+    def target_model(self) -> type[Model]:
         """The model that a relation leads to."""
         related: type[Model] = self.source.related_model
         return related
 
     @cached_property
-    def column(self) -> AnyField:
+    def value_column(self) -> AnyField:
         """The column whose values are shown: that of the target for keys."""
         column = self.source
         if isinstance(column, ForeignObjectRel):
@@ -113,10 +113,10 @@ class OpenField:
         return column
 
     @cached_property
-    def link(self) -> Link:
-        """The columns that join a relation, `there` in `between` if there is one."""
-        if self.between is not None:
-            back = _key_to(self.source, forward=False)
+    def join_columns(self) -> Link:
+        """The columns that join a relation, `there` in its `through_table` if any."""
+        if self.through_table is not None:
+            back = _through_key(self.source, forward=False)
             return Link(back.target_field.attname, back.attname)
         if isinstance(self.source, ForeignObjectRel):
             key = self.source.remote_field
@@ -124,24 +124,24 @@ class OpenField:
         return Link(self.source.attname, self.source.target_field.attname)
 
     @cached_property
-    def between(self) -> Between | None:
+    def through_table(self) -> Between | None:
         if not self.source.many_to_many:
             return None
-        forward = _key_to(self.source, forward=True)
+        forward = _through_key(self.source, forward=True)
         return Between(forward.model, forward)
 
     @property
     def key_column(self) -> str:
         """The column of a relation's target that stands for it: what is shown."""
         if isinstance(self.source, ForeignObjectRel):
-            key: str = self.target._meta.pk.attname
+            key: str = self.target_model._meta.pk.attname
             return key
-        return self.link.there
+        return self.join_columns.there
 
     @property
     def may_be_empty(self) -> bool:
         """Whether there may be nothing; a hidden row on the other side is nothing."""
-        if self.relation:
+        if self.is_relation:
             return True
         return bool(self.source.null or self._may_be_blank)
 
@@ -151,16 +151,16 @@ class OpenField:
 
     @property
     def nullable(self) -> bool:
-        return self.relation or bool(self.source.null)
+        return self.is_relation or bool(self.source.null)
 
 
-def _key_to(source: AnyField, *, forward: bool) -> AnyField:
+def _through_key(source: AnyField, *, forward: bool) -> AnyField:
     """Return a foreign key of the table behind a many-to-many relation."""
     own = not isinstance(source, ForeignObjectRel)
     relation = source if own else source.remote_field
     through = relation.remote_field.through
-    named = relation.m2m_reverse_field_name, relation.m2m_field_name
-    return through._meta.get_field(named[own is not forward]())
+    name_methods = relation.m2m_reverse_field_name, relation.m2m_field_name
+    return through._meta.get_field(name_methods[own is not forward]())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +197,7 @@ class OpenModel:
         return f"{getattr(self.rows, '__module__', '')}.{name}"
 
     @cached_property
-    def named(self) -> Mapping[str, OpenField]:
+    def all_fields(self) -> Mapping[str, OpenField]:
         """All fields that are named at all."""
         return {**self.filters, **self.fields}
 
@@ -217,7 +217,7 @@ def open_model(
     title: str = "",
 ) -> OpenModel:
     """Return an open model; raise `RegistrationError` for what cannot be one."""
-    opened = _model(model)
+    opened = _checked_model(model)
     owner = opened._meta.label
     if rows != ALL and not callable(rows):
         raise RegistrationError(
@@ -226,9 +226,13 @@ def open_model(
         )
     single = dict(permissions or {})
     make = _FieldMaker(opened, single)
-    shown = make.all("fields", fields)
-    asked = make.all("filters", filters) if filters is not None else _without(shown)
-    for name in single.keys() - shown.keys() - asked.keys():
+    visible_fields = make.open_fields("fields", fields)
+    filter_fields = (
+        make.open_fields("filters", filters)
+        if filters is not None
+        else _filterable_fields(visible_fields)
+    )
+    for name in single.keys() - visible_fields.keys() - filter_fields.keys():
         raise RegistrationError(
             f"{owner}: permissions names {name!r}, which is neither in fields nor in"
             " filters."
@@ -238,23 +242,23 @@ def open_model(
         permission = f"{opened._meta.app_label}.{codename}"
     return OpenModel(
         model=opened,
-        fields=shown,
-        filters=asked,
+        fields=visible_fields,
+        filters=filter_fields,
         rows=rows,
         permission=permission,
         title=title or str(opened._meta.verbose_name_plural).capitalize(),
     )
 
 
-def _without(shown: Mapping[str, OpenField]) -> Mapping[str, OpenField]:
+def _filterable_fields(fields: Mapping[str, OpenField]) -> Mapping[str, OpenField]:
     return {
         name: each
-        for name, each in shown.items()
+        for name, each in fields.items()
         if each.kind not in (FieldKind.TO_MANY, FieldKind.OTHER)
     }
 
 
-def _model(model: object) -> type[Model]:
+def _checked_model(model: object) -> type[Model]:
     if not (isinstance(model, type) and issubclass(model, Model)):
         raise RegistrationError(
             f"open_model got {model!r}. It must be a Django model, such as Order."
@@ -281,21 +285,22 @@ class _FieldMaker:
     model: type[Model]
     permissions: Mapping[str, str]
 
-    def all(self, argument: str, names: object) -> Mapping[str, OpenField]:
+    def open_fields(self, argument: str, names: object) -> Mapping[str, OpenField]:
         if not isinstance(names, Sequence) or isinstance(names, str) or not names:
             raise RegistrationError(
-                f"{self._owner}: {argument} is {names!r}. It must be a list of names of"
+                f"{self._model_label}: {argument} is {names!r}. It must be a list of"
+                f" names of"
                 ' fields, such as ["number", "state"].'
             )
-        return {str(name): self._field(argument, name) for name in names}
+        return {str(name): self._open_field(argument, name) for name in names}
 
     @property
-    def _owner(self) -> str:
+    def _model_label(self) -> str:
         label: str = self.model._meta.label
         return label
 
     @cached_property
-    def _sources(self) -> Mapping[str, AnyField]:
+    def _sources_by_name(self) -> Mapping[str, AnyField]:
         """Return all that can be named: columns, bare keys, and relations."""
         sources: dict[str, AnyField] = {}
         for each in self.model._meta.get_fields(include_hidden=False):
@@ -305,69 +310,69 @@ class _FieldMaker:
                 sources[each.name] = each
         return sources
 
-    def _field(self, argument: str, name: object) -> OpenField:
-        source = self._source(argument, name)
+    def _open_field(self, argument: str, name: object) -> OpenField:
+        source = self._find_source(argument, name)
         if name != source.name and name == getattr(source, "attname", None):
             kind = FieldKind.KEY
         elif source.is_relation:
-            kind = self._relation(argument, str(name), source)
+            kind = self._relation_kind(argument, str(name), source)
         else:
-            kind = self._column(argument, str(name), source)
+            kind = self._column_kind(argument, str(name), source)
         if argument == "filters" and kind in (FieldKind.TO_MANY, FieldKind.OTHER):
-            why = f"nobody can ask by a {_noun(kind, source)}"
-            raise self._refusal(argument, name, why)
+            why = f"nobody can ask by a {_kind_noun(kind, source)}"
+            raise self._field_error(argument, name, why)
         permission = self.permissions.get(str(name), "")
         return OpenField(str(name), kind, source, permission)
 
-    def _source(self, argument: str, name: object) -> AnyField:
-        source = self._sources.get(str(name))
+    def _find_source(self, argument: str, name: object) -> AnyField:
+        source = self._sources_by_name.get(str(name))
         if source is not None:
             return source
-        for each in self._sources.values():
+        for each in self._sources_by_name.values():
             if isinstance(each, RelatedField) and name == getattr(each, "attname", ""):
                 return each
-        close = get_close_matches(str(name), self._sources, 1)
+        close = get_close_matches(str(name), self._sources_by_name, 1)
         meant = f" Did you mean {close[0]!r}?" if close else ""
         attribute = isinstance(name, str) and hasattr(self.model, name)
         what = "is no column and no relation" if attribute else "does not exist"
         raise RegistrationError(
-            f"{self._owner}: {argument} names {name!r}, which {what}.{meant}"
+            f"{self._model_label}: {argument} names {name!r}, which {what}.{meant}"
         )
 
-    def _relation(self, argument: str, name: str, source: AnyField) -> FieldKind:
+    def _relation_kind(self, argument: str, name: str, source: AnyField) -> FieldKind:
         reverse = isinstance(source, ForeignObjectRel)
         if source.many_to_many:
             relation = source.remote_field if reverse else source
             through = relation.remote_field.through
             if not through._meta.auto_created:
                 why = f"open its model {through._meta.label}, which may have rules"
-                raise self._refusal(argument, name, f"{why} for its rows, instead")
+                raise self._field_error(argument, name, f"{why} for its rows, instead")
             return FieldKind.TO_MANY
         if not reverse and not source.concrete:
             why = "a generic relation cannot be opened"
-            raise self._refusal(argument, name, why)
+            raise self._field_error(argument, name, why)
         one = source.one_to_one or not reverse
         return FieldKind.TO_ONE if one else FieldKind.TO_MANY
 
-    def _column(self, argument: str, name: str, source: AnyField) -> FieldKind:
+    def _column_kind(self, argument: str, name: str, source: AnyField) -> FieldKind:
         if issubclass(self.model, get_user_model()) and name == "password":
-            raise self._refusal(argument, name, "passwords cannot be opened")
+            raise self._field_error(argument, name, "passwords cannot be opened")
         kinds = (_KINDS[each] for each in type(source).__mro__ if each in _KINDS)
         kind = next(kinds, None)
         if kind is None:
-            raise self._refusal(
+            raise self._field_error(
                 argument, name, f"a {type(source).__name__} has no form in JSON"
             )
         if source.primary_key:
             return FieldKind.KEY
         return FieldKind.CHOICE if source.choices and kind in _CHOOSING else kind
 
-    def _refusal(self, argument: str, name: object, why: str) -> RegistrationError:
-        said = f"{self._owner}: {argument} names {name!r}, but {why}."
-        return RegistrationError(said)
+    def _field_error(self, argument: str, name: object, why: str) -> RegistrationError:
+        message = f"{self._model_label}: {argument} names {name!r}, but {why}."
+        return RegistrationError(message)
 
 
-def _noun(kind: FieldKind, source: AnyField) -> str:
+def _kind_noun(kind: FieldKind, source: AnyField) -> str:
     return kind.value if kind is FieldKind.TO_MANY else type(source).__name__
 
 
@@ -377,9 +382,9 @@ def missing_targets(opened: OpenModels) -> Iterator[tuple[str, str]]:
     It can be told only when all modules are loaded.
     """
     for each in opened.values():
-        for name, part in each.named.items():
-            if part.relation and part.target._meta.label not in opened:
-                target = part.target._meta.label
+        for name, part in each.all_fields.items():
+            if part.is_relation and part.target_model._meta.label not in opened:
+                target = part.target_model._meta.label
                 yield (
                     f"{each.label} opens {name!r}, which leads to {target}, but no code"
                     f" opens {target}. Open it, too, or leave {name!r} out.",
@@ -397,19 +402,19 @@ def rows_of_everybody(
     for model, other in product(opened.values(), repeat=2):
         if model.per_caller or not other.per_caller:
             continue
-        for each in model.named.values():
-            if each.relation and each.target is other.model:
+        for each in model.all_fields.values():
+            if each.is_relation and each.target_model is other.model:
                 yield model, other, each.source.name
-        for each in other.named.values():
+        for each in other.all_fields.values():
             if (
-                each.relation
-                and each.target is model.model
+                each.is_relation
+                and each.target_model is model.model
                 and not each.source.concrete
             ):
                 yield model, other, each.source.field.name
 
 
-def advice(opened: OpenModels) -> Iterator[str]:
+def exposure_advice(opened: OpenModels) -> Iterator[str]:
     """Yield a sentence for each field that may tell more than its developer wants."""
     for each in opened.values():
         for name in each.filters.keys() - each.fields.keys():
@@ -417,6 +422,6 @@ def advice(opened: OpenModels) -> Iterator[str]:
                 f"{each.label}: {name!r} is in filters and not in fields. Nobody sees"
                 " it, but who asks often enough can guess its values."
             )
-        for name in each.named:
+        for name in each.all_fields:
             if is_secret_name(name):
                 yield f"{each.label}: {name!r} sounds like a secret, and it is opened."

@@ -15,15 +15,15 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from mcp_app.catalog.callables import MISSING
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.json_schemas import adapter, json_schema
+from mcp_app.catalog.json_schemas import json_schema, type_adapter
 from mcp_app.catalog.type_hints import (
     SCALARS,
     Annotation,
     ScalarOutput,
-    bare,
+    bare_hint,
+    hint_origin,
     is_kind,
-    members,
-    origin,
+    union_members,
 )
 from mcp_app.interface.questions import (
     Completion,
@@ -56,22 +56,24 @@ class ToolReturns:
 
 def tool_returns(owner: str, annotation: Annotation) -> ToolReturns:
     """Read a return annotation; raise `RegistrationError` where it has no JSON form."""
-    returned = bare(annotation)
+    returned = bare_hint(annotation)
     if returned in (MISSING, None, type(None)):
         return ToolReturns(None, content_output)
     if _is_content(returned):
         return ToolReturns(None, _declared_content_output)
     if returned in SCALARS:
-        return ToolReturns(_wrapped({"type": SCALARS[returned][0]}), scalar_output)
+        return ToolReturns(
+            _wrapped_schema({"type": SCALARS[returned][0]}), scalar_output
+        )
     try:
-        types = adapter(owner, annotation)
+        types = type_adapter(owner, annotation)
         schema = json_schema(owner, types, "serialization")
     except RegistrationError:
         _check_result(owner, annotation)
         raise
     if schema.get("type") == "object":
         return ToolReturns(schema, _object_converter(types))
-    return ToolReturns(_wrapped(schema), _wrapped_converter(types))
+    return ToolReturns(_wrapped_schema(schema), _wrapped_converter(types))
 
 
 def _check_result(owner: str, annotation: Annotation) -> None:
@@ -88,8 +90,8 @@ def content_output(value: object) -> ToolOutput:
     if value is None:
         return ToolOutput(())
     if _is_sequence(value) and any(isinstance(item, Block) for item in value):
-        return ToolOutput(tuple(map(_block, value)))
-    return ToolOutput((_block(value),))
+        return ToolOutput(tuple(map(_content_block, value)))
+    return ToolOutput((_content_block(value),))
 
 
 def resource_output(value: object, *, uri: str, mime_type: str) -> ResourceOutput:
@@ -102,10 +104,10 @@ def resource_output(value: object, *, uri: str, mime_type: str) -> ResourceOutpu
         raise ResourceNotFound(uri)
     if isinstance(value, ResourceOutput):
         return value
-    contents = _given_contents(value)
+    contents = _returned_contents(value)
     if contents:
         return ResourceOutput(contents)
-    return ResourceOutput((_contents(value, uri, mime_type),))
+    return ResourceOutput((_build_contents(value, uri, mime_type),))
 
 
 def prompt_output(value: object) -> PromptOutput:
@@ -113,7 +115,7 @@ def prompt_output(value: object) -> PromptOutput:
     if isinstance(value, PromptOutput):
         return value
     items = value if _is_sequence(value) else (value,)
-    return PromptOutput(tuple(map(_message, items)))
+    return PromptOutput(tuple(map(_prompt_message, items)))
 
 
 def completion(value: object) -> Completion:
@@ -127,7 +129,7 @@ def completion(value: object) -> Completion:
     return Completion([str(value)])
 
 
-def jsonable(value: object) -> object:
+def jsonable_value(value: object) -> object:
     """Return any value in its JSON form; bytes are base64, querysets lists.
 
     Raises TypeError where a value has none.
@@ -139,25 +141,25 @@ def jsonable(value: object) -> object:
 
 def _is_content(returned: Annotation) -> bool:
     """Whether a hint names blocks: alone, in a union, or in a sequence with texts."""
-    alternatives = list(members(returned))
-    items = [item for each in alternatives for item in _items(each)]
-    named = any(is_kind(item, Block, ToolOutput) for item in items)
-    return named and all(
+    alternatives = list(union_members(returned))
+    items = [item for each in alternatives for item in _item_types(each)]
+    has_blocks = any(is_kind(item, Block, ToolOutput) for item in items)
+    return has_blocks and all(
         is_kind(item, Block, ToolOutput, str, type(None)) for item in items
     )
 
 
-def _items(annotation: Annotation) -> Iterator[Annotation]:
-    outer = origin(annotation)
+def _item_types(annotation: Annotation) -> Iterator[Annotation]:
+    outer = hint_origin(annotation)
     if not is_kind(outer, Iterable) or is_kind(outer, Mapping):
         yield annotation
         return
     for argument in get_args(annotation):
         if argument is not Ellipsis:
-            yield from members(argument)
+            yield from union_members(argument)
 
 
-def _wrapped(schema: JsonObject) -> JsonObject:
+def _wrapped_schema(schema: JsonObject) -> JsonObject:
     inner = dict(schema)
     definitions = inner.pop("$defs", None)
     whole = {
@@ -170,7 +172,7 @@ def _wrapped(schema: JsonObject) -> JsonObject:
 
 def _declared_content_output(value: object) -> ToolOutput:
     if _is_sequence(value):
-        return ToolOutput(tuple(map(_block, value)))
+        return ToolOutput(tuple(map(_content_block, value)))
     return content_output(value)
 
 
@@ -180,28 +182,28 @@ def scalar_output(value: object) -> ToolOutput:
         return ScalarOutput(value)
     if isinstance(value, ToolOutput):
         return value
-    return _result_output(jsonable(value))
+    return _result_output(jsonable_value(value))
 
 
 def _object_converter(types: TypeAdapter[object]) -> Callable[[object], ToolOutput]:
-    def convert(value: object) -> ToolOutput:
+    def convert_object(value: object) -> ToolOutput:
         if isinstance(value, ToolOutput):
             return value
-        dumped = _dumped(types, value)
+        dumped = _dump_value(types, value)
         return ToolOutput(
             _json_blocks(dumped), structured=cast("Mapping[str, object]", dumped)
         )
 
-    return convert
+    return convert_object
 
 
 def _wrapped_converter(types: TypeAdapter[object]) -> Callable[[object], ToolOutput]:
-    def convert(value: object) -> ToolOutput:
+    def convert_result(value: object) -> ToolOutput:
         if isinstance(value, ToolOutput):
             return value
-        return _result_output(_dumped(types, value))
+        return _result_output(_dump_value(types, value))
 
-    return convert
+    return convert_result
 
 
 def _result_output(plain: object) -> ToolOutput:
@@ -209,7 +211,7 @@ def _result_output(plain: object) -> ToolOutput:
     return ToolOutput(blocks, structured={"result": plain})
 
 
-def _dumped(types: TypeAdapter[object], value: object) -> object:
+def _dump_value(types: TypeAdapter[object], value: object) -> object:
     """Dump by the declared type, or as well as possible where it does not fit."""
     try:
         return types.dump_python(
@@ -220,7 +222,7 @@ def _dumped(types: TypeAdapter[object], value: object) -> object:
             fallback=_nearer_to_json,
         )
     except (PydanticSerializationError, TypeError, UnicodeDecodeError):
-        return jsonable(value)
+        return jsonable_value(value)
 
 
 def _nearer_to_json(value: object) -> object:
@@ -242,28 +244,28 @@ def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, list | tuple)
 
 
-def _given_contents(value: object) -> tuple[ResourceContents, ...]:
+def _returned_contents(value: object) -> tuple[ResourceContents, ...]:
     items = value if _is_sequence(value) else (value,)
-    given = tuple(item for item in items if isinstance(item, ResourceContents))
-    return given if len(given) == len(items) else ()
+    contents = tuple(item for item in items if isinstance(item, ResourceContents))
+    return contents if len(contents) == len(items) else ()
 
 
-def _block(value: object) -> Block:
+def _content_block(value: object) -> Block:
     if isinstance(value, Block):
         return value
-    return Text(_text(value))
+    return Text(_model_text(value))
 
 
-def _text(value: object) -> str:
-    plain = jsonable(value)
+def _model_text(value: object) -> str:
+    plain = jsonable_value(value)
     return plain if isinstance(plain, str) else json_text(plain)
 
 
-def _contents(value: object, uri: str, mime_type: str) -> ResourceContents:
+def _build_contents(value: object, uri: str, mime_type: str) -> ResourceContents:
     if isinstance(value, bytes):
         kind = mime_type or "application/octet-stream"
         return ResourceContents(uri=uri, blob=value, mime_type=kind)
-    plain = jsonable(value)
+    plain = jsonable_value(value)
     if isinstance(plain, str):
         return ResourceContents(
             uri=uri, text=plain, mime_type=mime_type or "text/plain"
@@ -272,15 +274,15 @@ def _contents(value: object, uri: str, mime_type: str) -> ResourceContents:
     return ResourceContents(uri=uri, text=jsonrpc.write(plain).decode(), mime_type=kind)
 
 
-def _message(value: object) -> PromptMessage:
+def _prompt_message(value: object) -> PromptMessage:
     if isinstance(value, PromptMessage):
         return value
     if isinstance(value, str | Block):
-        return PromptMessage(_block(value))
+        return PromptMessage(_content_block(value))
     if isinstance(value, Mapping) and value.keys() == {"role", "content"}:
         content, role = value["content"], value["role"]
         if role in _ROLES and isinstance(content, str | Block):
-            return PromptMessage(_block(content), cast("Role", role))
+            return PromptMessage(_content_block(content), cast("Role", role))
     raise TypeError(
         "A message of a prompt is a string, a block, a PromptMessage, or a mapping of "
         'role ("user" or "assistant") and content (a string or a block), not '

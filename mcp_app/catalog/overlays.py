@@ -14,7 +14,7 @@ AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
 _REPLACED = ("title", "description", "timeout", "position")
 
 
-def overlaid(definition: AnyDefinition, content: JsonObject) -> AnyDefinition:
+def apply_overlay(definition: AnyDefinition, content: JsonObject) -> AnyDefinition:
     """Return a definition from code with the published content of its overlay.
 
     What the content does not name is as in code; what is demanded is so in addition.
@@ -24,7 +24,7 @@ def overlaid(definition: AnyDefinition, content: JsonObject) -> AnyDefinition:
     }
     if "tags" in content:
         changes["tags"] = tags_of(content)
-    demands = definition.demands.and_also(demands_of(content))
+    demands = definition.demands.combined_with(demands_of(content))
     if demands != definition.demands:
         changes["demands"] = demands
     if isinstance(definition, ToolDefinition):

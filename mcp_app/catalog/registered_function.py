@@ -20,7 +20,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.questions import Completion, PromptOutput, ToolOutput
-from mcp_app.protocol.headers import is_sent_as_it_is
+from mcp_app.protocol.headers import is_plain_value
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import Validator
 
@@ -73,14 +73,14 @@ class RegisteredFunction:
         """What the docstring says before it comes to the parameters."""
         return self.inspected.documentation.text
 
-    def fits(self, schema: Mapping[str, Any]) -> list[str]:
+    def schema_problems(self, schema: Mapping[str, Any]) -> list[str]:
         """Say why arguments that satisfy an input schema could not be passed on."""
-        return self.signature.fits(schema)
+        return self.signature.schema_problems(schema)
 
     def tool_runnable(self) -> Runnable[ToolOutput]:
         """Return the function as a tool; `RegistrationError` for what it returns."""
         signature = self.signature
-        run = self._runnable(signature.returns.convert, signature.bind)
+        run = self._build_runnable(signature.returns.convert, signature.bind_arguments)
         return replace(run, types=signature.types)
 
     def resource_runnable(self) -> Runnable[object]:
@@ -88,11 +88,11 @@ class RegisteredFunction:
 
         What it returns comes out as it is: `outputs.resource_output` needs the URI.
         """
-        return self._runnable(_as_it_is, self.signature.bind)
+        return self._build_runnable(_leave_unconverted, self.signature.bind_arguments)
 
     def prompt_runnable(self) -> Runnable[PromptOutput]:
         """Return the function as a prompt."""
-        return self._runnable(prompt_output, self.signature.bind)
+        return self._build_runnable(prompt_output, self.signature.bind_arguments)
 
     def completion_runnable(self) -> Runnable[Completion]:
         """Return the function as a completer, bound to a value and other arguments.
@@ -102,19 +102,19 @@ class RegisteredFunction:
         """
         parameters = self.inspected.parameters
         names = [parameter.name for parameter in parameters[: len(_COMPLETING)]]
-        if any(each.required for each in parameters[len(_COMPLETING) :]):
+        if any(each.is_required for each in parameters[len(_COMPLETING) :]):
             raise RegistrationError(
                 f"{self.qualified_name} completes an argument, so it can take only"
                 " the value, the other arguments and the context."
             )
 
-        def bind(given: JsonObject) -> dict[str, object]:
-            values = (given[member] for member in _COMPLETING)
+        def bind_completion(arguments: JsonObject) -> dict[str, object]:
+            values = (arguments[member] for member in _COMPLETING)
             return dict(zip(names, values, strict=False))
 
-        return self._runnable(completion, bind)
+        return self._build_runnable(completion, bind_completion)
 
-    def _runnable(
+    def _build_runnable(
         self,
         convert: Callable[[object], Output],
         bind: Callable[[JsonObject], dict[str, object]],
@@ -144,7 +144,7 @@ DeclaredTemplate: TypeAlias = Declaration[ResourceTemplateDefinition]
 DeclaredPrompt: TypeAlias = Declaration[PromptDefinition]
 
 
-def _as_it_is(value: object) -> object:
+def _leave_unconverted(value: object) -> object:
     return value
 
 
@@ -193,7 +193,7 @@ def plain_tool(
         runnable.style == "inline"
         or runnable.ours
         or definition.demands.rules
-        or not is_sent_as_it_is(definition.name)
+        or not is_plain_value(definition.name)
     ):
         return None
     types = _sufficient(runnable.types, definition.input_schema)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from mcp_app.catalog.callables import MISSING, made_rule, object_rule
+from mcp_app.catalog.callables import MISSING, build_rule, object_rule
 from mcp_app.catalog.decorators import (
     DefinitionOptions,
     ResourceOptions,
@@ -102,19 +102,21 @@ class Registry:
     ) -> Callable[[Function], Function]: ...
 
     @recording
-    def tool(self, given: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
+    def tool(
+        self, function_or_name: Any = None, /, **options: Unpack[ToolOptions]
+    ) -> Any:
         """Declare a tool: `@mcp.tool`, or with a name and options."""
 
-        def declare(function: Function) -> Function:
+        def declare_tool(function: Function) -> Function:
             # An output schema of one's own describes an object.
             assumed = dict if options.get("output_schema") else MISSING
-            registered = _registered(function, options, returns=assumed)
-            self._judged(options)
+            registered = _build_function(function, options, returns=assumed)
+            self._resolve_rule(options)
             tool = declared_tool(registered, options)
-            self._add(self.tools, tool.definition.name, tool, "tool")
+            self._add_entry(self.tools, tool.definition.name, tool, "tool")
             return function
 
-        return _decorator(declare, given, options)
+        return _decorator(declare_tool, function_or_name, options)
 
     @overload
     def prompt(self, function: Function, /) -> Function: ...
@@ -125,16 +127,18 @@ class Registry:
     ) -> Callable[[Function], Function]: ...
 
     @recording
-    def prompt(self, given: Any = None, /, **options: Unpack[DefinitionOptions]) -> Any:
+    def prompt(
+        self, function_or_name: Any = None, /, **options: Unpack[DefinitionOptions]
+    ) -> Any:
         """Declare a prompt: `@mcp.prompt`, or with a name and options."""
 
-        def declare(function: Function) -> Function:
-            self._judged(options)
-            prompt = declared_prompt(_registered(function, options), options)
-            self._add(self.prompts, prompt.definition.name, prompt, "prompt")
+        def declare_prompt(function: Function) -> Function:
+            self._resolve_rule(options)
+            prompt = declared_prompt(_build_function(function, options), options)
+            self._add_entry(self.prompts, prompt.definition.name, prompt, "prompt")
             return function
 
-        return _decorator(declare, given, options)
+        return _decorator(declare_prompt, function_or_name, options)
 
     @recording
     def resource(
@@ -143,25 +147,25 @@ class Registry:
         """Declare a resource, or with `{variables}` in its URI a template."""
         check_text(uri, "resource", "URI")
 
-        def declare(function: Function) -> Function:
-            registered = _registered(function, options)
-            binding = _binding(registered, uri, options.get("model"))
-            self._judged(options)
+        def declare_resource(function: Function) -> Function:
+            registered = _build_function(function, options)
+            binding = _model_binding(registered, uri, options.get("model"))
+            self._resolve_rule(options)
             rules = _judging_instances(registered, binding, options)
             if "{" in uri:
                 keys = tuple(rule.key for rule in rules)
                 template = declared_template(registered, uri, options, keys)
-                self._add(self.templates, uri, template, "resource template")
+                self._add_entry(self.templates, uri, template, "resource template")
             else:
                 resource = declared_resource(registered, uri, options)
-                self._add(self.resources, uri, resource, "resource")
+                self._add_entry(self.resources, uri, resource, "resource")
             for rule in rules:
-                self._add_rule(rule)
+                self._register_rule(rule)
             if binding is not None:
                 self.bindings[uri] = binding
             return function
 
-        return declare
+        return declare_resource
 
     @recording
     def complete(
@@ -175,15 +179,17 @@ class Registry:
         check_text(reference, "complete", "prompt or a URI template")
         check_text(argument, "complete", "name of an argument")
 
-        def declare(function: Function) -> Function:
+        def declare_completer(function: Function) -> Function:
             key = f"{reference} {argument}"
-            registered = _registered(function, options, key=key)
+            registered = _build_function(function, options, key=key)
             check_options(registered.qualified_name, "complete", RunOptions, options)
             registered.completion_runnable()
-            self._add(self.completers, (reference, argument), registered, "completer")
+            self._add_entry(
+                self.completers, (reference, argument), registered, "completer"
+            )
             return function
 
-        return declare
+        return declare_completer
 
     @recording
     def function(
@@ -192,13 +198,13 @@ class Registry:
         """Register a function for rows of the kind `function`; nothing lists it."""
         check_text(key, "function", "key")
 
-        def declare(function: Function) -> Function:
-            registered = _registered(function, options, key=key)
+        def declare_function(function: Function) -> Function:
+            registered = _build_function(function, options, key=key)
             check_options(registered.qualified_name, "function", RunOptions, options)
-            self._add(self.functions, key, registered, "function")
+            self._add_entry(self.functions, key, registered, "function")
             return function
 
-        return declare
+        return declare_function
 
     @recording
     def rule(
@@ -211,12 +217,12 @@ class Registry:
         """
         check_text(key, "rule", "key")
 
-        def declare(function: Ruling) -> Ruling:
+        def declare_rule(function: Ruling) -> Ruling:
             check_options(qualified_name(function), "rule", RuleOptions, options)
-            self._add_rule(made_rule(function, key, **options))
+            self._register_rule(build_rule(function, key, **options))
             return function
 
-        return declare
+        return declare_rule
 
     @recording
     def open_model(
@@ -261,34 +267,35 @@ class Registry:
         self.open_models[opened.label] = opened
         self.origins[place] = origin
 
-    def _judged(self, options: DefinitionOptions) -> None:
+    def _resolve_rule(self, options: DefinitionOptions) -> None:
         """Let an option name a rule by its key: a function may stand for itself."""
-        given = options.get("rule")
-        if given is None or isinstance(given, str):
+        option_rule = options.get("rule")
+        if option_rule is None or isinstance(option_rule, str):
             return
-        known = (each.key for each in self.rules.values() if each.judge is given)
+        known = (each.key for each in self.rules.values() if each.judge is option_rule)
         key = next(known, None)
-        if key is None and callable(given):
-            rule = made_rule(given)
+        if key is None and callable(option_rule):
+            rule = build_rule(option_rule)
             key = rule.key
-            self._add_rule(rule)
+            self._register_rule(rule)
         if key is not None:
             options["rule"] = key
 
-    def _add_rule(self, rule: Rule) -> None:
-        self._add(self.rules, rule.key, rule, "rule")
+    def _register_rule(self, rule: Rule) -> None:
+        self._add_entry(self.rules, rule.key, rule, "rule")
 
-    def _add(
+    def _add_entry(
         self, entries: dict[Key, Entry], key: Key, entry: Entry, what: str
     ) -> None:
         """Add what is new, or what its own module declares once more."""
         known, place = entries.get(key), (what, key)
-        function = _function(entry)
+        function = _user_function(entry)
         origin = origin_of(getattr(function, "__module__", ""))
         if known is not None and self._is_another(known, entry, origin, place):
             raise RegistrationError(
-                f"{_declarer(entry)}: the {what} {key!r} is already declared by"
-                f" {_declarer(known)} ({self.origins[place].place}). Give one of the"
+                f"{_declarer_name(entry)}: the {what} {key!r} is already declared by"
+                f" {_declarer_name(known)} ({self.origins[place].place}). Give one of"
+                f" the"
                 f" two another {_IDENTITIES[what]}."
             )
         entries[key] = entry
@@ -298,9 +305,9 @@ class Registry:
         self, known: Entry, entry: Entry, origin: Origin, place: tuple[str, object]
     ) -> bool:
         """Whether two functions want one key, and none is a later load of the other."""
-        if _declarer(known) != _declarer(entry):
+        if _declarer_name(known) != _declarer_name(entry):
             return True
-        again = _function(known) is not _function(entry)
+        again = _user_function(known) is not _user_function(entry)
         return again and self.origins[place].is_same_load(origin)
 
 
@@ -308,18 +315,20 @@ mcp = Registry()
 
 
 def _decorator(
-    declare: Callable[[Function], Function], given: Any, options: DefinitionOptions
+    declare: Callable[[Function], Function],
+    function_or_name: Any,
+    options: DefinitionOptions,
 ) -> Any:
     """Return what stands behind the @: with a function at hand, the function."""
-    if given is None:
+    if function_or_name is None:
         return declare
-    if isinstance(given, str):
-        options["name"] = given
+    if isinstance(function_or_name, str):
+        options["name"] = function_or_name
         return declare
-    return declare(given)
+    return declare(function_or_name)
 
 
-def _registered(
+def _build_function(
     function: Callable[..., object],
     options: RunOptions,
     *,
@@ -335,14 +344,16 @@ def _registered(
     )
 
 
-def _binding(function: RegisteredFunction, uri: str, model: Any) -> Binding | None:
+def _model_binding(
+    function: RegisteredFunction, uri: str, model: Any
+) -> Binding | None:
     """Return what binds a resource to a model; None where nothing is bound."""
     if model is None:
         return None
     # Models can be imported only where the app registry is ready.
-    from mcp_app.catalog.bindings import bind  # noqa: PLC0415
+    from mcp_app.catalog.bindings import bind_model  # noqa: PLC0415
 
-    return bind(function.qualified_name, uri, model)
+    return bind_model(function.qualified_name, uri, model)
 
 
 def _judging_instances(
@@ -355,14 +366,14 @@ def _judging_instances(
     return [object_rule(function.qualified_name, binding, permission)]
 
 
-def _declarer(entry: RegisteredFunction | Declaration[Any] | Rule) -> str:
+def _declarer_name(entry: RegisteredFunction | Declaration[Any] | Rule) -> str:
     if isinstance(entry, Rule):
         return qualified_name(entry.judge)
     function = entry.function if isinstance(entry, Declaration) else entry
     return function.qualified_name
 
 
-def _function(entry: RegisteredFunction | Declaration[Any] | Rule) -> object:
+def _user_function(entry: RegisteredFunction | Declaration[Any] | Rule) -> object:
     if isinstance(entry, Rule):
         return entry.judge
     registered = entry.function if isinstance(entry, Declaration) else entry

@@ -40,7 +40,7 @@ from mcp_app.models import (
 )
 from mcp_app.models.changes import ANY
 from mcp_app.models.definitions import Source
-from mcp_app.models.fields import DEMANDS, lines, words
+from mcp_app.models.fields import DEMANDS, split_lines, split_words
 from mcp_app.models.stops import Running, Scope, is_stopped
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.json_types import JsonObject
@@ -61,7 +61,7 @@ MODELS: Mapping[str, type[DefinitionRow]] = {
 """The models of definitions by the kind that changes and versions name."""
 NO_GROUP = ""
 """The name that no group has."""
-AT_ONCE = 500
+ROW_BATCH_SIZE = 500
 """Rows that one statement names by their keys."""
 
 
@@ -83,7 +83,7 @@ class StoredDefinition(Generic[Defined_co]):
     """The columns that the row fills in: its kind completes only the others."""
 
     @property
-    def row(self) -> str:
+    def row_label(self) -> str:
         """The row as log messages name it."""
         return " ".join(self.key)
 
@@ -122,7 +122,7 @@ def load_servers(*, stopped: bool = True) -> dict[str, ServerDefinition]:
     rows = Server.objects.filter(published__isnull=False).select_related("published")
     if not stopped:
         rows = rows.filter(~is_stopped(Server))
-    return {row.slug: _served(row) for row in rows}
+    return {row.slug: _published_server(row) for row in rows}
 
 
 def load_stops() -> Stops:
@@ -159,13 +159,13 @@ def served_versions(
     matter = models.Q(source=Source.CODE) | models.Q(published__isnull=False)
     rows = MODELS[kind]._default_manager.order_by().filter(matter)
     versions: list[tuple[int, int | None]] = []
-    for some in _batches(None if ANY in refs else refs):
-        named = rows if some is None else rows.filter(pk__in=some)
-        versions += named.values_list("pk", "published_id")
+    for some in _key_batches(None if ANY in refs else refs):
+        batch_rows = rows if some is None else rows.filter(pk__in=some)
+        versions += batch_rows.values_list("pk", "published_id")
     return {(kind, str(pk)): version or 0 for pk, version in versions}
 
 
-def load(keys: Iterable[Key]) -> list[StoredRow | UnreadableRow]:
+def load_rows(keys: Iterable[Key]) -> list[StoredRow | UnreadableRow]:
     """Return these rows as they were published; two statements for each 500.
 
     A row that cannot be read is logged: it never takes others along.
@@ -176,19 +176,19 @@ def load(keys: Iterable[Key]) -> list[StoredRow | UnreadableRow]:
     loaded: list[StoredRow | UnreadableRow] = []
     for kind, refs in by_kind.items():
         rows = MODELS[kind]._default_manager.select_related("published").order_by()
-        for some in _batches(refs):
-            loaded += _readable(rows.filter(pk__in=some))
+        for some in _key_batches(refs):
+            loaded += _read_rows(rows.filter(pk__in=some))
     return loaded
 
 
-def _batches(refs: Iterable[str] | None) -> Iterator[list[int] | None]:
+def _key_batches(refs: Iterable[str] | None) -> Iterator[list[int] | None]:
     """Yield the primary keys in refs, some at a time; None stands for all."""
     if refs is None:
         yield None
         return
     keys = [int(ref) for ref in refs if ref.isascii() and ref.isdigit()]
-    for start in range(0, len(keys), AT_ONCE):
-        yield keys[start : start + AT_ONCE]
+    for start in range(0, len(keys), ROW_BATCH_SIZE):
+        yield keys[start : start + ROW_BATCH_SIZE]
 
 
 def stored_definition(row: DefinitionRow) -> StoredDefinition[Definition]:
@@ -197,7 +197,7 @@ def stored_definition(row: DefinitionRow) -> StoredDefinition[Definition]:
     Its kind has not completed it.
     """
     content = row.working_content()
-    return definition_of(_key(row), content, _uploads([content]))
+    return definition_of(_key_of_row(row), content, _load_uploads([content]))
 
 
 def definition_of(
@@ -210,7 +210,9 @@ def definition_of(
         kind=str(content.get("kind", "text")),
         config=config,
         key=key,
-        uploads={name: uploads[name] for name in _digests(config) if name in uploads},
+        uploads={
+            name: uploads[name] for name in _upload_digests(config) if name in uploads
+        },
         stated=frozenset(
             name for name, value in content.items() if value is not None and value != {}
         ),
@@ -219,41 +221,43 @@ def definition_of(
 
 def uploads_of(content: JsonObject) -> Mapping[str, bytes]:
     """Return the uploaded content that a row's content names."""
-    return _uploads([content])
+    return _load_uploads([content])
 
 
-def _readable(
+def _read_rows(
     rows: Iterable[DefinitionRow],
 ) -> Iterator[StoredRow | UnreadableRow]:
-    contents = {row: _content(row) for row in rows}
-    uploads = _uploads(contents.values())
+    contents = {row: _published_content(row) for row in rows}
+    uploads = _load_uploads(contents.values())
     for row, content in contents.items():
         if row.from_code:
-            yield StoredOverlay(_key(row), row.identity, content, _version(row))
+            yield StoredOverlay(
+                _key_of_row(row), row.identity, content, _version_number(row)
+            )
             continue
         try:
-            stored = definition_of(_key(row), content, uploads)
-            yield replace(stored, version=_version(row))
+            stored = definition_of(_key_of_row(row), content, uploads)
+            yield replace(stored, version=_version_number(row))
         except ValueError as error:
             logger.warning(
                 "The %s %r is not served: %s", row.kind_of_row, row.name, error
             )
-            yield UnreadableRow(_key(row), str(error))
+            yield UnreadableRow(_key_of_row(row), str(error))
 
 
-def _content(row: DefinitionRow) -> JsonObject:
+def _published_content(row: DefinitionRow) -> JsonObject:
     return {} if row.published is None else row.published.read()
 
 
-def _version(row: DefinitionRow) -> int:
+def _version_number(row: DefinitionRow) -> int:
     return 0 if row.published is None else row.published.number
 
 
-def _key(row: DefinitionRow) -> Key:
+def _key_of_row(row: DefinitionRow) -> Key:
     return row.kind_of_row, str(row.pk)
 
 
-def _uploads(contents: Iterable[JsonObject]) -> Mapping[str, bytes]:
+def _load_uploads(contents: Iterable[JsonObject]) -> Mapping[str, bytes]:
     digests = {name for each in contents for name in digests_of(each)}
     if not digests:
         return {}
@@ -263,10 +267,10 @@ def _uploads(contents: Iterable[JsonObject]) -> Mapping[str, bytes]:
 
 def digests_of(content: JsonObject) -> Iterator[str]:
     """Yield the digests of the uploads that a row's content names."""
-    yield from _digests(content.get("config"))
+    yield from _upload_digests(content.get("config"))
 
 
-def _digests(config: object) -> Iterator[str]:
+def _upload_digests(config: object) -> Iterator[str]:
     """Yield what `"upload"` members name, at any depth."""
     if isinstance(config, dict):
         upload = config.get("upload")
@@ -275,7 +279,7 @@ def _digests(config: object) -> Iterator[str]:
         config = list(config.values())
     if isinstance(config, list):
         for inner in config:
-            yield from _digests(inner)
+            yield from _upload_digests(inner)
 
 
 class _DescriptionColumns(TypedDict):
@@ -298,20 +302,20 @@ class _Readable(_DescriptionColumns):
 
 def tags_of(content: JsonObject) -> frozenset[str]:
     """Return the tags of a definition's content."""
-    return frozenset(words(content.get("tags", "")))
+    return frozenset(split_words(content.get("tags", "")))
 
 
 def demands_of(content: Mapping[str, Any]) -> AccessRequirements:
     """Return what the content of a row demands: its columns by their names."""
-    told = {name: content.get(name) or "" for name in DEMANDS}
-    groups = lines(told["groups"])
-    if told["groups"] and not groups:
+    values = {name: content.get(name) or "" for name in DEMANDS}
+    groups = split_lines(values["groups"])
+    if values["groups"] and not groups:
         # A demand that nobody can read is one that nobody meets.
         groups = (NO_GROUP,)
-    return read_requirements({**told, "groups": groups})
+    return read_requirements({**values, "groups": groups})
 
 
-def _described(content: JsonObject) -> _DescriptionColumns:
+def _description_columns(content: JsonObject) -> _DescriptionColumns:
     return {
         "name": content.get("name", ""),
         "title": content.get("title", ""),
@@ -327,7 +331,7 @@ def _described(content: JsonObject) -> _DescriptionColumns:
 def _readable_columns(content: JsonObject) -> _Readable:
     annotations = content.get("annotations")
     return {
-        **_described(content),
+        **_description_columns(content),
         "mime_type": content.get("mime_type", ""),
         "annotations": annotations_from_json(annotations) if annotations else None,
         "ttl_ms": content.get("ttl_ms", 0),
@@ -335,9 +339,9 @@ def _readable_columns(content: JsonObject) -> _Readable:
     }
 
 
-def _tool(content: JsonObject) -> ToolDefinition:
+def _tool_definition(content: JsonObject) -> ToolDefinition:
     return ToolDefinition(
-        **_described(content),
+        **_description_columns(content),
         input_schema=content.get("input_schema") or EMPTY_SCHEMA,
         output_schema=content.get("output_schema"),
         hints=hints_of(content),
@@ -356,7 +360,7 @@ def hints_of(content: JsonObject, inherited: ToolHints | None = None) -> ToolHin
     )
 
 
-def _resource(content: JsonObject) -> ResourceDefinition:
+def _resource_definition(content: JsonObject) -> ResourceDefinition:
     return ResourceDefinition(
         **_readable_columns(content),
         uri=content.get("uri", ""),
@@ -364,7 +368,7 @@ def _resource(content: JsonObject) -> ResourceDefinition:
     )
 
 
-def _template(content: JsonObject) -> ResourceTemplateDefinition:
+def _template_definition(content: JsonObject) -> ResourceTemplateDefinition:
     return ResourceTemplateDefinition(
         **_readable_columns(content),
         uri_template=content.get("uri_template", ""),
@@ -372,20 +376,20 @@ def _template(content: JsonObject) -> ResourceTemplateDefinition:
     )
 
 
-def _prompt(content: JsonObject) -> PromptDefinition:
+def _prompt_definition(content: JsonObject) -> PromptDefinition:
     arguments = arguments_from_json(content.get("arguments") or [])
-    return PromptDefinition(**_described(content), arguments=arguments)
+    return PromptDefinition(**_description_columns(content), arguments=arguments)
 
 
 _READERS: Mapping[str, Callable[..., Definition]] = {
-    "tool": _tool,
-    "resource": _resource,
-    "resourcetemplate": _template,
-    "prompt": _prompt,
+    "tool": _tool_definition,
+    "resource": _resource_definition,
+    "resourcetemplate": _template_definition,
+    "prompt": _prompt_definition,
 }
 
 
-def _served(row: Server) -> ServerDefinition:
+def _published_server(row: Server) -> ServerDefinition:
     content = {} if row.published is None else row.published.read()
     return server_definition(row, content)
 
@@ -408,10 +412,10 @@ def server_definition(
         demands=demands_of({name: getattr(row, name) for name in DEMANDS}),
         page_size=row.page_size,
         selection=cast("Selection", content.get("selection", "all")),
-        tags=frozenset(words(content.get("tags", ""))),
-        chosen=_chosen(content.get("chosen", {})),
+        tags=frozenset(split_words(content.get("tags", ""))),
+        chosen=_chosen_keys(content.get("chosen", {})),
         listing=cast("ToolList", content.get("listing", "all")),
-        listed_tags=frozenset(words(content.get("listed_tags", ""))),
+        listed_tags=frozenset(split_words(content.get("listed_tags", ""))),
         key=(row.kind_of_row, str(row.pk)),
     )
 
@@ -425,7 +429,7 @@ LISTS: Mapping[str, str] = {
 """The lists of a server, and the kind of the rows in each."""
 
 
-def _chosen(chosen: Mapping[str, Iterable[int]]) -> frozenset[Key]:
+def _chosen_keys(chosen: Mapping[str, Iterable[int]]) -> frozenset[Key]:
     return frozenset(
         (LISTS[name], str(pk))
         for name, keys in chosen.items()

@@ -51,7 +51,7 @@ class Pace:
         """Whether it was so for `QUICK_CALLS`, or for all since its first call."""
         return self._doubts == 0
 
-    def note(self, seconds: float) -> None:
+    def note_duration(self, seconds: float) -> None:
         """Take note of a call."""
         if seconds >= QUICK_S:
             self._doubts = QUICK_CALLS

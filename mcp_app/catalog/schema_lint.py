@@ -14,7 +14,11 @@ from typing import Any, Final, NamedTuple
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from mcp_app.catalog.definition_texts import DefinitionText, estimate, prose
+from mcp_app.catalog.definition_texts import (
+    DefinitionText,
+    estimate_tokens,
+    prose_texts,
+)
 from mcp_app.catalog.findings import Finding, advice, count_text, must_fix
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import Definition, ToolDefinition
@@ -48,10 +52,10 @@ def description_findings(definition: Definition) -> Iterator[Finding]:
     """Yield what a description lacks, or has too much of."""
     text = str(definition.description)
     if not text.strip():
-        yield _missing(definition)
-    elif _letters(text) in {
-        _letters(definition.name),
-        _letters(str(definition.title)),
+        yield _missing_description(definition)
+    elif _only_letters(text) in {
+        _only_letters(definition.name),
+        _only_letters(str(definition.title)),
     }:
         message = _("The description only repeats the name. Say more.")
         yield advice("description-repeats-name", "description", message)
@@ -62,13 +66,13 @@ def description_findings(definition: Definition) -> Iterator[Finding]:
             " enough."
         ) % {
             "count": count_text(len(text)),
-            "tokens": count_text(estimate(text)),
+            "tokens": count_text(estimate_tokens(text)),
             "limit": count_text(LONG_DESCRIPTION),
         }
         yield advice("description-long", "description", message)
 
 
-def _missing(definition: Definition) -> Finding:
+def _missing_description(definition: Definition) -> Finding:
     if isinstance(definition, ToolDefinition):
         message = _(
             "The description is missing. The model reads it to decide when to use the "
@@ -82,37 +86,37 @@ def _missing(definition: Definition) -> Finding:
     return advice("description-missing", "description", message)
 
 
-def _letters(text: str) -> str:
+def _only_letters(text: str) -> str:
     return re.sub(r"[\W_]+", "", text).casefold()
 
 
-def hidden_findings(shown: Iterable[DefinitionText]) -> Iterator[Finding]:
+def hidden_findings(texts: Iterable[DefinitionText]) -> Iterator[Finding]:
     """Yield the first hidden character of each column."""
-    told: set[str] = set()
-    for field, text, lines, place in shown:
+    reported: set[str] = set()
+    for field, text, lines, place in texts:
         problem = text_problem(text, lines=lines)
-        if problem and field not in told:
-            told.add(field)
+        if problem and field not in reported:
+            reported.add(field)
             message = f"{place}: {problem}" if place else problem
             yield must_fix(HIDDEN, field, message)
 
 
 def order_findings(definition: Definition) -> Iterator[Finding]:
     """Yield texts that order the model about, as a poisoned definition does (T23)."""
-    for field, text in prose(definition):
-        if found := _ORDER.search(text):
+    for field, text in prose_texts(definition):
+        if match := _ORDER.search(text):
             message = _(
                 "“%(words)s” reads like a hidden instruction that has nothing to do"
                 " with this definition. Clients that look for such instructions may"
                 " refuse it."
             )
-            yield advice("planted-order", field, message % {"words": found.group()})
+            yield advice("planted-order", field, message % {"words": match.group()})
 
 
 # -- schema lint -----------------------------------------------------------------------
 
 
-NAMED = 10
+MAX_NAMES = 10
 """Names in one message."""
 
 _PARAMETER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -144,28 +148,28 @@ def schema_findings(field: str, schema: Schema) -> Iterator[Finding]:
     limits = mcp_settings.limits
     sizes = SchemaLimits(limits.schema, limits.schema_depth, limits.subschemas)
     try:
-        facts = _facts(jsonrpc.write(schema), field == "input_schema", sizes)
+        facts = _schema_facts(jsonrpc.write(schema), field == "input_schema", sizes)
     except ValueError as error:
         yield must_fix("schema-refused", field, str(error))
         return
     for pattern in facts.slow:
         message = _("The pattern %(pattern)s could take forever. Simplify it.")
-        shown = {"pattern": visible(pattern)}
-        yield must_fix("pattern-slow", field, message % shown)
+        values = {"pattern": visible(pattern)}
+        yield must_fix("pattern-slow", field, message % values)
     for header in facts.underscored:
         message = _(
             "The header %(header)s has an underscore, which many servers drop. Use a "
             "hyphen."
         )
-        shown = {"header": visible(header)}
-        yield must_fix("header-underscore", field, message % shown)
+        values = {"header": visible(header)}
+        yield must_fix("header-underscore", field, message % values)
     for keyword, where, close in facts.misspelt:
         message = _(
             "“%(keyword)s” at %(place)s is not a schema keyword. Did you mean "
             "“%(close)s”?"
         )
-        shown = {"keyword": visible(keyword), "place": where, "close": close}
-        yield advice("keyword-misspelt", field, message % shown)
+        values = {"keyword": visible(keyword), "place": where, "close": close}
+        yield advice("keyword-misspelt", field, message % values)
     if field == "input_schema":
         yield from _unreadable(facts)
 
@@ -182,16 +186,16 @@ def _unreadable(facts: _Facts) -> Iterator[Finding]:
             " Write out the levels that you need, or accept any value in"
             " their place."
         )
-        shown = {"names": name_of(facts.recursive)}
-        yield advice("schema-recursive", "input_schema", message % shown)
+        values = {"names": names_text(facts.recursive)}
+        yield advice("schema-recursive", "input_schema", message % values)
     if facts.tags:
         message = _(
             "“const” alone tells the alternatives of %(names)s apart. autogen cannot"
             " read that, and then shows none of the server's tools. Add “enum” with"
             " the same value beside “const”."
         )
-        shown = {"names": name_of(facts.tags)}
-        yield advice("schema-tag-constant", "input_schema", message % shown)
+        values = {"names": names_text(facts.tags)}
+        yield advice("schema-tag-constant", "input_schema", message % values)
 
 
 class _Facts(NamedTuple):
@@ -210,7 +214,7 @@ class _Facts(NamedTuple):
 
 # Many tools share a schema: those of one function, or those without parameters.
 @lru_cache(maxsize=64)
-def _facts(text: bytes, is_input: bool, sizes: SchemaLimits) -> _Facts:
+def _schema_facts(text: bytes, is_input: bool, sizes: SchemaLimits) -> _Facts:
     """Look at a schema; ValueError says why saving refuses it, by the same rules."""
     schema = json.loads(text)
     if schema.get("type") != "object":
@@ -218,13 +222,13 @@ def _facts(text: bytes, is_input: bool, sizes: SchemaLimits) -> _Facts:
     check_schema(schema, sizes)
     mirrored = mirrored_parameters(schema) if is_input else ()
     subschemas = list(every_subschema(schema))
-    slow = filter(takes_forever, _patterns(subschemas))
+    slow = filter(takes_forever, _schema_patterns(subschemas))
     return _Facts(
         tuple(slow),
-        tuple(islice(_misspelt(subschemas), NAMED)),
+        tuple(islice(_misspelt_keywords(subschemas), MAX_NAMES)),
         tuple(each.header for each in mirrored if "_" in each.header),
         tuple(_recursive(schema)),
-        tuple(islice(_constant_tags(schema, subschemas), NAMED)),
+        tuple(islice(_constant_tags(schema, subschemas), MAX_NAMES)),
     )
 
 
@@ -236,13 +240,15 @@ def parameter_findings(schema: Schema) -> Iterator[Finding]:
                 "“%(keyword)s” is at the top of the schema. Claude refuses such a"
                 " tool; put it inside a parameter."
             )
-            shown = {"keyword": keyword}
-            yield advice("schema-choice-at-top", "input_schema", message % shown)
+            values = {"keyword": keyword}
+            yield advice("schema-choice-at-top", "input_schema", message % values)
     members = parameters(schema)
-    for rule, told, sentence in _PARAMETER_RULES:
-        names = [name for name, member in members.items() if told(name, member, schema)]
+    for rule, is_problem, sentence in _PARAMETER_RULES:
+        names = [
+            name for name, member in members.items() if is_problem(name, member, schema)
+        ]
         if names:
-            message = sentence(len(names)) % {"names": name_of(names)}
+            message = sentence(len(names)) % {"names": names_text(names)}
             yield advice(rule, "input_schema", message)
 
 
@@ -252,14 +258,14 @@ def parameters(schema: Schema) -> Mapping[str, object]:
     return members if isinstance(members, Mapping) else {}
 
 
-def name_of(names: Iterable[str]) -> str:
+def names_text(names: Iterable[str]) -> str:
     """Return names for a message, the first ones of many."""
-    shown = [visible(name) for name in names]
-    listed = ", ".join(shown[:NAMED])
-    return listed if len(shown) <= NAMED else f"{listed}, …"
+    texts = [visible(name) for name in names]
+    listed = ", ".join(texts[:MAX_NAMES])
+    return listed if len(texts) <= MAX_NAMES else f"{listed}, …"
 
 
-def _patterns(subschemas: Iterable[Subschema]) -> Iterator[str]:
+def _schema_patterns(subschemas: Iterable[Subschema]) -> Iterator[str]:
     for each in subschemas:
         pattern = each.schema.get("pattern")
         if isinstance(pattern, str):
@@ -269,7 +275,9 @@ def _patterns(subschemas: Iterable[Subschema]) -> Iterator[str]:
             yield from members
 
 
-def _misspelt(subschemas: Iterable[Subschema]) -> Iterator[tuple[str, str, str]]:
+def _misspelt_keywords(
+    subschemas: Iterable[Subschema],
+) -> Iterator[tuple[str, str, str]]:
     unknown = (
         (keyword, each.path)
         for each in subschemas
@@ -277,11 +285,11 @@ def _misspelt(subschemas: Iterable[Subschema]) -> Iterator[tuple[str, str, str]]
         if keyword not in _KEYWORDS
     )
     for keyword, path in islice(unknown, _LOOKED_UP):
-        if close := _close(keyword):
-            yield keyword, jsonrpc.place(path), close
+        if close := _closest_keyword(keyword):
+            yield keyword, jsonrpc.path_text(path), close
 
 
-def _close(keyword: str) -> str | None:
+def _closest_keyword(keyword: str) -> str | None:
     close = difflib.get_close_matches(keyword[:40], _KEYWORDS, 1, _ALIKE)
     return close[0] if close else None
 
@@ -290,12 +298,12 @@ def _recursive(schema: Schema) -> list[str]:
     """Return the names of the definitions of one circle, none if there is none."""
     references = {
         (keyword, name): [
-            (found[1], found[2])
+            (reference[1], reference[2])
             for each in every_subschema(definition)
-            if (found := _REFERENCE.fullmatch(str(each.schema.get("$ref", ""))))
+            if (reference := _REFERENCE.fullmatch(str(each.schema.get("$ref", ""))))
         ]
         for keyword in ("$defs", "definitions")
-        for name, definition in _mapping(schema.get(keyword)).items()
+        for name, definition in _as_mapping(schema.get(keyword)).items()
         if isinstance(definition, Mapping)
     }
     try:
@@ -308,53 +316,53 @@ def _recursive(schema: Schema) -> list[str]:
 def _constant_tags(schema: Schema, subschemas: Iterable[Subschema]) -> Iterator[str]:
     """Yield the places of choices whose `discriminator` is a bare `const`."""
     for each in subschemas:
-        tag = _mapping(each.schema.get("discriminator")).get("propertyName")
+        tag = _as_mapping(each.schema.get("discriminator")).get("propertyName")
         choices = [*_choices_of(each.schema.get("oneOf"), schema)]
-        if any(_is_bare(choice, tag) for choice in choices):
-            yield jsonrpc.place(each.path)
+        if any(_is_bare_constant(choice, tag) for choice in choices):
+            yield jsonrpc.path_text(each.path)
 
 
 def _choices_of(choices: object, schema: Schema) -> Iterator[Schema]:
     for choice in choices if isinstance(choices, list) else []:
-        yield _target(choice, schema)
+        yield _referenced_schema(choice, schema)
 
 
-def _is_bare(choice: Schema, tag: object) -> bool:
-    member = _mapping(_mapping(choice.get("properties")).get(tag))
+def _is_bare_constant(choice: Schema, tag: object) -> bool:
+    member = _as_mapping(_as_mapping(choice.get("properties")).get(tag))
     return "const" in member and "enum" not in member
 
 
-def _mapping(value: object) -> Mapping[Any, Any]:
+def _as_mapping(value: object) -> Mapping[Any, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _target(member: object, schema: Schema) -> Schema:
+def _referenced_schema(member: object, schema: Schema) -> Schema:
     """Return the definition that a schema refers to, or the schema itself."""
-    found = _REFERENCE.fullmatch(str(_mapping(member).get("$ref", "")))
-    if not found:
-        return _mapping(member)
-    return _mapping(_mapping(schema.get(found[1])).get(found[2]))
+    reference = _REFERENCE.fullmatch(str(_as_mapping(member).get("$ref", "")))
+    if not reference:
+        return _as_mapping(member)
+    return _as_mapping(_as_mapping(schema.get(reference[1])).get(reference[2]))
 
 
-def _undescribed(name: str, member: object, schema: Schema) -> bool:
-    return member is not False and not _says(member, "description", schema)
+def _lacks_description(name: str, member: object, schema: Schema) -> bool:
+    return member is not False and not _has_keyword(member, "description", schema)
 
 
-def _says(member: object, keyword: str, schema: Schema) -> bool:
+def _has_keyword(member: object, keyword: str, schema: Schema) -> bool:
     """Whether a parameter, or the definition that it refers to, has a keyword."""
-    own = _mapping(member)
+    own = _as_mapping(member)
     if str(own.get(keyword, "")).strip():
         return True
-    return "$ref" in own and bool(_target(own, schema).get(keyword))
+    return "$ref" in own and bool(_referenced_schema(own, schema).get(keyword))
 
 
-def _untyped(name: str, member: object, schema: Schema) -> bool:
+def _lacks_type(name: str, member: object, schema: Schema) -> bool:
     if isinstance(member, bool):
         return member
     return isinstance(member, Mapping) and not member.keys() & _TYPED
 
 
-def _refused(name: str, member: object, schema: Schema) -> bool:
+def _has_refused_name(name: str, member: object, schema: Schema) -> bool:
     return _PARAMETER.fullmatch(name) is None
 
 
@@ -391,9 +399,9 @@ def _refused_sentence(count: int) -> str:
 _PARAMETER_RULES: tuple[
     tuple[str, Callable[[str, object, Schema], bool], Callable[[int], str]], ...
 ] = (
-    ("parameter-description-missing", _undescribed, _undescribed_sentence),
-    ("parameter-type-missing", _untyped, _untyped_sentence),
-    ("parameter-name-refused", _refused, _refused_sentence),
+    ("parameter-description-missing", _lacks_description, _undescribed_sentence),
+    ("parameter-type-missing", _lacks_type, _untyped_sentence),
+    ("parameter-name-refused", _has_refused_name, _refused_sentence),
 )
 
 
@@ -406,5 +414,5 @@ def required_findings(schema: Schema) -> Iterator[Finding]:
     unknown = [str(name) for name in required if name not in members]
     if unknown:
         message = _("The schema requires %(names)s, but “properties” does not have it.")
-        shown = {"names": name_of(unknown)}
-        yield advice("required-unknown", "input_schema", message % shown)
+        values = {"names": names_text(unknown)}
+        yield advice("required-unknown", "input_schema", message % values)

@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.catalog.definition_texts import DefinitionText, tokens
-from mcp_app.catalog.findings import Finding, advice, count_text, in_order, must_fix
-from mcp_app.catalog.schema_lint import hidden_findings, name_of
+from mcp_app.catalog.findings import Finding, advice, count_text, must_fix, worst_first
+from mcp_app.catalog.schema_lint import hidden_findings, names_text
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
@@ -77,21 +77,21 @@ def server_findings(
     """
     title = server.title or server.slug
     tools = [each for each in definitions if isinstance(each, ToolDefinition)]
-    listed = [each for each in tools if server.lists(each.tags)]
+    listed = [each for each in tools if server.lists_tool(each.tags)]
     others = [each for each in definitions if not isinstance(each, ToolDefinition)]
-    return in_order(
+    return worst_first(
         [
-            *_texts(server),
-            *_twice(title, definitions),
-            *_reserved(server, tools),
-            *_many(title, listed),
-            *_pages(title, server.page_size, [*listed, *others]),
+            *_text_findings(server),
+            *_duplicate_findings(title, definitions),
+            *_reserved_name_findings(server, tools),
+            *_tool_count_findings(title, listed),
+            *_page_findings(title, server.page_size, [*listed, *others]),
             *_described_alike(tools),
         ]
     )
 
 
-def _texts(server: ServerDefinition) -> Iterator[Finding]:
+def _text_findings(server: ServerDefinition) -> Iterator[Finding]:
     yield from hidden_findings(
         [
             DefinitionText("title", server.title),
@@ -108,42 +108,46 @@ def _texts(server: ServerDefinition) -> Iterator[Finding]:
         yield advice("instructions-long", "instructions", message)
 
 
-def _reserved(
+def _reserved_name_findings(
     server: ServerDefinition, tools: Iterable[ToolDefinition]
 ) -> Iterator[Finding]:
     """Tell tools that are called like those that search."""
-    for tool in tools if server.searches else ():
+    for tool in tools if server.uses_search else ():
         if tool.name in (SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL):
             message = _(
                 "“%(name)s” is one of the tools by which clients of the server"
                 " %(server)s search. Choose another name."
             )
-            shown = {"name": tool.name, "server": server.title or server.slug}
-            yield must_fix("twice", "name", message % shown)
+            values = {"name": tool.name, "server": server.title or server.slug}
+            yield must_fix("twice", "name", message % values)
 
 
-def _twice(title: str, definitions: Iterable[Definition]) -> Iterator[Finding]:
-    identities = Counter(map(_identity, definitions))
+def _duplicate_findings(
+    title: str, definitions: Iterable[Definition]
+) -> Iterator[Finding]:
+    identities = Counter(map(_definition_identity, definitions))
     for (kind, value), count in identities.items():
         if count > 1:
             field, message = _UNIQUE[kind]
-            shown = {"server": title, "value": visible(value)}
-            yield must_fix("twice", field, message % shown)
+            values = {"server": title, "value": visible(value)}
+            yield must_fix("twice", field, message % values)
 
 
-def _identity(definition: Definition) -> tuple[type[Definition], str]:
+def _definition_identity(definition: Definition) -> tuple[type[Definition], str]:
     field, _message = _UNIQUE[type(definition)]
     return type(definition), getattr(definition, field)
 
 
-def _many(title: str, tools: Sequence[ToolDefinition]) -> Iterator[Finding]:
+def _tool_count_findings(
+    title: str, tools: Sequence[ToolDefinition]
+) -> Iterator[Finding]:
     if len(tools) > MANY_TOOLS:
         message = _(
             "%(server)s offers %(count)s tools. Cursor shows at most %(limit)s, and"
             " models choose worse if there are many. Use tags to split the server."
         )
-        shown = {"count": count_text(len(tools)), "limit": MANY_TOOLS}
-        yield advice("tools-many", "", message % {"server": title, **shown})
+        values = {"count": count_text(len(tools)), "limit": MANY_TOOLS}
+        yield advice("tools-many", "", message % {"server": title, **values})
     # Resources and prompts are listed to people; models carry the tools.
     count = sum(map(tokens, tools))
     if count > MANY_TOKENS:
@@ -152,11 +156,11 @@ def _many(title: str, tools: Sequence[ToolDefinition]) -> Iterator[Finding]:
             " every request; more than %(limit)s is a lot. Shorten descriptions, or"
             " use tags to split the server."
         )
-        shown = {"count": count_text(count), "limit": count_text(MANY_TOKENS)}
-        yield advice("tokens-many-in-all", "", message % {"server": title, **shown})
+        values = {"count": count_text(count), "limit": count_text(MANY_TOKENS)}
+        yield advice("tokens-many-in-all", "", message % {"server": title, **values})
 
 
-def _pages(
+def _page_findings(
     title: str, page_size: int, definitions: Iterable[Definition]
 ) -> Iterator[Finding]:
     """Yield the lists that take more than one page: many clients read only the first.
@@ -172,9 +176,9 @@ def _pages(
             " (at most %(limit)s), or use tags to split the server."
         )
         counts = {"count": count, "size": page_size, "limit": PAGE_SIZE}
-        shown = {name: count_text(number) for name, number in counts.items()}
-        named = {"server": title, "entries": _LISTS[kind]}
-        yield advice("page-too-small", "page_size", message % {**named, **shown})
+        counts_text = {name: count_text(number) for name, number in counts.items()}
+        labels = {"server": title, "entries": _LISTS[kind]}
+        yield advice("page-too-small", "page_size", message % {**labels, **counts_text})
 
 
 def _described_alike(tools: Iterable[ToolDefinition]) -> Iterator[Finding]:
@@ -189,5 +193,5 @@ def _described_alike(tools: Iterable[ToolDefinition]) -> Iterator[Finding]:
                 "The tools %(names)s have the same description, so models cannot tell "
                 "which one to use."
             )
-            shown = {"names": name_of(names)}
-            yield advice("description-twice", "description", message % shown)
+            values = {"names": names_text(names)}
+            yield advice("description-twice", "description", message % values)

@@ -14,13 +14,13 @@ from pydantic.fields import FieldInfo
 
 from mcp_app.catalog.callables import MISSING, Inspection, Parameter
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.json_schemas import adapter, bytes_config, json_schema
-from mcp_app.catalog.outputs import ToolReturns, jsonable, tool_returns
+from mcp_app.catalog.json_schemas import bytes_config, json_schema, type_adapter
+from mcp_app.catalog.outputs import ToolReturns, jsonable_value, tool_returns
 from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.catalog.type_hints import (
     Annotation,
     for_pydantic,
-    metadata,
+    hint_metadata,
     typed_dict,
     without_metadata,
     without_none,
@@ -51,7 +51,7 @@ class Signature:
     def __init__(self, function: Inspection) -> None:
         self.function = function
         try:
-            arguments = adapter(function.qualified_name, self._shape())
+            arguments = type_adapter(function.qualified_name, self._arguments_type())
             self.input_schema = _input_schema(function.qualified_name, arguments)
             """An object schema that allows no other properties."""
         except RegistrationError:
@@ -59,7 +59,7 @@ class Signature:
             raise
         self.types = _plain_types(function.parameters)
         """The types of all parameters; None if one of them needs a conversion."""
-        self._needed = {each.name for each in function.parameters if _required(each)}
+        self._needed = {each.name for each in function.parameters if _is_required(each)}
         self._validate = cast(
             "Callable[[JsonObject], dict[str, object]]",
             arguments.validator.validate_python,
@@ -69,9 +69,9 @@ class Signature:
         """Raise for the parameter that is at fault, by its name."""
         for parameter in self.function.parameters:
             owner = f"{self.function.qualified_name}: the parameter {parameter.name}"
-            hint = _hint(parameter)
+            hint = _parameter_hint(parameter)
             try:
-                json_schema(owner, adapter(owner, hint), "validation")
+                json_schema(owner, type_adapter(owner, hint), "validation")
             except RegistrationError:
                 self._check_row_types(parameter)
                 raise
@@ -92,7 +92,7 @@ class Signature:
     def output_schema(self) -> JsonObject | None:
         return self.returns.schema
 
-    def bind(self, arguments: JsonObject) -> dict[str, object]:
+    def bind_arguments(self, arguments: JsonObject) -> dict[str, object]:
         """Turn JSON into keyword arguments; raise `ArgumentsRefused`.
 
         Lax, so that strings from URIs and prompts become numbers and dates: what
@@ -103,8 +103,8 @@ class Signature:
         try:
             return self._validate(arguments)
         except ValidationError as error:
-            found = _violations(error, arguments, self.input_schema)
-            raise ArgumentsRefused(list(found)) from None
+            violations = _violations(error, arguments, self.input_schema)
+            raise ArgumentsRefused(list(violations)) from None
 
     def _are_plain(self, arguments: JsonObject) -> bool:
         """Whether the arguments are of the very types that the function names."""
@@ -116,7 +116,7 @@ class Signature:
                 return False
         return self._needed <= arguments.keys()
 
-    def fits(self, schema: Mapping[str, Any]) -> list[str]:
+    def schema_problems(self, schema: Mapping[str, Any]) -> list[str]:
         """Say why arguments that satisfy an input schema could not be passed on."""
         own = self.input_schema
         needed = set(own.get("required", ())).difference(schema.get("required", ()))
@@ -133,28 +133,30 @@ class Signature:
             ),
         ]
 
-    def _shape(self) -> type:
+    def _arguments_type(self) -> type:
         # A TypedDict validates to a dict without what was left out, so that the
         # function's own defaults hold; in 0.2 µs for two numbers.
         shape = typed_dict(
-            "Arguments", dict(map(self._member, self.function.parameters))
+            "Arguments", dict(map(self._arguments_member, self.function.parameters))
         )
         hints = [each.annotation for each in self.function.parameters]
         config = ConfigDict(extra="forbid", **bytes_config(*hints))
         setattr(shape, "__pydantic_config__", config)  # noqa: B010 - made just now
         return shape
 
-    def _member(self, parameter: Parameter) -> tuple[str, Annotation]:
-        hint: Annotation = Annotated[(_hint(parameter), *self._fields(parameter))]
-        member: Annotation = Required if _required(parameter) else NotRequired
+    def _arguments_member(self, parameter: Parameter) -> tuple[str, Annotation]:
+        hint: Annotation = Annotated[
+            (_parameter_hint(parameter), *self._field_extras(parameter))
+        ]
+        member: Annotation = Required if _is_required(parameter) else NotRequired
         return parameter.name, member[hint]
 
-    def _fields(self, parameter: Parameter) -> Iterator[object]:
+    def _field_extras(self, parameter: Parameter) -> Iterator[object]:
         """Yield what describes a parameter; the later wins."""
-        extras = metadata(parameter.annotation)
-        said = next((extra for extra in extras if isinstance(extra, str)), None)
+        extras = hint_metadata(parameter.annotation)
+        text = next((extra for extra in extras if isinstance(extra, str)), None)
         documented = self.function.documentation.parameters.get(parameter.name)
-        yield Field(description=said or documented)
+        yield Field(description=text or documented)
         yield from (extra for extra in extras if not isinstance(extra, str | Header))
         if isinstance(parameter.default, FieldInfo):
             yield parameter.default
@@ -170,12 +172,12 @@ def _input_schema(owner: str, arguments: TypeAdapter[object]) -> JsonObject:
     return schema
 
 
-def _hint(parameter: Parameter) -> Annotation:
+def _parameter_hint(parameter: Parameter) -> Annotation:
     if parameter.annotation is MISSING:
         return Any
     hint = for_pydantic(without_metadata(parameter.annotation))
     # A header stands for a plain value: what may be left out needs no null.
-    return without_none(hint) if _header(parameter) else hint
+    return without_none(hint) if _parameter_header(parameter) else hint
 
 
 def _plain_types(parameters: Iterable[Parameter]) -> dict[str, Annotation] | None:
@@ -185,28 +187,28 @@ def _plain_types(parameters: Iterable[Parameter]) -> dict[str, Annotation] | Non
     return types if plain else None
 
 
-def _required(parameter: Parameter) -> bool:
+def _is_required(parameter: Parameter) -> bool:
     if isinstance(parameter.default, FieldInfo):
         return parameter.default.is_required()
-    return parameter.required
+    return parameter.is_required
 
 
-def _header(parameter: Parameter) -> Header | None:
-    extras = metadata(parameter.annotation)
+def _parameter_header(parameter: Parameter) -> Header | None:
+    extras = hint_metadata(parameter.annotation)
     return next((extra for extra in extras if isinstance(extra, Header)), None)
 
 
 def _schema_members(parameter: Parameter) -> Iterator[tuple[str, Any]]:
-    header = _header(parameter)
+    header = _parameter_header(parameter)
     if header is not None:
         yield "x-mcp-header", header.name
-    if parameter.required or isinstance(parameter.default, FieldInfo):
+    if parameter.is_required or isinstance(parameter.default, FieldInfo):
         return
     if parameter.default is None and header is not None:
         return
     # A default that has no JSON form stays with the function.
     with suppress(TypeError, jsonrpc.UnserializableValue):
-        yield "default", jsonrpc.read(jsonrpc.write(jsonable(parameter.default)))
+        yield "default", jsonrpc.read(jsonrpc.write(jsonable_value(parameter.default)))
 
 
 _LIMIT: Final = re.compile(
@@ -221,19 +223,19 @@ def _violations(
     """Yield one for each place: a union has a problem in each of its branches."""
     known = set()
     for problem in error.errors(include_url=False, include_context=False):
-        kind, said = problem["type"], problem["msg"].rstrip(".")
-        path, there = _locate(problem["loc"], arguments, schema)
+        kind, message = problem["type"], problem["msg"].rstrip(".")
+        path, there = _locate_problem(problem["loc"], arguments, schema)
         if kind == "missing":
             path.append(problem["loc"][-1])
         elif not _LIMIT.search(kind):
-            said = with_example(said, there)
-        place = jsonrpc.place(path)
+            message = with_example(message, there)
+        place = jsonrpc.path_text(path)
         if place not in known:
-            yield Violation(place, kind, f"{said}.")
+            yield Violation(place, kind, f"{message}.")
         known.add(place)
 
 
-def _locate(
+def _locate_problem(
     steps: Iterable[int | str], value: Any, schema: JsonObject
 ) -> tuple[list[int | str], JsonObject]:
     """Return where a problem is, and the schema there, {} if it has none.
@@ -248,13 +250,13 @@ def _locate(
             continue
         path.append(step)
         schema = next(_inner_schemas(schema, step, root), {})
-    return path, _target(schema, root)
+    return path, _referenced_schema(schema, root)
 
 
 def _inner_schemas(
     schema: JsonObject, step: int | str, root: JsonObject
 ) -> Iterator[JsonObject]:
-    schema = _target(schema, root)
+    schema = _referenced_schema(schema, root)
     for branch in schema.get("anyOf") or schema.get("oneOf") or ():
         yield from _inner_schemas(branch, step, root)
     if isinstance(step, int):
@@ -267,7 +269,7 @@ def _inner_schemas(
         yield inner
 
 
-def _target(schema: JsonObject, root: JsonObject) -> JsonObject:
+def _referenced_schema(schema: JsonObject, root: JsonObject) -> JsonObject:
     """Return what a schema refers to, or itself."""
     name = schema.get("$ref", "").rpartition("/")[2]
     return root["$defs"][name] if name else schema

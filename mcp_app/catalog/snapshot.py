@@ -40,19 +40,19 @@ AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
 Output = TypeVar("Output")
 Place = tuple[int, str]
 
-LONGEST_PLACE = 128
+MAX_PLACE_LENGTH = 128
 """Characters of a place's text: URIs are longer than a cursor may be."""
 DIGEST_OF_PLACE = 32
-MOST_SEEN = 32
+MAX_SELECTIONS = 32
 """Of a list so many selections are kept, each with what was encoded of it."""
 
 
-def _short(text: str) -> str:
+def _shorten_text(text: str) -> str:
     """Return a text that fits into a cursor; different ones stay different."""
-    if len(text) <= LONGEST_PLACE:
+    if len(text) <= MAX_PLACE_LENGTH:
         return text
     digest = sha256(text.encode()).hexdigest()[:DIGEST_OF_PLACE]
-    return text[: LONGEST_PLACE - DIGEST_OF_PLACE] + digest
+    return text[: MAX_PLACE_LENGTH - DIGEST_OF_PLACE] + digest
 
 
 @dataclass(slots=True, eq=False)
@@ -76,14 +76,14 @@ class Entry(Generic[AnyDefinition, Output]):
     """What completes names whose suggestions come from data of the site."""
 
     @property
-    def place(self) -> Place:
+    def place_in_list(self) -> Place:
         """Where lists have it: by position, then by name."""
         definition = self.definition
         if definition.name == self.identity:
-            return definition.position, _short(definition.name)
-        return definition.position, _short(f"{definition.name}\n{self.identity}")
+            return definition.position, _shorten_text(definition.name)
+        return definition.position, _shorten_text(f"{definition.name}\n{self.identity}")
 
-    def encoded(self, revision: Revision) -> bytes:
+    def encoded_text(self, revision: Revision) -> bytes:
         """Return the definition as JSON text for a list of that revision."""
         version = revision.version
         text = self._encoded.get(version)
@@ -104,31 +104,31 @@ class ToolEntry(Entry[ToolDefinition, ToolOutput]):
     @property
     def validator(self) -> schemas.Validator:
         if self._validator is None:
-            self._validator = schemas.compile(self.definition.input_schema)
+            self._validator = schemas.compile_schema(self.definition.input_schema)
         return self._validator
 
     @property
     def output_validator(self) -> schemas.Validator | None:
         schema = self.definition.output_schema
         if self._output_validator is None and schema is not None:
-            self._output_validator = schemas.compile(schema)
+            self._output_validator = schemas.compile_schema(schema)
         return self._output_validator
 
     @property
-    def mirrored(self) -> tuple[MirroredParameter, ...]:
+    def header_parameters(self) -> tuple[MirroredParameter, ...]:
         """Parameters that HTTP headers repeat (`x-mcp-header`)."""
         if self._mirrored is None:
             self._mirrored = mirrored_parameters(self.definition.input_schema)
         return self._mirrored
 
-    def plain(self, revision: Revision) -> PlainTool | None:
+    def as_plain_tool(self, revision: Revision) -> PlainTool | None:
         """Return what plain calls of it need; None if its calls are not plain."""
         version = revision.version
         if version not in self._plain:
             scalar = self.scalar if revision.structured_content else None
             self._plain[version] = (
                 None
-                if revision.routing_headers and self.mirrored
+                if revision.routing_headers and self.header_parameters
                 else plain_tool(self.definition, self.runnable, self.validator, scalar)
             )
         return self._plain[version]
@@ -141,7 +141,7 @@ class TemplateEntry(Entry[ResourceTemplateDefinition, object]):
     _pattern: UriTemplate | None = None
 
     @property
-    def pattern(self) -> UriTemplate:
+    def uri_pattern(self) -> UriTemplate:
         if self._pattern is None:
             self._pattern = UriTemplate.parse(self.definition.uri_template)
         return self._pattern
@@ -152,7 +152,7 @@ PromptEntry = Entry[PromptDefinition, PromptOutput]
 
 
 def tool_entry(definition: ToolDefinition, run: Runnable[ToolOutput]) -> ToolEntry:
-    entry = ToolEntry(definition, definition.name, run, listing.tool)
+    entry = ToolEntry(definition, definition.name, run, listing.tool_to_wire)
     entry.scalar = scalar_of(definition.output_schema)
     return entry
 
@@ -160,21 +160,21 @@ def tool_entry(definition: ToolDefinition, run: Runnable[ToolOutput]) -> ToolEnt
 def resource_entry(
     definition: ResourceDefinition, run: Runnable[object]
 ) -> ResourceEntry:
-    return Entry(definition, definition.uri, run, listing.resource)
+    return Entry(definition, definition.uri, run, listing.resource_to_wire)
 
 
 def template_entry(
     definition: ResourceTemplateDefinition, run: Runnable[object]
 ) -> TemplateEntry:
     return TemplateEntry(
-        definition, definition.uri_template, run, listing.resource_template
+        definition, definition.uri_template, run, listing.template_to_wire
     )
 
 
 def prompt_entry(
     definition: PromptDefinition, run: Runnable[PromptOutput]
 ) -> PromptEntry:
-    return Entry(definition, definition.name, run, listing.prompt)
+    return Entry(definition, definition.name, run, listing.prompt_to_wire)
 
 
 @dataclass(slots=True, eq=False)
@@ -200,16 +200,16 @@ class Listing:
     """The entries of one list in their order, page by page."""
 
     def __init__(self, entries: Iterable[Entry[Any, Any]], page_size: int) -> None:
-        places = {entry.place: entry for entry in entries}
+        places = {entry.place_in_list: entry for entry in entries}
         self._places = sorted(places)
         self._entries = [places[place] for place in self._places]
         self._page_size = page_size
         self._pages: dict[tuple[str, int], Page] = {}
-        self._seen: dict[VisibilityKey, Listing] = {}
-        self._demands = Counter(map(_demands, self._entries))
+        self._selections: dict[VisibilityKey, Listing] = {}
+        self._demands = Counter(map(_entry_demands, self._entries))
 
     @property
-    def restricted(self) -> bool:
+    def is_restricted(self) -> bool:
         """Whether the list differs from user to user."""
         return bool(self.demands)
 
@@ -218,45 +218,45 @@ class Listing:
         """Everything that is demanded of who sees all of it."""
         return frozenset(self._demands) - {NO_REQUIREMENTS}
 
-    def seen(
+    def visible_part(
         self, by: VisibilityKey, visible: Callable[[Entry[Any, Any]], bool]
     ) -> Listing:
         """Return what some see of it: whoever has the same `by` sees the same.
 
         What was asked for last is kept.
         """
-        if not self.restricted and by.scope is None:
+        if not self.is_restricted and by.scope is None:
             return self
         by = VisibilityKey(by.met & self.demands, by.scope)
-        known = self._seen.pop(by, None)
+        known = self._selections.pop(by, None)
         if known is None:
             known = Listing(filter(visible, self._entries), self._page_size)
-            if len(self._seen) >= MOST_SEEN:
-                del self._seen[next(iter(self._seen))]
+            if len(self._selections) >= MAX_SELECTIONS:
+                del self._selections[next(iter(self._selections))]
         # In the order of their last use.
-        self._seen[by] = known
+        self._selections[by] = known
         return known
 
-    def changed(
+    def with_changes(
         self, gone: Iterable[Entry[Any, Any]], new: Iterable[Entry[Any, Any]]
     ) -> Listing:
         """Return the list without some entries and with others.
 
         It costs two copies of lists, and nothing for each entry that stays.
         """
-        made = Listing((), self._page_size)
-        made._places, made._entries = self._places.copy(), self._entries.copy()
-        made._demands = self._demands.copy()
+        result = Listing((), self._page_size)
+        result._places, result._entries = self._places.copy(), self._entries.copy()
+        result._demands = self._demands.copy()
         for entry in gone:
-            at = bisect_left(made._places, entry.place)
-            del made._places[at], made._entries[at]
-            made._demands -= Counter([_demands(entry)])
+            at = bisect_left(result._places, entry.place_in_list)
+            del result._places[at], result._entries[at]
+            result._demands -= Counter([_entry_demands(entry)])
         for entry in new:
-            at = bisect_left(made._places, entry.place)
-            made._places.insert(at, entry.place)
-            made._entries.insert(at, entry)
-            made._demands[_demands(entry)] += 1
-        return made
+            at = bisect_left(result._places, entry.place_in_list)
+            result._places.insert(at, entry.place_in_list)
+            result._entries.insert(at, entry)
+            result._demands[_entry_demands(entry)] += 1
+        return result
 
     def __iter__(self) -> Iterator[Entry[Any, Any]]:
         return iter(self._entries)
@@ -264,13 +264,13 @@ class Listing:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def page(self, revision: Revision, after: Place | None) -> Page:
+    def page_after(self, revision: Revision, after: Place | None) -> Page:
         """Return the page that follows a place; None stands for the beginning."""
         start = 0 if after is None else bisect_right(self._places, after)
         key = (revision.version, start)
         page = self._pages.get(key)
         if page is None:
-            page = self._made(revision, start)
+            page = self._build_page(revision, start)
             # Clients choose the place, so only the places of our own pages are kept.
             if start % self._page_size == 0:
                 self._pages[key] = page
@@ -281,17 +281,18 @@ class Listing:
         page = self._pages.get((revision.version, 0))
         return None if page is None else page.result
 
-    def _made(self, revision: Revision, start: int) -> Page:
+    def _build_page(self, revision: Revision, start: int) -> Page:
         end = start + self._page_size
-        shown = self._entries[start:end]
-        texts = b",".join([entry.encoded(revision) for entry in shown])
+        entries = self._entries[start:end]
+        texts = b",".join([entry.encoded_text(revision) for entry in entries])
         more = end < len(self._entries)
         return Page(
-            orjson.Fragment(b"[" + texts + b"]"), shown[-1].place if more else None
+            orjson.Fragment(b"[" + texts + b"]"),
+            entries[-1].place_in_list if more else None,
         )
 
 
-def _demands(entry: Entry[Any, Any]) -> AccessRequirements:
+def _entry_demands(entry: Entry[Any, Any]) -> AccessRequirements:
     demands: AccessRequirements = entry.definition.demands
     return demands
 
@@ -337,9 +338,9 @@ class Catalog:
         searching: SearchTools | None = None,
     ) -> None:
         self.server = server
-        self._search_tools = searching if server.searches else None
-        self.stopped = _with({}, stopped or {})
-        self.public = server.public
+        self._search_tools = searching if server.uses_search else None
+        self.stopped = _merged_entries({}, stopped or {})
+        self.public = server.is_public
         self.completers = completers or {}
         self.tools = {entry.identity: entry for entry in tools}
         self.resources = {entry.identity: entry for entry in resources}
@@ -350,15 +351,15 @@ class Catalog:
             for name in LISTS
         }
         """All that it offers, whether lists show it or clients find it by searching."""
-        self._complete()
+        self._complete_catalog()
 
-    def _complete(self) -> None:
+    def _complete_catalog(self) -> None:
         self.listings = self.offered
         """What the lists show."""
         if self._search_tools is not None:
             self._add_search_tools(self._search_tools)
         listed = (each.demands for each in self.offered.values())
-        stopped = (_demands(each) for each in self._all_stopped())
+        stopped = (_entry_demands(each) for each in self._all_stopped())
         self.demands = frozenset[AccessRequirements]().union(
             *listed, filter(None, [self.server.demands, *stopped])
         )
@@ -374,58 +375,60 @@ class Catalog:
         tools = [*self.offered["tools"]]
         tags = frozenset[str]().union(*(each.definition.tags for each in tools))
         own = {entry.identity: entry for entry in make(tags)}
-        listed = (each for each in tools if self.server.lists(each.definition.tags))
-        shown = Listing(
+        listed = (
+            each for each in tools if self.server.lists_tool(each.definition.tags)
+        )
+        visible_tools = Listing(
             [each for each in listed if each.identity not in own] + [*own.values()],
             self.server.page_size,
         )
-        self.listings = {**self.offered, "tools": shown}
+        self.listings = {**self.offered, "tools": visible_tools}
         self.tools = {**self.tools, **own}
 
     @property
     def personal_lists(self) -> Sequence[str]:
         """The lists, as clients are told of them, that differ from user to user."""
-        restricted = [name for name in LISTS if self.listings[name].restricted]
-        named = ("resources" if name == "templates" else name for name in restricted)
-        return tuple(dict.fromkeys(named))
+        restricted = [name for name in LISTS if self.listings[name].is_restricted]
+        names = ("resources" if name == "templates" else name for name in restricted)
+        return tuple(dict.fromkeys(names))
 
     def _all_stopped(self) -> Iterator[Entry[Any, Any]]:
         for entries in self.stopped.values():
             yield from entries.values()
 
-    def changed(self, changes: Changes, stopped: Changes | None = None) -> Catalog:
+    def with_changes(self, changes: Changes, stopped: Changes | None = None) -> Catalog:
         """Return the catalog with some entries replaced; the others are the same.
 
         `stopped` are those that are switched off from now on, and those that are not.
         """
-        made = copy(self)
-        made.stopped = _with(self.stopped, stopped or {})
+        result = copy(self)
+        result.stopped = _merged_entries(self.stopped, stopped or {})
         listings = dict(self.offered)
         for name, entries in changes.items():
-            known = self._of_rows(name)
+            known = self._offered_entries(name)
             differing = {
                 identity: entry
                 for identity, entry in entries.items()
                 if entry is not known.get(identity)
             }
             if differing:
-                listings[name] = _relisted(listings[name], known, differing)
-                setattr(made, name, _replaced(known, differing))
+                listings[name] = _changed_listing(listings[name], known, differing)
+                setattr(result, name, _replace_entries(known, differing))
         same = all(listings[name] is self.offered[name] for name in LISTS)
-        if same and made.stopped == self.stopped:
+        if same and result.stopped == self.stopped:
             return self
-        made.offered = listings
-        made._complete()
-        return made
+        result.offered = listings
+        result._complete_catalog()
+        return result
 
-    def _of_rows(self, name: str) -> Mapping[str, Entry[Any, Any]]:
+    def _offered_entries(self, name: str) -> Mapping[str, Entry[Any, Any]]:
         """Return what is offered in a list, without the tools that search."""
         known: Mapping[str, Entry[Any, Any]] = getattr(self, name)
         if name == "tools" and self._search_tools is not None:
             return {each.identity: each for each in self.offered[name]}
         return known
 
-    def matching(self, uri: str) -> Iterator[TemplateMatch]:
+    def matches_of_uri(self, uri: str) -> Iterator[TemplateMatch]:
         """Yield what a URI may name: a resource, then each template that fits.
 
         What is switched off is among them: nothing else answers in its place.
@@ -437,7 +440,7 @@ class Catalog:
         elif stopped is not None:
             yield TemplateMatch(stopped, {}, stopped=True)
         for template in self._templates():
-            variables = template.pattern.match(uri)
+            variables = template.uri_pattern.match(uri)
             if variables is not None:
                 off = self.templates.get(template.identity) is not template
                 yield TemplateMatch(template, variables, stopped=off)
@@ -447,7 +450,7 @@ class Catalog:
         listed: Iterable[Entry[Any, Any]] = self.listings["templates"]
         if stopped := self.stopped.get("templates"):
             both = (*listed, *stopped.values())
-            listed = sorted(both, key=lambda each: each.place)
+            listed = sorted(both, key=lambda each: each.place_in_list)
         return cast("Iterable[TemplateEntry]", listed)
 
     def switched_off(self, name: str, identity: str) -> Entry[Any, Any] | None:
@@ -466,7 +469,7 @@ class Catalog:
         """Return the text that ends each object of results: "}", or more before it."""
         end = self._ends.get(revision.version)
         if end is None:
-            members = results.complete({}, revision, self.server_info(revision))
+            members = results.complete_result({}, revision, self.server_info(revision))
             end = b"," + jsonrpc.write(members)[1:] if members else b"}"
             self._ends[revision.version] = end
         return end
@@ -476,31 +479,35 @@ class Catalog:
         version = revision.version
         info = self._info.get(version)
         if info is None:
-            shown = revision.keep("implementation", self.server.implementation())
-            info = orjson.Fragment(jsonrpc.write(shown))
+            implementation = revision.known_members(
+                "implementation", self.server.implementation()
+            )
+            info = orjson.Fragment(jsonrpc.write(implementation))
             self._info[version] = info
         return info
 
 
-def _with(known: Mapping[str, Mapping[str, Entry[Any, Any]]], changes: Changes) -> Any:
+def _merged_entries(
+    known: Mapping[str, Mapping[str, Entry[Any, Any]]], changes: Changes
+) -> Any:
     """Return entries by list with others in their place; lists that are empty go."""
     both = {
-        name: _replaced(known.get(name, {}), changes.get(name, {}))
+        name: _replace_entries(known.get(name, {}), changes.get(name, {}))
         for name in (*known, *changes)
     }
     return {name: entries for name, entries in both.items() if entries}
 
 
-def _relisted(
+def _changed_listing(
     listed: Listing,
     known: Mapping[str, Entry[Any, Any]],
     differing: Mapping[str, Entry[Any, Any] | None],
 ) -> Listing:
     gone = [known[identity] for identity in differing if identity in known]
-    return listed.changed(gone, filter(None, differing.values()))
+    return listed.with_changes(gone, filter(None, differing.values()))
 
 
-def _replaced(
+def _replace_entries(
     known: Mapping[str, Entry[Any, Any]],
     differing: Mapping[str, Entry[Any, Any] | None],
 ) -> dict[str, Entry[Any, Any]]:

@@ -57,9 +57,12 @@ class Stops:
 
     def of_server(self, server: ServerDefinition) -> tuple[Halt, ...]:
         """Return the stops that keep a server from serving anything."""
-        return (*self.everything, *self._own(server.key, ("server", server.slug)))
+        return (
+            *self.everything,
+            *self._halts_of_keys(server.key, ("server", server.slug)),
+        )
 
-    def of(
+    def of_definition(
         self, definition: Definition, key: Key | None, name: Key
     ) -> tuple[Halt, ...]:
         """Return the stops of a definition on all servers.
@@ -67,14 +70,14 @@ class Stops:
         `key` is its row's, and `name` its kind and what clients call it.
         """
         changes = () if definition.only_reads else self.changes
-        return (*changes, *self._own(key, name))
+        return (*changes, *self._halts_of_keys(key, name))
 
-    def _own(self, key: Key | None, name: Key) -> Iterable[Halt]:
+    def _halts_of_keys(self, key: Key | None, name: Key) -> Iterable[Halt]:
         if not self.rows:
             return ()
-        held = () if key is None else self.rows.get(key, ())
+        halts = () if key is None else self.rows.get(key, ())
         # Most stops hold the same thing in both ways.
-        return dict.fromkeys((*held, *self.names.get(name, ())))
+        return dict.fromkeys((*halts, *self.names.get(name, ())))
 
 
 def cancelling(halts: tuple[Halt, ...]) -> Iterator[Halt]:
@@ -96,8 +99,8 @@ SUGGESTING: Mapping[type[Definition], str] = {
 def suggestions_of(definition: Definition) -> Mapping[str, Sequence[str]]:
     """Return what is suggested, by the names of arguments or of variables."""
     if isinstance(definition, PromptDefinition):
-        named = definition.arguments
-        return {each.name: each.suggestions for each in named if each.suggestions}
+        arguments = definition.arguments
+        return {each.name: each.suggestions for each in arguments if each.suggestions}
     if isinstance(definition, ResourceTemplateDefinition):
         return definition.suggestions
     return {}
@@ -114,7 +117,7 @@ def references_in(definition: Definition) -> list[str]:
     return [each for some in texts for each in some if is_reference(each)]
 
 
-def fitting(suggestions: Sequence[str], typed: str) -> Completion:
+def fitting_suggestions(suggestions: Sequence[str], typed: str) -> Completion:
     """Return those that begin with a text, then those that hold it.
 
     Case does not matter; otherwise they stay in their order.

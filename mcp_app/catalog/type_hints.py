@@ -50,51 +50,51 @@ NEEDS_EXTENSIONS = sys.version_info < (3, 12)
 """Whether pydantic refuses `typing.TypedDict`, which lacks what it must know."""
 
 
-def origin(annotation: Annotation) -> Annotation:
+def hint_origin(annotation: Annotation) -> Annotation:
     """Return what stands before the brackets, None where there are none."""
     return get_origin(annotation)
 
 
-def bare(annotation: Annotation) -> Annotation:
+def bare_hint(annotation: Annotation) -> Annotation:
     """Return what `Annotated` and `type` aliases stand around."""
-    if origin(annotation) is Annotated:
-        return bare(get_args(annotation)[0])
+    if hint_origin(annotation) is Annotated:
+        return bare_hint(get_args(annotation)[0])
     if isinstance(annotation, typing_extensions.TypeAliasType):
-        return bare(annotation.__value__)
+        return bare_hint(annotation.__value__)
     return annotation
 
 
-def metadata(annotation: Annotation) -> tuple[object, ...]:
+def hint_metadata(annotation: Annotation) -> tuple[object, ...]:
     """Return what `Annotated` adds, without that of its members."""
-    if origin(annotation) is Annotated:
+    if hint_origin(annotation) is Annotated:
         return tuple(annotation.__metadata__)
     return ()
 
 
 def without_metadata(annotation: Annotation) -> Annotation:
     """Return the hint without what `Annotated` adds to it, not to its members."""
-    return get_args(annotation)[0] if metadata(annotation) else annotation
+    return get_args(annotation)[0] if hint_metadata(annotation) else annotation
 
 
 def without_none(annotation: Annotation) -> Annotation:
     """Return a union without its None."""
-    kept = [each for each in members(annotation) if each is not type(None)]
-    return reduce(or_, kept) if kept else annotation
+    remaining = [each for each in union_members(annotation) if each is not type(None)]
+    return reduce(or_, remaining) if remaining else annotation
 
 
 def or_none(annotation: Annotation) -> Annotation:
     """Return the hint or None, with `Annotated` still around it."""
     widened = without_metadata(annotation) | None
-    extras = metadata(annotation)
+    extras = hint_metadata(annotation)
     return Annotated[(widened, *extras)] if extras else widened
 
 
-def members(annotation: Annotation) -> Iterator[Annotation]:
+def union_members(annotation: Annotation) -> Iterator[Annotation]:
     """Yield the members of a union, bare; any other hint is its own member."""
-    inner = bare(annotation)
-    if origin(inner) in {Union, types.UnionType}:
+    inner = bare_hint(annotation)
+    if hint_origin(inner) in {Union, types.UnionType}:
         for argument in get_args(inner):
-            yield from members(argument)
+            yield from union_members(argument)
     else:
         yield inner
 
@@ -102,7 +102,7 @@ def members(annotation: Annotation) -> Iterator[Annotation]:
 def is_kind(annotation: Annotation, *kinds: type) -> bool:
     """Whether the hint is one of the classes, or a subclass."""
     return isinstance(annotation, type) and issubclass(
-        origin(annotation) or annotation, kinds
+        hint_origin(annotation) or annotation, kinds
     )
 
 
@@ -121,9 +121,9 @@ def for_pydantic(annotation: Annotation) -> Annotation:
 
 def _with_extensions(annotation: Annotation) -> Annotation:
     if is_typeddict(annotation):
-        return _rebuilt(annotation)
+        return _rebuild_typed_dict(annotation)
     arguments = get_args(annotation)
-    if origin(annotation) is Literal or not arguments:
+    if hint_origin(annotation) is Literal or not arguments:
         return annotation
     changed = tuple(_with_extensions(argument) for argument in arguments)
     if all(new is old for new, old in zip(changed, arguments, strict=True)):
@@ -134,20 +134,22 @@ def _with_extensions(annotation: Annotation) -> Annotation:
 def _with_arguments(
     annotation: Annotation, arguments: tuple[Annotation, ...]
 ) -> Annotation:
-    outer = origin(annotation)
+    outer = hint_origin(annotation)
     if outer is Annotated:
-        return Annotated[(arguments[0], *metadata(annotation))]
+        return Annotated[(arguments[0], *hint_metadata(annotation))]
     if outer is types.UnionType:
         return reduce(or_, arguments)
     return outer[arguments]
 
 
-def _rebuilt(declared: Annotation) -> type:
+def _rebuild_typed_dict(declared: Annotation) -> type:
     hints = get_type_hints(declared, include_extras=True)
     rebuilt = typed_dict(
         declared.__name__,
         {
-            name: _member(_with_extensions(hint), name in declared.__required_keys__)
+            name: _typed_dict_member(
+                _with_extensions(hint), name in declared.__required_keys__
+            )
             for name, hint in hints.items()
         },
     )
@@ -157,8 +159,8 @@ def _rebuilt(declared: Annotation) -> type:
     return rebuilt
 
 
-def _member(hint: Annotation, required: bool) -> Annotation:
-    if origin(hint) in {Required, NotRequired}:
+def _typed_dict_member(hint: Annotation, required: bool) -> Annotation:
+    if hint_origin(hint) in {Required, NotRequired}:
         return hint
     return Required[hint] if required else NotRequired[hint]
 
@@ -216,13 +218,13 @@ class ScalarOutput(ToolOutput):
         return hash(self.value)
 
     @property
-    def text(self) -> str:
+    def model_text(self) -> str:
         """The text for a model."""
         return _TEXT[type(self.value)](self.value)
 
     @property
     def content(self) -> tuple[Text, ...]:
-        return (Text(self.text),)
+        return (Text(self.model_text),)
 
     @property
     def structured(self) -> dict[str, object]:
@@ -236,7 +238,7 @@ class ScalarOutput(ToolOutput):
     def meta(self) -> None:
         return None
 
-    def members(self) -> bytes:
+    def encoded_members(self) -> bytes:
         """Return the result's members as JSON, without the brace that ends it.
 
         Raises `UnserializableValue` for NaN, Infinity and lone surrogates.
@@ -248,12 +250,12 @@ def scalar_members(value: Any) -> bytes:
     """Return what `members` does of a value whose type is one of `SCALARS`."""
     if type(value) is int and -_PLAIN < value < _PLAIN:
         return _INTEGER_MEMBERS % (value, value)
-    shown = jsonrpc.write({"result": value})[10:-1]
-    said = _TEXT[type(value)](value)
-    text = clean_text(said)
+    encoded = jsonrpc.write({"result": value})[10:-1]
+    raw_text = _TEXT[type(value)](value)
+    text = clean_text(raw_text)
     if text is value:
-        return _MEMBERS % (shown, shown)
-    return _MEMBERS % (jsonrpc.write(text), shown)
+        return _MEMBERS % (encoded, encoded)
+    return _MEMBERS % (jsonrpc.write(text), encoded)
 
 
 _PLAIN = 10**18
@@ -294,7 +296,7 @@ _PARAMETER_FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Documentation:
-    """`text` is what stands before the parameters."""
+    """`model_text` is what stands before the parameters."""
 
     text: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -311,7 +313,7 @@ def documentation(docstring: str | None) -> Documentation:
         read = _reader_at(lines, position)
         if read is not None:
             start = min(start, position)
-            parameters.update(_described(read(lines[position:])))
+            parameters.update(_item_descriptions(read(lines[position:])))
     return Documentation("\n".join(lines[:start]).strip(), parameters)
 
 
@@ -331,7 +333,7 @@ def _reader_at(lines: list[str], position: int) -> _Reader | None:
     return None
 
 
-def _described(items: Iterable[_Item]) -> Iterator[tuple[str, str]]:
+def _item_descriptions(items: Iterable[_Item]) -> Iterator[tuple[str, str]]:
     for names, texts in items:
         text = " ".join(" ".join(texts).split())
         if text:
@@ -341,7 +343,7 @@ def _described(items: Iterable[_Item]) -> Iterator[tuple[str, str]]:
 
 def _google_items(lines: list[str]) -> Iterator[_Item]:
     """Items are indented by as much as the first; deeper lines continue them."""
-    block = list(_indented(lines[1:]))
+    block = list(_indented_lines(lines[1:]))
     depth = _indentation(block[0]) if block else 0
     item: _Item | None = None
     for line in block:
@@ -379,10 +381,10 @@ def _field_items(lines: list[str]) -> Iterator[_Item]:
     """One field: `:param name: …` or `:param type name: …`, and indented lines."""
     head = _FIELD.match(lines[0])
     if head and head["kind"] in _PARAMETER_FIELDS and head["rest"].strip():
-        yield head["rest"].split()[-1], [head["text"], *_indented(lines[1:])]
+        yield head["rest"].split()[-1], [head["text"], *_indented_lines(lines[1:])]
 
 
-def _indented(lines: list[str]) -> Iterator[str]:
+def _indented_lines(lines: list[str]) -> Iterator[str]:
     for line in lines:
         if line.strip() and not _indentation(line):
             return

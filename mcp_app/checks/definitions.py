@@ -18,9 +18,9 @@ from django.utils import translation
 from mcp_app import conf
 from mcp_app.catalog.definition_texts import has_full_text
 from mcp_app.catalog.lint import RULES, Level, unknown_rules
-from mcp_app.catalog.open_models import OpenModel, advice, rows_of_everybody
+from mcp_app.catalog.open_models import OpenModel, exposure_advice, rows_of_everybody
 from mcp_app.catalog.registry import mcp
-from mcp_app.checks.settings import advising
+from mcp_app.checks.settings import advising_check
 from mcp_app.interface.definitions import (
     PromptDefinition,
     ResourceDefinition,
@@ -63,7 +63,7 @@ _IN_CODE = {
 """What a developer writes, by rule."""
 
 
-@advising
+@advising_check
 def check_definitions(
     app_configs: Sequence[AppConfig] | None, **_: Any
 ) -> list[checks.CheckMessage]:
@@ -72,10 +72,10 @@ def check_definitions(
         return []
     # Checks speak English, and lint is translated.
     with translation.override(None):
-        return _counted(survey.code_findings(mcp))
+        return _grouped_messages(survey.code_findings(mcp))
 
 
-@advising
+@advising_check
 def check_rows(
     app_configs: Sequence[AppConfig] | None,
     databases: Sequence[str] | None = None,
@@ -90,56 +90,56 @@ def check_rows(
     if alias not in (databases or ()) or not _is_configured():
         return []
     with translation.override(None):
-        return _stored(alias)
+        return _row_messages(alias)
 
 
 def _is_configured() -> bool:
     """Whether lint can read its limits; `check_settings` reports it if not."""
     try:
-        return not conf.problems(conf.current())
+        return not conf.settings_problems(conf.current_settings())
     except ImproperlyConfigured:
         return False
 
 
-def _stored(alias: str) -> list[checks.CheckMessage]:
+def _row_messages(alias: str) -> list[checks.CheckMessage]:
     try:
         # A statement that fails must not spoil a transaction around the check.
         with transaction.atomic(using=alias):
             tables = connections[alias].introspection.table_names()
             # `migrate` runs the checks before it makes our tables.
             there = Server._meta.db_table in tables
-            return _counted(survey.row_findings(mcp)) if there else []
+            return _grouped_messages(survey.row_findings(mcp)) if there else []
     except Error as error:
         message = f"The definitions made in the admin could not be checked: {error}"
         hint = "After an update of the app, run manage.py migrate."
         return [checks.Info(message, hint=hint, id="mcp_app.I002")]
 
 
-def _counted(found: Iterable[SurveyFinding]) -> list[checks.CheckMessage]:
+def _grouped_messages(findings: Iterable[SurveyFinding]) -> list[checks.CheckMessage]:
     """Return messages, of each rule the first ones and how many more there are."""
     groups: defaultdict[tuple[Level, str], list[SurveyFinding]] = defaultdict(list)
-    for each in found:
+    for each in findings:
         groups[each.finding.level, each.finding.rule].append(each)
     return [
-        _message(each, len(group) - PER_RULE if place == PER_RULE else 0)
+        _finding_message(each, len(group) - PER_RULE if place == PER_RULE else 0)
         for group in groups.values()
         # The command sorts, too: the last one counts the others.
-        for place, each in enumerate(sorted(group, key=_sentence)[:PER_RULE], 1)
+        for place, each in enumerate(sorted(group, key=_finding_sentence)[:PER_RULE], 1)
     ]
 
 
-def _message(each: SurveyFinding, more: int) -> checks.CheckMessage:
+def _finding_message(each: SurveyFinding, more: int) -> checks.CheckMessage:
     rule, level = each.finding.rule, each.finding.level
     letter, kind = _SERIOUSNESS[level]
     others = f" And {more} more of this kind." if more else ""
     return kind(
-        _sentence(each) + others,
+        _finding_sentence(each) + others,
         hint=_IN_CODE.get(rule) if each.in_code else None,
         id=f"mcp_app.{letter}{RULES[rule]}",
     )
 
 
-def _sentence(each: SurveyFinding) -> str:
+def _finding_sentence(each: SurveyFinding) -> str:
     noun = _NOUNS[type(each.about)]
     name = (
         each.about.slug if isinstance(each.about, ServerDefinition) else each.about.name
@@ -162,7 +162,7 @@ def check_permissions(
         for model in apps.get_models()
         for codename in _codenames(model)
     }
-    demanded = {permission: key for key, permission in _demanded()}
+    demanded = {permission: key for key, permission in _demanded_permissions()}
     return [
         checks.Warning(
             f"{key!r} requires the permission {permission!r}, which no model has, so"
@@ -174,14 +174,14 @@ def check_permissions(
     ]
 
 
-def _demanded() -> Iterator[tuple[str, str]]:
+def _demanded_permissions() -> Iterator[tuple[str, str]]:
     """Yield what code declares, by its key, and each permission that it demands."""
     for declared in (mcp.tools, mcp.resources, mcp.templates, mcp.prompts):
         for key, each in declared.items():
             for permission in each.definition.demands.permissions:
                 yield key, permission
     for label, opened in mcp.open_models.items():
-        single = (each.permission for each in opened.named.values())
+        single = (each.permission for each in opened.all_fields.values())
         yield from ((label, each) for each in (opened.permission, *single) if each)
 
 
@@ -192,7 +192,7 @@ def check_open_models(
     opened = mcp.open_models
     everybody = {each[0].label: each for each in rows_of_everybody(opened)}
     return [
-        *(checks.Warning(each, id="mcp_app.W023") for each in advice(opened)),
+        *(checks.Warning(each, id="mcp_app.W023") for each in exposure_advice(opened)),
         *(_warn_of_everybody(*each) for each in everybody.values()),
     ]
 
@@ -216,7 +216,7 @@ def check_rules(
     app_configs: Sequence[AppConfig] | None, **_: Any
 ) -> list[checks.CheckMessage]:
     """Report rules that nobody is let in by."""
-    found: list[checks.CheckMessage] = [
+    messages: list[checks.CheckMessage] = [
         checks.Warning(
             sentence,
             hint=f"Write @mcp.rule({rule!r}) above a function of the site.",
@@ -226,7 +226,7 @@ def check_rules(
     ]
     of_objects = any(each.object for each in mcp.rules.values())
     if of_objects and set(settings.AUTHENTICATION_BACKENDS) <= _WITHOUT_OBJECTS:
-        found.append(
+        messages.append(
             checks.Warning(
                 "A rule uses object_permission, but AUTHENTICATION_BACKENDS has no"
                 " backend with permissions for single objects, so only superusers"
@@ -236,7 +236,7 @@ def check_rules(
                 id="mcp_app.W021",
             )
         )
-    return found
+    return messages
 
 
 _WITHOUT_OBJECTS = frozenset(
@@ -272,10 +272,10 @@ def check_access(
     if using not in (databases or ()):
         return []
     try:
-        known = conf.current().authentication
+        known = conf.current_settings().authentication
         # A statement that fails must not spoil a transaction around the check.
         with transaction.atomic(using=using):
-            rows = _servers(using)
+            rows = _server_rows(using)
     except (ImproperlyConfigured, Error):
         # `check_settings` and `check_rows` report it.
         return []
@@ -284,7 +284,7 @@ def check_access(
         for row in rows
     )
     return [
-        *(_closed(row, names) for row, names in lacking if names),
+        *(_closed_server_warning(row, names) for row, names in lacking if names),
         *map(_searchless, _searching(rows)),
     ]
 
@@ -297,10 +297,10 @@ def check_public_servers(
     """Report servers for everybody where the addresses of callers may not be known."""
     using = router.db_for_read(Server)
     try:
-        if using not in (databases or ()) or conf.current().trusted_proxies:
+        if using not in (databases or ()) or conf.current_settings().trusted_proxies:
             return []
         with transaction.atomic(using=using):
-            rows = _servers(using)
+            rows = _server_rows(using)
     except (ImproperlyConfigured, Error):
         return []
     return [
@@ -332,7 +332,7 @@ def _searchless(row: Server) -> checks.CheckMessage:
     )
 
 
-def _servers(using: str) -> list[Server]:
+def _server_rows(using: str) -> list[Server]:
     tables = connections[using].introspection.table_names()
     # `migrate` runs the checks before it makes our tables.
     there = Server._meta.db_table in tables
@@ -343,11 +343,11 @@ def _servers(using: str) -> list[Server]:
     )
 
 
-def _closed(row: Server, names: Sequence[str]) -> checks.CheckMessage:
-    shown = ", ".join(f"“{visible(name)}”" for name in names)
+def _closed_server_warning(row: Server, names: Sequence[str]) -> checks.CheckMessage:
+    missing_names = ", ".join(f"“{visible(name)}”" for name in names)
     return checks.Warning(
         f"The server “{visible(row.slug)}” lets nobody in, because"
-        f' MCP["AUTHENTICATION"] has no {shown}.',
+        f' MCP["AUTHENTICATION"] has no {missing_names}.',
         hint="Add it to the settings, or untick it under “Who may come in”.",
         id="mcp_app.W019",
     )

@@ -16,41 +16,41 @@ from django.db import Error, connections, router, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
 from mcp_app import conf
-from mcp_app.checks.settings import advising
+from mcp_app.checks.settings import advising_check
 from mcp_app.invalidation.doorbell import shared_layer
 from mcp_app.invalidation.workers import FRESHNESS
 from mcp_app.models import Server, Worker, durability
 from mcp_app.pools import batching
 
 
-@advising
+@advising_check
 def check_deployment(
     app_configs: Sequence[AppConfig] | None, **_: Any
 ) -> list[checks.CheckMessage]:
     """Report settings that make the endpoint refuse everything, or let in too much."""
     try:
-        current = conf.current()
+        current = conf.current_settings()
     except ImproperlyConfigured:
         # `check_settings` tells.
         return []
-    found: list[checks.CheckMessage] = []
+    messages: list[checks.CheckMessage] = []
     if conf.refuses_every_host(current):
-        said, hint = conf.EVERY_HOST_REFUSED, conf.HOSTS_NAMED_BY
-        found.append(checks.Error(said, hint=hint, id="mcp_app.E005"))
+        message, hint = conf.EVERY_HOST_REFUSED, conf.NAME_HOSTS_HINT
+        messages.append(checks.Error(message, hint=hint, id="mcp_app.E005"))
     if "*" in (current.hosts or ()) or "*" in (current.origins or ()):
-        found.append(
+        messages.append(
             checks.Error(
                 'MCP["HOSTS"] and MCP["ORIGINS"] must not have "*", because a page of'
                 " any site could then call the endpoint.",
                 id="mcp_app.E006",
             )
         )
-    found += map(_redirected, _redirecting(current.public_url or ""))
+    messages += map(_redirect_warning, _redirecting(current.public_url or ""))
     # Of one that cannot be made `check_settings` tells.
     with suppress(ImproperlyConfigured):
         if shared_layer(current.doorbell) is None:
-            found.append(_silent(current.doorbell))
-    return found
+            messages.append(_local_layer_info(current.doorbell))
+    return messages
 
 
 def _redirecting(public_url: str) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _redirecting(public_url: str) -> Iterator[str]:
         yield "PREPEND_WWW"
 
 
-def _redirected(setting: str) -> checks.CheckMessage:
+def _redirect_warning(setting: str) -> checks.CheckMessage:
     return checks.Warning(
         f"{setting} redirects clients that call the MCP endpoint at another address,"
         " and most clients lose the body of their request in a redirect.",
@@ -74,7 +74,7 @@ def _redirected(setting: str) -> checks.CheckMessage:
     )
 
 
-def _silent(alias: str) -> checks.CheckMessage:
+def _local_layer_info(alias: str) -> checks.CheckMessage:
     return checks.Info(
         f"The channel layer {alias!r} reaches this process only. If you run several"
         f" workers, each checks the database for changes every {FRESHNESS / 2:g} s"
@@ -94,7 +94,7 @@ OLD_MIGRATION: Final = ("mcp_app", "0001_initial")
 """Only databases that a version before the first release made have it."""
 
 
-@advising
+@advising_check
 def check_databases(
     app_configs: Sequence[AppConfig] | None,
     databases: Sequence[str] | None = None,
@@ -115,8 +115,8 @@ def check_databases(
                 in MigrationRecorder(connections[using]).applied_migrations()
             ):
                 return [_of_development(using)]
-            found = durability.doubts(using)
-            return [*map(_doubtful, found), *_crowded(using)]
+            doubts = durability.doubts(using)
+            return [*map(_durability_warning, doubts), *_connection_warnings(using)]
     except Error as error:
         message = f"The settings of the database could not be read: {error}"
         return [checks.Info(message, id="mcp_app.I003")]
@@ -132,16 +132,16 @@ def _of_development(using: str) -> checks.CheckMessage:
     )
 
 
-def _doubtful(doubt: durability.Doubt) -> checks.CheckMessage:
+def _durability_warning(doubt: durability.Doubt) -> checks.CheckMessage:
     return checks.Warning(
-        doubt.said, hint=doubt.remedy, id=f"mcp_app.W{doubt.kind.value:03}"
+        doubt.sentence, hint=doubt.remedy, id=f"mcp_app.W{doubt.kind.value:03}"
     )
 
 
-def _crowded(using: str) -> Iterator[checks.CheckMessage]:
+def _connection_warnings(using: str) -> Iterator[checks.CheckMessage]:
     """Yield a warning where all processes may need more connections than there are."""
     try:
-        threads = conf.current().threads
+        threads = conf.current_settings().threads
     except ImproperlyConfigured:
         # `check_settings` tells.
         return
@@ -171,10 +171,10 @@ def _crowded(using: str) -> Iterator[checks.CheckMessage]:
 
 def _processes(using: str) -> int:
     """Return how many serve now, or how many WEB_CONCURRENCY says are to serve."""
-    said = os.environ.get("WEB_CONCURRENCY", "")
+    configured = os.environ.get("WEB_CONCURRENCY", "")
     return max(
         1,
-        int(said) if said.isdecimal() else 0,
+        int(configured) if configured.isdecimal() else 0,
         # `migrate` runs the checks before it makes our tables.
         Worker.objects.using(using).live().count()
         if Worker._meta.db_table in connections[using].introspection.table_names()

@@ -16,14 +16,14 @@ from django.core.exceptions import ImproperlyConfigured
 from django.urls import NoReverseMatch, reverse
 
 from mcp_app import conf
-from mcp_app.catalog.lint import problems
+from mcp_app.catalog.lint import registry_problems
 from mcp_app.catalog.registry import mcp
 
 OURS: Final = b"mcp_app"
 """What a module with definitions imports; others of that name are not ours."""
 LIBRARIES: Final = frozenset(["site-packages", "dist-packages"])
 """Folders that are not the site's, even if they are in its folder."""
-MOST_FOLDERS: Final = 200
+MAX_FOLDERS: Final = 200
 """Folders beside apps in which a module is looked for."""
 
 
@@ -31,9 +31,9 @@ def check_modules(
     app_configs: Sequence[AppConfig] | None, **_: Any
 ) -> list[checks.CheckMessage]:
     """Report definitions that are not served, and modules that nobody imports."""
-    broken = (checks.Error(each, id="mcp_app.E012") for each in problems(mcp))
+    broken = (checks.Error(each, id="mcp_app.E012") for each in registry_problems(mcp))
     try:
-        name = str(conf.current().autodiscover)
+        name = str(conf.current_settings().autodiscover)
     except ImproperlyConfigured:
         # `check_settings` tells.
         return [*broken]
@@ -44,15 +44,15 @@ def check_admin_site(
     app_configs: Sequence[AppConfig] | None, **_: Any
 ) -> list[checks.CheckMessage]:
     """Warn of an `AdminSite` of the site's own without our pages."""
-    has_admin = getattr(settings, "ROOT_URLCONF", "") and _has_page("index")
-    if not has_admin or _has_page("mcp_app_tool_changelist"):
+    has_admin = getattr(settings, "ROOT_URLCONF", "") and _has_admin_page("index")
+    if not has_admin or _has_admin_page("mcp_app_tool_changelist"):
         return []
-    said = "The admin in the URLs of this site has no pages of mcp_app for staff."
+    message = "The admin in the URLs of this site has no pages of mcp_app for staff."
     hint = "Call mcp_app.admin.register(site) where your AdminSite is made."
-    return [checks.Warning(said, hint=hint, id="mcp_app.W026")]
+    return [checks.Warning(message, hint=hint, id="mcp_app.W026")]
 
 
-def _has_page(name: str) -> bool:
+def _has_admin_page(name: str) -> bool:
     try:
         return bool(reverse(f"admin:{name}"))
     except NoReverseMatch:
@@ -64,28 +64,28 @@ def _of_no_app(name: str) -> Iterator[checks.CheckMessage]:
     below = Path(*name.split(".")).with_suffix(".py")
     known = {str(Path(app.path, below)) for app in apps.get_app_configs()}
     known |= {str(getattr(each, "__file__", "")) for each in [*sys.modules.values()]}
-    for folder, dotted in sorted(_folders().items()):
+    for folder, dotted in sorted(_candidate_folders().items()):
         path = folder / below
-        if str(path) not in known and _declares(path):
-            yield _unlisted(path, dotted)
+        if str(path) not in known and _has_definitions(path):
+            yield _unlisted_warning(path, dotted)
 
 
-def _declares(path: Path) -> bool:
+def _has_definitions(path: Path) -> bool:
     try:
         return OURS in path.read_bytes()
     except OSError:
         return False
 
 
-def _unlisted(path: Path, dotted: str) -> checks.CheckMessage:
-    said = f"{path} is not imported, because its package is in no installed app."
+def _unlisted_warning(path: Path, dotted: str) -> checks.CheckMessage:
+    message = f"{path} is not imported, because its package is in no installed app."
     hint = f'Add "{dotted}" to INSTALLED_APPS.'
     if not dotted:
         hint = "Move it into the package of an app in INSTALLED_APPS."
-    return checks.Warning(said, hint=hint, id="mcp_app.W022")
+    return checks.Warning(message, hint=hint, id="mcp_app.W022")
 
 
-def _folders() -> dict[Path, str]:
+def _candidate_folders() -> dict[Path, str]:
     """Return where a module may have been forgotten, with the dotted names."""
     base = getattr(settings, "BASE_DIR", None)
     of_urlconf = dict(_of_urlconf())
@@ -93,7 +93,7 @@ def _folders() -> dict[Path, str]:
     above = {
         folder: dotted
         for package in (*packages, *of_urlconf.items())
-        for folder, dotted in (_above(*package, Path(base)) if base else ())
+        for folder, dotted in (_folders_above(*package, Path(base)) if base else ())
     }
     beside = {
         folder / name: f"{dotted}.{name}" if dotted else name
@@ -113,7 +113,7 @@ def _of_urlconf() -> Iterator[tuple[Path, str]]:
         yield Path(folder), package
 
 
-def _above(folder: Path, dotted: str, base: Path) -> Iterator[tuple[Path, str]]:
+def _folders_above(folder: Path, dotted: str, base: Path) -> Iterator[tuple[Path, str]]:
     """Yield the folders above a package up to the site's, with their dotted names."""
     if LIBRARIES & {*folder.parts}:
         return
@@ -129,4 +129,4 @@ def _names_inside(folder: Path) -> list[str]:
             names = [each.name for each in entries if each.is_dir()]
     except OSError:
         return []
-    return sorted(filter(str.isidentifier, names))[:MOST_FOLDERS]
+    return sorted(filter(str.isidentifier, names))[:MAX_FOLDERS]

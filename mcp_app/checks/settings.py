@@ -24,12 +24,12 @@ from mcp_app import conf
 from mcp_app.auth import authenticators
 from mcp_app.auth.authenticators import sign_in_names
 from mcp_app.auth.issuer_options import UnusableIssuer, read_options
-from mcp_app.auth.resources import WELL_KNOWN, problems
-from mcp_app.egress.sites import problems as site_problems
+from mcp_app.auth.resources import WELL_KNOWN, oauth_problems
+from mcp_app.egress.sites import setting_problems as site_problems
 from mcp_app.interface.server import PUBLIC
 from mcp_app.invalidation.doorbell import shared_layer
 from mcp_app.kinds.registry import unusable_kinds
-from mcp_app.models.fields import words
+from mcp_app.models.fields import split_words
 from mcp_app.oauth import endpoints
 from mcp_app.protocol.headers import is_loopback_host
 
@@ -46,17 +46,17 @@ _PROGRAMS: Final = {"manage", "django-admin"}
 """Programs whose first argument is a management command."""
 
 
-def advising(check: Check) -> Check:
+def advising_check(check: Check) -> Check:
     """Return a check that reports infos only if no other command than `check` runs."""
 
     @wraps(check)
-    def checked(*arguments: Any, **options: Any) -> list[checks.CheckMessage]:
-        found = check(*arguments, **options)
+    def filtered_check(*arguments: Any, **options: Any) -> list[checks.CheckMessage]:
+        messages = check(*arguments, **options)
         if _is_another_command(sys.argv):
-            return [each for each in found if each.level > checks.INFO]
-        return found
+            return [each for each in messages if each.level > checks.INFO]
+        return messages
 
-    return checked
+    return filtered_check
 
 
 def _is_another_command(arguments: Sequence[str]) -> bool:
@@ -85,23 +85,23 @@ def check_settings(
 ) -> list[checks.CheckMessage]:
     """Report keys of `MCP` that do not exist, and values that cannot be used."""
     try:
-        current = conf.current()
+        current = conf.current_settings()
     except ImproperlyConfigured as error:
         return [checks.Error(str(error), id="mcp_app.E001")]
-    wrong = conf.problems(current)
+    wrong = conf.settings_problems(current)
     return [
-        *_unknown(getattr(settings, "MCP", {})),
+        *_unknown_key_warnings(getattr(settings, "MCP", {})),
         *(checks.Error(sentence, id="mcp_app.E002") for sentence in wrong),
-        *_moved(),
+        *_moved_path_errors(),
         # Values of the wrong type are told of; nothing more can be said of them.
-        *(() if wrong else _unusable(current)),
+        *(() if wrong else _unusable_values(current)),
     ]
 
 
-def _unknown(given: Mapping[str, object]) -> list[checks.CheckMessage]:
+def _unknown_key_warnings(values: Mapping[str, object]) -> list[checks.CheckMessage]:
     return [
         checks.Warning(sentence, id="mcp_app.W001")
-        for sentence in conf.unknown_keys(given)
+        for sentence in conf.unknown_keys(values)
     ]
 
 
@@ -114,43 +114,45 @@ MOVED: Final = {
 """Paths that settings had, and those that they have now."""
 
 
-def _moved() -> Iterator[checks.CheckMessage]:
+def _moved_path_errors() -> Iterator[checks.CheckMessage]:
     """Yield an error for each path of the settings that has a new one."""
     for name in ("MCP", "LOGGING"):
-        for path in sorted(set(_texts(getattr(settings, name, None))) & MOVED.keys()):
+        for path in sorted(
+            set(_texts_inside(getattr(settings, name, None))) & MOVED.keys()
+        ):
             sentence = f"{name} names {path!r}: write {MOVED[path]!r}."
             yield checks.Error(sentence, id="mcp_app.E010")
 
 
-def _texts(value: object) -> Iterator[str]:
+def _texts_inside(value: object) -> Iterator[str]:
     """Yield the texts in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        yield from _texts([*value.values()])
+        yield from _texts_inside([*value.values()])
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from _texts(each)
+            yield from _texts_inside(each)
 
 
-def _unusable(current: conf.McpSettings) -> list[checks.CheckMessage]:
+def _unusable_values(current: conf.McpSettings) -> list[checks.CheckMessage]:
     return [
         *_unverifying(current.authentication),
         *_unimportable(current.call_context_managers),
         *_without_tenant(current.call_context_managers),
-        *_unmade(current.doorbell),
+        *_channel_layer_errors(current.doorbell),
         *_unusable_kinds(),
         *_short_keys(current.state_keys),
         *map(_unusable_site, site_problems(current.http)),
-        *map(_pointless, _unmatched(current)),
+        *map(_pointless, _unmatchable_addresses(current)),
         *map(_pointless, _unnameable(current.authentication)),
     ]
 
 
 def _unverifying(entries: Mapping[str, Any]) -> Iterator[checks.CheckMessage]:
     """Yield an error for each entry that can verify nobody."""
-    for name, given in entries.items():
-        entry = conf.Entry.of(given)
+    for name, value in entries.items():
+        entry = conf.Entry.from_setting(value)
         path = entry.path
         if path in MOVED:  # an error of its own names the new path
             continue
@@ -158,11 +160,11 @@ def _unverifying(entries: Mapping[str, Any]) -> Iterator[checks.CheckMessage]:
             yield from _unusable_issuer(name, entry)
             continue
         try:
-            authenticators.verifier(path)
+            authenticators.import_verifier(path)
         except authenticators.Unusable as error:
             number = "E007" if isinstance(error, authenticators.BringsCsrf) else "E003"
-            said = f'MCP["AUTHENTICATION"][{name!r}]: {error}'
-            yield checks.Error(said, id=f"mcp_app.{number}")
+            message = f'MCP["AUTHENTICATION"][{name!r}]: {error}'
+            yield checks.Error(message, id=f"mcp_app.{number}")
 
 
 def _unusable_issuer(name: str, entry: conf.Entry) -> Iterator[checks.CheckMessage]:
@@ -170,11 +172,11 @@ def _unusable_issuer(name: str, entry: conf.Entry) -> Iterator[checks.CheckMessa
     try:
         read_options(name, entry.options)
     except UnusableIssuer as error:
-        said = f'MCP["AUTHENTICATION"][{name!r}] {error}'
-        yield checks.Error(said, id="mcp_app.E014")
+        message = f'MCP["AUTHENTICATION"][{name!r}] {error}'
+        yield checks.Error(message, id="mcp_app.E014")
 
 
-def _unmade(alias: str) -> Iterator[checks.CheckMessage]:
+def _channel_layer_errors(alias: str) -> Iterator[checks.CheckMessage]:
     """Yield an error for a channel layer that cannot be made."""
     try:
         shared_layer(alias)
@@ -201,7 +203,7 @@ def _pointless(sentence: str) -> checks.CheckMessage:
     return checks.Warning(sentence, id="mcp_app.W002")
 
 
-def _unmatched(current: conf.McpSettings) -> Iterator[str]:
+def _unmatchable_addresses(current: conf.McpSettings) -> Iterator[str]:
     """Yield a sentence for each address that no request can have."""
     urls = [] if current.public_url is None else [current.public_url]
     for key, values, form, example in (
@@ -220,7 +222,7 @@ def _unmatched(current: conf.McpSettings) -> Iterator[str]:
 def _unnameable(names: Iterable[str]) -> Iterator[str]:
     """Yield a sentence for each name that the access of a server cannot have."""
     for name in names:
-        if name == PUBLIC or words(name) != (name,):
+        if name == PUBLIC or split_words(name) != (name,):
             yield (
                 f'MCP["AUTHENTICATION"] has the name {name!r}, which no server can'
                 " choose. A name must be one word, and not “public”."
@@ -228,15 +230,15 @@ def _unnameable(names: Iterable[str]) -> Iterator[str]:
 
 
 def _unimportable(paths: Sequence[str]) -> list[checks.CheckMessage]:
-    found: list[checks.CheckMessage] = []
+    messages: list[checks.CheckMessage] = []
     for path in paths:
         try:
             problem = "" if callable(import_string(path)) else "is not callable."
         except ImportError as error:
             problem = f"cannot be imported: {error}"
         if problem:
-            found.append(checks.Error(f"{path!r} {problem}", id="mcp_app.E003"))
-    return found
+            messages.append(checks.Error(f"{path!r} {problem}", id="mcp_app.E003"))
+    return messages
 
 
 def _without_tenant(managers: Sequence[str]) -> Iterator[checks.CheckMessage]:
@@ -267,8 +269,8 @@ def _short_keys(keys: Sequence[str]) -> list[checks.CheckMessage]:
 
 
 ADDRESSES: Final = {
-    WELL_KNOWN: endpoints.resource,
-    "/.well-known/oauth-authorization-server": endpoints.server,
+    WELL_KNOWN: endpoints.protected_resource,
+    "/.well-known/oauth-authorization-server": endpoints.authorization_server,
 }
 
 
@@ -277,17 +279,23 @@ def check_sign_in(
 ) -> list[checks.CheckMessage]:
     """Report what keeps programs from signing in, and what would make it unsafe."""
     try:
-        current = conf.current()
+        current = conf.current_settings()
     except ImproperlyConfigured:
         # Another check says it.
         return []
     wrong = [
         checks.Error(f"{sentence} Until then nobody can sign in.", id="mcp_app.E015")
-        for sentence in problems(current.oauth)
+        for sentence in oauth_problems(current.oauth)
     ]
-    if conf.problems(current) or not sign_in_names():
+    if conf.settings_problems(current) or not sign_in_names():
         return [*wrong]
-    return [*wrong, *_public_url(current.public_url), *_urls(), *_login(), *_proxy()]
+    return [
+        *wrong,
+        *_public_url(current.public_url),
+        *_metadata_url_errors(),
+        *_login_url_errors(),
+        *_proxy_warnings(),
+    ]
 
 
 def _public_url(url: str | None) -> Iterator[checks.CheckMessage]:
@@ -309,7 +317,7 @@ def _public_url(url: str | None) -> Iterator[checks.CheckMessage]:
         )
 
 
-def _urls() -> Iterator[checks.CheckMessage]:
+def _metadata_url_errors() -> Iterator[checks.CheckMessage]:
     for address, view in ADDRESSES.items():
         try:
             match = resolve(address)
@@ -324,7 +332,7 @@ def _urls() -> Iterator[checks.CheckMessage]:
             )
 
 
-def _login() -> Iterator[checks.CheckMessage]:
+def _login_url_errors() -> Iterator[checks.CheckMessage]:
     try:
         path = urlsplit(resolve_url(settings.LOGIN_URL))
         if not path.netloc:
@@ -337,7 +345,7 @@ def _login() -> Iterator[checks.CheckMessage]:
         )
 
 
-def _proxy() -> Iterator[checks.CheckMessage]:
+def _proxy_warnings() -> Iterator[checks.CheckMessage]:
     header = getattr(settings, "SECURE_PROXY_SSL_HEADER", None)
     if header and not conf.mcp_settings.trusted_proxies:
         yield checks.Warning(

@@ -63,9 +63,9 @@ async def read_body(chunks: AsyncIterable[bytes], encoding: str, most: int) -> b
     `encoding` is the answer's Content-Encoding: nothing, identity, gzip or deflate
     (RFC 9110, section 8.4.1).
     """
-    decode = _decoder(encoding.strip().lower())
+    decode = _decoder_for(encoding.strip().lower())
     body, size = bytearray(), 0
-    async for chunk in _with_end(chunks):
+    async for chunk in _chunks_with_end(chunks):
         size += len(chunk)
         if size > most:
             raise _too_large(most)
@@ -76,7 +76,7 @@ async def read_body(chunks: AsyncIterable[bytes], encoding: str, most: int) -> b
     return bytes(body)
 
 
-async def _with_end(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+async def _chunks_with_end(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     """Give the chunks, and an empty one at the end."""
     async for chunk in chunks:
         if chunk:
@@ -85,18 +85,18 @@ async def _with_end(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
 
 
 def _too_large(most: int) -> TooLarge:
-    return TooLarge(f"The answer is larger than {most:,} bytes.", sent=True)
+    return TooLarge(f"The answer is larger than {most:,} bytes.", submitted=True)
 
 
-def _decoder(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
+def _decoder_for(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
     make = _DECODERS.get(encoding)
     if make is None:
-        said = f"The answer has the Content-Encoding {encoding[:40]!r}."
-        raise Unreadable(said, sent=True)
+        message = f"The answer has the Content-Encoding {encoding[:40]!r}."
+        raise Unreadable(message, submitted=True)
     return make()
 
 
-def _identity() -> Callable[[bytes], Iterator[bytes]]:
+def _identity_decoder() -> Callable[[bytes], Iterator[bytes]]:
     return lambda chunk: iter((chunk,))
 
 
@@ -111,15 +111,17 @@ class _Inflater:
     def __call__(self, chunk: bytes) -> Iterator[bytes]:
         """Give the pieces of a chunk; an empty one is the end."""
         try:
-            yield from self._pieces(chunk) if chunk else self._rest()
+            yield from self._inflate_pieces(chunk) if chunk else self._inflate_rest()
         except zlib.error:
-            said = "The answer is broken: it cannot be decompressed."
-            raise Unreadable(said, sent=True) from None
+            message = "The answer is broken: it cannot be decompressed."
+            raise Unreadable(message, submitted=True) from None
 
-    def _pieces(self, chunk: bytes) -> Iterator[bytes]:
+    def _inflate_pieces(self, chunk: bytes) -> Iterator[bytes]:
         while chunk:
             if not self._began:
-                self._inflate = zlib.decompressobj(self._window_bits or _window(chunk))
+                self._inflate = zlib.decompressobj(
+                    self._window_bits or _deflate_window(chunk)
+                )
                 self._began = True
             elif self._inflate.eof:
                 # A file of gzip may have several members (RFC 1952, section 2.2), and
@@ -130,14 +132,14 @@ class _Inflater:
             yield self._inflate.decompress(chunk, _PIECE)
             chunk = self._inflate.unconsumed_tail or self._inflate.unused_data
 
-    def _rest(self) -> Iterator[bytes]:
+    def _inflate_rest(self) -> Iterator[bytes]:
         if self._began and not self._inflate.eof:
             yield self._inflate.flush()
             if not self._inflate.eof:
                 raise zlib.error("It was cut off.")
 
 
-def _window(chunk: bytes) -> int:
+def _deflate_window(chunk: bytes) -> int:
     """Return how deflate is to be read.
 
     RFC 9110 asks for the wrapper of zlib, whose first byte ends with 8 (RFC 1950,
@@ -147,8 +149,8 @@ def _window(chunk: bytes) -> int:
 
 
 _DECODERS: Final[Mapping[str, Callable[[], Callable[[bytes], Iterator[bytes]]]]] = {
-    "": _identity,
-    "identity": _identity,
+    "": _identity_decoder,
+    "identity": _identity_decoder,
     "gzip": lambda: _Inflater(_GZIP),
     "x-gzip": lambda: _Inflater(_GZIP),
     "deflate": lambda: _Inflater(0),
@@ -174,8 +176,8 @@ class Connections:
         self._resolver = Resolver(lookup)
         self._pools: dict[Site, AsyncConnectionPool] = {}
 
-    async def call(
-        self, site: Site, request: SiteRequest, asked: AccessRequest
+    async def call_site(
+        self, site: Site, request: SiteRequest, access_request: AccessRequest
     ) -> SiteAnswer:
         """Send a request with the site's secrets, and return the whole answer.
 
@@ -184,20 +186,20 @@ class Connections:
         progress = _Progress()
         began = progress.began
         try:
-            answer = await self._in_time(site, request, asked, progress)
+            answer = await self._call_in_time(site, request, access_request, progress)
         except EgressError as error:
             # What the other site sent may be in the message.
             error.message = progress.secrets.blot(error.message)
             error.args = (error.message,)
-            _log(site, request, began, f"{type(error).__name__}: {error.message}")
+            _log_call(site, request, began, f"{type(error).__name__}: {error.message}")
             # Frames hold the site's secrets, and error pages show variables.
             raise error.with_traceback(None) from None
         except Exception as error:
             trace = progress.secrets.blot(traceback.format_exc())
             logger.error("A call of the site %s failed.\n%s", site.key, trace)
-            said = f"The call failed: {type(error).__name__}."
-            raise Unreachable(said, sent=progress.sent) from None
-        _log(site, request, began, f"{answer.status}, {len(answer.body)} bytes")
+            message = f"The call failed: {type(error).__name__}."
+            raise Unreachable(message, submitted=progress.submitted) from None
+        _log_call(site, request, began, f"{answer.status}, {len(answer.body)} bytes")
         return answer
 
     async def close(self) -> None:
@@ -206,20 +208,22 @@ class Connections:
         for each in pools.values():
             await each.aclose()
 
-    async def _in_time(
+    async def _call_in_time(
         self,
         site: Site,
         request: SiteRequest,
-        asked: AccessRequest,
+        access_request: AccessRequest,
         progress: _Progress,
     ) -> SiteAnswer:
         try:
             async with asyncio.timeout(site.timeout):
-                secrets = progress.secrets = await secrets_for(site, asked)
+                secrets = progress.secrets = await secrets_for(site, access_request)
                 target = target_of(site, request, secrets)
                 headers = headers_of(site, request, secrets)
-                send = partial(self._send, site, request, target, headers, progress)
-                answer = await _repeated(send, request, progress)
+                send = partial(
+                    self._send_request, site, request, target, headers, progress
+                )
+                answer = await _send_with_retry(send, request, progress)
                 return SiteAnswer(
                     status=answer[0],
                     headers=answer[1],
@@ -228,10 +232,10 @@ class Connections:
                     secrets=secrets,
                 )
         except TimeoutError:
-            said = f"The call took longer than {site.timeout:g} s."
-            raise TooSlow(said, sent=progress.sent) from None
+            message = f"The call took longer than {site.timeout:g} s."
+            raise TooSlow(message, submitted=progress.submitted) from None
 
-    async def _send(
+    async def _send_request(
         self,
         site: Site,
         request: SiteRequest,
@@ -239,25 +243,27 @@ class Connections:
         headers: list[tuple[str, str]],
         progress: _Progress,
     ) -> Answer:
-        pool = self._pool(site)
-        async with _streamed(pool, site, request, target, headers, progress) as answer:
+        pool = self._connection_pool(site)
+        async with _answer_stream(
+            pool, site, request, target, headers, progress
+        ) as answer:
             progress.answered = True
-            named = _first_of_each(answer.headers)
-            encoding = named.get("content-encoding", "")
+            answer_headers = _first_of_each(answer.headers)
+            encoding = answer_headers.get("content-encoding", "")
             if encoding:
                 encoding = progress.secrets.blot(encoding)
             body = await read_body(answer.aiter_stream(), encoding, site.answer)
-            return answer.status, named, body
+            return answer.status, answer_headers, body
 
-    def _pool(self, site: Site) -> AsyncConnectionPool:
+    def _connection_pool(self, site: Site) -> AsyncConnectionPool:
         pool = self._pools.get(site)
         if pool is None:
             try:
-                from mcp_app.egress.connecting import pool_for  # noqa: PLC0415 - an extra
+                from mcp_app.egress.connecting import connection_pool_for  # noqa: PLC0415 - an extra
             except ImportError as error:
-                said = "Calls of other sites need a package that is not installed"
-                raise Unreachable(with_remedy(said, error)) from error
-            pool = self._pools[site] = pool_for(site, self._resolver)
+                message = "Calls of other sites need a package that is not installed"
+                raise Unreachable(with_remedy(message, error)) from error
+            pool = self._pools[site] = connection_pool_for(site, self._resolver)
         return pool
 
 
@@ -269,18 +275,18 @@ class _Progress:
     secrets: Secrets = field(default_factory=lambda: Secrets({}, {}))
     connected: bool = False
     """Whether it made a connection of its own."""
-    sent: bool = False
+    submitted: bool = False
     answered: bool = False
 
-    async def trace(self, event: str, _info: Mapping[str, Any]) -> None:
+    async def trace_event(self, event: str, _info: Mapping[str, Any]) -> None:
         """Take an event of httpcore2."""
         if event == _CONNECTED:
             self.connected = True
         elif event == _SENDING:
-            self.sent = True
+            self.submitted = True
 
 
-async def _repeated(
+async def _send_with_retry(
     send: Callable[[], Awaitable[Answer]], request: SiteRequest, progress: _Progress
 ) -> Answer:
     """Send it, once more where a kept connection turns out to be closed."""
@@ -293,7 +299,7 @@ async def _repeated(
 
 
 @asynccontextmanager
-async def _streamed(
+async def _answer_stream(
     pool: AsyncConnectionPool,
     site: Site,
     request: SiteRequest,
@@ -315,26 +321,29 @@ async def _streamed(
             url,
             headers=headers,
             content=request.body,
-            extensions={"timeout": {"connect": CONNECT_S}, "trace": progress.trace},
+            extensions={
+                "timeout": {"connect": CONNECT_S},
+                "trace": progress.trace_event,
+            },
         ) as answer:
             yield answer
     except httpcore2.ProtocolError as error:
         # Its text may repeat what came, as the repr of bytes: a secret that has escapes
         # there would not be blotted out.
-        raise Unreachable(type(error).__name__, sent=progress.sent) from None
+        raise Unreachable(type(error).__name__, submitted=progress.submitted) from None
     except (httpcore2.NetworkError, httpcore2.TimeoutException) as error:
         why = f"{type(error).__name__}: {error}"
-        raise Unreachable(why, sent=progress.sent) from None
+        raise Unreachable(why, submitted=progress.submitted) from None
 
 
 def _first_of_each(headers: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    named: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name, value in headers:
-        named.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
-    return named
+        by_name.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+    return by_name
 
 
-def _log(site: Site, request: SiteRequest, began: float, end: str) -> None:
+def _log_call(site: Site, request: SiteRequest, began: float, end: str) -> None:
     took_ms = (time.monotonic() - began) * 1_000
     logger.info(
         "%s %s of the site %s: %s, %.0f ms.",
@@ -349,13 +358,13 @@ def _log(site: Site, request: SiteRequest, began: float, end: str) -> None:
 async def call_once(
     site: Site,
     request: SiteRequest,
-    asked: AccessRequest,
+    access_request: AccessRequest,
     lookup: Lookup = system_lookup,
 ) -> SiteAnswer:
     """Send a request over connections of its own, which are closed then."""
     own = Connections(lookup)
     try:
-        return await own.call(site, request, asked)
+        return await own.call_site(site, request, access_request)
     finally:
         await own.close()
 

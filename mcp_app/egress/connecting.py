@@ -21,8 +21,8 @@ from httpcore2 import (
 )
 
 from mcp_app.egress.sites import Site, is_allowed
-from mcp_app.egress.sites import read as read_address
-from mcp_app.pools.loop_thread import settle
+from mcp_app.egress.sites import parse_address as read_address
+from mcp_app.pools.loop_thread import settle_future
 
 # -- errors ----------------------------------------------------------------------------
 # What can become of a call to another site, if it is no answer.
@@ -31,13 +31,13 @@ from mcp_app.pools.loop_thread import settle
 class EgressError(Exception):
     """A call without an answer; the message is for operators, not for clients.
 
-    With `sent` the other site may have done what it was asked for.
+    With `submitted` the other site may have done what it was asked for.
     """
 
-    def __init__(self, message: str, *, sent: bool = False) -> None:
+    def __init__(self, message: str, *, submitted: bool = False) -> None:
         super().__init__(message)
         self.message = message
-        self.sent = sent
+        self.sent = submitted
 
 
 class Forbidden(EgressError):
@@ -94,9 +94,9 @@ class Resolver:
         """
         task = self._running.get((host, port))
         if task is None:
-            task = asyncio.create_task(self._look_up(host, port))
+            task = asyncio.create_task(self._look_up_name(host, port))
             self._running[host, port] = task
-            task.add_done_callback(partial(self._forget, (host, port)))
+            task.add_done_callback(partial(self._forget_lookup, (host, port)))
         try:
             async with asyncio.timeout(LOOKUP_S):
                 return await asyncio.shield(task)
@@ -106,20 +106,22 @@ class Resolver:
         except (OSError, UnicodeError) as error:
             raise Unreachable(f"The name {host} has no address: {error}") from None
 
-    async def _look_up(self, host: str, port: int) -> Sequence[str]:
+    async def _look_up_name(self, host: str, port: int) -> Sequence[str]:
         async with self._places:
             loop = asyncio.get_running_loop()
             future: asyncio.Future[Sequence[str]] = loop.create_future()
             look_up = partial(self._lookup, host, port)
             threading.Thread(
-                target=settle,
+                target=settle_future,
                 args=(loop.call_soon_threadsafe, future, look_up),
                 name="mcp-lookup",
                 daemon=True,
             ).start()
             return await future
 
-    def _forget(self, key: tuple[str, int], task: asyncio.Task[Sequence[str]]) -> None:
+    def _forget_lookup(
+        self, key: tuple[str, int], task: asyncio.Task[Sequence[str]]
+    ) -> None:
         del self._running[key]
         if not task.cancelled():
             # Whoever asked may have gone; nobody else reports it.
@@ -136,7 +138,7 @@ class Resolver:
 CONNECT_S: Final = 3.0
 IDLE_S: Final = 5.0
 """So long a connection is kept: its address may change."""
-MOST_KEPT: Final = 32 * 1024
+MAX_KEEPALIVE_BYTES: Final = 32 * 1024
 """Bytes of an answer whose connection is kept.
 
 The layers below hand out 64 KiB at once: after a larger answer, they may hold more that
@@ -144,7 +146,7 @@ cannot be seen here.
 """
 
 
-def pool_for(site: Site, resolver: Resolver) -> AsyncConnectionPool:
+def connection_pool_for(site: Site, resolver: Resolver) -> AsyncConnectionPool:
     """Return the connections to one site."""
     return AsyncConnectionPool(
         ssl_context=_ssl_context(site.ca),
@@ -211,7 +213,12 @@ class AnswerStream(AsyncNetworkStream):
         known = self._below.get_extra_info(info)
         if info != "is_readable":
             return known
-        return known or self._last or self._size > MOST_KEPT or self._is_more_in_tls()
+        return (
+            known
+            or self._last
+            or self._size > MAX_KEEPALIVE_BYTES
+            or self._is_more_in_tls()
+        )
 
     def _is_more_in_tls(self) -> bool:
         """Tell whether TLS has a record that nobody read, or its end."""
@@ -242,7 +249,7 @@ class GuardedBackend(AsyncNetworkBackend):
     ) -> AsyncNetworkStream:
         """Connect to the first address that answers; raise `Forbidden`."""
         refusal: ConnectError | ConnectTimeout | None = None
-        for address in await self._vetted(host, port):
+        for address in await self._vetted_addresses(host, port):
             try:
                 stream = await self._below.connect_tcp(
                     address, port, timeout, local_address, socket_options
@@ -252,7 +259,7 @@ class GuardedBackend(AsyncNetworkBackend):
                 refusal = error
         raise refusal or ConnectError(f"The name {host} has no address.")
 
-    async def _vetted(self, host: str, port: int) -> list[str]:
+    async def _vetted_addresses(self, host: str, port: int) -> list[str]:
         literal = read_address(host) is not None
         addresses = [host] if literal else [*await self._resolver.addresses(host, port)]
         for each in addresses:

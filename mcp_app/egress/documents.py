@@ -15,7 +15,7 @@ from mcp_app.egress.client import call_once
 from mcp_app.egress.connecting import Forbidden, Lookup, Unreadable, system_lookup
 from mcp_app.egress.requests import SiteAnswer, SiteRequest
 from mcp_app.egress.sites import Network, Site, UnusableSite, address_of
-from mcp_app.egress.sites import read as read_address
+from mcp_app.egress.sites import parse_address as read_address
 from mcp_app.interface.principal import AccessRequest, Principal
 
 LOCALHOST: Final = "localhost"
@@ -66,8 +66,8 @@ async def fetch(
     )
     answer = await call_once(site, request, NOBODY, lookup)
     if answer.status != HTTPStatus.OK:
-        said = f"{site.authority} answered with the status {answer.status}."
-        raise Unreadable(said, sent=True)
+        message = f"{site.authority} answered with the status {answer.status}."
+        raise Unreadable(message, submitted=True)
     return answer
 
 

@@ -43,32 +43,34 @@ class Secrets:
         return f"<Secrets {BLOT}>"
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str] | None:
+    def _secret_pattern(self) -> re.Pattern[str] | None:
         query = self.query.values()
-        sent = [*self.headers.values(), *query, *map(quote_plus, query)]
-        texts = set(_pieces(sent))
+        values = [*self.headers.values(), *query, *map(quote_plus, query)]
+        texts = set(_secret_pieces(values))
         longest_first = sorted(texts, key=lambda each: (-len(each), each))
         return re.compile("|".join(map(re.escape, longest_first))) if texts else None
 
     def are_in(self, text: str) -> bool:
         """Tell whether a text has one of the secrets."""
-        return self._pattern is not None and bool(self._pattern.search(text))
+        return self._secret_pattern is not None and bool(
+            self._secret_pattern.search(text)
+        )
 
     def blot(self, value: Any) -> Any:
         """Return a JSON value, or a text, without the secrets in its texts."""
-        if self._pattern is None:
+        if self._secret_pattern is None:
             return value
-        return _blotted(value, self._pattern)
+        return _blot_value(value, self._secret_pattern)
 
 
-def _blotted(value: Any, pattern: re.Pattern[str]) -> Any:
+def _blot_value(value: Any, pattern: re.Pattern[str]) -> Any:
     if isinstance(value, str):
         return pattern.sub(BLOT, value)
     if isinstance(value, list):
-        return [_blotted(each, pattern) for each in value]
+        return [_blot_value(each, pattern) for each in value]
     if isinstance(value, dict):
         return {
-            pattern.sub(BLOT, name): _blotted(each, pattern)
+            pattern.sub(BLOT, name): _blot_value(each, pattern)
             for name, each in value.items()
         }
     return value
@@ -78,16 +80,16 @@ _PARTS: Final = re.compile(r'[^\s=;,"]++(?!=[^\s=;,])')
 """The parts of cookies and of schemes with parameters, but no name before a value."""
 
 
-def _pieces(values: Iterable[str]) -> Iterable[str]:
+def _secret_pieces(values: Iterable[str]) -> Iterable[str]:
     """Yield secrets, their words and parts, and what a Basic one encodes (RFC 7617)."""
     for value in values:
         parts = _PARTS.findall(value)
-        for piece in (value, *value.split(), *parts, *_decoded(value)):
+        for piece in (value, *value.split(), *parts, *_decode_basic(value)):
             if len(piece) >= SHORTEST:
                 yield piece
 
 
-def _decoded(value: str) -> Iterable[str]:
+def _decode_basic(value: str) -> Iterable[str]:
     scheme, _, encoded = value.partition(" ")
     if scheme.lower() != "basic":
         return ()
@@ -98,33 +100,37 @@ def _decoded(value: str) -> Iterable[str]:
     return (pair, *pair.split(":", 1))
 
 
-async def secrets_for(site: Site, asked: AccessRequest) -> Secrets:
+async def secrets_for(site: Site, access_request: AccessRequest) -> Secrets:
     """Return what a call for this caller carries; raise `Forbidden` without it."""
-    given = site.secret_headers
-    if isinstance(given, Mapping):
-        return Secrets(given, site.secret_query)
+    configured = site.secret_headers
+    if isinstance(configured, Mapping):
+        return Secrets(configured, site.secret_query)
     try:
         async with asyncio.timeout(CALLER_S):
-            headers = await judges.run(_headers_of, given, asked, site.key)
+            headers = await judges.run(
+                _headers_of, configured, access_request, site.key
+            )
     except TimeoutError:
         late = f"The secret_headers of {site.key} took longer than {CALLER_S:g} s."
         raise Forbidden(late) from None
     return Secrets(headers, site.secret_query)
 
 
-def _headers_of(function: Caller, asked: AccessRequest, key: str) -> Mapping[str, str]:
+def _headers_of(
+    function: Caller, access_request: AccessRequest, key: str
+) -> Mapping[str, str]:
     try:
-        given: object = function(asked)
+        returned: object = function(access_request)
     except Exception:
         # As text: error pages and mails show the variables of frames.
         trace = "".join(traceback.format_exc())
         logger.error("The secret_headers of the site %s failed.\n%s", key, trace)
         raise Forbidden(f"The secret_headers of {key} failed.") from None
-    if not isinstance(given, Mapping):
-        kind = type(given).__name__
+    if not isinstance(returned, Mapping):
+        kind = type(returned).__name__
         raise Forbidden(f"The secret_headers of {key} returned {kind}, not a dict.")
     headers = {}
-    for name, value in given.items():
+    for name, value in returned.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise Forbidden(f"The secret_headers of {key} returned what is no text.")
         if problem := header_problem(name, value):
@@ -136,7 +142,7 @@ def _headers_of(function: Caller, asked: AccessRequest, key: str) -> Mapping[str
 # -- requests --------------------------------------------------------------------------
 
 
-MOST_TARGET: Final = 16 * 1024
+MAX_TARGET_LENGTH: Final = 16 * 1024
 """Characters of a path with its query: more than any server takes."""
 
 
@@ -176,11 +182,11 @@ class SiteAnswer:
 
         It is "" if it is not well formed (RFC 9110, section 8.3.1) or has a secret.
         """
-        given = self.headers.get("content-type", "")
-        found = given.partition(";")[0].strip()
-        if self.secrets.are_in(given) or not _MEDIA_TYPE.fullmatch(found):
+        content_type = self.headers.get("content-type", "")
+        media_type = content_type.partition(";")[0].strip()
+        if self.secrets.are_in(content_type) or not _MEDIA_TYPE.fullmatch(media_type):
             return ""
-        return found.lower()
+        return media_type.lower()
 
 
 _MEDIA_TYPE: Final = re.compile(r"[\w.+-]{1,127}/[\w.+-]{1,127}", re.ASCII)
@@ -196,8 +202,8 @@ def target_of(site: Site, request: SiteRequest, secrets: Secrets) -> str:
     secret = urlencode(secrets.query)
     query = "&".join(filter(None, (request.query, secret)))
     target = site.prefix + request.path + (f"?{query}" if query else "")
-    if len(target) > MOST_TARGET:
-        raise Forbidden(f"The address is longer than {MOST_TARGET:,} characters.")
+    if len(target) > MAX_TARGET_LENGTH:
+        raise Forbidden(f"The address is longer than {MAX_TARGET_LENGTH:,} characters.")
     return target
 
 

@@ -95,7 +95,7 @@ def is_allowed(address: Address, networks: Iterable[Network]) -> bool:
     return is_public(address) or any(address in each for each in networks)
 
 
-def read(text: str) -> Address | None:
+def parse_address(text: str) -> Address | None:
     """Return the address that a text is, None if it is none."""
     try:
         return ip_address(text)
@@ -107,9 +107,9 @@ def read(text: str) -> Address | None:
 
 
 KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,39}")
-MOST_SECONDS: Final = 600.0
-MOST_CONNECTIONS: Final = 1_000
-MOST_ANSWER: Final = 256 * MIB
+MAX_TIMEOUT_S: Final = 600.0
+MAX_CONNECTIONS: Final = 1_000
+MAX_ANSWER_BYTES: Final = 256 * MIB
 HIGHEST_PORT: Final = 65_535
 PORTS: Final = {"http": 80, "https": 443}
 
@@ -174,27 +174,28 @@ OPTIONS: Final = frozenset(
 
 
 @cache
-def sites() -> Mapping[str, Site]:
-    """Return the sites that can be used; `problems` says what is wrong with others."""
+def usable_sites() -> Mapping[str, Site]:
+    """Return the sites that can be used; `setting_problems` says what is wrong with
+    others."""
     usable = {}
     for key, options in mcp_settings.http.items():
         try:
-            usable[key] = _read(key, options)
+            usable[key] = _read_site(key, options)
         except UnusableSite:
             continue
     return usable
 
 
-def problems(given: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def setting_problems(entries: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield a sentence for each entry that cannot be used; it shows no secret."""
-    for key, options in given.items():
+    for key, options in entries.items():
         try:
-            _read(key, options)
+            _read_site(key, options)
         except UnusableSite as error:
             yield f'MCP["HTTP"][{key!r}] {error}'
 
 
-def _read(key: object, options: Mapping[str, Any]) -> Site:
+def _read_site(key: object, options: Mapping[str, Any]) -> Site:
     if not (isinstance(key, str) and KEY.fullmatch(key)):
         raise UnusableSite(
             "has a key that no row can name. A key must begin with a letter and have at"
@@ -208,15 +209,15 @@ def _read(key: object, options: Mapping[str, Any]) -> Site:
     networks = tuple(networks_of(options.get("networks", ())))
     return Site(
         key=key,
-        title=_text(options, "title", key),
+        title=_option_text(options, "title", key),
         **address_of(options.get("url"), private=bool(networks)),
         secret_headers=_secret_headers(options.get("secret_headers", {})),
-        secret_query=_pairs("secret_query", options.get("secret_query", {})),
+        secret_query=_text_pairs("secret_query", options.get("secret_query", {})),
         networks=networks,
-        ca=ca_of(options),
-        timeout=number_of(options, "timeout", 30.0, MOST_SECONDS),
-        connections=_count(options, "connections", 10, MOST_CONNECTIONS),
-        answer=_count(options, "answer", 4 * MIB, MOST_ANSWER),
+        ca=ca_path_of(options),
+        timeout=number_of(options, "timeout", 30.0, MAX_TIMEOUT_S),
+        connections=_option_count(options, "connections", 10, MAX_CONNECTIONS),
+        answer=_option_count(options, "answer", 4 * MIB, MAX_ANSWER_BYTES),
     )
 
 
@@ -253,7 +254,7 @@ def address_of(url: object, *, private: bool, option: str = "url") -> dict[str, 
         raise UnusableSite(
             f'has as "{option}" an address with a segment that {problem}.'
         )
-    address = read(host)
+    address = parse_address(host)
     if address is None and (":" in host or _NUMBERS.fullmatch(host)):
         raise UnusableSite(
             f'has as "{option}" an address with the host {host!r}: write one with four'
@@ -296,11 +297,11 @@ def path_problem(path: str) -> str:
     return ""
 
 
-def networks_of(given: object) -> Iterator[Network]:
+def networks_of(values: object) -> Iterator[Network]:
     """Yield the networks of an option; raises `UnusableSite`."""
-    if not isinstance(given, list | tuple):
+    if not isinstance(values, list | tuple):
         raise UnusableSite('has "networks" that are no list, such as ["10.2.0.0/16"].')
-    for each in given:
+    for each in values:
         if not isinstance(each, str | IPv4Network | IPv6Network):
             # Numbers and bytes are addresses to `ip_network`.
             raise UnusableSite('has "networks" with one that is no text.')
@@ -316,20 +317,22 @@ _DOTTED: Final = re.compile(r"[A-Za-z_]\w{0,39}(\.[A-Za-z_]\w{0,39})+", re.ASCII
 """A path that a sentence may show: tokens are not made of short words alone."""
 
 
-def _secret_headers(given: object) -> Mapping[str, str] | Caller:
-    if isinstance(given, str):
+def _secret_headers(value: object) -> Mapping[str, str] | Caller:
+    if isinstance(value, str):
         try:
-            function = import_string(given)
+            function = import_string(value)
         except Exception as error:
             # A module may raise whatever it likes.
-            shown = f"{given!r}, which cannot be imported: {error}"
-            if not _DOTTED.fullmatch(given):
-                shown = "that are neither a dict nor the dotted path of a function."
-            raise UnusableSite(f'has "secret_headers" {shown}') from None
+            description = f"{value!r}, which cannot be imported: {error}"
+            if not _DOTTED.fullmatch(value):
+                description = (
+                    "that are neither a dict nor the dotted path of a function."
+                )
+            raise UnusableSite(f'has "secret_headers" {description}') from None
         if not callable(function):
-            raise UnusableSite(f'has "secret_headers" {given!r}, which is no function.')
+            raise UnusableSite(f'has "secret_headers" {value!r}, which is no function.')
         return function  # type: ignore[no-any-return]
-    headers = _pairs("secret_headers", given)
+    headers = _text_pairs("secret_headers", value)
     for problem in map(header_problem, headers, headers.values()):
         if problem:
             raise UnusableSite(f'has "secret_headers" {problem}')
@@ -358,22 +361,22 @@ def header_problem(name: str, value: str) -> str:
     return ""
 
 
-def _pairs(name: str, given: object) -> Mapping[str, str]:
-    if isinstance(given, Mapping) and all(
-        isinstance(each, str) for pair in given.items() for each in pair
+def _text_pairs(name: str, value: object) -> Mapping[str, str]:
+    if isinstance(value, Mapping) and all(
+        isinstance(each, str) for pair in value.items() for each in pair
     ):
-        return dict(given)
+        return dict(value)
     raise UnusableSite(f'has "{name}" that are no dict of texts.')
 
 
-def _text(options: Mapping[str, Any], name: str, default: str) -> str:
+def _option_text(options: Mapping[str, Any], name: str, default: str) -> str:
     value = options.get(name, default)
     if not str(value):
         raise UnusableSite(f'has an empty "{name}".')
     return str(value)
 
 
-def ca_of(options: Mapping[str, Any]) -> str:
+def ca_path_of(options: Mapping[str, Any]) -> str:
     """Return the path of the option "ca", "" for none; raises `UnusableSite`."""
     path = options.get("ca", "")
     if path and not (isinstance(path, str | Path) and Path(path).is_file()):
@@ -381,7 +384,9 @@ def ca_of(options: Mapping[str, Any]) -> str:
     return str(path)
 
 
-def _count(options: Mapping[str, Any], name: str, default: int, most: int) -> int:
+def _option_count(
+    options: Mapping[str, Any], name: str, default: int, most: int
+) -> int:
     value = options.get(name, default)
     if type(value) is not int or not 1 <= value <= most:
         raise UnusableSite(
@@ -404,6 +409,6 @@ def number_of(
 
 
 @receiver(setting_changed)
-def _forget(*, setting: str, **_: object) -> None:
+def _forget_sites(*, setting: str, **_: object) -> None:
     if setting == "MCP":
-        sites.cache_clear()
+        usable_sites.cache_clear()

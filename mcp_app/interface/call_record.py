@@ -67,7 +67,7 @@ class Outcome(StrEnum):
     """How a call ended; the values are stored, and never change their meaning."""
 
     ANSWERED = "answered"
-    ASKED = "asked"
+    INPUT_REQUIRED = "asked"
     """The client must answer a question first, and call again."""
     ARGUMENTS = "arguments"
     """The arguments do not fit: nothing ran."""
@@ -104,6 +104,11 @@ class Outcome(StrEnum):
     """A fault of this server."""
 
 
-FINE: Final = (Outcome.ANSWERED, Outcome.ASKED, Outcome.CANCELLED, Outcome.CLIENT_GONE)
+FINE: Final = (
+    Outcome.ANSWERED,
+    Outcome.INPUT_REQUIRED,
+    Outcome.CANCELLED,
+    Outcome.CLIENT_GONE,
+)
 """Outcomes that are not failures: nobody needs to act."""
 FAILED: Final = tuple(each.value for each in Outcome if each not in FINE)

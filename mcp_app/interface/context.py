@@ -37,7 +37,7 @@ User: TypeAlias = "AbstractBaseUser"
 
 Answer: TypeAlias = ElicitAnswer[Any] | SamplingResult | Sequence[Root]
 
-MOST_AFTER = 600.0
+MAX_RECONNECT_DELAY_S = 600.0
 """Seconds that a client may be sent away for: the rest of a call, which may end at
 once, is kept for much longer."""
 
@@ -91,9 +91,9 @@ class _Common(ABC):
 
         For calls that take minutes: nobody holds a connection open meanwhile.  The
         client has what was said before, and comes back `after` so many seconds, more
-        than 0 and at most `MOST_AFTER`, else ValueError; whatever is said from now on
-        waits for it.  The call goes on, and this returns at once.  A call that ends
-        before the connection is closed answers on it.
+        than 0 and at most `MAX_RECONNECT_DELAY_S`, else ValueError; whatever is said
+        from now on waits for it.  The call goes on, and this returns at once.  A call
+        that ends before the connection is closed answers on it.
 
         Nothing happens where the client could not come back (only revision 2025-11-25
         tells clients how to, and not those that take JSON alone), and where the
@@ -156,7 +156,7 @@ class Context(_Common):
         key: str,
         function: Callable[Arguments, Value],
         *arguments: Arguments.args,
-        **named: Arguments.kwargs,
+        **keyword_arguments: Arguments.kwargs,
     ) -> Value:
         """Run a function once per round trip and return its (JSON) result.
 
@@ -214,7 +214,7 @@ class SyncContext(_Common):
         key: str,
         function: Callable[Arguments, Value],
         *arguments: Arguments.args,
-        **named: Arguments.kwargs,
+        **keyword_arguments: Arguments.kwargs,
     ) -> Value:
         """Run a function once per round trip and return its (JSON) result."""
 

@@ -44,13 +44,13 @@ class ToolHints:
         return bool(self.read_only or self.idempotent)
 
     def to_wire(self) -> JsonObject:
-        named = {
+        hints = {
             "readOnlyHint": self.read_only,
             "destructiveHint": self.destructive,
             "idempotentHint": self.idempotent,
             "openWorldHint": self.open_world,
         }
-        return {name: value for name, value in named.items() if value is not None}
+        return {name: value for name, value in hints.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,21 +161,21 @@ def icons_from_json(value: object) -> tuple[Icon, ...]:
     """Read a list of icons; ValueError says what is wrong."""
     if not isinstance(value, list):
         raise ValueError("The icons are not a JSON list.")
-    return tuple(_icon(item) for item in value)
+    return tuple(_read_icon(item) for item in value)
 
 
-def _icon(value: object) -> Icon:
-    icon = _members(value, _ICON, "An icon")
+def _read_icon(value: object) -> Icon:
+    icon = _checked_members(value, _ICON, "An icon")
     src, sizes, theme = icon.get("src"), icon.get("sizes"), icon.get("theme")
     if not isinstance(src, str) or not src.startswith(("https://", "data:image/")):
         raise ValueError("The src of an icon must be an https: or a data:image/ URI.")
-    if sizes is not None and not _strings(sizes):
+    if sizes is not None and not _is_string_list(sizes):
         raise ValueError('The sizes of an icon must be a list such as ["48x48"].')
     if theme not in _THEMES:
         raise ValueError("The theme of an icon must be light or dark.")
     return Icon(
         src=src,
-        mime_type=_text(icon, "mimeType", "An icon") or None,
+        mime_type=_text_member(icon, "mimeType", "An icon") or None,
         sizes=cast("Sequence[str] | None", sizes),
         theme=cast("Theme | None", theme),
     )
@@ -183,12 +183,12 @@ def _icon(value: object) -> Icon:
 
 def annotations_from_json(value: object) -> Annotations:
     """Read the annotations of a resource or a block; ValueError says what is wrong."""
-    given = _members(value, _ANNOTATIONS, "An annotation")
-    audience, priority = given.get("audience"), given.get("priority")
-    modified = _text(given, "lastModified", "An annotation") or None
-    if audience is not None and not _roles(audience):
+    members = _checked_members(value, _ANNOTATIONS, "An annotation")
+    audience, priority = members.get("audience"), members.get("priority")
+    modified = _text_member(members, "lastModified", "An annotation") or None
+    if audience is not None and not _is_role_list(audience):
         raise ValueError('The audience must be a list of "user" and "assistant".')
-    if priority is not None and not _fraction(priority):
+    if priority is not None and not _is_fraction(priority):
         raise ValueError("The priority must be a number from 0 to 1.")
     if modified is not None:
         _check_time(modified)
@@ -203,18 +203,21 @@ def arguments_from_json(value: object) -> tuple[PromptArgument, ...]:
     """Read a prompt's list of arguments; ValueError says what is wrong."""
     if not isinstance(value, list):
         raise ValueError("The arguments are not a JSON list.")
-    arguments = tuple(_argument(item) for item in value)
+    arguments = tuple(_read_argument(item) for item in value)
     for name, count in Counter(each.name for each in arguments).items():
         if count > 1:
             raise ValueError(f"The argument {name} is there more than once.")
     return arguments
 
 
-def _argument(value: object) -> PromptArgument:
-    given = _members(value, _ARGUMENT, "An argument")
-    name, title = _text(given, "name", "An argument"), _text(given, "title", "A title")
-    description = _text(given, "description", "A description")
-    required = given.get("required", False)
+def _read_argument(value: object) -> PromptArgument:
+    members = _checked_members(value, _ARGUMENT, "An argument")
+    name, title = (
+        _text_member(members, "name", "An argument"),
+        _text_member(members, "title", "A title"),
+    )
+    description = _text_member(members, "description", "A description")
+    required = members.get("required", False)
     if not isinstance(required, bool):
         raise ValueError(f"“required” of the argument {name} must be true or false.")
     problem = (
@@ -229,7 +232,7 @@ def _argument(value: object) -> PromptArgument:
         title=title,
         description=description,
         required=required,
-        suggestions=_suggestions(given.get("suggestions", []), name),
+        suggestions=_suggestions(members.get("suggestions", []), name),
     )
 
 
@@ -244,7 +247,7 @@ def suggestions_from_json(value: object) -> Mapping[str, tuple[str, ...]]:
 
 
 def _suggestions(value: object, name: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not _strings(value):
+    if not isinstance(value, list) or not _is_string_list(value):
         raise ValueError(
             f"The suggestions for {visible(name)} must be a list of texts."
         )
@@ -253,7 +256,9 @@ def _suggestions(value: object, name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _members(value: object, known: frozenset[str], what: str) -> Mapping[str, object]:
+def _checked_members(
+    value: object, known: frozenset[str], what: str
+) -> Mapping[str, object]:
     if not isinstance(value, dict):
         raise ValueError(f"{what} must be a JSON object.")
     for name in value:
@@ -265,22 +270,22 @@ def _members(value: object, known: frozenset[str], what: str) -> Mapping[str, ob
     return value
 
 
-def _text(value: Mapping[str, object], name: str, what: str) -> str:
+def _text_member(value: Mapping[str, object], name: str, what: str) -> str:
     text = value.get(name, "")
     if not isinstance(text, str):
         raise ValueError(f"{what} needs “{name}” as a text.")
     return text
 
 
-def _strings(value: object) -> bool:
+def _is_string_list(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _roles(value: object) -> bool:
+def _is_role_list(value: object) -> bool:
     return isinstance(value, list) and all(item in _ROLES for item in value)
 
 
-def _fraction(value: object) -> bool:
+def _is_fraction(value: object) -> bool:
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)

@@ -73,7 +73,7 @@ class LogSecrets:
         self._lock = threading.Lock()
         self._next_warning = clock()
 
-    def remove(self, data: object) -> Fragment:
+    def remove_secrets(self, data: object) -> Fragment:
         """Return data as JSON, with `BLOT` in place of each secret.
 
         Raises `UnserializableValue` for data that has no JSON form.
@@ -81,13 +81,13 @@ class LogSecrets:
         written = jsonrpc.write(data)
         search = _Search()
         # As JSON, because that is what the client would see of an object.
-        value = search.blot(json.loads(written))
+        value = search.blot_secrets(json.loads(written))
         if not search.count:
             return Fragment(written)
-        self._note(search.count)
+        self._count_secrets(search.count)
         return Fragment(jsonrpc.write(value))
 
-    def _note(self, count: int) -> None:
+    def _count_secrets(self, count: int) -> None:
         with self._lock:
             self.count += count
             now, total = self._clock(), self.count
@@ -107,32 +107,32 @@ class _Search:
     def __init__(self) -> None:
         self.count = 0
 
-    def blot(self, value: Any, name: str = "") -> Any:
+    def blot_secrets(self, value: Any, name: str = "") -> Any:
         if name and not _tells_of_secrets(name, value) and names_secret(name):
             self.count += 1
             return BLOT
         if isinstance(value, str):
-            return self._text(value)
+            return self._blot_text(value)
         if isinstance(value, list):
-            return [self.blot(each) for each in value]
+            return [self.blot_secrets(each) for each in value]
         if isinstance(value, dict):
-            return self._members(value)
+            return self._blot_members(value)
         return value
 
-    def _members(self, value: dict[str, Any]) -> dict[str, Any]:
-        shown: dict[str, Any] = {}
+    def _blot_members(self, value: dict[str, Any]) -> dict[str, Any]:
+        members: dict[str, Any] = {}
         for key, inner in value.items():
-            name = self._text(key)
+            name = self._blot_text(key)
             # Two names may look alike now: both stay.
-            shown[f"{name} {len(shown)}" if name in shown else name] = self.blot(
-                inner, key
+            members[f"{name} {len(members)}" if name in members else name] = (
+                self.blot_secrets(inner, key)
             )
-        return shown
+        return members
 
-    def _text(self, text: str) -> str:
-        shown, count = _SECRET_TEXT.subn(BLOT, text)
+    def _blot_text(self, text: str) -> str:
+        blotted, count = _SECRET_TEXT.subn(BLOT, text)
         self.count += count
-        return shown
+        return blotted
 
 
 log_secrets = LogSecrets()

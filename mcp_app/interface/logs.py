@@ -25,21 +25,21 @@ class WithoutSessionIds(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.msg, str):
-            record.msg = _hidden(record.msg)
+            record.msg = _redact_secrets(record.msg)
         if isinstance(record.args, tuple):
-            record.args = tuple(map(_hidden, record.args))
+            record.args = tuple(map(_redact_secrets, record.args))
         elif isinstance(record.args, dict):
             # Some servers' mappings know more than they hold.
-            record.args.update(_changed(record.args))
+            record.args.update(_redacted_values(record.args))
         return True
 
 
-def _changed(values: Mapping[str, Any]) -> dict[str, Any]:
-    hidden = {name: _hidden(value) for name, value in values.items()}
+def _redacted_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    hidden = {name: _redact_secrets(value) for name, value in values.items()}
     return {name: each for name, each in hidden.items() if each != values[name]}
 
 
-def _hidden(value: Any) -> Any:
+def _redact_secrets(value: Any) -> Any:
     return _SECRET.sub(r"\1***", value) if isinstance(value, str) else value
 
 
@@ -73,33 +73,33 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname,
             "logger": record.name,
-            "message": _bounded(record.getMessage()),
+            "message": _bounded_text(record.getMessage()),
         }
         for name, value in vars(record).items():
             if name not in _OWN and name not in fields:
-                fields[_bounded(name)] = _plain(value)
+                fields[_bounded_text(name)] = _plain_value(value)
         if record.exc_info:
             whole = self.formatException(record.exc_info)
-            fields["exception"] = _bounded(whole[::-1])[::-1]
-        return _written(fields)
+            fields["exception"] = _bounded_text(whole[::-1])[::-1]
+        return _json_text(fields)
 
 
-def _plain(value: object) -> Any:
+def _plain_value(value: object) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | float) and abs(value) < 2**63:
         return value
-    return _bounded(value if isinstance(value, str) else repr(value))
+    return _bounded_text(value if isinstance(value, str) else repr(value))
 
 
-def _bounded(text: str) -> str:
+def _bounded_text(text: str) -> str:
     """Return a text, or as much of it as may be written."""
-    kept = text[:LARGEST]
-    while len(_written(kept)) - 2 > LARGEST:
-        kept = kept[: len(kept) * LARGEST // len(_written(kept))]
-    return text if kept == text else kept[: -len(CUT)] + CUT
+    start = text[:LARGEST]
+    while len(_json_text(start)) - 2 > LARGEST:
+        start = start[: len(start) * LARGEST // len(_json_text(start))]
+    return text if start == text else start[: -len(CUT)] + CUT
 
 
-def _written(value: object) -> str:
+def _json_text(value: object) -> str:
     # JSON lets this one pass, which terminals do not.
     return json.dumps(value).replace(_DELETE, "\\u007f")

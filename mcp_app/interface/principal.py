@@ -207,7 +207,7 @@ class Rights:
     met: frozenset[AccessRequirements] = frozenset()
     gone: bool = False
 
-    def meet(self, demands: AccessRequirements | None) -> bool:
+    def meets_demands(self, demands: AccessRequirements | None) -> bool:
         """Whether all of that holds; nothing always does."""
         return not demands or demands in self.met
 

@@ -141,21 +141,21 @@ def within(roots: Sequence[Root], path: str | os.PathLike[str]) -> Path:
     Raises `ToolError` for what is outside, also of a root that is gone: the model is
     told, and the next call may be shown other roots.
     """
-    folders = list(_folders(roots))
+    folders = list(_existing_folders(roots))
     if not folders:
         raise ToolError("None of the client's root folders exists here.")
     having = (each for each in folders if os.path.lexists(each / path))
     try:
-        found = (next(having, folders[0]) / path).resolve()
+        resolved = (next(having, folders[0]) / path).resolve()
     except (OSError, RuntimeError, ValueError):
         # A loop of links, or a NUL character.
-        found = None
-    if found is not None and any(found.is_relative_to(each) for each in folders):
-        return found
+        resolved = None
+    if resolved is not None and any(resolved.is_relative_to(each) for each in folders):
+        return resolved
     raise ToolError(f"{os.fspath(path)!r:.200} is outside the client's root folders.")
 
 
-def _folders(roots: Sequence[Root]) -> Iterator[Path]:
+def _existing_folders(roots: Sequence[Root]) -> Iterator[Path]:
     """Yield where the roots really are; those that are not there are left out."""
     for root in roots:
         parts = urlsplit(root.uri)

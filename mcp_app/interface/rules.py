@@ -16,10 +16,10 @@ from mcp_app.protocol import uri_templates
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
 TAG = re.compile(r"[\w.:-]{1,64}")
-MOST_SUGGESTIONS = 100
-LONGEST_SUGGESTION = 200
+MAX_SUGGESTIONS = 100
+MAX_SUGGESTION_LENGTH = 200
 """Characters of one suggestion."""
-LONGEST_MEDIA_TYPE = 255
+MAX_MEDIA_TYPE_LENGTH = 255
 MESSAGE = 200
 """Characters of a value that a message shows."""
 PERMISSION = re.compile(r"[a-z_]\w*\.\w+", re.ASCII | re.IGNORECASE)
@@ -107,8 +107,8 @@ def permission_problem(permission: str) -> str | None:
 
 def media_type_problem(media_type: str) -> str | None:
     """Check that a text is a media type (RFC 6838), perhaps with parameters; or ""."""
-    if len(media_type) > LONGEST_MEDIA_TYPE:
-        return _too_long("media type", media_type, LONGEST_MEDIA_TYPE)
+    if len(media_type) > MAX_MEDIA_TYPE_LENGTH:
+        return _length_problem("media type", media_type, MAX_MEDIA_TYPE_LENGTH)
     if not media_type or MEDIA_TYPE.fullmatch(media_type):
         return None
     return (
@@ -120,7 +120,7 @@ def media_type_problem(media_type: str) -> str | None:
 def uri_problem(uri: str) -> str | None:
     """Check that a text is an absolute URI (RFC 3986), and not too long to be read."""
     if len(uri) > uri_templates.URI_LENGTH:
-        return _too_long("URI", uri, uri_templates.URI_LENGTH)
+        return _length_problem("URI", uri, uri_templates.URI_LENGTH)
     if URI.fullmatch(uri):
         return None
     return (
@@ -135,42 +135,42 @@ def text_problem(text: str, *, lines: bool = False) -> str | None:
 
     Such characters can carry orders to a model that no person reads.
     """
-    found = _HIDDEN.search(text) or (None if lines else _LINE_BREAKS.search(text))
-    if found is None:
+    match = _HIDDEN.search(text) or (None if lines else _LINE_BREAKS.search(text))
+    if match is None:
         return None
-    character = found.group()
+    character = match.group()
     name = unicodedata.name(character, "a character without a name")
     return (
         f"There is a hidden character {_code_point(character)} ({name}) at position"
-        f" {found.start() + 1}. Such characters can carry hidden instructions. Remove"
+        f" {match.start() + 1}. Such characters can carry hidden instructions. Remove"
         " it."
     )
 
 
 def suggestions_problem(suggestions: Sequence[str]) -> str | None:
     """Check what is suggested for an argument or a variable: texts of one line."""
-    if len(suggestions) > MOST_SUGGESTIONS:
+    if len(suggestions) > MAX_SUGGESTIONS:
         return (
-            f"There are {len(suggestions)} suggestions; at most {MOST_SUGGESTIONS} are "
+            f"There are {len(suggestions)} suggestions; at most {MAX_SUGGESTIONS} are "
             "allowed."
         )
-    seen: set[str] = set()
+    known: set[str] = set()
     for each in suggestions:
         if problem := _suggestion_problem(each):
             return problem
-        if each in seen:
+        if each in known:
             return f"“{visible(each)}” is suggested more than once."
-        seen.add(each)
+        known.add(each)
     return None
 
 
 def _suggestion_problem(suggestion: str) -> str | None:
     if not suggestion:
         return "A suggestion is empty; write its text, or remove it."
-    if len(suggestion) > LONGEST_SUGGESTION:
+    if len(suggestion) > MAX_SUGGESTION_LENGTH:
         return (
             f"“{visible(suggestion, 40)}” has {len(suggestion)} characters; a "
-            f"suggestion has at most {LONGEST_SUGGESTION}."
+            f"suggestion has at most {MAX_SUGGESTION_LENGTH}."
         )
     problem = text_problem(suggestion)
     return f"“{visible(suggestion)}”: {problem}" if problem else None
@@ -181,8 +181,8 @@ def visible(text: str, most: int | None = MESSAGE) -> str:
 
     It is cut after `most` characters; None leaves it whole.
     """
-    shown = _HIDDEN.sub(lambda found: f"⟦{_code_point(found.group())}⟧", text)
-    return shown if most is None or len(shown) <= most else f"{shown[:most]}…"
+    escaped = _HIDDEN.sub(lambda found: f"⟦{_code_point(found.group())}⟧", text)
+    return escaped if most is None or len(escaped) <= most else f"{escaped[:most]}…"
 
 
 def one_line(text: str, most: int) -> str:
@@ -190,20 +190,20 @@ def one_line(text: str, most: int) -> str:
 
     For what must be kept however it was written; `text_problem` refuses instead.
     """
-    line = _cleaned(text)
-    return line if len(line) <= most else _cleaned(f"{line[: most - 1]}…")
+    line = _without_hidden(text)
+    return line if len(line) <= most else _without_hidden(f"{line[: most - 1]}…")
 
 
-def _cleaned(text: str) -> str:
+def _without_hidden(text: str) -> str:
     while _HIDDEN.search(text):
         # What one of them stood beside may be hidden without it.
         text = _HIDDEN.sub(lambda found: " " if found.group().isspace() else "", text)
     return " ".join(text.split())
 
 
-def _too_long(what: str, text: str, most: int) -> str:
-    shown, size = visible(text, 40), len(text)
-    return f"“{shown}” has {size} characters; a {what} has at most {most}."
+def _length_problem(what: str, text: str, most: int) -> str:
+    start, size = visible(text, 40), len(text)
+    return f"“{start}” has {size} characters; a {what} has at most {most}."
 
 
 def _code_point(character: str) -> str:
@@ -229,7 +229,7 @@ class AccessRequirements:
     def __bool__(self) -> bool:
         return bool(self.permissions or self.groups or self.rules)
 
-    def and_also(self, others: AccessRequirements) -> AccessRequirements:
+    def combined_with(self, others: AccessRequirements) -> AccessRequirements:
         """Return what is demanded where both are."""
         return AccessRequirements(
             permissions=tuple(dict.fromkeys((*self.permissions, *others.permissions))),
@@ -241,13 +241,13 @@ class AccessRequirements:
 NO_REQUIREMENTS = AccessRequirements()
 
 
-def read_requirements(told: Mapping[str, Any]) -> AccessRequirements:
+def read_requirements(options: Mapping[str, Any]) -> AccessRequirements:
     """Return what a permission, groups and the key of a rule demand.
 
     What is not there, or is empty, demands nothing.
     """
-    permission, rule = told.get("permission"), told.get("rule")
-    groups = frozenset(told.get("groups") or ())
+    permission, rule = options.get("permission"), options.get("rule")
+    groups = frozenset(options.get("groups") or ())
     if not (permission or groups or rule):
         return NO_REQUIREMENTS
     return AccessRequirements(

@@ -46,7 +46,7 @@ BY_TOKEN = "token"  # noqa: S105 - a name
 class ServerDefinition:
     """A server as its row says it.
 
-    `access` holds names of `MCP["AUTHENTICATION"]` in their order, or `public`
+    `access` holds names of `MCP["AUTHENTICATION"]` in their order, or `is_public`
     alone; nothing lets nobody in.  Who does not meet the `demands` may not use it at
     all.  With the selection "tags" only definitions that
     share a tag with the server belong to it, with "chosen" only rows that it names.
@@ -72,18 +72,18 @@ class ServerDefinition:
     """That of its row."""
 
     @property
-    def public(self) -> bool:
+    def is_public(self) -> bool:
         """Whether anyone may use it without signing in."""
         return self.access == (PUBLIC,)
 
     @property
-    def searches(self) -> bool:
+    def uses_search(self) -> bool:
         """Whether clients find its tools by searching."""
         return self.listing == "search"
 
     def implementation(self) -> JsonObject:
         """Return what the server says of itself (`Implementation`)."""
-        shown: JsonObject = {
+        members: JsonObject = {
             "name": "django-mcp-app" if self.slug == DEFAULT_SLUG else self.slug,
             "title": self.title,
             "version": self.version or VERSION,
@@ -91,9 +91,9 @@ class ServerDefinition:
             "websiteUrl": self.website_url,
             "icons": [icon.to_wire() for icon in self.icons],
         }
-        return {name: value for name, value in shown.items() if value}
+        return {name: value for name, value in members.items() if value}
 
-    def offers(self, tags: frozenset[str], key: Key | None = None) -> bool:
+    def offers_definition(self, tags: frozenset[str], key: Key | None = None) -> bool:
         """Whether a definition with these tags belongs to this server.
 
         `key` is that of its row; what code declares may have none yet.
@@ -102,6 +102,6 @@ class ServerDefinition:
             return key in self.chosen
         return self.selection == "all" or bool(self.tags & tags)
 
-    def lists(self, tags: frozenset[str]) -> bool:
+    def lists_tool(self, tags: frozenset[str]) -> bool:
         """Whether a tool with these tags, which belongs to it, is in `tools/list`."""
-        return not self.searches or bool(self.listed_tags & tags)
+        return not self.uses_search or bool(self.listed_tags & tags)

@@ -30,11 +30,11 @@ LISTS_OF_ROWS = {
     "everything": changes.LISTS,
     "*": changes.LISTS,
 }
-_TOLD = frozenset({changes.RESOURCE, changes.LIST, changes.MODEL, changes.RIGHTS})
+_ANNOUNCED = frozenset({changes.RESOURCE, changes.LIST, changes.MODEL, changes.RIGHTS})
 _ENDS = {changes.CANCELLED, changes.STOPPED}
 _OF_CALLS = _ENDS | {changes.QUESTION}
 _UNTOLD = _OF_CALLS | {changes.SESSION, changes.LOGGED}
-NO_DEFINITION = _TOLD | _UNTOLD
+NO_DEFINITION = _ANNOUNCED | _UNTOLD
 """Changes that name neither a definition nor a server."""
 
 # One statement sees one state of the database: a compaction is either in it or not.
@@ -64,9 +64,9 @@ class ChangeSet:
 
     With `everything`, `rows` holds only the changes that end calls: nothing else says
     so.  `first` marks the changes that a process starts with.  All changes up to
-    `number` are included.  `unfolded` are the ids of change rows, old ones included.
-    `numbers` has the topics raised since the last check without a later change row;
-    such a topic need not be among the changes.
+    `last_number` are included.  `unfolded` are the ids of change rows, old ones
+    included. `settled_numbers` has the topics raised since the last check without a
+    later change row; such a topic need not be among the changes.
     """
 
     rows: tuple[Name, ...] = ()
@@ -86,21 +86,21 @@ class ChangeSet:
     @property
     def rights_changed(self) -> bool:
         """Whether somebody's permissions may have changed."""
-        return self.everything or bool(self.refs(changes.RIGHTS))
+        return self.everything or bool(self.refs_of_kind(changes.RIGHTS))
 
-    def refs(self, kind: str) -> frozenset[str]:
+    def refs_of_kind(self, kind: str) -> frozenset[str]:
         """Return the refs of the changed rows of a kind; `*` stands for all."""
         return frozenset(ref for each, ref in self.rows if each == kind)
 
-    def topics(self) -> list[tuple[str, str | None]]:
+    def changed_topics(self) -> list[tuple[str, str | None]]:
         """Return the changed topics: a list or a URI's digest, and the server.
 
         None stands for all servers.  The result is empty if everything changed.
         """
         if self.everything:
             return []
-        named = (each for row in self.rows for each in topics_of(*row))
-        return list(dict.fromkeys(named))
+        pairs = (each for row in self.rows for each in topics_of(*row))
+        return list(dict.fromkeys(pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class ChangedTopics:
 class MissedTopics:
     """What changed after a number; `everything` if that is not known in detail.
 
-    `number` is the one that was drawn last.
+    `last_number` is the one that was drawn last.
     """
 
     number: int
@@ -134,17 +134,17 @@ def missed_since(number: int) -> MissedTopics:
     change of its session: of many clients that reconnect at once, each would read those
     of all.
     """
-    found = _CheckResult(number, without=_UNTOLD)
-    if number < found.floor or number > found.number or found.too_many:
-        return MissedTopics(found.number, everything=True)
+    result = _CheckResult(number, without=_UNTOLD)
+    if number < result.floor or number > result.number or result.is_too_large:
+        return MissedTopics(result.number, everything=True)
     topics = [
         ChangedTopics((kind, ref), version, ids_from_text(folded))
-        for _, version, _, kind, ref, folded in found.topics
+        for _, version, _, kind, ref, folded in result.topics
     ]
     rows = [
-        ChangedTopics(name, None, frozenset({pk})) for pk, name in found.rows.items()
+        ChangedTopics(name, None, frozenset({pk})) for pk, name in result.rows.items()
     ]
-    return MissedTopics(found.number, changes=(*topics, *rows))
+    return MissedTopics(result.number, changes=(*topics, *rows))
 
 
 class ChangeReader:
@@ -155,41 +155,43 @@ class ChangeReader:
         self._known: frozenset[int] = frozenset()
 
     @property
-    def number(self) -> int:
+    def last_number(self) -> int:
         """The number up to which everything was seen."""
         return self._number or 0
 
     @property
-    def known(self) -> frozenset[int]:
+    def known_rows(self) -> frozenset[int]:
         """The change rows that were seen before they were compacted."""
         return self._known
 
-    def read(self) -> ChangeSet:
+    def read_changes(self) -> ChangeSet:
         """Return the changes since the last ones seen; the first time, everything."""
         before = self._number
-        found = _CheckResult(before or 0)
-        number, unfolded = found.number, frozenset(found.rows)
+        result = _CheckResult(before or 0)
+        number, unfolded = result.number, frozenset(result.rows)
         # A smaller number than the last one seen comes from another database.
         if before is None or before > number:
             return ChangeSet((), True, before is None, number, unfolded)
-        if before < found.floor or found.too_many:
+        if before < result.floor or result.is_too_large:
             ends = _CheckResult(before, only=_ENDS)
             known = unfolded.union(ends.rows)
-            return ChangeSet(self._new(ends, before), True, False, number, known)
-        new = self._new(found, before)
-        return ChangeSet(new, False, False, number, unfolded, found.numbers())
+            return ChangeSet(self._new_names(ends, before), True, False, number, known)
+        new = self._new_names(result, before)
+        return ChangeSet(new, False, False, number, unfolded, result.settled_numbers())
 
-    def seen(self, news: ChangeSet) -> None:
+    def advance_past(self, change_set: ChangeSet) -> None:
         """Start after these changes next time: they have been loaded."""
-        self._number = news.number
-        self._known = news.unfolded
+        self._number = change_set.number
+        self._known = change_set.unfolded
 
-    def _new(self, found: _CheckResult, before: int) -> tuple[Name, ...]:
+    def _new_names(self, result: _CheckResult, before: int) -> tuple[Name, ...]:
         """Return what was found and not seen before, each once."""
-        rows = [row for key, row in found.rows.items() if key not in self._known]
-        return tuple(dict.fromkeys([*self._raised(found.topics, before), *rows]))
+        rows = [row for key, row in result.rows.items() if key not in self._known]
+        return tuple(
+            dict.fromkeys([*self._raised_topics(result.topics, before), *rows])
+        )
 
-    def _raised(self, topics: Iterable[_Row], before: int) -> Iterator[Name]:
+    def _raised_topics(self, topics: Iterable[_Row], before: int) -> Iterator[Name]:
         """Yield the topics with changes beyond the change rows that were seen."""
         for _, _, previous, kind, ref, folded in topics:
             ids = ids_from_text(folded)
@@ -206,21 +208,21 @@ class _CheckResult:
         without: Collection[str] = (),
         only: Collection[str] = (),
     ) -> None:
-        found = _checked(number, without or only, "IN" if only else "NOT IN")
-        counter = [row[1:3] for row in found if row[0] == _COUNTER]
+        rows = _checked(number, without or only, "IN" if only else "NOT IN")
+        counter = [row[1:3] for row in rows if row[0] == _COUNTER]
         self.number, self.floor = counter[0] if counter else (0, 0)
-        self.rows = {row[1]: row[3:5] for row in found if row[0] == _CHANGE}
-        self.topics = [row for row in found if row[0] == _TOPIC]
+        self.rows = {row[1]: row[3:5] for row in rows if row[0] == _CHANGE}
+        self.topics = [row for row in rows if row[0] == _TOPIC]
 
     @property
-    def too_many(self) -> bool:
+    def is_too_large(self) -> bool:
         return max(len(self.rows), len(self.topics)) > MOST_ROWS
 
-    def numbers(self) -> dict[Name, int]:
+    def settled_numbers(self) -> dict[Name, int]:
         """Return the numbers of topics that no waiting change row will raise again."""
         waiting = set(self.rows.values())
-        named = {row[3:5]: row[1] for row in self.topics}
-        return {name: number for name, number in named.items() if name not in waiting}
+        by_name = {row[3:5]: row[1] for row in self.topics}
+        return {name: number for name, number in by_name.items() if name not in waiting}
 
 
 def _checked(number: int, kinds: Collection[str], among: str) -> list[_Row]:

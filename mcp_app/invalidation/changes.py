@@ -68,10 +68,10 @@ def record_stop(session: int, request_key: str) -> None:
 
 def record_resource(using: str, uri: str) -> None:
     """Record that a transaction on this database changes what a resource shows."""
-    record(using, RESOURCE, digest(uri))
+    record_change(using, RESOURCE, digest(uri))
 
 
-def record(using: str, kind: str, ref: str) -> None:
+def record_change(using: str, kind: str, ref: str) -> None:
     """Record a change that a transaction on this database makes.
 
     If our tables are in another database, the row is written after the commit; if the
@@ -135,7 +135,7 @@ def changed_model(model: type[models.Model], using: str | None = None) -> None:
     Every client that watches a resource of the model is notified.
     """
     alias = using or router.db_for_write(model)
-    record(alias, MODEL, model._meta.label_lower)
+    record_change(alias, MODEL, model._meta.label_lower)
 
 
 class WatchedQuerySet(RecordedRows[Row]):
@@ -183,24 +183,24 @@ class ResourceSubscriptions:
             del self._streams[uri]
         return gone
 
-    def write(self, uris: Iterable[str] | None = None) -> None:
+    def insert_rows(self, uris: Iterable[str] | None = None) -> None:
         """Insert the missing rows of these URIs, or of all; blocks."""
         rows = Subscription.objects.using(router.db_for_write(Subscription))
         missing = list(self._streams if uris is None else uris)
         with transaction.atomic(using=rows.db):
-            for some in _batches(missing):
+            for some in _uri_batches(missing):
                 own = rows.of_worker(self._worker_id)
                 known = own.watched(digest(uri) for uri in some)
                 new = [uri for uri in some if digest(uri) not in known]
                 rows.watch(self._worker_id, new)
 
-    def erase(self, uris: Iterable[str]) -> None:
+    def delete_rows(self, uris: Iterable[str]) -> None:
         """Delete the rows of these; blocks."""
         own = Subscription.objects.of_worker(self._worker_id)
-        for some in _batches(list(uris)):
+        for some in _uri_batches(list(uris)):
             own.filter(uri_digest__in=[digest(each) for each in some]).unwatch()
 
 
-def _batches(uris: list[str]) -> Iterator[list[str]]:
+def _uri_batches(uris: list[str]) -> Iterator[list[str]]:
     for start in range(0, len(uris), AT_ONCE):
         yield uris[start : start + AT_ONCE]

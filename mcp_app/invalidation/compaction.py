@@ -61,20 +61,20 @@ def expired_changes() -> list[ExpiredRows]:
         ExpiredRows("changes", Change.objects.count, lambda: _compact_some() or None),
         ExpiredRows(
             "topics",
-            lambda: _old(Topic.objects.all()).count(),
-            lambda: prune() or None,
+            lambda: _expired_topics(Topic.objects.all()).count(),
+            lambda: prune_topics() or None,
         ),
     ]
 
 
-def prune() -> int:
+def prune_topics() -> int:
     """Delete some topics that every serving process has seen long ago; blocks.
 
     Returns how many were deleted, 0 when nothing is left.
     """
     using = router.db_for_write(Topic)
     with own_transaction(using):
-        old = _old(Topic.objects.using(using))
+        old = _expired_topics(Topic.objects.using(using))
         if not old.exists():
             return 0
         counters = Counter.objects.using(using)
@@ -87,7 +87,7 @@ def prune() -> int:
     return len(some)
 
 
-def _old(topics: models.QuerySet[Topic]) -> models.QuerySet[Topic]:
+def _expired_topics(topics: models.QuerySet[Topic]) -> models.QuerySet[Topic]:
     long_ago = NowMilliseconds() - KEPT_MS
     return topics.filter(kind__in=NO_DEFINITION, changed_ms__lt=long_ago)
 
@@ -96,7 +96,7 @@ def _compact_some() -> int:
     """Compact at most `BATCH` rows in a transaction; return how many."""
     using = router.db_for_write(Change)
     with own_transaction(using):
-        if not _alone(using):
+        if not _lock_counter(using):
             return 0
         rows = list(Change.objects.using(using).order_by("id")[:BATCH])
         if rows:
@@ -104,14 +104,14 @@ def _compact_some() -> int:
             ids: dict[_Name, list[int]] = defaultdict(list)
             for row in rows:
                 ids[row.kind, row.ref].append(row.pk)
-            for name in _unwatched(using, ids):
+            for name in _unwatched_names(using, ids):
                 del ids[name]
-            _raise(using, number, ids)
+            _raise_topics(using, number, ids)
             delete_rows(using, Change, [row.pk for row in rows])
         return len(rows)
 
 
-def _unwatched(using: str, names: Iterable[_Name]) -> list[_Name]:
+def _unwatched_names(using: str, names: Iterable[_Name]) -> list[_Name]:
     """Return the resources that nobody watches; call it after the rows were read.
 
     A client that subscribes later reads a resource with these changes.
@@ -119,12 +119,12 @@ def _unwatched(using: str, names: Iterable[_Name]) -> list[_Name]:
     refs = [ref for kind, ref in names if kind == changes.RESOURCE and ref != ANY]
     subscriptions = Subscription.objects.using(using)
     watched: set[str] = set()
-    for chosen in _some(sorted(refs)):
+    for chosen in _ref_batches(sorted(refs)):
         watched |= subscriptions.watched(chosen)
     return [(changes.RESOURCE, ref) for ref in refs if ref not in watched]
 
 
-def _alone(using: str) -> bool:
+def _lock_counter(using: str) -> bool:
     """Lock the counter; return False if another process is compacting now.
 
     The lock comes before the read: two that delete rows would wait for each other.
@@ -138,18 +138,18 @@ def _alone(using: str) -> bool:
     return locked.first() is not None
 
 
-def _raise(using: str, number: int, ids: Mapping[_Name, list[int]]) -> None:
+def _raise_topics(using: str, number: int, ids: Mapping[_Name, list[int]]) -> None:
     """Write the number into the topics; the lock of the counter excludes others."""
     topics = Topic.objects.using(using)
-    known = {(each.kind, each.ref): each for each in _known(using, ids)}
+    known = {(each.kind, each.ref): each for each in _existing_topics(using, ids)}
     now = NowMilliseconds()
-    made: list[Topic] = []
+    new_topics: list[Topic] = []
     for name, own in ids.items():
         folded = ids_to_text(own) if len(own) <= MOST_IDS else ""
         topic = known.get(name)
         if topic is None:
             kind, ref = name
-            made.append(
+            new_topics.append(
                 Topic(kind=kind, ref=ref, version=number, folded=folded, changed_ms=now)
             )
         else:
@@ -159,14 +159,14 @@ def _raise(using: str, number: int, ids: Mapping[_Name, list[int]]) -> None:
                 folded=folded,
                 changed_ms=now,
             )
-    topics.bulk_create(made)
+    topics.bulk_create(new_topics)
 
 
-def _known(using: str, names: Iterable[_Name]) -> Iterator[Topic]:
-    for chosen in _some(sorted({ref for _, ref in names})):
+def _existing_topics(using: str, names: Iterable[_Name]) -> Iterator[Topic]:
+    for chosen in _ref_batches(sorted({ref for _, ref in names})):
         yield from Topic.objects.using(using).filter(ref__in=chosen)
 
 
-def _some(refs: list[str]) -> Iterator[list[str]]:
+def _ref_batches(refs: list[str]) -> Iterator[list[str]]:
     for start in range(0, len(refs), _REFS_AT_ONCE):
         yield refs[start : start + _REFS_AT_ONCE]

@@ -55,7 +55,7 @@ class Doorbell:
     def ring(self) -> None:
         """Wake the others, unless a message to them is already on its way."""
         if self._layer is not None and self._ringing is None:
-            self._ringing = asyncio.create_task(self._ring())
+            self._ringing = asyncio.create_task(self._send_ring())
 
     def close(self) -> None:
         """Stop sending and listening."""
@@ -65,7 +65,7 @@ class Doorbell:
                 task.cancel()
         self._layer = None
 
-    async def _ring(self) -> None:
+    async def _send_ring(self) -> None:
         try:
             async with asyncio.timeout(PATIENCE):
                 await self._layer.group_send(GROUP, RING)
@@ -81,12 +81,12 @@ class Doorbell:
         # A client may swallow a cancellation while its server is unavailable.
         while self._layer is not None:
             try:
-                await self._hear(self._layer)
+                await self._hear_for_while(self._layer)
             except Exception as error:
                 self._note_outage(error)
                 await asyncio.sleep(RETRY * random.uniform(0.5, 1.5))  # noqa: S311
 
-    async def _hear(self, layer: Any) -> None:
+    async def _hear_for_while(self, layer: Any) -> None:
         """Join the group for a while, with a channel of its own."""
         channel = await layer.new_channel("mcp_app")
         try:
@@ -97,7 +97,7 @@ class Doorbell:
             with suppress(TimeoutError):
                 async with asyncio.timeout(RENEW) as self._until:
                     while self._layer is not None:
-                        if await _is_rung(layer, channel):
+                        if await _receive_ring(layer, channel):
                             self._heard()
         finally:
             # An unavailable server must not block this.
@@ -135,7 +135,7 @@ class Doorbell:
             )
 
 
-async def _is_rung(layer: Any, channel: str) -> bool:
+async def _receive_ring(layer: Any, channel: str) -> bool:
     """Wait for a message; return False if none came for as long as a client reads."""
     try:
         await layer.receive(channel)

@@ -44,7 +44,10 @@ def log(
         raise ValueError(
             "Name a user or a server, whose sessions should get the message."
         )
-    params: dict[str, object] = {"level": level, "data": log_secrets.remove(data)}
+    params: dict[str, object] = {
+        "level": level,
+        "data": log_secrets.remove_secrets(data),
+    }
     if logger is not None:
         params["logger"] = logger
     payload = jsonrpc.write(notification_message("notifications/message", params))
@@ -55,25 +58,27 @@ def log(
             f' MCP["LIMITS"]["TEXT"] allows {most:,}.'
         )
     using = router.db_for_write(LoggedMessage)
-    told = _told(_wanting(Session.objects.using(using), level, server), user)
-    if told:
+    session_keys = _session_keys(
+        _sessions_wanting(Session.objects.using(using), level, server), user
+    )
+    if session_keys:
         with transaction.atomic(using=using, savepoint=False):
-            LoggedMessage.objects.using(using).log(told, payload.decode())
-    return len(told)
+            LoggedMessage.objects.using(using).log(session_keys, payload.decode())
+    return len(session_keys)
 
 
-def _told(sessions: SessionQuerySet, user: object) -> list[int]:
+def _session_keys(sessions: SessionQuerySet, user: object) -> list[int]:
     """Return the keys of the sessions that belong to a user; None stands for all."""
     if user is None:
         return list(sessions.values_list("pk", flat=True))
-    key = _key(user)
+    key = _key_of_user(user)
     # The key is the second of three parts.
-    found = sessions.filter(principal_key__contains=f"\x1f{key}\x1f")
-    rows = found.only("principal_key")
+    candidates = sessions.filter(principal_key__contains=f"\x1f{key}\x1f")
+    rows = candidates.only("principal_key")
     return [row.pk for row in rows if row.user_id == key]
 
 
-def _wanting(
+def _sessions_wanting(
     sessions: SessionQuerySet, level: Level, server: str | None
 ) -> SessionQuerySet:
     severity = LEVELS.index(level)
@@ -82,11 +87,11 @@ def _wanting(
         wanted |= Q(log_level=None)
     limits = mcp_settings.limits
     alive = sessions.alive(idle_s=limits.session_idle, age_s=limits.session_age)
-    found = alive.filter(wanted, streams__gt=0)
-    return found.filter(server=server) if server is not None else found
+    matching = alive.filter(wanted, streams__gt=0)
+    return matching.filter(server=server) if server is not None else matching
 
 
-def _key(user: object) -> str:
+def _key_of_user(user: object) -> str:
     return str(getattr(user, "pk", user))
 
 

@@ -25,9 +25,9 @@ from mcp_app.models.expiry import PORTION, ExpiredRows
 from mcp_app.models.stops import By, Running
 from mcp_app.models.transactions import NowMilliseconds, now_sql, tells_of_commits
 from mcp_app.models.workers import (
-    LONGEST_REASON,
+    MAX_REASON_LENGTH,
+    MAX_REPORTED_LISTS,
     MOST_BROKEN,
-    MOST_LISTS,
     MOST_SESSIONS,
     Report,
 )
@@ -48,34 +48,34 @@ SILENT_S: Final = 14.0
 It may have been silent for up to a heartbeat before the first look: the bound is
 `LIVE_MS`, and the last of three looks, five seconds apart, may come a moment early.
 """
-MOST_BETWEEN_S: Final = 6.0
+MAX_INTERVAL_S: Final = 6.0
 """At most this much of the time between two looks counts: this process may have been
 paused, and the others with it."""
 
 Owner: TypeAlias = tuple[str, int | None, bool]
-"""A process: its key, `seen_ms` of its row (None if it has no row), and whether it owns
-an open stream or holds a session of HTTP+SSE."""
+"""A process: its key, `heartbeat_ms` of its row (None if it has no row), and whether it
+owns an open stream or holds a session of HTTP+SSE."""
 
 
 @dataclass(slots=True)
 class _PeerState:
-    seen_ms: int | None
+    heartbeat_ms: int | None
     runs: bool
     looked: float
     silent: float = 0.0
     changed: bool = False
 
-    def look(self, seen_ms: int | None, now: float) -> None:
-        if seen_ms == self.seen_ms:
-            self.silent += min(max(0.0, now - self.looked), MOST_BETWEEN_S)
+    def observe_heartbeat(self, heartbeat_ms: int | None, now: float) -> None:
+        if heartbeat_ms == self.heartbeat_ms:
+            self.silent += min(max(0.0, now - self.looked), MAX_INTERVAL_S)
         else:
-            self.seen_ms, self.silent, self.changed = seen_ms, 0.0, True
+            self.heartbeat_ms, self.silent, self.changed = heartbeat_ms, 0.0, True
         self.looked = now
 
     @property
-    def dead(self) -> bool:
+    def counts_as_dead(self) -> bool:
         """Whether it counts as dead; a process without a row has said that it ends."""
-        return self.seen_ms is None or self.silent >= SILENT_S
+        return self.heartbeat_ms is None or self.silent >= SILENT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +83,17 @@ class PeerStates:
     """What a process knows of the others; immutable, so any thread may read it."""
 
     dead: Mapping[str, int | None] = field(default_factory=dict)
-    """Those that were silent for too long, with the last `seen_ms` of each."""
+    """Those that were silent for too long, with the last `heartbeat_ms` of each."""
     alive: frozenset[str] = frozenset()
     """Those whose row was seen to change, and that are not dead."""
 
-    def lives(self, key: str, seen_ms: int, *, old: bool) -> bool:
+    def is_process_alive(self, key: str, heartbeat_ms: int, *, old: bool) -> bool:
         """Return whether the process with this row lives.
 
         `old` is the judgement of the database's clock: it decides for processes that
         were not watched for long enough.
         """
-        if key in self.dead and self.dead[key] == seen_ms:
+        if key in self.dead and self.dead[key] == heartbeat_ms:
             return False
         return not old or key in self.alive
 
@@ -105,46 +105,49 @@ class PeerMonitor:
         self._own = own
         self._watched: dict[str, _PeerState] = {}
 
-    def look(self, found: Iterable[Owner], now: float) -> None:
+    def observe_owners(self, owners: Iterable[Owner], now: float) -> None:
         """Note the rows of all processes."""
-        rows = {key: (seen_ms, runs) for key, seen_ms, runs in found}
+        rows = {key: (heartbeat_ms, runs) for key, heartbeat_ms, runs in owners}
         for gone in self._watched.keys() - rows.keys():
             del self._watched[gone]
-        for key, (seen_ms, runs) in rows.items():
-            self.note(key, seen_ms, now, runs=runs)
+        for key, (heartbeat_ms, runs) in rows.items():
+            self.observe_process(key, heartbeat_ms, now, runs=runs)
 
-    def note(
-        self, key: str, seen_ms: int | None, now: float, *, runs: bool = True
+    def observe_process(
+        self, key: str, heartbeat_ms: int | None, now: float, *, runs: bool = True
     ) -> bool:
         """Note one row; return whether its process is dead."""
         if key == self._own:
             return False
         watched = self._watched.get(key)
         if watched is None:
-            watched = self._watched[key] = _PeerState(seen_ms, runs, now)
+            watched = self._watched[key] = _PeerState(heartbeat_ms, runs, now)
         else:
-            watched.look(seen_ms, now)
+            watched.observe_heartbeat(heartbeat_ms, now)
             watched.runs = runs
-        return watched.dead
+        return watched.counts_as_dead
 
-    def living(self) -> int:
+    def count_living(self) -> int:
         """Return how many processes seem to live, this one included."""
-        return 1 + sum(not each.dead for each in self._watched.values())
+        return 1 + sum(not each.counts_as_dead for each in self._watched.values())
 
-    def judge(self) -> PeerStates:
+    def peer_states(self) -> PeerStates:
         """Return which processes are dead, and which are known to live."""
         watched = self._watched.items()
         return PeerStates(
-            {key: each.seen_ms for key, each in watched if each.dead},
-            frozenset(key for key, each in watched if each.changed and not each.dead),
+            {key: each.heartbeat_ms for key, each in watched if each.counts_as_dead},
+            frozenset(
+                key for key, each in watched if each.changed and not each.counts_as_dead
+            ),
         )
 
     def orphaning(self) -> dict[str, int | None]:
-        """Return the dead with open streams or held sessions, with their `seen_ms`."""
+        """Return the dead with open streams or held sessions, with their
+        `heartbeat_ms`."""
         return {
-            key: each.seen_ms
+            key: each.heartbeat_ms
             for key, each in self._watched.items()
-            if each.dead and each.runs
+            if each.counts_as_dead and each.runs
         }
 
 
@@ -154,9 +157,9 @@ class PeerMonitor:
 __all__ = [
     "FRESHNESS",
     "HEARTBEAT",
-    "LONGEST_REASON",
+    "MAX_REASON_LENGTH",
+    "MAX_REPORTED_LISTS",
     "MOST_BROKEN",
-    "MOST_LISTS",
     "MOST_SESSIONS",
     "TRUSTED",
     "Report",
@@ -204,7 +207,7 @@ class WorkerRow:
                 report=report,
             )
             # If others took this process for dead, they deleted these with its row.
-            self.resources.write()
+            self.resources.insert_rows()
 
     def exchange_demand(self, demand: str) -> list[str]:
         """Store how often persons call here; return what other processes stored."""
@@ -213,20 +216,23 @@ class WorkerRow:
     def watch(self, uris: Iterable[str]) -> None:
         """Store which resources the streams of this process watch."""
         try:
-            self.resources.write(uris)
+            self.resources.insert_rows(uris)
         except IntegrityError:
             # Others took this process for dead and deleted its row.
             self.renew()
-            self.resources.write(uris)
+            self.resources.insert_rows(uris)
 
     def remove(self) -> None:
         """Delete the row, so that nobody waits for this process any more."""
-        _forget(Worker.objects.filter(pk=self.id))
+        _delete_workers(Worker.objects.filter(pk=self.id))
 
     def others_live(self) -> bool:
         """Return whether another process may use its caches; read it after a commit."""
         others = Worker.objects.exclude(pk=self.id).aged()
-        return any(self.judged.lives(key, seen, old=old) for key, seen, old in others)
+        return any(
+            self.judged.is_process_alive(key, heartbeat_ms, old=old)
+            for key, heartbeat_ms, old in others
+        )
 
 
 class Here:
@@ -237,22 +243,22 @@ class Here:
         self._stale: Callable[[], None] | None = None
         self._changed: Callable[[], None] | None = None
 
-    def serves(
+    def register_process(
         self, row: WorkerRow, stale: Callable[[], None], changed: Callable[[], None]
     ) -> None:
         """Register the serving process.
 
         Both functions are called from any thread: `stale` makes its caches stale, and
-        `changed` says that something was committed.
+        `notify_process` says that something was committed.
         """
         self._row, self._stale, self._changed = row, stale, changed
 
-    def forget(self, row: WorkerRow | None = None) -> None:
+    def forget_process(self, row: WorkerRow | None = None) -> None:
         """Forget the serving process, or only the one with this row."""
         if row is None or row is self._row:
             self._row = self._stale = self._changed = None
 
-    def changed(self, **_: object) -> None:
+    def notify_process(self, **_: object) -> None:
         """Notify the process that changes were committed in this OS process."""
         if self._changed is not None:
             self._changed()
@@ -271,12 +277,12 @@ class Here:
 
 
 here = Here()
-os.register_at_fork(after_in_child=here.forget)
+os.register_at_fork(after_in_child=here.forget_process)
 
 
 def connect() -> None:
     """Notify the process that serves here of commits in this OS process."""
-    committed.connect(here.changed)
+    committed.connect(here.notify_process)
 
 
 def hold_after_commit(using: str) -> None:
@@ -288,11 +294,11 @@ def hold_after_commit(using: str) -> None:
     if not tells_of_commits(using):
         return
     connection = transaction.get_connection(using)
-    if not any(entry[1] is _hold for entry in connection.run_on_commit):
-        transaction.on_commit(_hold, using=using, robust=True)
+    if not any(entry[1] is _wait_after_commit for entry in connection.run_on_commit):
+        transaction.on_commit(_wait_after_commit, using=using, robust=True)
 
 
-def _hold() -> None:
+def _wait_after_commit() -> None:
     if threading.current_thread().name not in _OWN_THREADS:
         here.committed()
 
@@ -311,20 +317,22 @@ def database_ms() -> int:
 def expired_workers() -> list[ExpiredRows]:
     """Return the rows of processes that died long ago."""
     return [
-        ExpiredRows("dead processes", lambda: _dead().count(), lambda: prune() or None)
+        ExpiredRows(
+            "dead processes", lambda: _dead_workers().count(), lambda: prune() or None
+        )
     ]
 
 
 def prune() -> int:
     """Delete the rows of processes that died long ago; return how many; blocks."""
-    return _forget(_dead()[:PORTION])
+    return _delete_workers(_dead_workers()[:PORTION])
 
 
-def _dead() -> QuerySet[Worker]:
+def _dead_workers() -> QuerySet[Worker]:
     return Worker.objects.filter(seen_ms__lt=NowMilliseconds() - KEPT_MS)
 
 
-def _forget(workers: QuerySet[Worker]) -> int:
+def _delete_workers(workers: QuerySet[Worker]) -> int:
     """Delete rows of processes, and what their streams watched."""
     gone = list(workers.values_list("pk", flat=True))
     Subscription.objects.filter(worker_id__in=gone).unwatch()
@@ -349,21 +357,21 @@ def stop(
     """Stop something; `row` is the server or definition.  Raises `ValidationError`."""
     using = router.db_for_write(Stop)
     with transaction.atomic(using=using):
-        made = Stop.objects.using(using).make(
+        new_stop = Stop.objects.using(using).make(
             scope, row, by=by, running=running, reason=reason
         )
         hold_after_commit(using)
-    return made
+    return new_stop
 
 
 def stop_rows(rows: Iterable[PublishedRow], *, by: By) -> list[Stop]:
     """Stop these servers or definitions, and cancel their running calls."""
     using = router.db_for_write(Stop)
     with transaction.atomic(using=using):
-        made = Stop.objects.using(using).make_many(rows, by=by)
-        if made:
+        new_stops = Stop.objects.using(using).make_many(rows, by=by)
+        if new_stops:
             hold_after_commit(using)
-    return made
+    return new_stops
 
 
 def start(keys: Iterable[int], *, by: By) -> list[Stop]:

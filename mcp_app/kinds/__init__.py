@@ -10,7 +10,7 @@ from typing import Final
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog import lint
-from mcp_app.catalog.findings import Finding, advice, in_order, must_fix
+from mcp_app.catalog.findings import Finding, advice, must_fix, worst_first
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.row_loader import StoredDefinition
 from mcp_app.catalog.runnable import Runnable
@@ -48,18 +48,18 @@ __all__ = [
     "ResourceDefinition",
     "ResourceTemplateDefinition",
     "ToolDefinition",
-    "complete",
+    "complete_definition",
     "completers_of",
     "findings",
-    "kinds_of",
     "problems",
+    "usable_kinds",
 ]
 
 
 logger = logging.getLogger("mcp_app.kinds")
 
 
-def kinds_of(registry: Registry) -> Mapping[str, Kind]:
+def usable_kinds(registry: Registry) -> Mapping[str, Kind]:
     """Return the kinds that can be used, by their keys, for one registry."""
     kinds: dict[str, Kind] = {}
     for key, kind in kind_classes().items():
@@ -78,7 +78,7 @@ COMPLETED: Final = ("input_schema", "output_schema", "arguments")
 """What a row says of these columns wins over its kind."""
 
 
-def complete(
+def complete_definition(
     stored: StoredDefinition[Definition], kinds: Mapping[str, Kind]
 ) -> StoredDefinition[Definition]:
     """Return a row's definition with what its kind knows of it.
@@ -89,7 +89,7 @@ def complete(
     kind = kinds.get(stored.kind)
     if kind is None:
         return stored
-    definition = kind.completed(stored.definition, stored.config)
+    definition = kind.complete_safely(stored.definition, stored.config)
     own = {
         name: getattr(stored.definition, name)
         for name in COMPLETED
@@ -98,7 +98,7 @@ def complete(
     return replace(stored, definition=replace(definition, **own))
 
 
-def problems(
+def serving_problems(
     definition: Definition,
     kind: str,
     config: JsonObject,
@@ -106,13 +106,13 @@ def problems(
     registry: Registry = mcp,
 ) -> list[Problem]:
     """Say why a definition from a row cannot be served; what is fine says nothing."""
-    made = kinds_of(registry).get(kind)
-    if made is None:
+    usable_kind = usable_kinds(registry).get(kind)
+    if usable_kind is None:
         return [Problem("kind", no_such_kind(kind))]
     return [
-        *_taken(definition, registry),
-        *_suggested(definition, registry),
-        *made.problems(definition, config, uploads),
+        *_identity_conflicts(definition, registry),
+        *_suggestion_problems(definition, registry),
+        *usable_kind.config_problems(definition, config, uploads),
     ]
 
 
@@ -130,7 +130,7 @@ def completers_of(
     return suggesting.completers_of(definition, registry)
 
 
-def _suggested(definition: Definition, registry: Registry) -> list[Problem]:
+def _suggestion_problems(definition: Definition, registry: Registry) -> list[Problem]:
     """Say which suggestions name fields that are not there."""
     try:
         completers_of(definition, registry)
@@ -139,7 +139,7 @@ def _suggested(definition: Definition, registry: Registry) -> list[Problem]:
     return []
 
 
-def findings(
+def findings_with_kind(
     definition: Definition,
     kind: str = "function",
     config: JsonObject | None = None,
@@ -152,21 +152,21 @@ def findings(
     nothing of it waits to be published, so what there is to say is advice.  Only what
     hides is as bad as in a row: clients get it already.
     """
-    found = lint.findings(definition)
+    lint_findings = lint.findings(definition)
     if config is None:
-        return in_order(
-            each if each.rule == HIDDEN else each.as_advice() for each in found
+        return worst_first(
+            each if each.rule == HIDDEN else each.as_advice() for each in lint_findings
         )
-    if any(each.rule in _UNREADABLE for each in found):
-        return found
-    blocking = problems(definition, kind, config, uploads, registry)
-    made = kinds_of(registry).get(kind)
-    return in_order(
+    if any(each.rule in _UNREADABLE for each in lint_findings):
+        return lint_findings
+    blocking = serving_problems(definition, kind, config, uploads, registry)
+    usable_kind = usable_kinds(registry).get(kind)
+    return worst_first(
         [
             *(must_fix("kind", each.field, each.message) for each in blocking),
-            *found,
-            *(_advice_of(made, definition, config) if made else ()),
-            *_overruled(definition, registry),
+            *lint_findings,
+            *(_advice_of(usable_kind, definition, config) if usable_kind else ()),
+            *_unused_suggestions(definition, registry),
         ]
     )
 
@@ -185,9 +185,11 @@ _UNREADABLE = frozenset({"schema-refused", "uri-not-allowed"})
 """Rules without which a kind cannot read a definition."""
 
 
-def _overruled(definition: Definition, registry: Registry) -> Iterator[Finding]:
+def _unused_suggestions(
+    definition: Definition, registry: Registry
+) -> Iterator[Finding]:
     """Tell suggestions that no client gets, because code completes the argument."""
-    _column, reference, _declared = _identity(definition, registry)
+    _column, reference, _declared = _unique_column(definition, registry)
     for name in suggestions_of(definition):
         if (reference, name) in registry.completers:
             message = _(
@@ -199,8 +201,8 @@ def _overruled(definition: Definition, registry: Registry) -> Iterator[Finding]:
             yield advice("suggestions-unused", field, message % {"name": name})
 
 
-def _taken(definition: Definition, registry: Registry) -> list[Problem]:
-    field, value, declared = _identity(definition, registry)
+def _identity_conflicts(definition: Definition, registry: Registry) -> list[Problem]:
+    field, value, declared = _unique_column(definition, registry)
     if value not in declared:
         return []
     return [
@@ -208,7 +210,7 @@ def _taken(definition: Definition, registry: Registry) -> list[Problem]:
     ]
 
 
-def _identity(
+def _unique_column(
     definition: Definition, registry: Registry
 ) -> tuple[str, str, Mapping[str, object]]:
     """Return the column that must be unique, its value, and what code has there."""

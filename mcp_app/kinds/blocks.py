@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 from mcp_app.interface.definitions import annotations_from_json, icons_from_json
 from mcp_app.interface.rules import uri_problem, visible
-from mcp_app.kinds.kind import KindError, Uploads, only
+from mcp_app.kinds.kind import KindError, Uploads, refuse_unknown_members
 from mcp_app.protocol.content import (
     Annotations,
     Audio,
@@ -37,7 +37,7 @@ class _Extras(TypedDict):
 
 def block_from_json(value: object, uploads: Uploads) -> Block:
     """Read a content block; `KindError` says what is wrong."""
-    block = mapping(value, "A content block")
+    block = require_object(value, "A content block")
     maker = _MAKERS.get(str(block.get("type")))
     if maker is None:
         raise KindError(
@@ -49,7 +49,7 @@ def block_from_json(value: object, uploads: Uploads) -> Block:
         raise KindError(str(error)) from None
 
 
-def mapping(value: object, what: str) -> JsonObject:
+def require_object(value: object, what: str) -> JsonObject:
     """Return a JSON object as it is, or raise."""
     if not isinstance(value, dict):
         raise KindError(f"{what} must be a JSON object.")
@@ -67,7 +67,7 @@ def text_member(value: JsonObject, name: str) -> str:
 def content_bytes(value: JsonObject, name: str, uploads: Uploads) -> bytes:
     """Return the bytes that stand in base64 in `name`, or were uploaded."""
     if "upload" not in value:
-        return _base64(text_member(value, name), name)
+        return _decode_base64(text_member(value, name), name)
     if name in value:
         raise KindError(f"Give either “{name}” or “upload”, not both.")
     digest = text_member(value, "upload")
@@ -77,93 +77,93 @@ def content_bytes(value: JsonObject, name: str, uploads: Uploads) -> bytes:
         raise KindError(f"No uploaded file has the digest {visible(digest)}.") from None
 
 
-def _base64(text: str, name: str) -> bytes:
+def _decode_base64(text: str, name: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise KindError(f"“{name}” is not base64.") from None
 
 
-def _uri(value: JsonObject) -> str:
+def _valid_uri_member(value: JsonObject) -> str:
     uri = text_member(value, "uri")
     if problem := uri_problem(uri):
         raise KindError(problem)
     return uri
 
 
-def _optional(value: JsonObject, name: str) -> str | None:
+def _optional_text(value: JsonObject, name: str) -> str | None:
     return text_member(value, name) if name in value else None
 
 
-def _extras(block: JsonObject) -> _Extras:
+def _extra_members(block: JsonObject) -> _Extras:
     annotations, meta = block.get("annotations"), block.get("_meta")
     return {
         "annotations": None
         if annotations is None
         else annotations_from_json(annotations),
-        "meta": None if meta is None else mapping(meta, "“_meta”"),
+        "meta": None if meta is None else require_object(meta, "“_meta”"),
     }
 
 
-def _text(block: JsonObject, uploads: Uploads) -> Block:
-    only(block, *_EVERY, "text")
-    return Text(text_member(block, "text"), **_extras(block))
+def _text_block(block: JsonObject, uploads: Uploads) -> Block:
+    refuse_unknown_members(block, *_EVERY, "text")
+    return Text(text_member(block, "text"), **_extra_members(block))
 
 
-def _image(block: JsonObject, uploads: Uploads) -> Block:
-    return Image(*_media(block, uploads), **_extras(block))
+def _image_block(block: JsonObject, uploads: Uploads) -> Block:
+    return Image(*_media_members(block, uploads), **_extra_members(block))
 
 
-def _audio(block: JsonObject, uploads: Uploads) -> Block:
-    return Audio(*_media(block, uploads), **_extras(block))
+def _audio_block(block: JsonObject, uploads: Uploads) -> Block:
+    return Audio(*_media_members(block, uploads), **_extra_members(block))
 
 
-def _media(block: JsonObject, uploads: Uploads) -> tuple[bytes, str]:
-    only(block, *_EVERY, "data", "upload", "mimeType")
+def _media_members(block: JsonObject, uploads: Uploads) -> tuple[bytes, str]:
+    refuse_unknown_members(block, *_EVERY, "data", "upload", "mimeType")
     return content_bytes(block, "data", uploads), text_member(block, "mimeType")
 
 
-def _resource(block: JsonObject, uploads: Uploads) -> Block:
-    only(block, *_EVERY, "resource")
-    inner = mapping(block.get("resource"), "“resource”")
-    only(inner, "uri", "mimeType", "text", "blob", "upload", "_meta")
+def _resource_block(block: JsonObject, uploads: Uploads) -> Block:
+    refuse_unknown_members(block, *_EVERY, "resource")
+    inner = require_object(block.get("resource"), "“resource”")
+    refuse_unknown_members(inner, "uri", "mimeType", "text", "blob", "upload", "_meta")
     bytes_there = "blob" in inner or "upload" in inner
     contents = ResourceContents(
-        uri=_uri(inner),
-        text=_optional(inner, "text"),
+        uri=_valid_uri_member(inner),
+        text=_optional_text(inner, "text"),
         blob=content_bytes(inner, "blob", uploads) if bytes_there else None,
-        mime_type=_optional(inner, "mimeType"),
-        meta=_extras(inner)["meta"],
+        mime_type=_optional_text(inner, "mimeType"),
+        meta=_extra_members(inner)["meta"],
     )
-    return EmbeddedResource(contents, **_extras(block))
+    return EmbeddedResource(contents, **_extra_members(block))
 
 
 def _resource_link(block: JsonObject, uploads: Uploads) -> Block:
     members = ("uri", "name", "title", "description", "mimeType", "size", "icons")
-    only(block, *_EVERY, *members)
+    refuse_unknown_members(block, *_EVERY, *members)
     icons = block.get("icons")
     return ResourceLink(
-        uri=_uri(block),
+        uri=_valid_uri_member(block),
         name=text_member(block, "name"),
-        title=_optional(block, "title"),
-        description=_optional(block, "description"),
-        mime_type=_optional(block, "mimeType"),
-        size=_size(block.get("size")),
+        title=_optional_text(block, "title"),
+        description=_optional_text(block, "description"),
+        mime_type=_optional_text(block, "mimeType"),
+        size=_size_in_bytes(block.get("size")),
         icons=None if icons is None else icons_from_json(icons),
-        **_extras(block),
+        **_extra_members(block),
     )
 
 
-def _size(value: Any) -> int | None:
+def _size_in_bytes(value: Any) -> int | None:
     if value is None or (type(value) is int and value >= 0):
         return value
     raise KindError("“size” must be a whole number of bytes.")
 
 
 _MAKERS: Mapping[str, Callable[[JsonObject, Uploads], Block]] = {
-    "text": _text,
-    "image": _image,
-    "audio": _audio,
-    "resource": _resource,
+    "text": _text_block,
+    "image": _image_block,
+    "audio": _audio_block,
+    "resource": _resource_block,
     "resource_link": _resource_link,
 }

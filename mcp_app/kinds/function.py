@@ -35,7 +35,7 @@ from mcp_app.kinds.kind import (
     Missing,
     Problem,
     Uploads,
-    only,
+    refuse_unknown_members,
 )
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.uri_templates import UriTemplate
@@ -82,68 +82,70 @@ class FunctionKind(Kind):
         if function is None:
             return definition
         try:
-            return _described(definition, function.signature)
+            return _with_signature(definition, function.signature)
         except RegistrationError as error:
             raise KindError(str(error)) from None
 
-    def tool(
+    def tool_runnable(
         self,
         definition: ToolDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[ToolOutput]:
-        function = self._function(definition, config)
+        function = self._fitting_function(definition, config)
         try:
             return _returning(function, definition.output_schema).tool_runnable()
         except RegistrationError as error:
             raise KindError(str(error)) from None
 
-    def resource(
+    def resource_runnable(
         self,
         definition: ResourceDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[object]:
-        return self._function(definition, config).resource_runnable()
+        return self._fitting_function(definition, config).resource_runnable()
 
-    def template(
+    def template_runnable(
         self,
         definition: ResourceTemplateDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[object]:
-        return self._function(definition, config).resource_runnable()
+        return self._fitting_function(definition, config).resource_runnable()
 
-    def prompt(
+    def prompt_runnable(
         self,
         definition: PromptDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[PromptOutput]:
-        return self._function(definition, config).prompt_runnable()
+        return self._fitting_function(definition, config).prompt_runnable()
 
-    def problems(
+    def config_problems(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> list[Problem]:
         """Say where the row asks for what the function does not take."""
         try:
-            function = self._named(config)
+            function = self._configured_function(config)
         except KindError as error:
-            return [Problem.of(error)]
-        field, schema = _given(definition)
-        return [Problem(field, sentence) for sentence in function.fits(schema)]
+            return [Problem.from_error(error)]
+        field, schema = _client_arguments(definition)
+        return [
+            Problem(field, sentence) for sentence in function.schema_problems(schema)
+        ]
 
-    def _function(
+    def _fitting_function(
         self, definition: Definition, config: JsonObject
     ) -> RegisteredFunction:
-        function = self._named(config)
-        field, schema = _given(definition)
-        if sentences := function.fits(schema):
+        function = self._configured_function(config)
+        field, schema = _client_arguments(definition)
+        if sentences := function.schema_problems(schema):
             raise KindError(" ".join(sentences), field)
         return function
 
-    def _named(self, config: JsonObject) -> RegisteredFunction:
-        only(config, "function")
+    def _configured_function(self, config: JsonObject) -> RegisteredFunction:
+        refuse_unknown_members(config, "function")
         if not config:
             raise Incomplete("Choose a function.")
         key = config.get("function")
@@ -151,11 +153,11 @@ class FunctionKind(Kind):
             raise KindError("Choose a function.")
         function = self.registry.functions.get(key)
         if function is None:
-            raise KindError(_unknown(key, self.registry.functions))
+            raise KindError(_no_such_function(key, self.registry.functions))
         return function
 
 
-def _described(definition: AnyDefinition, signature: Signature) -> AnyDefinition:
+def _with_signature(definition: AnyDefinition, signature: Signature) -> AnyDefinition:
     if isinstance(definition, ToolDefinition):
         return replace(
             definition,
@@ -195,21 +197,21 @@ def _returning(
     )
 
 
-def _given(definition: Definition) -> tuple[str, Mapping[str, object]]:
+def _client_arguments(definition: Definition) -> tuple[str, Mapping[str, object]]:
     """Return what a client will send, and the column that says so."""
     if isinstance(definition, ToolDefinition):
         return "input_schema", definition.input_schema
     if isinstance(definition, PromptDefinition):
         required = [each.name for each in definition.arguments if each.required]
         names = [each.name for each in definition.arguments]
-        return "arguments", _strings(names, required)
+        return "arguments", _strings_schema(names, required)
     if isinstance(definition, ResourceTemplateDefinition):
         names = list(UriTemplate.parse(definition.uri_template).variables)
-        return "uri_template", _strings(names, names)
+        return "uri_template", _strings_schema(names, names)
     return "config", EMPTY_SCHEMA
 
 
-def _strings(names: Collection[str], required: Collection[str]) -> JsonObject:
+def _strings_schema(names: Collection[str], required: Collection[str]) -> JsonObject:
     return {
         "type": "object",
         "properties": {name: {"type": "string"} for name in names},
@@ -217,7 +219,7 @@ def _strings(names: Collection[str], required: Collection[str]) -> JsonObject:
     }
 
 
-def _unknown(key: str, known: Collection[str]) -> str:
+def _no_such_function(key: str, known: Collection[str]) -> str:
     sentence = f"No function is registered as “{key}”."
     close = difflib.get_close_matches(key, known, 3)
     if close:

@@ -86,7 +86,7 @@ class Problem:
     incomplete: bool = False
 
     @classmethod
-    def of(cls, error: KindError) -> Self:
+    def from_error(cls, error: KindError) -> Self:
         return cls(error.field, error.message, isinstance(error, Incomplete))
 
 
@@ -158,16 +158,16 @@ class Kind:
         """
         raise NotImplementedError
 
-    def tool(
+    def tool_runnable(
         self,
         definition: ToolDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[ToolOutput]:
         """Return what answers `tools/call`."""
-        return self._calling(definition, config, content_output)
+        return self._call_runnable(definition, config, content_output)
 
-    def resource(
+    def resource_runnable(
         self,
         definition: ResourceDefinition,
         config: JsonObject,
@@ -177,27 +177,27 @@ class Kind:
 
         The caller, who knows the requested URI, converts what it returns.
         """
-        return self._calling(definition, config, _as_it_is)
+        return self._call_runnable(definition, config, _unchanged_value)
 
-    def template(
+    def template_runnable(
         self,
         definition: ResourceTemplateDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[object]:
         """Return what answers `resources/read`, given the template's variables."""
-        return self._calling(definition, config, _as_it_is)
+        return self._call_runnable(definition, config, _unchanged_value)
 
-    def prompt(
+    def prompt_runnable(
         self,
         definition: PromptDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[PromptOutput]:
         """Return what answers `prompts/get`."""
-        return self._calling(definition, config, prompt_output)
+        return self._call_runnable(definition, config, prompt_output)
 
-    def _calling(
+    def _call_runnable(
         self,
         definition: Definition,
         config: JsonObject,
@@ -206,8 +206,8 @@ class Kind:
         called = inspect_function(self.call)
         names = tuple(each.name for each in called.parameters)
         if type(self).call is Kind.call or names != PARAMETERS:
-            given = ", ".join(("self", *PARAMETERS))
-            raise KindError(f"“{self.name}” has no method call({given}).")
+            parameters = ", ".join(("self", *PARAMETERS))
+            raise KindError(f"“{self.name}” has no method call({parameters}).")
         return Runnable(
             run=partial(called.run, definition=definition),
             style=called.style,
@@ -217,7 +217,7 @@ class Kind:
             context=called.context,
         )
 
-    def runnable(
+    def definition_runnable(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> Runnable[Any]:
         """Return what runs behind a definition, whatever it is.
@@ -225,51 +225,54 @@ class Kind:
         What a kind raises besides `KindError` is logged, and one for its row alone.
         """
         makers: Mapping[type[Definition], Callable[..., Runnable[Any]]] = {
-            ToolDefinition: self.tool,
-            ResourceDefinition: self.resource,
-            ResourceTemplateDefinition: self.template,
-            PromptDefinition: self.prompt,
+            ToolDefinition: self.tool_runnable,
+            ResourceDefinition: self.resource_runnable,
+            ResourceTemplateDefinition: self.template_runnable,
+            PromptDefinition: self.prompt_runnable,
         }
         try:
-            for problem in self._wrong(definition, config, uploads):
+            for problem in self._config_errors(definition, config, uploads):
                 raise problem
             return makers[type(definition)](definition, config, uploads)
         except KindError:
             raise
         except Exception as error:
-            raise self._failed(error) from error
+            raise self._kind_error_from(error) from error
 
-    def completed(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
+    def complete_safely(
+        self, definition: AnyDefinition, config: JsonObject
+    ) -> AnyDefinition:
         """Return a completed definition; whatever is raised becomes a `KindError`.
 
-        Where the config does not fit, which `problems` tell, nothing follows from it.
+        Where the config does not fit, which `config_problems` tell, nothing follows
+        from it.
         """
         if type(definition) not in self.examples:
             return definition
         try:
-            if schemas.compile(self.schema).violations(config):
+            if schemas.compile_schema(self.schema).violations(config):
                 return definition
             return self.complete(definition, deepcopy(config))
         except KindError:
             raise
         except Exception as error:
-            raise self._failed(error) from error
+            raise self._kind_error_from(error) from error
 
-    def problems(
+    def config_problems(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> list[Problem]:
         """Say why a definition cannot be made runnable."""
         try:
-            if wrong := list(self._wrong(definition, config, uploads)):
-                return [Problem.of(each) for each in wrong]
-            self.runnable(definition, config, uploads)
+            if wrong := list(self._config_errors(definition, config, uploads)):
+                return [Problem.from_error(each) for each in wrong]
+            self.definition_runnable(definition, config, uploads)
         except KindError as error:
-            return [Problem.of(error)]
+            return [Problem.from_error(error)]
         except Exception as error:
-            return [Problem.of(self._failed(error))]
+            return [Problem.from_error(self._kind_error_from(error))]
         return []
 
-    def _wrong(
+    def _config_errors(
         self, definition: Definition, config: JsonObject, uploads: Uploads
     ) -> Iterator[KindError]:
         """Yield what schema and check have against a config."""
@@ -277,29 +280,31 @@ class Kind:
             sentence = f"“{self.name}” is not for this kind of definition."
             yield KindError(sentence, "kind")
             return
-        violations = schemas.compile(self.schema).violations(config)
+        violations = schemas.compile_schema(self.schema).violations(config)
         yield from (KindError(f"{each.path}: {each.message}") for each in violations)
         if not violations:
             # What is published stays as it was written, whatever a check does to it.
-            said = self.check(definition, deepcopy(config), uploads) or ()
-            yield from map(KindError, [said] if isinstance(said, str) else said)
+            sentences = self.check(definition, deepcopy(config), uploads) or ()
+            yield from map(
+                KindError, [sentences] if isinstance(sentences, str) else sentences
+            )
 
-    def _failed(self, error: Exception) -> KindError:
+    def _kind_error_from(self, error: Exception) -> KindError:
         logger.error(
             "The kind %s raised an exception.", type(self).__name__, exc_info=error
         )
         return KindError(f"“{self.name}” failed to read this: {error!r}")
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
-        """Return what lint says of this kind's configs, beside `problems`."""
+        """Return what lint says of this kind's configs, beside `config_problems`."""
         return []
 
 
-def _as_it_is(value: object) -> object:
+def _unchanged_value(value: object) -> object:
     return value
 
 
-def only(config: JsonObject, *known: str) -> None:
+def refuse_unknown_members(config: JsonObject, *known: str) -> None:
     """Raise `KindError` where a config has members that mean nothing here."""
     for name in config:
         if name not in known:

@@ -23,18 +23,18 @@ _STRAY = re.compile(
 _SINGLE = re.compile(r"\{ *([A-Za-z_][A-Za-z0-9_-]*) *\}")
 
 
-def check(value: object, names: Collection[str], noun: str) -> bool:
+def check_placeholders(value: object, names: Collection[str], noun: str) -> bool:
     """Check the placeholders in all strings of a JSON value, and say if any is there.
 
     `noun` says what the names are: "argument", "parameter", "variable".
     """
-    found = False
+    has_placeholder = False
     for name in _member_names(value):
         if match := _PLACEHOLDER.search(name):
             raise KindError(
                 f"“{match.group()}” stands in a name. Only in values is it replaced."
             )
-    for text in _strings(value):
+    for text in _all_strings(value):
         pieces = _PLACEHOLDER.split(text)
         for stray in map(_STRAY.search, pieces[0::2]):
             if stray:
@@ -43,13 +43,13 @@ def check(value: object, names: Collection[str], noun: str) -> bool:
                     "replaced."
                 )
         for name in pieces[1::2]:
-            found = True
+            has_placeholder = True
             if name not in names:
-                raise KindError(_unknown(name, names, noun))
-    return found
+                raise KindError(_no_such_name(name, names, noun))
+    return has_placeholder
 
 
-def pieces(text: str) -> list[str]:
+def split_pieces(text: str) -> list[str]:
     """Return a text in pieces: its own text and the names of placeholders, in turn."""
     return _PLACEHOLDER.split(text)
 
@@ -62,25 +62,25 @@ def only_name(text: str) -> str:
 
 def refuse_single_braces(value: object) -> None:
     """Raise `KindError` for `{name}`, which other programs fill in, and we do not."""
-    for text in _strings(value):
+    for text in _all_strings(value):
         for own in _PLACEHOLDER.split(text)[0::2]:
             if single := _SINGLE.search(own):
                 name = single.group(1)
                 raise KindError(f"“{{{name}}}” is not replaced. Write {{{{{name}}}}}.")
 
 
-def names_in(value: object) -> set[str]:
+def names_in_value(value: object) -> set[str]:
     """Return the names that the strings of a JSON value have as placeholders."""
-    return {name for text in _strings(value) for name in _PLACEHOLDER.findall(text)}
+    return {name for text in _all_strings(value) for name in _PLACEHOLDER.findall(text)}
 
 
-def fill(value: Any, values: Mapping[str, object]) -> Any:
+def fill_placeholders(value: Any, values: Mapping[str, object]) -> Any:
     """Return a JSON value with its placeholders replaced; a missing value is "".
 
     Raises `InvalidParams` where all strings together grow beyond the limit of a
     text.  What a value contains is never looked at again.
     """
-    return _Filling(values).fill(value)
+    return _Filling(values).fill_value(value)
 
 
 class _Filling:
@@ -89,19 +89,21 @@ class _Filling:
         self._limit = mcp_settings.limits.text
         self._left = self._limit
 
-    def fill(self, value: Any) -> Any:
+    def fill_value(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self._text(value)
+            return self._filled_text(value)
         if isinstance(value, dict):
-            return {name: self.fill(inner) for name, inner in value.items()}
+            return {name: self.fill_value(inner) for name, inner in value.items()}
         if isinstance(value, list):
-            return [self.fill(inner) for inner in value]
+            return [self.fill_value(inner) for inner in value]
         return value
 
-    def _text(self, text: str) -> str:
+    def _filled_text(self, text: str) -> str:
         pieces = _PLACEHOLDER.split(text)
         if len(pieces) > 1:
-            pieces[1::2] = [as_text(self._values.get(name)) for name in pieces[1::2]]
+            pieces[1::2] = [
+                value_as_text(self._values.get(name)) for name in pieces[1::2]
+            ]
             # Counted before joining: many placeholders times a long value.
             self._left -= sum(map(len, pieces))
             if self._left < 0:
@@ -112,22 +114,22 @@ class _Filling:
         return "".join(pieces)
 
 
-def as_text(value: object) -> str:
+def value_as_text(value: object) -> str:
     """Return a string as it is, another value as JSON, and nothing as ""."""
     if value is None:
         return ""
     return value if isinstance(value, str) else jsonrpc.write(value).decode()
 
 
-def _strings(value: object) -> Iterator[str]:
+def _all_strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for inner in value.values():
-            yield from _strings(inner)
+            yield from _all_strings(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _strings(inner)
+            yield from _all_strings(inner)
 
 
 def _member_names(value: object) -> Iterator[str]:
@@ -139,8 +141,8 @@ def _member_names(value: object) -> Iterator[str]:
             yield from _member_names(inner)
 
 
-def _unknown(name: str, names: Collection[str], noun: str) -> str:
-    sentence = f"{{{{{name}}}}} is not {_article(noun)} {noun}."
+def _no_such_name(name: str, names: Collection[str], noun: str) -> str:
+    sentence = f"{{{{{name}}}}} is not {_indefinite_article(noun)} {noun}."
     close = difflib.get_close_matches(name, names, 1)
     if close:
         return f"{sentence} Did you mean {{{{{close[0]}}}}}?"
@@ -149,5 +151,5 @@ def _unknown(name: str, names: Collection[str], noun: str) -> str:
     return f"{sentence} There are no {noun}s."
 
 
-def _article(noun: str) -> str:
+def _indefinite_article(noun: str) -> str:
     return "an" if noun[0] in "aeiou" else "a"

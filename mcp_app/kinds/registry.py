@@ -55,9 +55,9 @@ class UnusableKind(ImproperlyConfigured):
 def kind_classes() -> Mapping[str, type[Kind]]:
     """Return the kinds that can be used, by their keys; ours are the first."""
     classes: dict[str, type[Kind]] = {}
-    for key, path in _registered():
+    for key, path in _configured_kinds():
         try:
-            classes[key] = _usable(key, path, classes)
+            classes[key] = _usable_kind(key, path, classes)
         except UnusableKind as error:
             logger.error("%s", error)
     return classes
@@ -83,40 +83,40 @@ def is_guarded(key: str) -> bool:
 def unusable_kinds() -> Iterator[str]:
     """Yield a sentence for each entry of `MCP["KINDS"]` that cannot be used."""
     classes: dict[str, type[Kind]] = {}
-    for key, path in _registered():
+    for key, path in _configured_kinds():
         try:
-            classes[key] = _usable(key, path, classes)
+            classes[key] = _usable_kind(key, path, classes)
         except UnusableKind as error:
             yield str(error)
 
 
-def _registered() -> Iterator[tuple[str, str]]:
+def _configured_kinds() -> Iterator[tuple[str, str]]:
     yield from OURS.items()
-    given = mcp_settings.kinds
+    settings_kinds = mcp_settings.kinds
     # Of anything else the check says what it must be.
-    if isinstance(given, Mapping):
-        yield from ((str(key), path) for key, path in given.items())
+    if isinstance(settings_kinds, Mapping):
+        yield from ((str(key), path) for key, path in settings_kinds.items())
 
 
-def _usable(key: str, path: str, others: Mapping[str, type[Kind]]) -> type[Kind]:
+def _usable_kind(key: str, path: str, others: Mapping[str, type[Kind]]) -> type[Kind]:
     place = f'MCP["KINDS"][{key!r}]'
     if key in others:
         raise UnusableKind(
             f"{place} registers {path!r} under the key “{key}”, but"
-            f" {_path(others[key])} already uses this key. Choose another key."
+            f" {_dotted_path(others[key])} already uses this key. Choose another key."
         )
     if not KEY.fullmatch(key):
         raise UnusableKind(
             f"{place} has the key {key!r}. A key must begin with a letter and have at"
             " most 16 characters of a-z, 0-9 and _."
         )
-    kind = _imported(place, path)
-    for other, taken in others.items():
-        if kind is taken:
+    kind = _import_kind(place, path)
+    for other, other_kind in others.items():
+        if kind is other_kind:
             raise UnusableKind(
                 f"{place} is {path!r}, which is registered as “{other}” already."
             )
-    for problem in _members(kind):
+    for problem in _member_problems(kind):
         raise UnusableKind(f"{place} is {path!r}, {problem}")
     for form in kind.forms.values() if key not in OURS else ():
         if not _has_module(form):
@@ -126,7 +126,7 @@ def _usable(key: str, path: str, others: Mapping[str, type[Kind]]) -> type[Kind]
     return kind
 
 
-def _imported(place: str, path: str) -> type[Kind]:
+def _import_kind(place: str, path: str) -> type[Kind]:
     try:
         kind = import_string(path)
     except Exception as error:
@@ -138,7 +138,7 @@ def _imported(place: str, path: str) -> type[Kind]:
     return kind
 
 
-def _members(kind: type[Kind]) -> Iterator[str]:
+def _member_problems(kind: type[Kind]) -> Iterator[str]:
     """Yield what of a kind is not as it must be."""
     examples = getattr(kind, "examples", None)
     if not isinstance(getattr(kind, "name", None), str | Promise) or not kind.name:
@@ -150,7 +150,7 @@ def _members(kind: type[Kind]) -> Iterator[str]:
     ):
         yield "whose `forms` must be a dict of dotted paths by definition."
     try:
-        schemas.compile(kind.schema)
+        schemas.compile_schema(kind.schema)
     except Exception as error:
         yield f"whose `schema` is not a JSON Schema: {error}"
 
@@ -170,11 +170,11 @@ def _has_module(path: str) -> bool:
         return True
 
 
-def _path(kind: type[Kind]) -> str:
+def _dotted_path(kind: type[Kind]) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
 @receiver(setting_changed)
-def _forget(*, setting: str, **_: object) -> None:
+def _forget_kinds(*, setting: str, **_: object) -> None:
     if setting == "MCP":
         kind_classes.cache_clear()

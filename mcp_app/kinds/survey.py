@@ -11,7 +11,7 @@ from mcp_app import kinds
 from mcp_app.catalog import form_urls, row_loader
 from mcp_app.catalog.findings import Finding, must_fix
 from mcp_app.catalog.lint import server_findings
-from mcp_app.catalog.overlays import overlaid
+from mcp_app.catalog.overlays import apply_overlay
 from mcp_app.catalog.registered_function import Declaration
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import StoredDefinition, StoredOverlay, StoredRow
@@ -34,10 +34,10 @@ class SurveyFinding:
 
 def code_findings(registry: Registry) -> Iterator[SurveyFinding]:
     """Yield what lint says of the definitions that code declares."""
-    for each in _declared(registry):
+    for each in _all_declarations(registry):
         source = each.function.qualified_name
-        found = kinds.findings(each.definition, registry=registry)
-        for finding in (*found, *form_urls.findings_of(each.function)):
+        findings = kinds.findings_with_kind(each.definition, registry=registry)
+        for finding in (*findings, *form_urls.findings_of(each.function)):
             yield SurveyFinding(each.definition, source, finding, in_code=True)
 
 
@@ -45,7 +45,7 @@ def row_findings(registry: Registry) -> Iterator[SurveyFinding]:
     """Yield what lint says of servers, and of what staff published; blocks."""
     rows: list[StoredDefinition[Definition]] = []
     overlays: dict[tuple[str, str], StoredOverlay] = {}
-    for each in _published(registry):
+    for each in _published_rows(registry):
         if isinstance(each, SurveyFinding):
             yield each
         elif isinstance(each, StoredOverlay):
@@ -58,7 +58,7 @@ def row_findings(registry: Registry) -> Iterator[SurveyFinding]:
         offered = [
             definition
             for definition, key in offers
-            if server.offers(definition.tags, key)
+            if server.offers_definition(definition.tags, key)
         ]
         for finding in server_findings(server, offered):
             yield SurveyFinding(server, f"server {server.slug}", finding)
@@ -66,19 +66,19 @@ def row_findings(registry: Registry) -> Iterator[SurveyFinding]:
         yield from _row_findings(row, registry)
 
 
-def _published(registry: Registry) -> Iterator[StoredRow | SurveyFinding]:
+def _published_rows(registry: Registry) -> Iterator[StoredRow | SurveyFinding]:
     """Yield what staff published, and what is wrong where a kind cannot complete it."""
-    made = kinds.kinds_of(registry)
+    usable_kinds = kinds.usable_kinds(registry)
     for kind in row_loader.MODELS:
-        for each in row_loader.load(row_loader.served_versions(kind)):
+        for each in row_loader.load_rows(row_loader.served_versions(kind)):
             if isinstance(each, StoredOverlay):
                 yield each
             elif isinstance(each, StoredDefinition):
                 try:
-                    yield kinds.complete(each, made)
+                    yield kinds.complete_definition(each, usable_kinds)
                 except kinds.KindError as error:
                     finding = must_fix("kind", error.field, error.message)
-                    yield SurveyFinding(each.definition, each.row, finding)
+                    yield SurveyFinding(each.definition, each.row_label, finding)
 
 
 def _code_offers(
@@ -91,15 +91,17 @@ def _code_offers(
             if overlay is None:
                 yield each.definition, None
             else:
-                yield overlaid(each.definition, overlay.content), overlay.key
+                yield apply_overlay(each.definition, overlay.content), overlay.key
 
 
 def _row_findings(
     row: StoredDefinition[Definition], registry: Registry
 ) -> Iterator[SurveyFinding]:
-    found = kinds.findings(row.definition, row.kind, row.config, row.uploads, registry)
-    for finding in found:
-        yield SurveyFinding(row.definition, row.row, finding)
+    findings = kinds.findings_with_kind(
+        row.definition, row.kind, row.config, row.uploads, registry
+    )
+    for finding in findings:
+        yield SurveyFinding(row.definition, row.row_label, finding)
 
 
 def declarations(registry: Registry) -> Mapping[str, Mapping[str, Declaration[Any]]]:
@@ -112,6 +114,6 @@ def declarations(registry: Registry) -> Mapping[str, Mapping[str, Declaration[An
     }
 
 
-def _declared(registry: Registry) -> Iterator[Declaration[Any]]:
+def _all_declarations(registry: Registry) -> Iterator[Declaration[Any]]:
     lists = declarations(registry).values()
     return chain.from_iterable(declared.values() for declared in lists)

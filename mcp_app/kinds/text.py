@@ -33,7 +33,12 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.questions import PromptMessage, PromptOutput, ToolOutput
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import placeholders
-from mcp_app.kinds.blocks import block_from_json, content_bytes, mapping, text_member
+from mcp_app.kinds.blocks import (
+    block_from_json,
+    content_bytes,
+    require_object,
+    text_member,
+)
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
     Effect,
@@ -41,7 +46,7 @@ from mcp_app.kinds.kind import (
     Kind,
     KindError,
     Uploads,
-    only,
+    refuse_unknown_members,
 )
 from mcp_app.protocol.content import Role
 from mcp_app.protocol.errors import InvalidParams
@@ -86,21 +91,24 @@ class TextKind(Kind):
         PromptDefinition: "mcp_app.admin.forms.prompt.TextPromptForm",
     }
 
-    def tool(
+    def tool_runnable(
         self,
         definition: ToolDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[ToolOutput]:
         _refuse_empty(config, _("Write the text of the answer."))
-        only(config, "content", "is_error", "structured")
+        refuse_unknown_members(config, "content", "is_error", "structured")
         is_error = config.get("is_error", False)
         if not isinstance(is_error, bool):
             raise KindError("“is_error” must be true or false.")
         names = _Names(properties_of(definition), "parameter")
         block = partial(block_from_json, uploads=uploads)
-        blocks = [names.part(item, block) for item in _list(config, "content")]
-        structured = names.part(config.get("structured"), _structured)
+        blocks = [
+            names.part_builder(item, block)
+            for item in _required_entries(config, "content")
+        ]
+        structured = names.part_builder(config.get("structured"), _structured_content)
         if definition.output_schema and not is_error and not config.get("structured"):
             raise KindError(
                 "The output schema requires structured content, but “structured” is"
@@ -115,16 +123,16 @@ class TextKind(Kind):
                 is_error=is_error,
             )
 
-        return _runnable(run)
+        return _inline_runnable(run)
 
-    def resource(
+    def resource_runnable(
         self,
         definition: ResourceDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[object]:
         _refuse_empty(config, _("Write the text, or give a file."))
-        only(config, "text", "base64", "upload")
+        refuse_unknown_members(config, "text", "base64", "upload")
         if len(config) != 1:
             raise KindError("Give one of “text”, “base64” and “upload”.")
         content: str | bytes
@@ -132,42 +140,45 @@ class TextKind(Kind):
             content = text_member(config, "text")
         else:
             content = content_bytes(config, "base64", uploads)
-        return _runnable(lambda values: content)
+        return _inline_runnable(lambda values: content)
 
-    def template(
+    def template_runnable(
         self,
         definition: ResourceTemplateDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[object]:
         _refuse_empty(config, _("Write the text of the answer."))
-        only(config, "text")
+        refuse_unknown_members(config, "text")
         names = _Names(UriTemplate.parse(definition.uri_template).variables, "variable")
-        return _runnable(names.part(text_member(config, "text"), str))
+        return _inline_runnable(names.part_builder(text_member(config, "text"), str))
 
-    def prompt(
+    def prompt_runnable(
         self,
         definition: PromptDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[PromptOutput]:
         _refuse_empty(config, _("Write at least one message."))
-        only(config, "messages")
+        refuse_unknown_members(config, "messages")
         arguments = [argument.name for argument in definition.arguments]
         names = _Names(arguments, "argument")
-        message = partial(_message, uploads=uploads)
-        messages = [names.part(item, message) for item in _list(config, "messages")]
+        message = partial(_prompt_message, uploads=uploads)
+        messages = [
+            names.part_builder(item, message)
+            for item in _required_entries(config, "messages")
+        ]
 
         def run(values: Values) -> PromptOutput:
             return PromptOutput(
                 [part(values) for part in messages], definition.description
             )
 
-        return _runnable(run)
+        return _inline_runnable(run)
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
         """Tell names that no placeholder uses: what callers give them goes nowhere."""
-        used = placeholders.names_in(config)
+        used = placeholders.names_in_value(config)
         if isinstance(definition, ToolDefinition):
             message = _(
                 "The parameter %(name)s is not used anywhere. Use it in the text, or"
@@ -195,14 +206,14 @@ class _Names:
         self._samples = dict.fromkeys(names, _SAMPLE)
         self._noun = noun
 
-    def part(
+    def part_builder(
         self, value: Any, build: Callable[[Any], Part]
     ) -> Callable[[Values], Part]:
         """Return what builds a part of the answer from the values of a call."""
-        if not placeholders.check(value, self._samples, self._noun):
+        if not placeholders.check_placeholders(value, self._samples, self._noun):
             return _FixedText(build(value))
-        build(placeholders.fill(value, self._samples))
-        return partial(_filled, value, build)
+        build(placeholders.fill_placeholders(value, self._samples))
+        return partial(_fill_and_build, value, build)
 
 
 class _FixedText(Generic[Part]):
@@ -213,9 +224,9 @@ class _FixedText(Generic[Part]):
         return self._part
 
 
-def _filled(value: Any, build: Callable[[Any], Part], values: Values) -> Part:
+def _fill_and_build(value: Any, build: Callable[[Any], Part], values: Values) -> Part:
     try:
-        return build(placeholders.fill(value, values))
+        return build(placeholders.fill_placeholders(value, values))
     except KindError as error:
         raise InvalidParams(error.message) from None
 
@@ -225,7 +236,7 @@ def _refuse_empty(config: JsonObject, message: str) -> None:
         raise Incomplete(message)
 
 
-def _runnable(run: Callable[[Values], Output]) -> Runnable[Output]:
+def _inline_runnable(run: Callable[[Values], Output]) -> Runnable[Output]:
     return Runnable(
         run=run,
         style="inline",
@@ -251,20 +262,20 @@ def properties_of(definition: ToolDefinition) -> Collection[str]:
     return properties if isinstance(properties, dict) else ()
 
 
-def _list(config: JsonObject, name: str) -> list[Any]:
+def _required_entries(config: JsonObject, name: str) -> list[Any]:
     items = config.get(name)
     if not isinstance(items, list) or not items:
         raise KindError(f"“{name}” must be a list with at least one entry.")
     return items
 
 
-def _structured(value: Any) -> JsonObject | None:
-    return None if value is None else mapping(value, "“structured”")
+def _structured_content(value: Any) -> JsonObject | None:
+    return None if value is None else require_object(value, "“structured”")
 
 
-def _message(value: Any, uploads: Uploads) -> PromptMessage:
-    message = mapping(value, "A message")
-    only(message, "role", "content")
+def _prompt_message(value: Any, uploads: Uploads) -> PromptMessage:
+    message = require_object(value, "A message")
+    refuse_unknown_members(message, "role", "content")
     role = message.get("role", "user")
     if role not in _ROLES:
         raise KindError("The role of a message must be user or assistant.")

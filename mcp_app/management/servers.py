@@ -8,7 +8,7 @@ from django.core.management.base import CommandError
 
 from mcp_app.models import Server
 
-MOST: Final = 20
+MAX_SLUGS: Final = 20
 """Slugs that an error names."""
 
 
@@ -20,14 +20,17 @@ def find_server(slug: str, returncode: int = 1) -> Server:
     server = Server.objects.filter(slug=slug).first()
     if server is None:
         raise CommandError(
-            f"There is no MCP server {slug!r} here. {_others()}", returncode=returncode
+            f"There is no MCP server {slug!r} here. {_known_slugs_message()}",
+            returncode=returncode,
         )
     return server
 
 
-def _others() -> str:
-    slugs = [*Server.objects.order_by("pk").values_list("slug", flat=True)[: MOST + 1]]
+def _known_slugs_message() -> str:
+    slugs = [
+        *Server.objects.order_by("pk").values_list("slug", flat=True)[: MAX_SLUGS + 1]
+    ]
     if not slugs:
         return "There is none yet."
-    named = ", ".join(map(repr, slugs[:MOST]))
-    return f"There are: {named}{' and more' if len(slugs) > MOST else ''}."
+    names = ", ".join(map(repr, slugs[:MAX_SLUGS]))
+    return f"There are: {names}{' and more' if len(slugs) > MAX_SLUGS else ''}."

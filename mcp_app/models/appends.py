@@ -68,7 +68,7 @@ class Tables:
     batch: str
 
 
-def append(
+def append_to_streams(
     connection: BaseDatabaseWrapper, tables: Tables, additions: Sequence[Addition]
 ) -> list[int | None]:
     """Add to new streams, and to those that are open and the owner's.
@@ -77,16 +77,16 @@ def append(
     Rows are locked in the order of their keys.
     """
     if is_one_statement(connection):
-        return _together(connection, tables, additions)
+        return _append_together(connection, tables, additions)
     return _one_after_another(connection, tables, additions)
 
 
 def is_one_statement(connection: BaseDatabaseWrapper) -> bool:
-    """Whether `append` is a transaction by itself."""
+    """Whether `append_to_streams` is a transaction by itself."""
     return connection.vendor == "postgresql"
 
 
-def _values(tables: Tables, addition: Addition) -> Columns:
+def _column_values(tables: Tables, addition: Addition) -> Columns:
     """Return the columns of a new row, but for its times."""
     stream = addition.new
     if stream is None:
@@ -107,12 +107,12 @@ def _values(tables: Tables, addition: Addition) -> Columns:
     }
 
 
-def _keys(
-    additions: Sequence[Addition], made: Mapping[str, int], raised: Container[int]
+def _stream_keys(
+    additions: Sequence[Addition], created: Mapping[str, int], raised: Container[int]
 ) -> list[int | None]:
     """Return the key of each stream; None for one that was neither made nor raised."""
     return [
-        made[each.new.public_id]
+        created[each.new.public_id]
         if each.new is not None
         else (each.key if each.key in raised else None)
         for each in additions
@@ -161,7 +161,7 @@ SELECT id, public_id FROM made UNION ALL SELECT id, NULL FROM raised
 """
 
 
-def _together(
+def _append_together(
     connection: BaseDatabaseWrapper, tables: Tables, additions: Sequence[Addition]
 ) -> list[int | None]:
     statement = _TOGETHER.format(
@@ -171,24 +171,28 @@ def _together(
         names=_NEW_NAMES,
         now=now_sql(connection),
     )
-    new = [_values(tables, each) for each in additions if each.new is not None]
+    new = [_column_values(tables, each) for each in additions if each.new is not None]
     # As JSON each is one parameter: to quote arrays costs the client many times more.
     parameters = {
-        "new": _json(new),
-        "heads": _json([_head(each) for each in additions if each.new is None]),
-        "events": _json([event for each in additions for event in _events(each)]),
+        "new": _json_text(new),
+        "heads": _json_text(
+            [_head_values(each) for each in additions if each.new is None]
+        ),
+        "events": _json_text(
+            [event for each in additions for event in _event_values(each)]
+        ),
         "owner": tables.owner,
         "batch": tables.batch,
     }
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
-        found = cursor.fetchall()
-    made = {name: int(key) for key, name in found if name is not None}
-    raised = {int(key) for key, name in found if name is None}
-    return _keys(additions, made, raised)
+        rows = cursor.fetchall()
+    created = {name: int(key) for key, name in rows if name is not None}
+    raised = {int(key) for key, name in rows if name is None}
+    return _stream_keys(additions, created, raised)
 
 
-def _head(addition: Addition) -> Mapping[str, object]:
+def _head_values(addition: Addition) -> Mapping[str, object]:
     return {
         "id": addition.key,
         "seq": addition.seq,
@@ -197,7 +201,7 @@ def _head(addition: Addition) -> Mapping[str, object]:
     }
 
 
-def _events(addition: Addition) -> Iterator[Mapping[str, object]]:
+def _event_values(addition: Addition) -> Iterator[Mapping[str, object]]:
     stream = (
         {"id": addition.key}
         if addition.new is None
@@ -207,7 +211,7 @@ def _events(addition: Addition) -> Iterator[Mapping[str, object]]:
         yield {**stream, "seq": seq, "payload": payload, "size": size}
 
 
-def _json(rows: Sequence[Mapping[str, object]]) -> str:
+def _json_text(rows: Sequence[Mapping[str, object]]) -> str:
     return jsonrpc.write(rows).decode()
 
 
@@ -217,13 +221,15 @@ def _json(rows: Sequence[Mapping[str, object]]) -> str:
 def _one_after_another(
     connection: BaseDatabaseWrapper, tables: Tables, additions: Sequence[Addition]
 ) -> list[int | None]:
-    made = _made(connection, tables, [each for each in additions if each.new])
-    raised = _raised(
+    created = _insert_streams(
+        connection, tables, [each for each in additions if each.new]
+    )
+    raised = _update_streams(
         connection,
         tables,
         {each.key: each for each in additions if each.key is not None},
     )
-    keys = _keys(additions, made, raised)
+    keys = _stream_keys(additions, created, raised)
     events = [
         (key, *payload)
         for key, each in zip(keys, additions, strict=True)
@@ -240,14 +246,14 @@ def _one_after_another(
     return keys
 
 
-def _made(
+def _insert_streams(
     connection: BaseDatabaseWrapper, tables: Tables, additions: Sequence[Addition]
 ) -> dict[str, int]:
     """Insert rows; return their keys by public id."""
     if not additions:
         return {}
     now = now_sql(connection)
-    rows = [_values(tables, each) for each in additions]
+    rows = [_column_values(tables, each) for each in additions]
     own = ", ".join(["%s"] * len(rows[0]))
     values = ", ".join(
         f"({own}, {now}, {'NULL' if each.state == OPEN else now})" for each in additions
@@ -268,7 +274,7 @@ def _made(
         return {name: int(key) for name, key in cursor.fetchall()}
 
 
-def _raised(
+def _update_streams(
     connection: BaseDatabaseWrapper, tables: Tables, additions: Mapping[int, Addition]
 ) -> set[int]:
     """Write what open streams of the owner have now; return those that are."""
@@ -281,7 +287,8 @@ def _raised(
     order = " ORDER BY id" if connection.vendor == "mysql" else ""
     update = (
         f"UPDATE {tables.streams} SET head_seq = {case}, size = {case},"  # noqa: S608 - our own names
-        f" state = {case}, last_batch = %s, ended_ms = {_ended(connection, additions)}"
+        f" state = {case}, last_batch = %s, ended_ms ="
+        f" {_end_expression(connection, additions)}"
         f" WHERE id IN ({marks}) AND owner = %s AND state = %s{order}"
     )
     chosen = [
@@ -301,7 +308,9 @@ def _raised(
         return {int(key) for (key,) in cursor.fetchall()}
 
 
-def _ended(connection: BaseDatabaseWrapper, additions: Mapping[int, Addition]) -> str:
+def _end_expression(
+    connection: BaseDatabaseWrapper, additions: Mapping[int, Addition]
+) -> str:
     """Return what the end of each stream is set to; the keys are numbers of ours."""
     ended = [str(int(key)) for key, each in additions.items() if each.state != OPEN]
     if not ended:

@@ -24,7 +24,7 @@ Row = TypeVar("Row")
 
 PARAMETERS: Final = {"sqlite": 999}
 """How many parameters a statement has at most: SQLite took no more before 3.32."""
-MOST_PARAMETERS: Final = 4_800
+MAX_PARAMETERS: Final = 4_800
 """The same for all others."""
 FEW: Final = 7
 """Rows of a smaller statement for SQLite, for what does not fill one of the largest."""
@@ -33,12 +33,12 @@ _ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "
 """What stands for these characters in the text format of COPY."""
 
 
-def at_once(vendor: str, columns: int) -> int:
+def rows_per_statement(vendor: str, columns: int) -> int:
     """Return how many rows with so many columns one statement has at most."""
-    return PARAMETERS.get(vendor, MOST_PARAMETERS) // columns
+    return PARAMETERS.get(vendor, MAX_PARAMETERS) // columns
 
 
-def insert(
+def insert_calls(
     connection: BaseDatabaseWrapper,
     table: str,
     columns: Sequence[str],
@@ -61,12 +61,14 @@ def insert(
             # MySQL's driver makes one statement of all rows by itself.
             cursor.executemany(statement + marks, whole)
             return
-        for size, parts in in_parts(whole, (at_once("sqlite", len(columns)), FEW, 1)):
+        for size, parts in split_into_parts(
+            whole, (rows_per_statement("sqlite", len(columns)), FEW, 1)
+        ):
             values = [tuple(chain.from_iterable(part)) for part in parts]
             cursor.executemany(statement + ", ".join([marks] * size), values)
 
 
-def in_parts(
+def split_into_parts(
     rows: Sequence[Row], sizes: Iterable[int]
 ) -> Iterator[tuple[int, list[Sequence[Row]]]]:
     """Yield the rows in parts of the first size, then the rest in parts of the next.
@@ -86,10 +88,10 @@ def _lines(rows: Mapping[SharedValues, Sequence[Own]]) -> Iterator[str]:
     """Yield each row in the text format of COPY; what is shared is made once."""
     for shared, each in rows.items():
         begin = "\t".join([str(value).translate(_ESCAPED) for value in shared])
-        for time_ms, took_us, size, given, digest, failure, error in each:
+        for time_ms, took_us, size, arguments_size, digest, failure, error in each:
             end = error and error.translate(_ESCAPED)
             yield (
-                f"{begin}\t{time_ms}\t{took_us}\t{size}\t{given}"
+                f"{begin}\t{time_ms}\t{took_us}\t{size}\t{arguments_size}"
                 f"\t{digest}\t{failure}\t{end}\n"
             )
 
@@ -106,8 +108,8 @@ def raise_statistics(
     quoted = connection.ops.quote_name(table)
     columns = (*keys, *counters)
     names, marks = ", ".join(columns), f"({', '.join(['%s'] * len(columns))})"
-    several = at_once(connection.vendor, len(columns))
-    raised = _raised(connection.vendor, quoted, keys, counters, most)
+    several = rows_per_statement(connection.vendor, len(columns))
+    raised = _conflict_clause(connection.vendor, quoted, keys, counters, most)
     with connection.cursor() as cursor:
         for start in range(0, len(rows), several):
             some = rows[start : start + several]
@@ -116,7 +118,7 @@ def raise_statistics(
             cursor.execute(statement, [value for row in some for value in row])
 
 
-def _raised(
+def _conflict_clause(
     vendor: str, table: str, keys: Sequence[str], counters: Sequence[str], most: str
 ) -> str:
     """Return what is done where a counter is there already."""
@@ -124,9 +126,11 @@ def _raised(
     greatest = "MAX" if vendor == "sqlite" else "GREATEST"
     changes = []
     for name in counters:
-        given = f"VALUES({name})" if mysql else f"excluded.{name}"
+        inserted = f"VALUES({name})" if mysql else f"excluded.{name}"
         own = f"{table}.{name}"
-        value = f"{greatest}({own}, {given})" if name == most else f"{own} + {given}"
+        value = (
+            f"{greatest}({own}, {inserted})" if name == most else f"{own} + {inserted}"
+        )
         changes.append(f"{name} = {value}")
     if mysql:
         return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
@@ -209,9 +213,9 @@ def page_statement(
     `older` and `newer` leave out what is not older, or newer, than that.
     """
     bound = LOOKED if sought.rest else most
-    names, order = ", ".join(columns), _order(newer)
+    names, order = ", ".join(columns), _order_columns(newer)
     rows, values = _looked_at(table, names, sought, bound, older=older, newer=newer)
-    where, more = _where(sought.rest)
+    where, more = _where_clause(sought.rest)
     statement = (
         f"SELECT {names} FROM ({rows}) AS looked{where} ORDER BY {order} LIMIT {most}"  # noqa: S608 - our own names
     )
@@ -225,7 +229,7 @@ def count_statement(
     bound = LOOKED if sought.rest else COUNTED
     needed = dict.fromkeys(("id", "time_ms", *(each[0] for each in sought.rest)))
     rows, values = _looked_at(table, ", ".join(needed), sought, bound, older=older)
-    where, more = _where(sought.rest)
+    where, more = _where_clause(sought.rest)
     fits = where.removeprefix(" WHERE ") or "1 = 1"
     statement = (
         f"SELECT COUNT(*), MIN(time_ms), SUM(CASE WHEN {fits} THEN 1 ELSE 0 END) "  # noqa: S608 - our own names
@@ -254,53 +258,56 @@ def _looked_at(
     newer: Key | None = None,
 ) -> Statement:
     """Return what reads the rows that are looked at: the first of all ways."""
-    time, cursor = _times(sought, older, newer), _beyond(older, newer)
+    time, cursor = _time_conditions(sought, older, newer), _key_condition(older, newer)
     parts, values = [], []
     for number, way in enumerate(sought.ways or [None]):
-        where, given = _where([*([way] if way else []), *time])
+        where, parameters = _where_clause([*([way] if way else []), *time])
         if way and way[0] in INDEXED:
             where += f" AND {INDEXED[way[0]]}"
         # What an earlier way leads to is not read again.
-        unlike, others = _without(sought.ways[:number])
+        unlike, others = _exclude_ways(sought.ways[:number])
         after, keys = cursor
         parts.append(
             f"SELECT * FROM (SELECT {names} FROM {table}{where}{unlike}{after} "  # noqa: S608 - our own names
-            f"ORDER BY {_order(newer)} LIMIT {bound}) AS way{number}"
+            f"ORDER BY {_order_columns(newer)} LIMIT {bound}) AS way{number}"
         )
-        values.append([*given, *others, *keys])
+        values.append([*parameters, *others, *keys])
     every = " UNION ALL ".join(parts)
     if len(parts) > 1:
-        every = (
-            f"SELECT * FROM ({every}) AS every ORDER BY {_order(newer)} LIMIT {bound}"  # noqa: S608 - our own names
-        )
+        order = f"ORDER BY {_order_columns(newer)} LIMIT {bound}"
+        every = f"SELECT * FROM ({every}) AS every {order}"  # noqa: S608 - our own names
     return every, list(chain.from_iterable(values))
 
 
-def _without(ways: Iterable[Condition]) -> Statement:
+def _exclude_ways(ways: Iterable[Condition]) -> Statement:
     """Return what leaves out the rows that one of these ways leads to; none is NULL."""
-    found = [_where([way]) for way in ways]
-    text = "".join(f" AND NOT ({where.removeprefix(' WHERE ')})" for where, _ in found)
-    return text, list(chain.from_iterable(values for _, values in found))
+    conditions = [_where_clause([way]) for way in ways]
+    text = "".join(
+        f" AND NOT ({where.removeprefix(' WHERE ')})" for where, _ in conditions
+    )
+    return text, list(chain.from_iterable(values for _, values in conditions))
 
 
-def _order(newer: Key | None) -> str:
+def _order_columns(newer: Key | None) -> str:
     return "time_ms DESC, id DESC" if newer is None else "time_ms, id"
 
 
-def _times(sought: CallQuery, older: Key | None, newer: Key | None) -> list[Condition]:
+def _time_conditions(
+    sought: CallQuery, older: Key | None, newer: Key | None
+) -> list[Condition]:
     """Return the time as conditions that an index can begin and end with."""
     start, end = sought.start_ms, sought.end_ms
     if newer is not None:
         start = max(start, newer.time_ms)
-    found: list[Condition] = [("time_ms", ">=", start)]
+    conditions: list[Condition] = [("time_ms", ">=", start)]
     if end is not None:
-        found.append(("time_ms", "<", end))
+        conditions.append(("time_ms", "<", end))
     if older is not None:
-        found.append(("time_ms", "<=", older.time_ms))
-    return found
+        conditions.append(("time_ms", "<=", older.time_ms))
+    return conditions
 
 
-def _beyond(older: Key | None, newer: Key | None) -> Statement:
+def _key_condition(older: Key | None, newer: Key | None) -> Statement:
     """Return what leaves out the calls of the same millisecond that were shown."""
     if older is not None:
         return " AND (time_ms < %s OR id < %s)", [older.time_ms, older.pk]
@@ -309,7 +316,7 @@ def _beyond(older: Key | None, newer: Key | None) -> Statement:
     return "", []
 
 
-def _where(conditions: Iterable[Condition]) -> Statement:
+def _where_clause(conditions: Iterable[Condition]) -> Statement:
     parts: list[str] = []
     values: list[Any] = []
     for column, operator, value in conditions:

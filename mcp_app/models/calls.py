@@ -24,7 +24,7 @@ from mcp_app.models.call_rows import (
     TallyValues,
     client_statement,
     count_statement,
-    insert,
+    insert_calls,
     page_statement,
     raise_statistics,
 )
@@ -47,7 +47,7 @@ class CallQuerySet(models.QuerySet["Call"]):
         """
         self._for_write = True
         columns = (*Call.SHARED, *Call.OWN)
-        insert(connections[self.db], self.model._meta.db_table, columns, rows)
+        insert_calls(connections[self.db], self.model._meta.db_table, columns, rows)
 
     def older_than(self, time_ms: Any) -> CallQuerySet:
         return self.filter(time_ms__lt=time_ms)
@@ -66,25 +66,25 @@ class CallQuerySet(models.QuerySet["Call"]):
         """
         columns = [field.attname for field in self.model._meta.concrete_fields]
         statement, values = page_statement(
-            self._table, columns, sought, most, older=older, newer=newer
+            self._quoted_table, columns, sought, most, older=older, newer=newer
         )
-        found = list(self.raw(statement, values))
-        return found[::-1] if newer else found
+        calls = list(self.raw(statement, values))
+        return calls[::-1] if newer else calls
 
     def looked_for(self, sought: CallQuery, older: Key | None = None) -> CallCount:
         """Count calls, `COUNTED` at most, or as far as is looked for them."""
-        statement, values = count_statement(self._table, sought, older)
+        statement, values = count_statement(self._quoted_table, sought, older)
         with connections[self.db].cursor() as cursor:
             cursor.execute(statement, values)
-            looked, oldest, found = cursor.fetchone()
+            looked, oldest, matching = cursor.fetchone()
         cut = bool(sought.rest) and looked >= LOOKED
-        return CallCount(int(found or 0), Key(oldest + 1, 0) if cut else None)
+        return CallCount(int(matching or 0), Key(oldest + 1, 0) if cut else None)
 
     def newest_that(self, outcome: str, most: int) -> list[int]:
         """Return the keys of the newest calls that ended so, so many at most."""
         sought = CallQuery(0, ways=[("outcome", "=", outcome)])
         columns = ("id", "time_ms")
-        statement, values = page_statement(self._table, columns, sought, most)
+        statement, values = page_statement(self._quoted_table, columns, sought, most)
         with connections[self.db].cursor() as cursor:
             cursor.execute(statement, values)
             return [key for key, _time_ms in cursor.fetchall()]
@@ -92,13 +92,13 @@ class CallQuerySet(models.QuerySet["Call"]):
     def by_client(self, user_name: str, start_ms: int, most: int) -> dict[str, int]:
         """Count the newest calls of a user since then, so many at most, by client."""
         sought = CallQuery(start_ms, ways=[("user_name", "=", user_name)])
-        statement, values = client_statement(self._table, sought, most)
+        statement, values = client_statement(self._quoted_table, sought, most)
         with connections[self.db].cursor() as cursor:
             cursor.execute(statement, values)
             return dict(cursor.fetchall())
 
     @property
-    def _table(self) -> str:
+    def _quoted_table(self) -> str:
         return connections[self.db].ops.quote_name(self.model._meta.db_table)
 
 

@@ -42,47 +42,49 @@ class ChangeQuerySet(models.QuerySet["Change"]):
         site commits by hand, each has its own.
         """
         self._for_write = True
-        said = _said(self.db)
-        if said is None:
-            self._written(kind, ref)
+        recorded = _recorded_changes(self.db)
+        if recorded is None:
+            self._insert_row(kind, ref)
             committed.send_robust(sender=Change)
             return
-        ref = said.shortened(kind, ref)
-        if not self._is_said(said, kind, ref):
-            said.rows[kind, ref] = self._written(kind, ref)
-            said.count[kind] += 1
+        ref = recorded.ref_or_any(kind, ref)
+        if not self._is_recorded(recorded, kind, ref):
+            recorded.rows[kind, ref] = self._insert_row(kind, ref)
+            recorded.count[kind] += 1
 
     def record_all(self, kind: str, refs: Iterable[str]) -> None:
         """Say so of many, with two statements where the database tells their keys."""
         self._for_write = True
-        said = _said(self.db)
-        if said is None or not _tells_keys(self.db):
+        recorded = _recorded_changes(self.db)
+        if recorded is None or not _tells_keys(self.db):
             for ref in refs:
                 self.record(kind, ref)
             return
-        new = self._not_said(said, kind, refs)
-        if said.count[kind] + len(new) > MOST_REFS:
+        new = self._unrecorded_refs(recorded, kind, refs)
+        if recorded.count[kind] + len(new) > MOST_REFS:
             self.record(kind)
             return
         rows = self.bulk_create([Change(kind=kind, ref=ref) for ref in new])
-        said.rows |= {(kind, row.ref): row.pk for row in rows}
-        said.count[kind] += len(rows)
+        recorded.rows |= {(kind, row.ref): row.pk for row in rows}
+        recorded.count[kind] += len(rows)
         if any(row.pk % RARELY == 0 for row in rows):
             many_written.send_robust(sender=Change, using=self.db)
 
-    def _not_said(
-        self, said: _TransactionChanges, kind: str, refs: Iterable[str]
+    def _unrecorded_refs(
+        self, recorded: _TransactionChanges, kind: str, refs: Iterable[str]
     ) -> list[str]:
         """Return those refs of which no row that is still there says it."""
-        asked = dict.fromkeys(refs)
+        requested = dict.fromkeys(refs)
         keys = [
-            said.rows[kind, ref] for ref in (*asked, ANY) if (kind, ref) in said.rows
+            recorded.rows[kind, ref]
+            for ref in (*requested, ANY)
+            if (kind, ref) in recorded.rows
         ]
         rows = self.filter(pk__in=keys, kind=kind) if keys else self.none()
         there = set(rows.values_list("ref", flat=True))
-        return [] if ANY in there else [ref for ref in asked if ref not in there]
+        return [] if ANY in there else [ref for ref in requested if ref not in there]
 
-    def _written(self, kind: str, ref: str) -> int:
+    def _insert_row(self, kind: str, ref: str) -> int:
         """Insert a row and return its key.
 
         A site pays for this in its own transactions: `create()` takes twice as long.
@@ -99,13 +101,13 @@ class ChangeQuerySet(models.QuerySet["Change"]):
             many_written.send_robust(sender=Change, using=self.db)
         return key
 
-    def _is_said(self, said: _TransactionChanges, kind: str, ref: str) -> bool:
+    def _is_recorded(self, recorded: _TransactionChanges, kind: str, ref: str) -> bool:
         """Whether a row that is still there says it.
 
         A savepoint that was rolled back has taken its rows along, and Django does not
         tell of those that a site makes by hand.  SQLite gives their keys to others.
         """
-        known = {each: said.rows.get((kind, each)) for each in (ref, ANY)}
+        known = {each: recorded.rows.get((kind, each)) for each in (ref, ANY)}
         rows = [
             models.Q(pk=key, kind=kind, ref=each)
             for each, key in known.items()
@@ -130,23 +132,23 @@ class _TransactionChanges:
         """The transaction is committed, with what it recorded."""
         committed.send_robust(sender=Change)
 
-    def shortened(self, kind: str, ref: str) -> str:
+    def ref_or_any(self, kind: str, ref: str) -> str:
         """Return the ref that says it: `*` where there are too many to name each."""
         if (kind, ref) in self.rows or self.count[kind] < MOST_REFS:
             return ref
         return ANY
 
 
-def _said(using: str) -> _TransactionChanges | None:
+def _recorded_changes(using: str) -> _TransactionChanges | None:
     """Return what the transaction has recorded; None where its end is not told."""
     if not in_atomic(using):
         return None
     for entry in connections[using].run_on_commit:
         if isinstance(entry[1], _TransactionChanges):
             return entry[1]
-    said = _TransactionChanges()
-    transaction.on_commit(said, using=using, robust=True)
-    return said
+    recorded = _TransactionChanges()
+    transaction.on_commit(recorded, using=using, robust=True)
+    return recorded
 
 
 class Change(models.Model):
@@ -292,25 +294,25 @@ class WatchedRow(models.Model):
         """Whether clients may notice that the row is there."""
         return True
 
-    def _columns_to_save(self, named: Iterable[str] | None) -> set[str]:
-        if named is None:
+    def _columns_to_save(self, requested: Iterable[str] | None) -> set[str]:
+        if requested is None:
             deferred = self.get_deferred_fields()
             columns = {
                 field.name
                 for field in self._meta.concrete_fields
                 if not field.primary_key and field.attname not in deferred
             }
-            columns -= self.SERVED - self._changed()
+            columns -= self.SERVED - self._changed_columns()
             # Others may have reckoned them anew since this instance was read.
             columns -= self.PRIVATE
         else:
-            columns = set(named)
+            columns = set(requested)
         if columns - self.SERVED:
             self.lock_version += 1
             columns.add("lock_version")
         return columns
 
-    def _changed(self) -> set[str]:
+    def _changed_columns(self) -> set[str]:
         now = self._served_values()
         stored = getattr(self, "_stored", {})
         return {name for name in now if name not in stored or now[name] != stored[name]}
@@ -324,14 +326,18 @@ class WatchedRow(models.Model):
         }
 
 
-def watch(model: type[Row]) -> type[Row]:
+def watch_model(model: type[Row]) -> type[Row]:
     """Record what clients notice of a model's rows; a class decorator."""
-    post_save.connect(_saved, sender=model, dispatch_uid=f"save {model.__name__}")
-    post_delete.connect(_record, sender=model, dispatch_uid=f"delete {model.__name__}")
+    post_save.connect(
+        _record_saved, sender=model, dispatch_uid=f"save {model.__name__}"
+    )
+    post_delete.connect(
+        _record_row_change, sender=model, dispatch_uid=f"delete {model.__name__}"
+    )
     return model
 
 
-def _saved(
+def _record_saved(
     sender: type[models.Model],
     instance: WatchedRow,
     created: bool,
@@ -341,10 +347,10 @@ def _saved(
 ) -> None:
     columns = instance.SERVED if update_fields is None else update_fields
     if instance.is_served() if created else columns & instance.SERVED:
-        _record(sender, instance, using)
+        _record_row_change(sender, instance, using)
 
 
-def _record(
+def _record_row_change(
     sender: type[models.Model], instance: models.Model, using: str, **_: object
 ) -> None:
     Change.objects.using(using).record(str(sender._meta.model_name), str(instance.pk))

@@ -18,14 +18,14 @@ from mcp_app.interface.definitions import (
     suggestions_from_json,
 )
 from mcp_app.interface.rules import (
-    LONGEST_MEDIA_TYPE,
+    MAX_MEDIA_TYPE_LENGTH,
     media_type_problem,
     name_problem,
     text_problem,
     uri_problem,
     visible,
 )
-from mcp_app.models.changes import watch
+from mcp_app.models.changes import watch_model
 from mcp_app.models.fields import (
     DEMANDS,
     CheckedRow,
@@ -51,10 +51,10 @@ Row = TypeVar("Row", bound="DefinitionRow")
 
 
 class DefinitionRows(PublishedRows[Row]):
-    def _states(self) -> Iterator[models.When]:
+    def _state_cases(self) -> Iterator[models.When]:
         untouched = models.Q(source=Source.CODE, published=None)
         as_in_code = models.Value(State.PUBLISHED)
-        broken, *others = super()._states()
+        broken, *others = super()._state_cases()
         yield broken
         yield models.When(untouched, content_hash=NOTHING, then=as_in_code)
         yield models.When(untouched, then=models.Value(State.CHANGED))
@@ -179,7 +179,7 @@ class DefinitionRow(PublishedRow, CheckedRow):
 
 
 @publishable
-@watch
+@watch_model
 class Tool(DefinitionRow):
     """Something that a model may do; the schemas are stored as they were given."""
 
@@ -256,7 +256,7 @@ class ReadableRow(DefinitionRow):
         "public",
     )
 
-    mime_type = models.CharField(max_length=LONGEST_MEDIA_TYPE, blank=True)
+    mime_type = models.CharField(max_length=MAX_MEDIA_TYPE_LENGTH, blank=True)
     annotations = JSONTextField(blank=True)
     ttl_ms = models.PositiveIntegerField(default=0)
     public = models.BooleanField(default=False)
@@ -271,14 +271,14 @@ class ReadableRow(DefinitionRow):
         if problem := text_problem(kind) or media_type_problem(kind):
             yield "mime_type", problem
 
-    def taken(self, **named: Any) -> bool:
+    def has_other_row_with(self, **values: Any) -> bool:
         """Whether another row of this model has these values."""
         others = type(self)._default_manager.exclude(pk=self.pk)
-        return others.filter(**named).exists()
+        return others.filter(**values).exists()
 
 
 @publishable
-@watch
+@watch_model
 class Resource(ReadableRow):
     """Something to read at a fixed URI; `size` is in bytes."""
 
@@ -309,12 +309,12 @@ class Resource(ReadableRow):
         yield from super().collisions()
         if uri_problem(self.uri):
             return
-        if self.taken(uri_digest=digest(self.uri)):
+        if self.has_other_row_with(uri_digest=digest(self.uri)):
             yield "uri", f"Another resource has the address {self.uri}."
 
 
 @publishable
-@watch
+@watch_model
 class ResourceTemplate(ReadableRow):
     """Resources whose URIs match a template of RFC 6570.
 
@@ -351,7 +351,7 @@ class ResourceTemplate(ReadableRow):
         yield from super().collisions()
         if _template_problem(self.uri_template):
             return
-        if self.taken(uri_template_digest=digest(self.uri_template)):
+        if self.has_other_row_with(uri_template_digest=digest(self.uri_template)):
             yield (
                 "uri_template",
                 f"Another template has the pattern {self.uri_template}.",
@@ -374,7 +374,7 @@ def _template_problem(text: str) -> str | None:
 
 
 @publishable
-@watch
+@watch_model
 class Prompt(DefinitionRow):
     """A ready-made request that people pick from a menu in their client."""
 

@@ -37,16 +37,16 @@ class Doubt:
     """A sentence for what is not as it must be, and one for how to set it."""
 
     kind: Kind
-    said: str
+    sentence: str
     remedy: str
 
 
 def doubts(using: str) -> list[Doubt]:
     """Ask a database how it is set up; blocks, and raises what Django raises."""
-    return list(_ASKED[connections[using].vendor](using))
+    return list(_DOUBTS_BY_VENDOR[connections[using].vendor](using))
 
 
-def _lost(setting: str, stake: str, remedy: str) -> Doubt:
+def _durability_doubt(setting: str, stake: str, remedy: str) -> Doubt:
     return Doubt(Kind.DURABILITY, f"The database has {setting}: {stake}", remedy)
 
 
@@ -66,7 +66,7 @@ _POSTGRESQL: Final = """
 
 
 def _of_postgresql(using: str) -> Iterator[Doubt]:
-    values = _rows(using, _POSTGRESQL)
+    values = _values_by_name(using, _POSTGRESQL)
     connection: Any = connections[using]
     yield from on_postgresql(values)
     cursors = connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS")
@@ -86,23 +86,23 @@ def on_postgresql(values: Mapping[str, str]) -> Iterator[Doubt]:
     """Judge settings as `pg_settings` has them."""
     for name in ("fsync", "full_page_writes"):
         if values[name] != "on":
-            yield _lost(
+            yield _durability_doubt(
                 f"{name} = {values[name]}",
                 f"{LOST} The database itself may be beyond repair.",
                 f"Set {name} = on in postgresql.conf.",
             )
     if values["synchronous_commit"] == "off":
-        yield _lost(
+        yield _durability_doubt(
             "synchronous_commit = off",
             LOST,
             "Set synchronous_commit = on in postgresql.conf, for the role (ALTER ROLE"
             ' … SET synchronous_commit = on), or in DATABASES with OPTIONS "options":'
             ' "-c synchronous_commit=on".',
         )
-    yield from _isolated(values["transaction_isolation"])
+    yield from _isolation_doubts(values["transaction_isolation"])
 
 
-def _isolated(level: str) -> Iterator[Doubt]:
+def _isolation_doubts(level: str) -> Iterator[Doubt]:
     if level.lower().replace(" ", "-") != READ_COMMITTED:
         yield Doubt(
             Kind.ISOLATION,
@@ -129,10 +129,10 @@ _ENGINES: Final = """
 
 
 def _of_mysql(using: str) -> Iterator[Doubt]:
-    yield from on_mysql(_rows(using, _MYSQL))
+    yield from on_mysql(_values_by_name(using, _MYSQL))
     others = {
         table: engine
-        for table, engine in _rows(using, _ENGINES).items()
+        for table, engine in _values_by_name(using, _ENGINES).items()
         if engine != "InnoDB"
     }
     if others:
@@ -151,26 +151,26 @@ def on_mysql(values: Mapping[str, str]) -> Iterator[Doubt]:
     """Judge variables as `SHOW VARIABLES` has them; some are missing on some."""
     flushed = values.get("innodb_flush_log_at_trx_commit", "1")
     if flushed != "1":
-        yield _lost(
+        yield _durability_doubt(
             f"innodb_flush_log_at_trx_commit = {flushed}",
             LOST,
             "Set innodb_flush_log_at_trx_commit = 1 in the server's configuration.",
         )
     if values.get("innodb_doublewrite") in ("OFF", "0"):
-        yield _lost(
+        yield _durability_doubt(
             "innodb_doublewrite = OFF",
             f"{LOST} The database itself may be beyond repair.",
             "Set innodb_doublewrite = ON in the server's configuration.",
         )
     if values.get("log_bin") == "ON" and values.get("sync_binlog") != "1":
-        yield _lost(
+        yield _durability_doubt(
             f"sync_binlog = {values.get('sync_binlog')}",
             "if its machine crashes, committed data may be missing in replicas and in"
             " anything restored from the binary log.",
             "Set sync_binlog = 1 in the server's configuration.",
         )
     level = values.get("transaction_isolation") or values.get("tx_isolation")
-    yield from _isolated(level or READ_COMMITTED)
+    yield from _isolation_doubts(level or READ_COMMITTED)
     if values.get("wsrep_on") == "ON" and int(values.get("wsrep_sync_wait", 0)) % 2 < 1:
         yield Doubt(
             Kind.REPLICAS,
@@ -207,7 +207,7 @@ def on_sqlite(using: str, journal: str, synchronous: str) -> Iterator[Doubt]:
     """Judge the two PRAGMAs of the file of a connection."""
     remedy = _SQLITE.format(using=using)
     if journal in ("memory", "off"):
-        yield _lost(
+        yield _durability_doubt(
             f"journal_mode = {journal}",
             f"{LOST} The database itself may be beyond repair.",
             remedy,
@@ -220,14 +220,14 @@ def on_sqlite(using: str, journal: str, synchronous: str) -> Iterator[Doubt]:
             remedy,
         )
     if synchronous in ("OFF", "NORMAL"):
-        yield _lost(f"synchronous = {synchronous}", LOST, remedy)
+        yield _durability_doubt(f"synchronous = {synchronous}", LOST, remedy)
 
 
 def _on_one_host(name: str) -> Iterator[Doubt]:
     mounts = MOUNTS.read_text(errors="replace") if MOUNTS.exists() else ""
     kind = file_system(os.path.realpath(name), mounts)
     if kind.startswith(NETWORKS):
-        yield _lost(
+        yield _durability_doubt(
             f"its file on a network ({kind})",
             "SQLite's locks do not work there, so the file gets corrupted.",
             "Keep the file on a local disk of the one machine that serves, or use"
@@ -240,23 +240,23 @@ def file_system(path: str, mounts: str) -> str:
 
     `mounts` is the text of /proc/self/mounts.
     """
-    found = [line.split(" ")[1:3] for line in mounts.splitlines()]
+    mount_points = [line.split(" ")[1:3] for line in mounts.splitlines()]
     inside = [
         (point, kind)
-        for point, kind in found
+        for point, kind in mount_points
         if f"{path}/".startswith(f"{point.rstrip('/')}/")
     ]
     # Of two at one point the later one covers the earlier.
     return max(reversed(inside), key=lambda each: len(each[0]))[1] if inside else ""
 
 
-def _rows(using: str, statement: str) -> dict[str, str]:
+def _values_by_name(using: str, statement: str) -> dict[str, str]:
     with connections[using].cursor() as cursor:
         cursor.execute(statement, [])
         return {name: str(value) for name, value in cursor.fetchall()}
 
 
-_ASKED: Final[Mapping[str, Callable[[str], Iterator[Doubt]]]] = {
+_DOUBTS_BY_VENDOR: Final[Mapping[str, Callable[[str], Iterator[Doubt]]]] = {
     "postgresql": _of_postgresql,
     "mysql": _of_mysql,
     "sqlite": _of_sqlite,
@@ -270,13 +270,15 @@ def most_connections(using: str) -> int | None:
     """Return how many the database lets the site's user have; None for no limit."""
     vendor = connections[using].vendor
     if vendor == "postgresql":
-        values = {key: int(each) for key, each in _rows(using, _LIMITS).items()}
+        values = {
+            key: int(each) for key, each in _values_by_name(using, _LIMITS).items()
+        }
         own = [values.pop("role"), values.pop("database")]
         total = values.pop("max_connections") - sum(values.values())
         # -1 stands for none.
         return min([total, *(each for each in own if each >= 0)])
     if vendor == "mysql":
-        limits = map(int, _rows(using, _MYSQL_LIMITS).values())
+        limits = map(int, _values_by_name(using, _MYSQL_LIMITS).values())
         return min(each for each in limits if each)
     return None
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from django.db import connections, models, router
 
-from mcp_app.interface.rules import LONGEST_MEDIA_TYPE
+from mcp_app.interface.rules import MAX_MEDIA_TYPE_LENGTH
 from mcp_app.models.fields import DigestField, digest
 from mcp_app.models.transactions import own_transaction, persistently
 
@@ -42,19 +42,19 @@ def expired_rows(what: str, rows: models.QuerySet[Any], most: int = 0) -> Expire
 
     `most` of them go at once; 0 stands for a portion.
     """
-    return ExpiredRows(what, rows.count, partial(_remove, rows, most))
+    return ExpiredRows(what, rows.count, partial(_remove_portion, rows, most))
 
 
-def _remove(rows: models.QuerySet[Any], most: int) -> int | None:
+def _remove_portion(rows: models.QuerySet[Any], most: int) -> int | None:
     most = most or PORTION
     using = router.db_for_write(rows.model)
     with own_transaction(using):
-        keys = list(claim(rows.using(using)).values_list("pk", flat=True)[:most])
+        keys = list(claim_rows(rows.using(using)).values_list("pk", flat=True)[:most])
         delete_rows(using, rows.model, keys)
     return len(keys) or None
 
 
-def claim(rows: models.QuerySet[Row]) -> models.QuerySet[Row]:
+def claim_rows(rows: models.QuerySet[Row]) -> models.QuerySet[Row]:
     """Return rows locked; those that somebody else has locked are theirs."""
     skip = connections[rows.db].features.has_select_for_update_skip_locked
     return rows.select_for_update(skip_locked=skip)
@@ -116,7 +116,7 @@ class Blob(models.Model):
     """`media_type` is what the first upload of these bytes said."""
 
     digest = DigestField(primary_key=True)
-    media_type = models.CharField(max_length=LONGEST_MEDIA_TYPE, blank=True)
+    media_type = models.CharField(max_length=MAX_MEDIA_TYPE_LENGTH, blank=True)
     size = models.PositiveBigIntegerField()
     content = models.BinaryField()
 

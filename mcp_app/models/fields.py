@@ -44,18 +44,18 @@ class Demanding(Protocol):
     rule: str
 
 
-def named_groups(text: str) -> tuple[str, ...]:
+def group_names(text: str) -> tuple[str, ...]:
     """Return the lines of a column of groups, as they are; () only for nothing.
 
     Where they name nothing, that is still no demand that everybody meets.
     """
-    given = tuple(line for line in text.split("\n") if line)
-    return given if given or not text else (text,)
+    names = tuple(line for line in text.split("\n") if line)
+    return names if names or not text else (text,)
 
 
 def group_problem(name: str) -> str | None:
     """Say why a group cannot be chosen: its name would be read as another one's."""
-    if lines(name) == (name,):
+    if split_lines(name) == (name,):
         return None
     return (
         f"The group “{visible(name)}” cannot be chosen, because its name is empty,"
@@ -68,7 +68,7 @@ def demand_problems(row: Demanding) -> Iterator[tuple[str, str]]:
     """Yield (column, sentence) for what these columns cannot have."""
     if problem := permission_problem(row.permission):
         yield "permission", problem
-    for name in named_groups(row.groups):
+    for name in group_names(row.groups):
         if problem := text_problem(name) or group_problem(name):
             yield "groups", problem
     if problem := text_problem(row.rule):
@@ -94,11 +94,11 @@ class CheckedRow(models.Model):
     def clean(self) -> None:
         """Refuse a row that has problems, each at its field."""
         super().clean()
-        found: dict[str, list[str]] = {}
+        errors: dict[str, list[str]] = {}
         for field, problem in chain(self.problems(), self.collisions()):
-            found.setdefault(field, []).append(problem)
-        if found:
-            raise ValidationError(found)
+            errors.setdefault(field, []).append(problem)
+        if errors:
+            raise ValidationError(errors)
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield (field, sentence) for each rule that the row breaks."""
@@ -115,7 +115,7 @@ class CheckedRow(models.Model):
         text = getattr(self, field)
         if not text or (isinstance(column, JSONTextField) and column.problem(text)):
             return None
-        return parse(text)
+        return parse_json(text)
 
     def json_problems(
         self, field: str, read: Callable[[Any], object]
@@ -233,7 +233,7 @@ class JSONTextField(Text):
         if not text:
             return None
         try:
-            value = parse(text)
+            value = parse_json(text)
         except ValueError as error:
             return str(error)
         if not isinstance(value, _SHAPES[self.shape]):
@@ -241,7 +241,7 @@ class JSONTextField(Text):
         return None
 
 
-def parse(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """Read strict JSON; ValueError says what is wrong with the text."""
     try:
         body = text.encode()
@@ -297,12 +297,12 @@ class PartialIndex(models.Index):
 _SEPARATORS = re.compile(r"[\s,]+")
 
 
-def words(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
     """Split at spaces and commas, keeping the order and the first of each."""
     return tuple(dict.fromkeys(word for word in _SEPARATORS.split(text) if word))
 
 
-def lines(text: str) -> tuple[str, ...]:
+def split_lines(text: str) -> tuple[str, ...]:
     """Return the lines that say something: names that may have spaces."""
     stripped = (line.strip() for line in text.split("\n"))
     return tuple(dict.fromkeys(line for line in stripped if line))
@@ -310,7 +310,7 @@ def lines(text: str) -> tuple[str, ...]:
 
 def tag_problems(tags: str) -> Iterator[tuple[str, str]]:
     """Yield ("tags", sentence) for each word that cannot be a tag."""
-    for tag in words(tags):
+    for tag in split_words(tags):
         if problem := tag_problem(tag):
             yield "tags", problem
 
@@ -325,11 +325,11 @@ def content_of(row: models.Model, columns: Iterable[str]) -> JsonObject:
     What has its default is left out, so that a new column changes no hash.
     """
     content: JsonObject = {}
-    for column in _fields(row, columns):
+    for column in _columns_of(row, columns):
         value = getattr(row, column.attname)
         if value in ("", None) or value == column.get_default():
             continue
-        content[column.name] = _value(column, value)
+        content[column.name] = _column_value(column, value)
     return content
 
 
@@ -337,7 +337,7 @@ def put_content(
     row: models.Model, columns: Iterable[str], content: Mapping[str, Any]
 ) -> None:
     """Set columns to what `content_of` gave, and the others to their defaults."""
-    for column in _fields(row, columns):
+    for column in _columns_of(row, columns):
         value = column.get_default()
         if column.name in content:
             value = content[column.name]
@@ -346,16 +346,16 @@ def put_content(
         setattr(row, column.attname, value)
 
 
-def _fields(
+def _columns_of(
     row: models.Model, columns: Iterable[str]
 ) -> Iterator[models.Field[Any, Any]]:
     for name in columns:
         yield cast("models.Field[Any, Any]", row._meta.get_field(name))
 
 
-def _value(column: models.Field[Any, Any], value: Any) -> Any:
+def _column_value(column: models.Field[Any, Any], value: Any) -> Any:
     if not isinstance(column, JSONTextField):
         # As it comes back from the database: a whole number of seconds is a float.
         return column.to_python(value)
     # Nothing but a hand in the database can have made it unreadable.
-    return None if column.problem(value) else parse(value)
+    return None if column.problem(value) else parse_json(value)

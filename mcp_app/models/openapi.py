@@ -20,8 +20,8 @@ from mcp_app.models.fields import DigestField
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
-MOST_STORED: Final = 4 * MIB
-LONGEST_LOCATION: Final = 500
+MAX_STORED_BYTES: Final = 4 * MIB
+MAX_LOCATION_LENGTH: Final = 500
 MOST_INFLATED: Final = 64 * MIB
 
 
@@ -29,11 +29,11 @@ class TooManyOffers(ValueError):
     """All offers of a document together are larger than a row may hold."""
 
 
-def pack(offers: Sequence[JsonObject]) -> bytes:
+def pack_offers(offers: Sequence[JsonObject]) -> bytes:
     """Return offers as a row stores them; raise `TooManyOffers`."""
     text = jsonrpc.write(list(offers))
     stored = zlib.compress(text)
-    if len(text) > MOST_INFLATED or len(stored) > MOST_STORED:
+    if len(text) > MOST_INFLATED or len(stored) > MAX_STORED_BYTES:
         raise TooManyOffers(
             _(
                 "The operations of the document take %(size)d MiB; at most %(most)d are"
@@ -52,7 +52,7 @@ class OpenApiDocument(models.Model):
 
     title = models.CharField(max_length=200)
     site = models.CharField(max_length=40)
-    location = models.CharField(max_length=LONGEST_LOCATION, blank=True)
+    location = models.CharField(max_length=MAX_LOCATION_LENGTH, blank=True)
     version = models.CharField(max_length=100, blank=True)
     digest = DigestField()
     offers = models.BinaryField()
@@ -79,7 +79,7 @@ class OpenApiDocument(models.Model):
     def __str__(self) -> str:
         return self.title
 
-    def unpack(self) -> list[JsonObject]:
+    def unpack_offers(self) -> list[JsonObject]:
         """Return the offers as JSON."""
         inflated = zlib.decompressobj().decompress(bytes(self.offers), MOST_INFLATED)
         offers: list[JsonObject] = orjson.loads(inflated)

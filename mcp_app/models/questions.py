@@ -29,11 +29,11 @@ class QuestionQuerySet(models.QuerySet["Question"]):
 
         With `tell` it is a change, so that the process that waits hears of it.
         """
-        asked = self.filter(session_id=session, rpc_id=rpc_id)
-        if not asked.filter(answer="").update(answer=answer):
-            return asked.exists()
+        questions = self.filter(session_id=session, rpc_id=rpc_id)
+        if not questions.filter(answer="").update(answer=answer):
+            return questions.exists()
         if tell:
-            Change.objects.using(asked.db).record(QUESTION, rpc_id)
+            Change.objects.using(questions.db).record(QUESTION, rpc_id)
         return True
 
     def erase(self, session: int, rpc_id: str) -> None:
@@ -123,13 +123,13 @@ COUNTER = "changes"
 class CounterQuerySet(models.QuerySet["Counter"]):
     def draw(self) -> int:
         """Return the next number; the caller's transaction holds the counter."""
-        if not self._raise():
+        if not self._increment_counter():
             # Somebody has emptied the table.
             self.get_or_create(name=COUNTER)
-            self._raise()
+            self._increment_counter()
         return self.get(name=COUNTER).value
 
-    def _raise(self) -> int:
+    def _increment_counter(self) -> int:
         return self.filter(name=COUNTER).update(value=models.F("value") + 1)
 
 

@@ -15,7 +15,7 @@ from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import icons_from_json
 from mcp_app.interface.rules import uri_problem, visible
 from mcp_app.interface.server import BY_TOKEN, PAGE_SIZE, PUBLIC, RESERVED_SLUGS
-from mcp_app.models.changes import watch
+from mcp_app.models.changes import watch_model
 from mcp_app.models.definitions import Prompt, Resource, ResourceTemplate, Tool
 from mcp_app.models.fields import (
     DEMANDS,
@@ -24,8 +24,8 @@ from mcp_app.models.fields import (
     JSONTextField,
     demand_problems,
     digest,
+    split_words,
     tag_problems,
-    words,
 )
 from mcp_app.models.versions import PublishedRow, PublishedRows, publishable
 from mcp_app.protocol.json_types import JsonObject
@@ -39,7 +39,7 @@ class ServerRows(PublishedRows["Server"]):
 
 
 @publishable
-@watch
+@watch_model
 class Server(PublishedRow, CheckedRow):
     """An MCP endpoint: `/mcp` for the slug `default`, `/mcp/<slug>` for others.
 
@@ -122,13 +122,13 @@ class Server(PublishedRow, CheckedRow):
     @property
     def access_names(self) -> tuple[str, ...]:
         """The names of authentication methods in their order, or `public` alone."""
-        return words(self.access)
+        return split_words(self.access)
 
     def working_content(self) -> JsonObject:
         """Return what would be published; `chosen` has primary keys by list."""
         content = super().working_content()
         if self.selection == self.Selection.CHOSEN and self.pk is not None:
-            content["chosen"] = {name: self._chosen(name) for name in self.CHOICES}
+            content["chosen"] = {name: self._chosen_keys(name) for name in self.CHOICES}
         return content
 
     def put_choices(self, content: Mapping[str, Any]) -> None:
@@ -138,7 +138,7 @@ class Server(PublishedRow, CheckedRow):
             # What was deleted since cannot be chosen again.
             getattr(self, name).set(rows.filter(pk__in=chosen))
 
-    def _chosen(self, name: str) -> list[int]:
+    def _chosen_keys(self, name: str) -> list[int]:
         rows = getattr(self, name).order_by("pk")
         return list(rows.values_list("pk", flat=True))
 
@@ -151,7 +151,7 @@ class Server(PublishedRow, CheckedRow):
         yield from self._access_problems()
         yield from demand_problems(self)
         yield from self._slug_problems()
-        if self.selection == self.Selection.TAGS and not words(self.tags):
+        if self.selection == self.Selection.TAGS and not split_words(self.tags):
             yield "tags", "Name at least one tag, or offer everything."
         if self.website_url and not self.website_url.startswith(_WEB):
             yield "website_url", "The address must start with https:// or http://."
@@ -191,28 +191,32 @@ class Server(PublishedRow, CheckedRow):
                 )
 
 
-def _rechosen(
+def _update_content_hashes(
     instance: models.Model, action: str, reverse: bool, using: str, **_: object
 ) -> None:
     """Reckon anew what would be published: no column of the server has changed."""
     if not action.startswith("post_"):
         return
     servers = Server.objects.using(using)
-    named = {"selection": Server.Selection.CHOSEN} if reverse else {"pk": instance.pk}
-    for server in servers.filter(**named):
+    conditions = (
+        {"selection": Server.Selection.CHOSEN} if reverse else {"pk": instance.pk}
+    )
+    for server in servers.filter(**conditions):
         server.content_hash = server.working_hash()
         # Nobody's form is out of date, and no client notices.
         rows = models.QuerySet[Server](Server, using=using).filter(pk=server.pk)
         rows.update(content_hash=server.content_hash)
 
 
-def _gone(using: str, **_: object) -> None:
+def _update_after_deletion(using: str, **_: object) -> None:
     """A definition was deleted, and with it its place in the choices of servers."""
-    _rechosen(Server(), "post_clear", reverse=True, using=using)
+    _update_content_hashes(Server(), "post_clear", reverse=True, using=using)
 
 
 for _model in (Tool, Resource, ResourceTemplate, Prompt):
-    post_delete.connect(_gone, sender=_model, dispatch_uid=f"gone {_model.__name__}")
+    post_delete.connect(
+        _update_after_deletion, sender=_model, dispatch_uid=f"gone {_model.__name__}"
+    )
 
 for _name in Server.CHOICES:
-    m2m_changed.connect(_rechosen, sender=getattr(Server, _name).through)
+    m2m_changed.connect(_update_content_hashes, sender=getattr(Server, _name).through)

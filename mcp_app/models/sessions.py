@@ -16,13 +16,13 @@ from mcp_app.interface.principal import Principal, parts_of_key
 from mcp_app.interface.rules import visible
 from mcp_app.models import stops
 from mcp_app.models.changes import Change, RecordedRows
-from mcp_app.models.expiry import claim, delete_rows
+from mcp_app.models.expiry import claim_rows, delete_rows
 from mcp_app.models.fields import (
     DigestField,
     ExactCharField,
     JSONTextField,
     digest,
-    parse,
+    parse_json,
 )
 from mcp_app.models.transactions import NowMilliseconds, own_transaction, persistently
 from mcp_app.models.workers import Worker
@@ -69,7 +69,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         """
         locked = self.using(using).select_for_update().order_by("pk")
         keys = list(locked.values_list("pk", flat=True))
-        stops.erase(using, keys)
+        stops.erase_session_rows(using, keys)
         return keys
 
     delete.alters_data = True  # type: ignore[attr-defined]
@@ -99,7 +99,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         """
         using = self._write_alias()
         with own_transaction(using):
-            some = claim(self.using(using)).values_list("pk", flat=True)[:AT_ONCE]
+            some = claim_rows(self.using(using)).values_list("pk", flat=True)[:AT_ONCE]
             keys = list(some)
             if keys and not stops.empty_some(using, keys):
                 self.filter(pk__in=keys)._delete_locked(using)
@@ -147,7 +147,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         """Return the rows (one at most) of a session by its id."""
         return self.filter(digest=digest(session_id))
 
-    def stream_opened(self, pk: int, public_id: str, seen: int) -> int:
+    def stream_opened(self, pk: int, public_id: str, observed: int) -> int:
         """Note a session's newest GET stream; return how many it is, 0 for no session.
 
         All processes are told: of several streams only the newest is written to.
@@ -156,7 +156,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         row = self.using(self.db).filter(pk=pk)
         opened = models.F("streams") + 1
         with transaction.atomic(using=self.db):
-            if not row.update(stream=public_id, streams=opened, seen=seen):
+            if not row.update(stream=public_id, streams=opened, seen=observed):
                 return 0
             row._record_change(str(pk))
             return row.get().streams
@@ -258,13 +258,13 @@ class Session(models.Model):
     @property
     def client(self) -> dict[str, Any]:
         """The client's `clientInfo`."""
-        return dict(parse(self.client_info or "{}"))
+        return dict(parse_json(self.client_info or "{}"))
 
     @property
     def client_name(self) -> str:
         """The client's name and version, as it gave them."""
-        named = (self.client.get("name"), self.client.get("version"))
-        return " ".join(part for part in named if isinstance(part, str))
+        name_and_version = (self.client.get("name"), self.client.get("version"))
+        return " ".join(part for part in name_and_version if isinstance(part, str))
 
     @property
     def user_id(self) -> str:
@@ -354,7 +354,7 @@ def _session_saved(
     columns = SessionQuerySet._private_columns
     private = update_fields is not None and update_fields <= columns
     if not created and not private:
-        _record(instance.pk, using)
+        _record_session_change(instance.pk, using)
 
 
 def _session_goes(instance: Session, using: str, **_: object) -> None:
@@ -363,15 +363,15 @@ def _session_goes(instance: Session, using: str, **_: object) -> None:
 
 
 def _session_deleted(instance: Session, using: str, **_: object) -> None:
-    _record(instance.pk, using)
+    _record_session_change(instance.pk, using)
 
 
 def _subscription_changed(instance: Subscription, using: str, **_: object) -> None:
     if instance.session_id is not None:
-        _record(instance.session_id, using)
+        _record_session_change(instance.session_id, using)
 
 
-def _record(session: object, using: str) -> None:
+def _record_session_change(session: object, using: str) -> None:
     Change.objects.using(using).record(SESSION, str(session))
 
 

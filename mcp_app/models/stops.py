@@ -33,8 +33,8 @@ from mcp_app.models.versions import PublishedRow
 
 STOP: Final = "stop"
 """The kind of a change of what is stopped; the ref begins with what it is."""
-LONGEST_REASON: Final = 500
-LONGEST_NAME: Final = 255
+MAX_REASON_LENGTH: Final = 500
+MAX_NAME_LENGTH: Final = 255
 STOP_BATCH_SIZE: Final = 500
 """Rows that one statement inserts."""
 
@@ -78,7 +78,7 @@ class StopRows(models.QuerySet["Stop"]):
 
     def of(self, scope: str, row: PublishedRow | None = None) -> Self:
         """Return the stops of just this; `row` is the server or definition."""
-        kind, ref = _named(row)
+        kind, ref = _kind_and_ref(row)
         return self.filter(scope=scope, kind=kind, ref=ref)
 
     def make(
@@ -95,11 +95,13 @@ class StopRows(models.QuerySet["Stop"]):
         `row` is the server or the definition, where the scope is one.  Nothing stays
         on because of how a reason is written: it is kept as one line.
         """
-        stop = _stop(scope, row, by, running, one_line(reason, LONGEST_REASON))
+        stop = _create_stop(
+            scope, row, by, running, one_line(reason, MAX_REASON_LENGTH)
+        )
         self._for_write = True
         with transaction.atomic(using=self.db):
             stop.save(using=self.db, force_insert=True)
-            _record([stop], self.db)
+            _record_stops([stop], self.db)
         return stop
 
     def make_many(self, rows: Iterable[PublishedRow], *, by: By) -> list[Stop]:
@@ -107,11 +109,13 @@ class StopRows(models.QuerySet["Stop"]):
 
         It takes one statement for each 500, and one change for each kind.
         """
-        stops = [_stop(scope_of(row), row, by, Running.CANCEL, "") for row in rows]
+        stops = [
+            _create_stop(scope_of(row), row, by, Running.CANCEL, "") for row in rows
+        ]
         self._for_write = True
         with transaction.atomic(using=self.db):
             self.bulk_create(stops, STOP_BATCH_SIZE)
-            _record(stops, self.db)
+            _record_stops(stops, self.db)
         return stops
 
     def of_rows(self, rows: Sequence[PublishedRow]) -> list[Stop]:
@@ -135,10 +139,10 @@ class StopRows(models.QuerySet["Stop"]):
             rows = models.QuerySet[Stop](Stop, using=self.db)
             rows.filter(pk__in=[each.pk for each in stops]).update(
                 ended=timezone.now(),
-                ended_by_name=one_line(by.name, LONGEST_NAME),
-                ended_by_key=by.key[:LONGEST_NAME],
+                ended_by_name=one_line(by.name, MAX_NAME_LENGTH),
+                ended_by_key=by.key[:MAX_NAME_LENGTH],
             )
-            _record(stops, self.db)
+            _record_stops(stops, self.db)
         return stops
 
     def count_cancelled(self, pk: int, calls: int) -> None:
@@ -163,20 +167,20 @@ class Stop(CheckedRow):
     scope = models.CharField(max_length=10, choices=Scope.choices)
     kind = ExactCharField(max_length=32, blank=True)
     ref = ExactCharField(max_length=64, blank=True)
-    name = models.CharField(max_length=LONGEST_NAME, blank=True)
+    name = models.CharField(max_length=MAX_NAME_LENGTH, blank=True)
     served = models.TextField(blank=True)
     served_hash = DigestField(of="served")
     running = models.CharField(
         max_length=6, choices=Running.choices, default=Running.CANCEL
     )
-    reason = models.CharField(max_length=LONGEST_REASON, blank=True)
-    by_name = models.CharField(max_length=LONGEST_NAME, blank=True)
-    by_key = models.CharField(max_length=LONGEST_NAME, blank=True)
+    reason = models.CharField(max_length=MAX_REASON_LENGTH, blank=True)
+    by_name = models.CharField(max_length=MAX_NAME_LENGTH, blank=True)
+    by_key = models.CharField(max_length=MAX_NAME_LENGTH, blank=True)
     at = models.DateTimeField(default=timezone.now)
     cancelled = models.PositiveIntegerField(default=0)
     ended = models.DateTimeField(null=True, blank=True, db_index=True)
-    ended_by_name = models.CharField(max_length=LONGEST_NAME, blank=True)
-    ended_by_key = models.CharField(max_length=LONGEST_NAME, blank=True)
+    ended_by_name = models.CharField(max_length=MAX_NAME_LENGTH, blank=True)
+    ended_by_key = models.CharField(max_length=MAX_NAME_LENGTH, blank=True)
 
     objects = StopRows.as_manager()
 
@@ -203,39 +207,41 @@ class Stop(CheckedRow):
 
     def holds(self, row: PublishedRow) -> bool:
         """Whether this stops a server or a definition by itself; asks nothing."""
-        return row_is_held([self])(row)
+        return stop_matcher([self])(row)
 
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
-        named = {
+        kind_fits = {
             Scope.SERVER: self.kind == Server._meta.model_name,
             Scope.DEFINITION: self.kind not in ("", Server._meta.model_name),
         }
         scope: Any = self.scope
-        if not named.get(scope, not self.kind) or bool(self.kind) is not bool(self.ref):
+        if not kind_fits.get(scope, not self.kind) or bool(self.kind) is not bool(
+            self.ref
+        ):
             yield "scope", f"A stop of “{self.scope}” cannot name “{self.kind}”."
 
 
-def _stop(
+def _create_stop(
     scope: str, row: PublishedRow | None, by: By, running: str, reason: str
 ) -> Stop:
-    kind, ref = _named(row)
+    kind, ref = _kind_and_ref(row)
     stop = Stop(
         scope=scope,
         kind=kind,
         ref=ref,
-        name="" if row is None else name_of(row)[:LONGEST_NAME],
+        name="" if row is None else name_of(row)[:MAX_NAME_LENGTH],
         served="" if row is None else served_as(row),
         running=running,
-        by_name=one_line(by.name, LONGEST_NAME),
-        by_key=by.key[:LONGEST_NAME],
+        by_name=one_line(by.name, MAX_NAME_LENGTH),
+        by_key=by.key[:MAX_NAME_LENGTH],
         reason=reason,
     )
     stop.full_clean()
     return stop
 
 
-def _record(stops: Iterable[Stop], using: str) -> None:
+def _record_stops(stops: Iterable[Stop], using: str) -> None:
     """Write in the caller's transaction that these are on, or no more.
 
     There is one change for each kind of row, however many are stopped.
@@ -243,8 +249,8 @@ def _record(stops: Iterable[Stop], using: str) -> None:
     refs: dict[str, set[str]] = {}
     for stop in stops:
         refs.setdefault(stop.kind or stop.scope, set()).add(stop.ref)
-    for what, named in refs.items():
-        [ref] = named if len(named) == 1 else [ANY]
+    for what, kind_refs in refs.items():
+        [ref] = kind_refs if len(kind_refs) == 1 else [ANY]
         Change.objects.using(using).record(STOP, f"{what}:{ref}")
 
 
@@ -252,10 +258,10 @@ def is_stopped(model: type[PublishedRow]) -> models.Exists:
     """Return the condition that a stop holds a row of a model by itself."""
     key = models.Q(ref=Cast(models.OuterRef("pk"), models.CharField()))
     stops = Stop.objects.on().filter(kind=str(model._meta.model_name))
-    return models.Exists(stops.filter(key | _names(model)))
+    return models.Exists(stops.filter(key | _name_condition(model)))
 
 
-def _names(model: type[PublishedRow]) -> models.Q:
+def _name_condition(model: type[PublishedRow]) -> models.Q:
     """Return the condition that a stop names what clients call a row."""
     if not issubclass(model, DefinitionRow):
         return models.Q(served=models.OuterRef("slug"))
@@ -266,20 +272,20 @@ def _names(model: type[PublishedRow]) -> models.Q:
     )
 
 
-def row_is_held(stops: Iterable[Stop]) -> Callable[[PublishedRow], bool]:
+def stop_matcher(stops: Iterable[Stop]) -> Callable[[PublishedRow], bool]:
     """Return what says whether one of these stops holds a row by itself.
 
     It asks the database nothing.
     """
-    named = [each for each in stops if each.kind]
-    keys = {(each.kind, each.ref) for each in named}
-    names = {(each.kind, each.served_hash) for each in named}
+    row_stops = [each for each in stops if each.kind]
+    keys = {(each.kind, each.ref) for each in row_stops}
+    names = {(each.kind, each.served_hash) for each in row_stops}
 
-    def holds(row: PublishedRow) -> bool:
+    def is_row_stopped(row: PublishedRow) -> bool:
         kind = row.kind_of_row
         return (kind, str(row.pk)) in keys or (kind, row.served_name_hash()) in names
 
-    return holds
+    return is_row_stopped
 
 
 def scope_of(row: PublishedRow) -> Scope:
@@ -300,14 +306,14 @@ def served_as(row: PublishedRow) -> str:
         return row.slug
     content = {} if row.published is None else row.published.read()
     identity = content.get(getattr(row, "IDENTITY", ""))
-    return str(identity or _identity(row))
+    return str(identity or _working_identity(row))
 
 
-def _identity(row: PublishedRow) -> str:
+def _working_identity(row: PublishedRow) -> str:
     return row.identity if isinstance(row, DefinitionRow) else str(row)
 
 
-def _named(row: PublishedRow | None) -> tuple[str, str]:
+def _kind_and_ref(row: PublishedRow | None) -> tuple[str, str]:
     return ("", "") if row is None else (row.kind_of_row, str(row.pk))
 
 
@@ -325,8 +331,8 @@ def empty_some(using: str, sessions: Sequence[int]) -> bool:
     """
     with own_transaction(using):
         own = Stream.objects.using(using).filter(session_id__in=sessions)
-        kept = models.F("head_seq") - models.F("floor_seq")
-        total = own.aggregate(messages=models.Sum(kept), size=models.Sum("size"))
+        stored = models.F("head_seq") - models.F("floor_seq")
+        total = own.aggregate(messages=models.Sum(stored), size=models.Sum("size"))
         messages, size = total["messages"] or 0, total["size"] or 0
         if messages <= streams.MESSAGES and size <= streams.BYTES:
             return False
@@ -340,7 +346,7 @@ def empty_some(using: str, sessions: Sequence[int]) -> bool:
     return True
 
 
-def erase(using: str, sessions: Sequence[int]) -> None:
+def erase_session_rows(using: str, sessions: Sequence[int]) -> None:
     """Delete what belongs to sessions, whose rows are locked by the caller.
 
     From the streams' locks on nobody adds a message.

@@ -14,9 +14,9 @@ from typing import Final, Self, TypeAlias, TypeVar
 from django.apps import apps
 from django.db import connections, models, router
 
-from mcp_app.models.appends import OPEN, Addition, Tables, append
+from mcp_app.models.appends import OPEN, Addition, Tables, append_to_streams
 from mcp_app.models.changes import ANY, Change
-from mcp_app.models.expiry import claim, delete_rows
+from mcp_app.models.expiry import claim_rows, delete_rows
 from mcp_app.models.fields import DigestField, ExactCharField
 from mcp_app.models.transactions import NowMilliseconds, own_transaction
 
@@ -52,7 +52,7 @@ class StreamQuerySet(CurrentRows["Stream"]):
         tables = Tables(
             quoted(Stream._meta.db_table), quoted(Event._meta.db_table), owner, batch
         )
-        return append(connection, tables, additions)
+        return append_to_streams(connection, tables, additions)
 
     def open(self) -> StreamQuerySet:
         """Return those of requests that run; an index finds them."""
@@ -77,7 +77,7 @@ class StreamQuerySet(CurrentRows["Stream"]):
         """
         using = router.db_for_write(Stream)
         with own_transaction(using):
-            some = list(claim(self.using(using).sized())[:AT_ONCE])
+            some = list(claim_rows(self.using(using).sized())[:AT_ONCE])
             whole = throw_away(using, some)
             delete_rows(using, Stream, whole)
         return len(whole) if some else None
@@ -286,8 +286,8 @@ class LoggedMessageQuerySet(models.QuerySet["LoggedMessage"]):
                 own.filter(pk=each.pk).update(seq=logged)
             if new:
                 row.update(logged=logged)
-            found = own.filter(seq__gt=after).order_by("seq")
-            return [(each.seq or 0, each.payload) for each in found[:LOG_BATCH_SIZE]]
+            messages = own.filter(seq__gt=after).order_by("seq")
+            return [(each.seq or 0, each.payload) for each in messages[:LOG_BATCH_SIZE]]
 
 
 class LoggedMessage(models.Model):

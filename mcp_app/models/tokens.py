@@ -24,8 +24,8 @@ from mcp_app.models.fields import (
     DigestField,
     ExactCharField,
     digest,
+    split_words,
     tag_problems,
-    words,
 )
 from mcp_app.models.server import Server
 from mcp_app.models.transactions import persistently
@@ -38,14 +38,14 @@ SECRET_BYTES: Final = 32
 APP: Final = "app_"
 """By it commands and pages recognise a connected app."""
 HANDLE_BYTES: Final = 4
-SHOWN: Final = len(BEGINNING) + 6
+VISIBLE_LENGTH: Final = len(BEGINNING) + 6
 """Characters of a token that may be seen."""
 
 MAPPED: Final = IPv6Network("::ffff:0:0/96")
 """Where addresses of IPv4 stand among those of IPv6."""
 USED_EACH: Final = timedelta(minutes=1)
 """A use that follows another one so soon is not written."""
-AT_ONCE: Final = 500
+TOKEN_BATCH_SIZE: Final = 500
 """Tokens that one statement names."""
 PRIVATE: Final = frozenset({"name", "used"})
 """Columns that let nobody in and keep nobody out."""
@@ -72,8 +72,8 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
 
     def of_families(self, families: Sequence[str]) -> Iterator[AccessToken]:
         """Yield all rows of these families, ended ones, too."""
-        for at in range(0, len(families), AT_ONCE):
-            some = families[at : at + AT_ONCE]
+        for at in range(0, len(families), TOKEN_BATCH_SIZE):
+            some = families[at : at + TOKEN_BATCH_SIZE]
             yield from self.filter(family__in=some).order_by("pk")
 
     @sensitive_variables("token")
@@ -86,7 +86,7 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         servers = columns.pop("servers", ())
         columns.setdefault("everywhere", not servers)
         token = Secret(f"{BEGINNING}{secrets.token_urlsafe(SECRET_BYTES)}")
-        return self._store(token, token[:SHOWN], servers, columns), token
+        return self._store_row(token, token[:VISIBLE_LENGTH], servers, columns), token
 
     def make_app(self, server: Server, **columns: Any) -> AccessToken:
         """Store the row of a connected app, which only keys that it is issued open.
@@ -95,18 +95,20 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         """
         handle = f"{APP}{secrets.token_hex(HANDLE_BYTES)}"
         token = secrets.token_urlsafe(SECRET_BYTES)
-        return self._store(token, handle, [server], {**columns, "everywhere": False})
+        return self._store_row(
+            token, handle, [server], {**columns, "everywhere": False}
+        )
 
     @sensitive_variables("token")
-    def _store(
+    def _store_row(
         self,
         token: str,
         prefix: str,
         servers: Iterable[Server],
         columns: Mapping[str, Any],
     ) -> AccessToken:
-        named = {"family": secrets.token_hex(16), **columns}
-        row = AccessToken(digest=digest(token), prefix=prefix, **named)
+        values = {"family": secrets.token_hex(16), **columns}
+        row = AccessToken(digest=digest(token), prefix=prefix, **values)
         # What is unique is random, or of a page that was sent twice: that is an
         # `IntegrityError`.
         row.full_clean(validate_unique=False)
@@ -131,8 +133,8 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         """Keep that tokens were used, by their keys, to the minute; nobody is told."""
         old = models.Q(used=None) | models.Q(used__lt=now - USED_EACH)
         ordered = sorted(keys)
-        for at in range(0, len(ordered), AT_ONCE):
-            rows = self.filter(old, pk__in=ordered[at : at + AT_ONCE])
+        for at in range(0, len(ordered), TOKEN_BATCH_SIZE):
+            rows = self.filter(old, pk__in=ordered[at : at + TOKEN_BATCH_SIZE])
             persistently(partial(rows.update, used=now))
 
 
@@ -198,8 +200,8 @@ class AccessToken(CheckedRow):
         permissions = [("manage_tokens", _("Can manage everyone's access tokens"))]
 
     def __str__(self) -> str:
-        shown = self.prefix if self.is_app else f"{self.prefix}…"
-        return f"{visible(self.name)} ({shown})"
+        label = self.prefix if self.is_app else f"{self.prefix}…"
+        return f"{visible(self.name)} ({label})"
 
     def save(self, *args: Any, **options: Any) -> None:
         """Save the row and its change in one transaction.
@@ -217,24 +219,24 @@ class AccessToken(CheckedRow):
 
     @property
     def tag_names(self) -> frozenset[str]:
-        return frozenset(words(self.tags))
+        return frozenset(split_words(self.tags))
 
     def network_list(self) -> tuple[Network, ...]:
         """Return where the token is good; raise ValueError for what is no network."""
-        return tuple(map(ip_network, words(self.networks)))
+        return tuple(map(ip_network, split_words(self.networks)))
 
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
         yield from tag_problems(self.tags)
         for name in ("tags", "networks"):
-            given = getattr(self, name)
-            if given and not words(given):
-                said = (
-                    f"“{visible(given)}” has no entry. Leave the field empty for no"
+            value = getattr(self, name)
+            if value and not split_words(value):
+                sentence = (
+                    f"“{visible(value)}” has no entry. Leave the field empty for no"
                     " limit."
                 )
-                yield name, said
-        for each in words(self.networks):
+                yield name, sentence
+        for each in split_words(self.networks):
             try:
                 network = ip_network(each)
             except ValueError:

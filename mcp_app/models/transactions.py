@@ -78,12 +78,12 @@ def persistently(
             return function()
         except DatabaseError as error:
             again = is_conflict(error) or isinstance(error, also)
-            if not again or _inside():
+            if not again or _is_in_transaction():
                 raise
     return function()
 
 
-def _inside() -> bool:
+def _is_in_transaction() -> bool:
     return any(each.in_atomic_block for each in connections.all(initialized_only=True))
 
 
@@ -130,7 +130,7 @@ class NowMilliseconds(models.Func):
         compiler: SQLCompiler,
         connection: BaseDatabaseWrapper,
         *positional: Any,
-        **named: Any,
+        **extra_context: Any,
     ) -> tuple[str, Any]:
         return now_sql(connection), ()
 
@@ -143,6 +143,6 @@ class StatementMilliseconds(NowMilliseconds):
         compiler: SQLCompiler,
         connection: BaseDatabaseWrapper,
         *positional: Any,
-        **named: Any,
+        **extra_context: Any,
     ) -> tuple[str, Any]:
         return _STATEMENT[connection.vendor], ()

@@ -21,13 +21,13 @@ from mcp_app.models.fields import (
     ExactCharField,
     content_of,
     digest,
-    parse,
+    parse_json,
     put_content,
 )
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
-AT_ONCE = 500
+PUBLISH_BATCH_SIZE = 500
 """Rows that one statement publishes."""
 
 Row = TypeVar("Row", bound="PublishedRow")
@@ -104,7 +104,7 @@ class DefinitionVersion(models.Model):
 
     def read(self) -> JsonObject:
         """Return the content as JSON."""
-        value: JsonObject = parse(self.content)
+        value: JsonObject = parse_json(self.content)
         return value
 
 
@@ -143,7 +143,7 @@ class PublishedRows(WatchedRows[Row]):
     update.alters_data = True  # type: ignore[attr-defined]
 
     def _hash_again(self, keys: Sequence[Any]) -> None:
-        for some in _batches(keys):
+        for some in _row_batches(keys):
             for row in self.model._default_manager.using(self.db).filter(pk__in=some):
                 plain = models.QuerySet[Row](self.model, using=self.db)
                 plain.filter(pk=row.pk).update(content_hash=row.working_hash())
@@ -154,9 +154,9 @@ class PublishedRows(WatchedRows[Row]):
         `stopped` is the condition that a stop holds a row: `stops.is_stopped`.
         """
         states = models.When(stopped, then=models.Value(State.STOPPED))
-        return self.annotate(reckoned_state=models.Case(states, *self._states()))
+        return self.annotate(reckoned_state=models.Case(states, *self._state_cases()))
 
-    def _states(self) -> Iterator[models.When]:
+    def _state_cases(self) -> Iterator[models.When]:
         same = models.Q(published__hash=models.F("content_hash"))
         yield models.When(~models.Q(broken=""), then=models.Value(State.BROKEN))
         yield models.When(same, then=models.Value(State.PUBLISHED))
@@ -188,33 +188,35 @@ class PublishedRows(WatchedRows[Row]):
     ) -> list[DefinitionVersion]:
         """Publish these contents, whatever the working copies say."""
         with transaction.atomic(using=self._write_alias()):
-            served = self._served(contents)
+            served = self._lock_served(contents)
             texts = {row: jsonrpc.write(content) for row, content in contents.items()}
             fresh = [
                 row
                 for row, text in texts.items()
                 if row.pk not in served or served[row.pk].hash != digest(text)
             ]
-            made = self._versions(fresh, texts, _Signature(author, note, restored))
-            versions = {**served, **made}
+            created = self._create_versions(
+                fresh, texts, _Signature(author, note, restored)
+            )
+            versions = {**served, **created}
             for row, content in contents.items():
                 row.set_published(versions[row.pk], content)
-            self._point(fresh)
+            self._store_pointers(fresh)
         return [versions[row.pk] for row in contents]
 
     def unpublish(self, rows: Iterable[Row]) -> None:
         """Take rows off the lists; their versions stay."""
         with transaction.atomic(using=self._write_alias()):
             unpublished = sorted(rows, key=lambda row: row.pk)
-            self._served(unpublished)
+            self._lock_served(unpublished)
             for row in unpublished:
                 row.set_published(None, {})
-            self._point(unpublished)
+            self._store_pointers(unpublished)
 
-    def _served(self, rows: Iterable[Row]) -> dict[Any, DefinitionVersion]:
+    def _lock_served(self, rows: Iterable[Row]) -> dict[Any, DefinitionVersion]:
         """Lock the rows and return what clients see of them."""
         pointers: dict[Any, int | None] = {}
-        for some in _batches(sorted(row.pk for row in rows)):
+        for some in _row_batches(sorted(row.pk for row in rows)):
             locked = models.QuerySet[Row](self.model, using=self.db).filter(pk__in=some)
             stored = locked.select_for_update().order_by("pk")
             pointers.update(stored.values_list("pk", "published_id"))
@@ -225,22 +227,22 @@ class PublishedRows(WatchedRows[Row]):
                 )
         keys = [key for key in pointers.values() if key is not None]
         versions: dict[int, DefinitionVersion] = {}
-        for batch in _batches(keys):
+        for batch in _row_batches(keys):
             versions |= DefinitionVersion.objects.using(self.db).in_bulk(batch)
         return {pk: versions[key] for pk, key in pointers.items() if key is not None}
 
-    def _versions(
+    def _create_versions(
         self, rows: Sequence[Row], texts: Mapping[Row, bytes], signed: _Signature
     ) -> dict[Any, DefinitionVersion]:
         versions = DefinitionVersion.objects.using(self.db)
-        made: dict[Any, DefinitionVersion] = {}
-        for some in _batches(rows):
+        created: dict[Any, DefinitionVersion] = {}
+        for some in _row_batches(rows):
             own = versions.filter(
                 kind=some[0].kind_of_row, ref__in=[str(row.pk) for row in some]
             )
             last = dict(own.values_list("ref").annotate(models.Max("number")))
             new = [
-                signed.version(row, last.get(str(row.pk), 0) + 1, texts[row])
+                signed.build_version(row, last.get(str(row.pk), 0) + 1, texts[row])
                 for row in some
             ]
             numbers = {version.ref: version.number for version in new}
@@ -250,10 +252,10 @@ class PublishedRows(WatchedRows[Row]):
             by_ref = {
                 each.ref: each for each in stored if each.number == numbers[each.ref]
             }
-            made.update((row.pk, by_ref[str(row.pk)]) for row in some)
-        return made
+            created.update((row.pk, by_ref[str(row.pk)]) for row in some)
+        return created
 
-    def _point(self, rows: Sequence[Row]) -> None:
+    def _store_pointers(self, rows: Sequence[Row]) -> None:
         """Store which versions are served, and say so."""
         plain = models.QuerySet[Row](self.model, using=self.db)
         for row in rows:
@@ -274,7 +276,7 @@ class _Signature:
         self._restored = restored
         self._now = timezone.now()
 
-    def version(
+    def build_version(
         self, row: PublishedRow, number: int, content: bytes
     ) -> DefinitionVersion:
         return DefinitionVersion(
@@ -362,8 +364,8 @@ class PublishedRow(WatchedRow):
         """Make the working copy what a version says; nothing is saved."""
         put_content(self, self.content_columns(), content)
 
-    def _columns_to_save(self, named: Iterable[str] | None) -> set[str]:
-        columns = super()._columns_to_save(named)
+    def _columns_to_save(self, requested: Iterable[str] | None) -> set[str]:
+        columns = super()._columns_to_save(requested)
         if not columns.isdisjoint(self.CONTENT):
             columns.add("content_hash")
         return columns
@@ -399,6 +401,6 @@ def publishable(model: type[Row]) -> type[Row]:
 Item = TypeVar("Item")
 
 
-def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    for start in range(0, len(items), AT_ONCE):
-        yield items[start : start + AT_ONCE]
+def _row_batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), PUBLISH_BATCH_SIZE):
+        yield items[start : start + PUBLISH_BATCH_SIZE]

@@ -9,7 +9,7 @@ from typing import Any, Self
 from django.db import models
 from django.db.models.functions import Length
 
-from mcp_app.models.fields import JSONTextField, parse
+from mcp_app.models.fields import JSONTextField, parse_json
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.protocol import jsonrpc
 
@@ -26,13 +26,13 @@ MOST_SESSIONS = 2_000
 
 MOST_BROKEN = 200
 """Rows that one report names as broken."""
-LONGEST_REASON = 300
-MOST_LISTS = 50
+MAX_REASON_LENGTH = 300
+MAX_REPORTED_LISTS = 50
 """Servers that one report names because their list of tools is long."""
 
 DEMAND_MS = 3_000
 """A demand is written each second: a process that has not is gone, or has none."""
-LONGEST_DEMAND = 10_000
+MAX_DEMAND_LENGTH = 10_000
 """Characters of a demand that is read."""
 
 
@@ -61,7 +61,7 @@ class Report:
     secrets: int = 0
     """Secrets that were taken out of log messages to clients."""
     lists: Mapping[str, int] = field(default_factory=dict)
-    """How many tools a server lists, by slug: the longest lists, `MOST_LISTS` at most,
+    """How many tools a server lists, by slug: the longest `MAX_REPORTED_LISTS`,
     and only those that are longer than lint advises."""
     keys: str = ""
     """Eight hexadecimal digits by which processes with the same key are told."""
@@ -69,15 +69,19 @@ class Report:
     def as_text(self) -> str:
         """Return what the row keeps."""
         # `asdict` would make other mappings anew, such as a Counter, and wrongly.
-        said = {each.name: getattr(self, each.name) for each in fields(self)}
-        return jsonrpc.write(said).decode()
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return jsonrpc.write(values).decode()
 
     @classmethod
     def of_text(cls, text: str) -> Self:
         """Return what a row says; of another release's, what is known here."""
-        said: dict[str, Any] = dict(parse(text or "{}"))
+        values: dict[str, Any] = dict(parse_json(text or "{}"))
         return cls(
-            **{each.name: said[each.name] for each in fields(cls) if each.name in said}
+            **{
+                each.name: values[each.name]
+                for each in fields(cls)
+                if each.name in values
+            }
         )
 
 
@@ -107,7 +111,9 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
         self.filter(pk=worker_id).update(demand=demand, demand_ms=NowMilliseconds())
         others = self.exclude(pk=worker_id).exclude(demand="")
         fresh = others.filter(demand_ms__gte=NowMilliseconds() - DEMAND_MS)
-        short = fresh.annotate(size=Length("demand")).filter(size__lte=LONGEST_DEMAND)
+        short = fresh.annotate(size=Length("demand")).filter(
+            size__lte=MAX_DEMAND_LENGTH
+        )
         return list(short.values_list("demand", flat=True))
 
     def beat(self, worker_id: str, report: str) -> bool:

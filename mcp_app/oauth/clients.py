@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.auth.connections import Client
 from mcp_app.auth.resources import oauth_settings
-from mcp_app.conf import secrets
+from mcp_app.conf import secret_keys
 from mcp_app.egress.connecting import EgressError
 from mcp_app.egress.documents import Bounds, fetch
 from mcp_app.interface.rules import visible
@@ -27,12 +27,12 @@ from mcp_app.protocol.oauth.addresses import (
     redirect_problem,
 )
 from mcp_app.protocol.oauth.clients import (
-    MOST_BYTES,
+    MAX_METADATA_BYTES,
     ClientDocument,
     Registration,
+    cache_seconds,
     document_url_problem,
     is_document_url,
-    kept_for,
     read_document,
     registration_of,
 )
@@ -44,7 +44,7 @@ from mcp_app.protocol.oauth.texts import CLIENT
 
 
 A_MINUTE: Final = 60.0
-MOST_PEOPLE: Final = 1_000
+MAX_PEOPLE: Final = 1_000
 """Beyond so many, everybody begins anew."""
 
 
@@ -56,10 +56,10 @@ class MinuteLimit:
         self._lock = threading.Lock()
         self._recent: dict[str, deque[float]] = {}
 
-    def take(self, user: str, now: float) -> bool:
+    def count_attempt(self, user: str, now: float) -> bool:
         """Count one more at this time (monotonic); False if there were too many."""
         with self._lock:
-            if len(self._recent) > MOST_PEOPLE:
+            if len(self._recent) > MAX_PEOPLE:
                 self._recent.clear()
             recent = self._recent.setdefault(user, deque(maxlen=self._most))
             if len(recent) == self._most and now - recent[0] < A_MINUTE:
@@ -81,10 +81,10 @@ logger = logging.getLogger("mcp_app.oauth")
 TIMEOUT_S: Final = 5.0
 FAILED_S: Final = 60.0
 """So long a document that could not be had is not asked for again."""
-LONGEST_S: Final = 86_400.0
-MOST_A_MINUTE: Final = 10
-MOST_AT_ONCE: Final = 20
-MOST_STORED: Final = 1_000
+MAX_DOCUMENT_AGE_S: Final = 86_400.0
+MAX_FETCHES_PER_MINUTE: Final = 10
+MAX_CONCURRENT_FETCHES: Final = 20
+MAX_STORED_DOCUMENTS: Final = 1_000
 
 Fetch = Callable[[str], tuple[ClientDocument, int]]
 """Returns a document, and for how many seconds it is good; raises `OAuthError`."""
@@ -132,9 +132,9 @@ class Documents:
         self._lock = threading.Lock()
         self._stored: dict[str, _Entry] = {}
         self._busy: set[str] = set()
-        self._limit = MinuteLimit(MOST_A_MINUTE)
+        self._limit = MinuteLimit(MAX_FETCHES_PER_MINUTE)
 
-    def find(self, url: str, user: AbstractBaseUser) -> ClientDocument:
+    def find_document(self, url: str, user: AbstractBaseUser) -> ClientDocument:
         """Return the document at a URL; raise `OAuthError` if it cannot be had."""
         problem = document_url_problem(url)
         if problem is not None:
@@ -145,30 +145,32 @@ class Documents:
                 raise NoDocument if known.fetched else NotFetched
             return known.document
         old = None
-        if known is not None and now - known.read < LONGEST_S:
+        if known is not None and now - known.read < MAX_DOCUMENT_AGE_S:
             old = known.document
         try:
-            with self._turn(str(user.pk)):
+            with self._fetch_slot(str(user.pk)):
                 document, seconds = self._fetch(url)
         except OAuthError as error:
             if not isinstance(error, Busy):
                 read = known.read if known is not None else now
                 fetched = not isinstance(error, NotFetched)
-                self._store(url, _Entry(old, read, self._clock() + FAILED_S, fetched))
+                self._store_entry(
+                    url, _Entry(old, read, self._clock() + FAILED_S, fetched)
+                )
             if old is None:
                 raise
             return old
         now = self._clock()
-        self._store(url, _Entry(document, now, now + seconds))
+        self._store_entry(url, _Entry(document, now, now + seconds))
         return document
 
     @contextmanager
-    def _turn(self, user: str) -> Iterator[None]:
+    def _fetch_slot(self, user: str) -> Iterator[None]:
         """Take one of the places, and give it back; raise `Busy` without one."""
         with self._lock:
-            if user in self._busy or len(self._busy) >= MOST_AT_ONCE:
+            if user in self._busy or len(self._busy) >= MAX_CONCURRENT_FETCHES:
                 raise Busy
-            if not self._limit.take(user, self._clock()):
+            if not self._limit.count_attempt(user, self._clock()):
                 raise Busy
             self._busy.add(user)
         try:
@@ -177,10 +179,10 @@ class Documents:
             with self._lock:
                 self._busy.discard(user)
 
-    def _store(self, url: str, stored: _Entry) -> None:
+    def _store_entry(self, url: str, stored: _Entry) -> None:
         with self._lock:
             self._stored.pop(url, None)
-            if len(self._stored) >= MOST_STORED:
+            if len(self._stored) >= MAX_STORED_DOCUMENTS:
                 del self._stored[next(iter(self._stored))]
             self._stored[url] = stored
 
@@ -189,7 +191,10 @@ def fetch_document(url: str) -> tuple[ClientDocument, int]:
     """Return the document at a URL, and for how many seconds it is good; blocks."""
     options = oauth_settings()
     bounds = Bounds(
-        networks=options.networks, ca=options.ca, timeout=TIMEOUT_S, answer=MOST_BYTES
+        networks=options.networks,
+        ca=options.ca,
+        timeout=TIMEOUT_S,
+        answer=MAX_METADATA_BYTES,
     )
     try:
         answer = async_to_sync(fetch)(url, bounds, key="a client's document")
@@ -200,7 +205,7 @@ def fetch_document(url: str) -> tuple[ClientDocument, int]:
     except OAuthError as error:
         logger.warning("No document of the client %s: %s", url, error.description)
         raise
-    return document, kept_for(answer.headers.get("cache-control"))
+    return document, cache_seconds(answer.headers.get("cache-control"))
 
 
 documents: Final = Documents(fetch_document)
@@ -229,14 +234,14 @@ def find_client(request: AuthorizationRequest, user: AbstractBaseUser) -> Client
 
     A document is fetched where the id is the URL of one.
     """
-    known = _known(request.client_id, user)
+    known = _known_program(request.client_id, user)
     redirect = request.redirect_uri
     if not redirect:
         raise Refusal(_("The program did not say where its answer goes."))
     # A registration keeps what was allowed when it was made.
     problem = redirect_problem(redirect, oauth_settings().schemes)
-    named = any(is_same_redirect(each, redirect) for each in known.redirects)
-    if problem is not None or not named:
+    is_registered = any(is_same_redirect(each, redirect) for each in known.redirects)
+    if problem is not None or not is_registered:
         raise Refusal(
             _(
                 "The program wants its answer at %(where)s, which is none of the"
@@ -256,13 +261,15 @@ def find_client(request: AuthorizationRequest, user: AbstractBaseUser) -> Client
     )
 
 
-def _known(client_id: str, user: AbstractBaseUser) -> Registration | ClientDocument:
+def _known_program(
+    client_id: str, user: AbstractBaseUser
+) -> Registration | ClientDocument:
     if not client_id:
         raise Refusal(_("The program did not say which one it is (client_id)."))
     has_document = is_document_url(client_id)
     if has_document and oauth_settings().documents:
         try:
-            return documents.find(client_id, user)
+            return documents.find_document(client_id, user)
         except NotFetched:
             raise Refusal(
                 _(
@@ -282,7 +289,7 @@ def _known(client_id: str, user: AbstractBaseUser) -> Registration | ClientDocum
                 )
                 % {"host": visible(client_id.split("/")[2]), "why": error.description}
             ) from None
-    registration = registration_of(client_id, secrets())
+    registration = registration_of(client_id, secret_keys())
     if registration is None and (has_document or client_id.startswith(CLIENT)):
         raise Refusal(
             _(
@@ -297,7 +304,7 @@ def _known(client_id: str, user: AbstractBaseUser) -> Registration | ClientDocum
 
 def _check_let_in(known: Registration | ClientDocument, host: str) -> None:
     hosts = [host] if host else [*filter(None, map(redirect_host, known.redirects))]
-    if not oauth_settings().lets_in(hosts):
+    if not oauth_settings().admits_hosts(hosts):
         raise Refusal(
             _("This site does not let programs of %(hosts)s in.")
             % {"hosts": ", ".join(hosts)}

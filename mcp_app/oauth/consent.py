@@ -26,13 +26,13 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from django.views.decorators.http import require_POST, require_safe
 
 from mcp_app.account import connected_apps
-from mcp_app.account.forms import RightsChoice, tags_of
+from mcp_app.account.forms import RightsChoice, visible_tag_counts
 from mcp_app.account.presentation import open_server
 from mcp_app.account.views import own_page
-from mcp_app.auth.connections import Client, Grant, PageUsed, signs_in
-from mcp_app.auth.principals import outage
-from mcp_app.auth.resources import slug_of
-from mcp_app.conf import mcp_settings, secrets
+from mcp_app.auth.connections import Client, Grant, PageUsed, allows_sign_in
+from mcp_app.auth.principals import outage_answer
+from mcp_app.auth.resources import slug_of_resource
+from mcp_app.conf import mcp_settings, secret_keys
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import AccessToken, Connection, Server
 from mcp_app.models.fields import digest
@@ -54,7 +54,7 @@ from mcp_app.protocol.oauth.requests import (
 
 LASTS_S: Final = 600
 """A page that is older counts as closed."""
-LONGEST: Final = 160 * 1024
+MAX_SEALED_LENGTH: Final = 160 * 1024
 """Of the longest request, twice, each character of which JSON writes as six."""
 
 
@@ -75,7 +75,7 @@ class Question:
     asked_at: int
 
     @classmethod
-    def of(
+    def from_request(
         cls, request: AuthorizationRequest, client: Client, slug: str, query: str
     ) -> Question:
         may = AccessToken.May
@@ -90,30 +90,30 @@ class Question:
             asked_at=int(time.time()),
         )
 
-    def sealed(self, user: AbstractBaseUser) -> str:
+    def seal_for_user(self, user: AbstractBaseUser) -> str:
         """Return it as a text that only this user's page can bring back."""
-        return _sealer().seal(asdict(self), _bound(user))
+        return _consent_sealer().seal(asdict(self), _associated_data(user))
 
     @classmethod
-    def opened(cls, text: str, user: AbstractBaseUser) -> Question | None:
+    def open_sealed(cls, text: str, user: AbstractBaseUser) -> Question | None:
         """Return what a page brings back; None if it is another's, or too old."""
-        members = _sealer().open(text, _bound(user))
+        members = _consent_sealer().open(text, _associated_data(user))
         if members is None or time.time() - members["asked_at"] > LASTS_S:
             return None
         client = Client(**members.pop("client"))
         return cls(client=client, **members)
 
-    def made_with(self, user: AbstractBaseUser) -> UUID:
+    def consent_page_id(self, user: AbstractBaseUser) -> UUID:
         """Return the id of the page: sent twice, it allows once."""
         # MariaDB refuses UUIDs without a version.
         return UUID(digest(f"{user.pk} {self.once}")[:32], version=5)
 
 
-def _sealer() -> Sealer:
-    return Sealer(secrets(), "consent", size=LONGEST)
+def _consent_sealer() -> Sealer:
+    return Sealer(secret_keys(), "consent", size=MAX_SEALED_LENGTH)
 
 
-def _bound(user: AbstractBaseUser) -> bytes:
+def _associated_data(user: AbstractBaseUser) -> bytes:
     return str(user.pk).encode()
 
 
@@ -144,20 +144,20 @@ class Words:
     warning: str
 
 
-def words_of(client: Client) -> Words:
+def program_words(client: Client) -> Words:
     """Return the words about a program, of which a name is only what it says."""
     here = is_on_own_computer(client.redirect_uri)
     place = _("a program on this computer") if here else client.redirect_host
-    said = {"name": client.name, "host": client.host}
+    values = {"name": client.name, "host": client.host}
     if not client.host:
-        claim = _("It calls itself “%(name)s”. Nobody has checked that.") % said
+        claim = _("It calls itself “%(name)s”. Nobody has checked that.") % values
     elif here:
         claim = (
             _("It says that it is “%(name)s” of %(host)s. Nobody can check that.")
-            % said
+            % values
         )
     else:
-        claim = _("“%(name)s”, says %(host)s") % said
+        claim = _("“%(name)s”, says %(host)s") % values
     warning = ""
     if here:
         warning = _(
@@ -189,21 +189,21 @@ def shows_refusals(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
     """Let a page say why not, or that the database or the process is away."""
 
     @wraps(view)
-    def answered(request: HttpRequest) -> HttpResponse:
+    def view_wrapper(request: HttpRequest) -> HttpResponse:
         try:
             return view(request)
         except Refusal as refusal:
-            return _refused(request, refusal)
+            return _refusal_page(request, refusal)
         except Exception as error:
-            away = error if isinstance(error, Unavailable) else outage(error)
+            away = error if isinstance(error, Unavailable) else outage_answer(error)
             if away is None:
                 raise
         sentence = _("This is not available at the moment. Try again in a minute.")
-        response = _refused(request, Refusal(sentence, status=503))
+        response = _refusal_page(request, Refusal(sentence, status=503))
         response["Retry-After"] = away.headers.get("Retry-After", "5")
         return response
 
-    return answered
+    return view_wrapper
 
 
 @own_page
@@ -214,8 +214,8 @@ def authorize(request: HttpRequest) -> HttpResponse:
     issuer = issuer_of(request)
     user: Any = request.user
     _check_browser(request, user)
-    question = _question(request, user, issuer)
-    return _shown(request, "consent", _page_of(request, user, question))
+    question = _read_question(request, user, issuer)
+    return _render_page(request, "consent", _page_context(request, user, question))
 
 
 @own_page
@@ -223,39 +223,39 @@ def authorize(request: HttpRequest) -> HttpResponse:
 @require_POST
 @sensitive_post_parameters("sealed")
 @sensitive_variables()
-def consent(request: HttpRequest) -> HttpResponse:
+def receive_consent(request: HttpRequest) -> HttpResponse:
     """Take what the person decided, and send it to the program."""
     issuer = issuer_of(request)
     user: Any = request.user
-    question = Question.opened(request.POST.get("sealed", ""), user)
+    question = Question.open_sealed(request.POST.get("sealed", ""), user)
     if question is None:
-        raise Refusal(_used())
+        raise Refusal(_page_used_message())
     if "sign_out" in request.POST:
         logout(request)
         address = reverse("mcp_oauth:authorize")
         return redirect_to_login(f"{address}?{question.query}")
     if "cancel" in request.POST:
         answer = {"error": "access_denied"}
-        return _answered(request, question, answer, issuer)
+        return _answer_program(request, question, answer, issuer)
     try:
-        return _decided(request, user, question, issuer)
+        return _grant_access(request, user, question, issuer)
     except PageUsed:
-        raise Refusal(_used()) from None
+        raise Refusal(_page_used_message()) from None
 
 
-def _used() -> str:
+def _page_used_message() -> str:
     return _("This page was used already, or is too old. Start again in the program.")
 
 
 @sensitive_variables()
-def _decided(
+def _grant_access(
     request: HttpRequest, user: AbstractBaseUser, question: Question, issuer: str
 ) -> HttpResponse:
-    page = _page_of(request, user, question)
+    page = _page_context(request, user, question)
     form: ConsentForm = page["form"]
     if not form.is_valid():
-        return _shown(request, "consent", page)
-    made_with = question.made_with(user)
+        return _render_page(request, "consent", page)
+    page_id = question.consent_page_id(user)
     grant = Grant(
         user=user,
         server=page["server"],
@@ -264,15 +264,17 @@ def _decided(
         may_ask=question.may_ask,
         may=form.cleaned_data["may"],
         tags=form.chosen_tags(),
-        until=form.end(),
+        until=form.chosen_end(),
     )
-    code = connected_apps.allow(grant, made_with)
+    code = connected_apps.allow_app(grant, page_id)
     if form.cleaned_data.get("end_others"):
         others = connected_apps.connections_of(user, question.client.client_id)
         tokens = [each.token for each in others]
         # Pressed twice, it does not end what it has just made.
-        connected_apps.end_all(user, [t for t in tokens if t.made_with != made_with])
-    return _answered(request, question, {"code": code}, issuer)
+        connected_apps.end_connected_apps(
+            user, [t for t in tokens if t.made_with != page_id]
+        )
+    return _answer_program(request, question, {"code": code}, issuer)
 
 
 # -- the question ----------------------------------------------------------------------
@@ -282,57 +284,61 @@ def _check_browser(request: HttpRequest, user: AbstractBaseUser) -> None:
     """Refuse frames and the like, and whoever asks too often."""
     if request.headers.get("Sec-Fetch-Dest", "document") != "document":
         raise Refusal(_("This page must be opened in a window of its own."))
-    if not page_limit.take(str(user.pk), time.monotonic()):
+    if not page_limit.count_attempt(str(user.pk), time.monotonic()):
         sentence = _("You asked for this page too often. Try again in a minute.")
         raise Refusal(sentence, status=429)
 
 
-def _question(request: HttpRequest, user: AbstractBaseUser, issuer: str) -> Question:
+def _read_question(
+    request: HttpRequest, user: AbstractBaseUser, issuer: str
+) -> Question:
     query = request.META.get("QUERY_STRING", "")
     try:
-        asked = read_authorization(query)
+        authorization = read_authorization(query)
     except OAuthError as error:
         raise Refusal(error.description) from None
-    client = find_client(asked, user)
+    client = find_client(authorization, user)
     try:
-        check_before_resource(asked)
-        slug = _slug(asked, issuer)
-        check_after_resource(asked)
+        check_before_resource(authorization)
+        slug = _requested_slug(authorization, issuer)
+        check_after_resource(authorization)
     except OAuthError as error:
         answer = {"error": error.error, "error_description": error.description}
-        link = _address(client, asked.state, issuer, answer)
+        link = _answer_address(client, authorization.state, issuer, answer)
         raise Refusal(error.description, link) from None
-    return Question.of(asked, client, slug, query)
+    return Question.from_request(authorization, client, slug, query)
 
 
-def _slug(asked: AuthorizationRequest, issuer: str) -> str:
+def _requested_slug(authorization: AuthorizationRequest, issuer: str) -> str:
     """Return the server that is asked for; raise `OAuthError`."""
-    if not asked.resources:
+    if not authorization.resources:
         # Revision 2025-03-26 has no resources.
         slug: str | None = DEFAULT_SLUG
-    elif len(set(asked.resources)) > 1:
+    elif len(set(authorization.resources)) > 1:
         raise OAuthError("invalid_target", "One resource at a time can be asked for.")
     else:
-        slug = slug_of(asked.resources[0], issuer)
+        slug = slug_of_resource(authorization.resources[0], issuer)
     server = open_server(slug)
-    if server is None or not signs_in(server):
+    if server is None or not allows_sign_in(server):
         raise OAuthError(
             "invalid_target", "resource must be a server of this site to sign in to."
         )
     return server.slug
 
 
-def _server(slug: str) -> Server:
+def _requested_server(slug: str) -> Server:
     """Return a server that was asked for; it may be gone meanwhile."""
     server = open_server(slug)
-    if server is None or not signs_in(server):
+    if server is None or not allows_sign_in(server):
         raise Refusal(_("This server lets nobody sign in any more."))
     return server
 
 
-def _page_of(request: HttpRequest, user: Any, question: Question) -> dict[str, Any]:
+def _page_context(
+    request: HttpRequest, user: Any, question: Question
+) -> dict[str, Any]:
     """Return the form, and what the page shows beside it."""
-    server = _server(question.slug)
+    server = _requested_server(question.slug)
     visible = visible_to(user, question.slug)
     if visible is None:
         raise Refusal(_("You may not use this server, so no program can as you."))
@@ -340,23 +346,23 @@ def _page_of(request: HttpRequest, user: Any, question: Question) -> dict[str, A
     form = ConsentForm(
         request.POST if request.method == "POST" else None,
         may_ask=question.may_ask,
-        tags=tags_of(visible),
+        tags=visible_tag_counts(visible),
         with_others=bool(others),
-        initial={"sealed": question.sealed(user)},
+        initial={"sealed": question.seal_for_user(user)},
     )
     form.tell_what_is_missing(visible)
     return {
         "form": form,
         "server": server,
-        "words": words_of(question.client),
+        "words": program_words(question.client),
         "person": user.get_username(),
-        "figures": _figures(visible),
-        "others": _others(others),
+        "figures": _visible_counts(visible),
+        "others": _connection_summary(others),
         "idle_days": max(1, round(mcp_settings.limits.oauth_idle / DAY_S)),
     }
 
 
-def _figures(visible: Visible) -> dict[str, int]:
+def _visible_counts(visible: Visible) -> dict[str, int]:
     reading = sum(each.only_reads for each in visible.tools)
     return {
         "tools": len(visible.tools),
@@ -367,7 +373,7 @@ def _figures(visible: Visible) -> dict[str, int]:
     }
 
 
-def _others(others: list[Connection]) -> dict[str, Any]:
+def _connection_summary(others: list[Connection]) -> dict[str, Any]:
     used = [each.token.used for each in others if each.token.used is not None]
     return {"count": len(others), "used": max(used, default=None)}
 
@@ -376,31 +382,35 @@ def _others(others: list[Connection]) -> dict[str, Any]:
 
 
 @sensitive_variables()
-def _answered(
+def _answer_program(
     request: HttpRequest, question: Question, answer: dict[str, str], issuer: str
 ) -> HttpResponse:
     """Send an answer to the program, by a page that leads there."""
     # With DEBUG, Django logs what a template has, if it looks for what is not there.
-    link = Secret(_address(question.client, question.state, issuer, answer))
-    words = words_of(question.client)
+    link = Secret(_answer_address(question.client, question.state, issuer, answer))
+    words = program_words(question.client)
     context = {"link": link, "words": words, "allowed": "code" in answer}
-    return _shown(request, "answer", context)
+    return _render_page(request, "answer", context)
 
 
-def _address(client: Client, state: str, issuer: str, answer: dict[str, str]) -> str:
+def _answer_address(
+    client: Client, state: str, issuer: str, answer: dict[str, str]
+) -> str:
     whole = {**answer, **({"state": state} if state else {}), "iss": issuer}
     return with_answer(client.redirect_uri, whole)
 
 
-def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+def _refusal_page(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     place = urlsplit(refusal.link).netloc or _("the program")
     context = {"sentence": refusal.sentence, "link": refusal.link, "place": place}
-    response = _shown(request, "refused", context)
+    response = _render_page(request, "refused", context)
     response.status_code = refusal.status
     return response
 
 
-def _shown(request: HttpRequest, name: str, context: dict[str, Any]) -> HttpResponse:
+def _render_page(
+    request: HttpRequest, name: str, context: dict[str, Any]
+) -> HttpResponse:
     response = render(request, f"mcp_app/oauth/{name}.html", context)
     # Programs get no referrer.  Without any, a browser would send the form as that of
     # an unknown origin, which is refused.

@@ -21,15 +21,15 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from mcp_app.account.presentation import open_servers
 from mcp_app.auth import connections
 from mcp_app.auth.authenticators import authenticators_of, issuers_of, sign_in_names
-from mcp_app.auth.principals import outage
+from mcp_app.auth.principals import outage_answer
 from mcp_app.auth.resources import (
     is_usable,
     oauth_settings,
     server_url,
     site_origin,
-    slug_of,
+    slug_of_resource,
 )
-from mcp_app.conf import secrets
+from mcp_app.conf import secret_keys
 from mcp_app.interface.errors import is_installed
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.protocol.json_types import JsonObject
@@ -41,7 +41,7 @@ from mcp_app.protocol.oauth.clients import (
     server_metadata,
 )
 from mcp_app.protocol.oauth.requests import (
-    MOST_BYTES,
+    MAX_FORM_BYTES,
     CodeGrant,
     MachineGrant,
     OAuthError,
@@ -61,15 +61,16 @@ Serve = Callable[[HttpRequest], HttpResponse]
 
 UNAUTHORIZED: Final = 401
 NO_STORE: Final = "no-store"
-MOST_DIGITS: Final = 20
-MAX_AT_ONCE: Final = 16
+MAX_DIGITS: Final = 20
+MAX_CONCURRENT_REQUESTS: Final = 16
 """Requests of programs that are served at once: each may need a database connection."""
 BUSY: Final = OAuthError(
     "temporarily_unavailable",
-    f"{MAX_AT_ONCE} programs are being served already. Try again in 2 seconds.",
+    f"{MAX_CONCURRENT_REQUESTS} programs are being served already. Try again in 2"
+    f" seconds.",
     status=503,
 )
-_places: Final = threading.BoundedSemaphore(MAX_AT_ONCE)
+_places: Final = threading.BoundedSemaphore(MAX_CONCURRENT_REQUESTS)
 _QUERY: Final = "MCP_SECRET_QUERY"
 """In META: by such a name Django's error pages hide it."""
 
@@ -108,9 +109,9 @@ def for_programs(
     strangers leave the database connections to others; the rest gets 503.
     """
 
-    def decorate(view: View) -> Serve:
+    def decorate_view(view: View) -> Serve:
         @wraps(view)
-        def answered(request: HttpRequest, **named: str) -> HttpResponse:
+        def answer_program(request: HttpRequest, **url_arguments: str) -> HttpResponse:
             request.exception_reporter_filter = NoSecrets()
             # Whatever a program shows there, Django would log the address.
             request.META[_QUERY] = request.META.get("QUERY_STRING", "")
@@ -125,32 +126,34 @@ def for_programs(
             elif request.method != method:
                 response = HttpResponse(status=405, headers={"Allow": method})
             else:
-                served = partial(view, request, **named)
+                served = partial(view, request, **url_arguments)
                 if from_memory:
-                    response = _served(request, served, status)
+                    response = _run_program_view(request, served, status)
                 elif _places.acquire(blocking=False):
                     try:
-                        response = _served(request, served, status)
+                        response = _run_program_view(request, served, status)
                     finally:
                         _places.release()
                 else:
-                    response = refusal(BUSY, retry_after="2")
+                    response = error_response(BUSY, retry_after="2")
             response["Access-Control-Allow-Origin"] = "*"
             response.setdefault("Cache-Control", cache_control)
             return response
 
         view_of_programs: Serve = csrf_exempt(
             login_not_required(
-                transaction.non_atomic_requests(sensitive_post_parameters()(answered))
+                transaction.non_atomic_requests(
+                    sensitive_post_parameters()(answer_program)
+                )
             )
         )
         return view_of_programs
 
-    return decorate
+    return decorate_view
 
 
 @sensitive_variables()
-def _served(
+def _run_program_view(
     request: HttpRequest, view: Callable[[], JsonObject], status: int
 ) -> HttpResponse:
     try:
@@ -158,21 +161,21 @@ def _served(
             raise OAuthError("invalid_request", NO_HOST)
         return JsonResponse(view(), status=status)
     except OAuthError as error:
-        return refusal(error)
+        return error_response(error)
     except Http404 as error:
-        return refusal(OAuthError("not_found", str(error), status=404))
+        return error_response(OAuthError("not_found", str(error), status=404))
     except DatabaseError as error:
-        if (away := outage(error)) is None:
+        if (away := outage_answer(error)) is None:
             raise
-        return refusal(
+        return error_response(
             OAuthError("temporarily_unavailable", away.message, status=503),
             retry_after=away.headers.get("Retry-After", "5"),
         )
 
 
-def refusal(error: OAuthError, retry_after: str = "") -> HttpResponse:
+def error_response(error: OAuthError, retry_after: str = "") -> HttpResponse:
     """Return the answer of RFC 6749, section 5.2; `retry_after` is in seconds."""
-    response = JsonResponse(error.body(), status=error.status)
+    response = JsonResponse(error.json_body(), status=error.status)
     if retry_after:
         response["Retry-After"] = retry_after
     if error.status == UNAUTHORIZED:
@@ -180,23 +183,27 @@ def refusal(error: OAuthError, retry_after: str = "") -> HttpResponse:
     return response
 
 
-def query_of(request: HttpRequest) -> str:
+def query_of_request(request: HttpRequest) -> str:
     """Return the query of a request of a program, which stands nowhere else."""
     query: str = request.META[_QUERY]
     return query
 
 
-def body_of(request: HttpRequest) -> bytes:
+def body_of_request(request: HttpRequest) -> bytes:
     """Return the body; raise `OAuthError` beyond 16 KiB."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     too_large = invalid_request(
-        f"The body has more than {MOST_BYTES} bytes.", status=413
+        f"The body has more than {MAX_FORM_BYTES} bytes.", status=413
     )
     # int() takes no more than 4,300 digits.
-    if not length.isdecimal() or len(length) > MOST_DIGITS or int(length) > MOST_BYTES:
+    if (
+        not length.isdecimal()
+        or len(length) > MAX_DIGITS
+        or int(length) > MAX_FORM_BYTES
+    ):
         raise too_large
     body = request.body
-    if len(body) > MOST_BYTES:
+    if len(body) > MAX_FORM_BYTES:
         raise too_large
     return body
 
@@ -235,7 +242,7 @@ servers: Final = OpenServers()
 
 
 @for_programs("GET", MAX_AGE, from_memory=True)
-def resource(request: HttpRequest, path: str = "") -> JsonObject:
+def protected_resource(request: HttpRequest, path: str = "") -> JsonObject:
     """Say who issues tokens for the server at this path, the default one without.
 
     The path is repeated letter for letter: strict clients compare it with what they
@@ -245,7 +252,7 @@ def resource(request: HttpRequest, path: str = "") -> JsonObject:
     if origin is None:
         raise Http404("This site has no public address.")
     url = f"{origin}{path}" if path else server_url(DEFAULT_SLUG, origin)
-    ways = authenticators_of(servers.access_of(slug_of(url, origin)))
+    ways = authenticators_of(servers.access_of(slug_of_resource(url, origin)))
     issuers = issuers_of(ways or (), origin)
     if not issuers:
         raise Http404("No issuer has tokens for this address.")
@@ -253,7 +260,7 @@ def resource(request: HttpRequest, path: str = "") -> JsonObject:
 
 
 @for_programs("GET", MAX_AGE, from_memory=True)
-def server(request: HttpRequest) -> JsonObject:
+def authorization_server(request: HttpRequest) -> JsonObject:
     """Say how programs sign in at this site."""
     issuer, options = issuer_of(request), oauth_settings()
     endpoints = {name: f"{issuer}{reverse(f'mcp_oauth:{name}')}" for name in ENDPOINTS}
@@ -270,55 +277,55 @@ def server(request: HttpRequest) -> JsonObject:
 
 
 @for_programs("POST", status=201)
-def register(request: HttpRequest) -> JsonObject:
+def register_program(request: HttpRequest) -> JsonObject:
     """Give a program its id, which is its own metadata, signed (RFC 7591)."""
     issuer_of(request)
     options = oauth_settings()
     if not options.registration:
         raise Http404("Programs cannot register at this site.")
-    given = read_registration(
-        body_of(request), options.schemes, issued=int(time.time())
+    registration = read_registration(
+        body_of_request(request), options.schemes, issued=int(time.time())
     )
-    client_id = client_id_of(given, secrets()[0])
-    return registration_answer(given, client_id)
+    client_id = client_id_of(registration, secret_keys()[0])
+    return registration_answer(registration, client_id)
 
 
 @for_programs("POST")
-def token(request: HttpRequest) -> JsonObject:
+def issue_token(request: HttpRequest) -> JsonObject:
     """Exchange a code, a refresh token or an access token (RFC 6749, section 3.2)."""
     issuer = issuer_of(request)
-    form = _form(request)
+    form = _read_request_form(request)
     credentials = client_of(form, request.headers.get("Authorization"))
     grant = read_grant(form)
-    slug = _slug(grant.resource, issuer)
+    slug = _requested_slug(grant.resource, issuer)
     match grant:
         case CodeGrant():
-            return connections.exchange(credentials.client_id, grant, slug)
+            return connections.exchange_code(credentials.client_id, grant, slug)
         case RefreshGrant():
-            return connections.refresh(credentials.client_id, grant, slug)
+            return connections.refresh_tokens(credentials.client_id, grant, slug)
         case MachineGrant():
             return connections.token_of_machine(credentials, slug)
 
 
 @for_programs("POST")
-def revoke(request: HttpRequest) -> JsonObject:
+def revoke_token(request: HttpRequest) -> JsonObject:
     """End the app that a token belongs to; 200 whether there was one or not."""
     issuer_of(request)
-    form = _form(request)
+    form = _read_request_form(request)
     credentials = client_of(form, request.headers.get("Authorization"))
-    return connections.revoke(credentials.client_id, read_revocation(form))
+    return connections.revoke_token(credentials.client_id, read_revocation(form))
 
 
-def _form(request: HttpRequest) -> dict[str, str]:
+def _read_request_form(request: HttpRequest) -> dict[str, str]:
     content_type = request.headers.get("Content-Type", "")
-    return read_form(content_type, body_of(request), query_of(request))
+    return read_form(content_type, body_of_request(request), query_of_request(request))
 
 
-def _slug(resource: str, issuer: str) -> str | None:
+def _requested_slug(resource: str, issuer: str) -> str | None:
     """Return the server that a request names, None if it names none."""
     if not resource:
         return None
-    slug = slug_of(resource, issuer)
+    slug = slug_of_resource(resource, issuer)
     if slug is None:
         raise OAuthError("invalid_target", "resource is no server of this site.")
     return slug

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
-from mcp_app.pools.database import MOST_LEFT, NEVER, POOLS, DatabaseThreads
+from mcp_app.pools.database import MAX_ABANDONED, NEVER, POOLS, DatabaseThreads
 from mcp_app.pools.user_threads import SUBSTITUTES
 from mcp_app.protocol.errors import Unavailable
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-AT_ONCE: Final = 500
+KEY_BATCH_SIZE: Final = 500
 """Keys that one statement takes."""
 SPACING_S: Final = 0.05
 """Seconds from one statement to the next if most keys of the first had no value."""
@@ -40,15 +40,15 @@ class Batches(Generic[Key, Value]):
         """`work` blocks; it returns values by key, and none where there is none."""
         self._pool = pool
         self._work = work
-        self._begin()
+        self._reset_state()
 
-    def _begin(self) -> None:
+    def _reset_state(self) -> None:
         self._waiting: dict[Key, asyncio.Future[Value | None]] = {}
         self._without_value: deque[asyncio.Future[Value | None]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._next = NEVER
 
-    async def run(self, key: Key) -> Value | None:
+    async def load_value(self, key: Key) -> Value | None:
         """Return the value of a key, None if it has none.
 
         The work begins after this call.  Raises what it raises, and `Unavailable` if
@@ -57,58 +57,60 @@ class Batches(Generic[Key, Value]):
         loop = asyncio.get_running_loop()
         if self._task is not None and self._task.get_loop() is not loop:
             # That loop has ended, and nobody waits there.
-            self._begin()
+            self._reset_state()
         future = self._waiting.get(key)
         if future is None:
             future = self._waiting[key] = loop.create_future()
         if self._task is None or self._task.done():
-            self._task = loop.create_task(self._serve())
-            self._task.add_done_callback(self._ended)
+            self._task = loop.create_task(self._run_batches())
+            self._task.add_done_callback(self._refuse_waiting)
         # Others may wait for the same key.
         return await asyncio.shield(future)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _refuse_waiting(self, task: asyncio.Task[None]) -> None:
         """Refuse those who still wait where the task was cancelled."""
         if task is self._task and task.cancelled():
             waiting, self._waiting = self._waiting, {}
-            _refuse(waiting, Unavailable("This process is stopping."))
+            _refuse_callers(waiting, Unavailable("This process is stopping."))
 
-    async def _serve(self) -> None:
+    async def _run_batches(self) -> None:
         """Do what is waiting until nothing is."""
         while self._waiting:
             if (pause := self._next - time.monotonic()) > 0:
                 await asyncio.sleep(pause)
-            some = dict(islice(self._waiting.items(), AT_ONCE))
+            some = dict(islice(self._waiting.items(), KEY_BATCH_SIZE))
             for key in some:
                 del self._waiting[key]
             try:
-                await self._take(some)
+                await self._run_batch(some)
             except BaseException:
-                _refuse(some, Unavailable("This process is stopping."))
+                _refuse_callers(some, Unavailable("This process is stopping."))
                 raise
 
-    async def _take(self, some: Mapping[Key, asyncio.Future[Value | None]]) -> None:
+    async def _run_batch(
+        self, some: Mapping[Key, asyncio.Future[Value | None]]
+    ) -> None:
         began = time.monotonic()
         try:
             values = await self._pool.run(self._work, list(some))
         except Exception as error:
-            await self._fail(some, error)
+            await self._handle_failure(some, error)
         else:
             if 2 * len(values) < len(some):
                 self._next = began + SPACING_S
-            self._answer(some, values)
+            self._deliver_values(some, values)
 
-    async def _fail(
+    async def _handle_failure(
         self, some: Mapping[Key, asyncio.Future[Value | None]], error: Exception
     ) -> None:
         """Raise it for each caller, unless it is due to the key of one of them."""
         if len(some) == 1 or isinstance(error, Unavailable):
-            _refuse(some, error)
+            _refuse_callers(some, error)
             return
         for key, future in some.items():
-            await self._take({key: future})
+            await self._run_batch({key: future})
 
-    def _answer(
+    def _deliver_values(
         self,
         some: Mapping[Key, asyncio.Future[Value | None]],
         values: Mapping[Key, Value],
@@ -138,7 +140,9 @@ def _answer_portion(others: deque[asyncio.Future[Value | None]]) -> None:
         loop.call_later(PACE_S, _answer_portion, others)
 
 
-def _refuse(some: Mapping[Key, asyncio.Future[Value | None]], error: Exception) -> None:
+def _refuse_callers(
+    some: Mapping[Key, asyncio.Future[Value | None]], error: Exception
+) -> None:
     for future in some.values():
         if not future.done():
             future.set_exception(error)
@@ -172,7 +176,7 @@ def of_process(threads: int) -> Connections:
     """Return the counts; `threads` is the setting of that name."""
     own = sum(each.size for each in POOLS) + LOOP_THREAD
     return Connections(
-        own + threads, own + MOST_LEFT * len(POOLS) + threads * SUBSTITUTES
+        own + threads, own + MAX_ABANDONED * len(POOLS) + threads * SUBSTITUTES
     )
 
 

@@ -32,7 +32,7 @@ _thread = threading.local()
 
 
 @receiver(connection_created, dispatch_uid="mcp_app.pools.connections")
-def _remember(**_: object) -> None:
+def _mark_connected(**_: object) -> None:
     _thread.connected = True
 
 
@@ -62,22 +62,22 @@ def own_connections() -> Iterator[None]:
     So no call meets what a view or the site's middleware has left in one of its own (a
     tenant, a setting of the database's session), and none leaves anything there.
     """
-    theirs = _take_out()
+    theirs = _detach_connections()
     for each in getattr(_thread, "own", ()):
         connections[each.alias] = each
     try:
         yield
     finally:
-        _thread.own = _take_out()
+        _thread.own = _detach_connections()
         for each in theirs:
             connections[each.alias] = each
 
 
-def _take_out() -> Sequence[BaseDatabaseWrapper]:
-    found = connections.all(initialized_only=True)
-    for each in found:
+def _detach_connections() -> Sequence[BaseDatabaseWrapper]:
+    wrappers = connections.all(initialized_only=True)
+    for each in wrappers:
         del connections[each.alias]
-    return found
+    return wrappers
 
 
 def end_before_exit(threads: Iterable[threading.Thread | None]) -> None:
@@ -118,7 +118,7 @@ class ConnectionKiller(NamedTuple):
     file: int
 
     @classmethod
-    def of(cls, wrapper: Any) -> Self | None:
+    def from_wrapper(cls, wrapper: Any) -> Self | None:
         """Return the one of Django's connection; None if it has no socket."""
         with suppress(Exception):
             driver = wrapper.connection
@@ -126,24 +126,24 @@ class ConnectionKiller(NamedTuple):
             return cls(wrapper, driver, descriptor, os.fstat(descriptor).st_ino)
         return None
 
-    def is_held(self) -> bool:
+    def is_attached(self) -> bool:
         """Return whether its thread still has it, or gave it back to Django's pool."""
         return self.wrapper.connection is self.driver
 
-    def shut(self) -> None:
+    def break_connection(self) -> None:
         """Break the connection, whatever its thread is doing."""
-        if not self.is_held():
+        if not self.is_attached():
             return
         with suppress(OSError):
             same = os.dup(self.descriptor)
             # It may be closed at any moment, and its descriptor reused.
             if os.fstat(same).st_ino == self.file:
-                _shut(same)
+                _shut_down_socket(same)
             else:
                 os.close(same)
 
 
-def _shut(descriptor: int) -> None:
+def _shut_down_socket(descriptor: int) -> None:
     with socket.socket(fileno=descriptor) as same:
         if same.family in (socket.AF_INET, socket.AF_INET6):
             # Unsent data must not arrive when the network is back.
@@ -158,15 +158,17 @@ def waits_for_a_lock(wrappers: Sequence[Any]) -> bool:
     )
 
 
-def cut(lines: Sequence[ConnectionKiller]) -> None:
+def cut_connections(lines: Sequence[ConnectionKiller]) -> None:
     """Cut what is open; does not wait."""
     for each in lines:
         # Otherwise a server that is reachable goes on, and keeps its locks.
-        if not _hears_of_cancelling(each.driver) or not _begun(_cancel_and_shut, each):
-            each.shut()
+        if not _hears_of_cancelling(each.driver) or not _start_thread(
+            _cancel_and_shut, each
+        ):
+            each.break_connection()
 
 
-def _begun(
+def _start_thread(
     function: Callable[[ConnectionKiller], None], line: ConnectionKiller
 ) -> bool:
     """Return whether a thread could be started for it."""
@@ -191,11 +193,11 @@ def _hears_of_cancelling(driver: Any) -> bool:
 
 
 def _cancel_and_shut(line: ConnectionKiller) -> None:
-    if line.is_held():
+    if line.is_attached():
         with suppress(Exception):
             line.driver.cancel_safe(timeout=CANCEL_S)
     # It may have returned to the pool meanwhile, and belong to another thread.
-    line.shut()
+    line.break_connection()
 
 
 # -- outages ---------------------------------------------------------------------------
@@ -257,13 +259,13 @@ def is_outage(error: BaseException) -> bool:
     errors, which otherwise are faults.
     """
     if isinstance(error, InternalError):
-        return not (CANNOT_WRITE | ENDED).isdisjoint(_said(error))
+        return not (CANNOT_WRITE | ENDED).isdisjoint(_error_codes(error))
     return isinstance(error, OperationalError | InterfaceError)
 
 
 def cannot_write(error: BaseException) -> bool:
     """Return whether the database takes no writes now, whatever they are."""
-    return not CANNOT_WRITE.isdisjoint(_said(error))
+    return not CANNOT_WRITE.isdisjoint(_error_codes(error))
 
 
 def may_be_refused(error: BaseException) -> bool:
@@ -273,10 +275,10 @@ def may_be_refused(error: BaseException) -> bool:
     database answers.  MariaDB reports one for a text that its character set cannot
     store, and cuts the connection if a message is too large.
     """
-    return (CANNOT_WRITE | BUSY).isdisjoint(_said(error))
+    return (CANNOT_WRITE | BUSY).isdisjoint(_error_codes(error))
 
 
-def _said(error: BaseException) -> set[object]:
+def _error_codes(error: BaseException) -> set[object]:
     """Return PostgreSQL's code, or MySQL's number, or SQLite's words."""
     words = {each for each in error.args[:1] if isinstance(each, str | int)}
     return {getattr(error.__cause__, "sqlstate", None), *words}

@@ -25,12 +25,12 @@ from django.dispatch import receiver
 
 from mcp_app.pools.connections import (
     ConnectionKiller,
-    cut,
+    cut_connections,
     end_before_exit,
     is_outage,
     waits_for_a_lock,
 )
-from mcp_app.pools.loop_thread import settle
+from mcp_app.pools.loop_thread import settle_future
 from mcp_app.protocol.errors import Unavailable
 
 Value = TypeVar("Value")
@@ -39,11 +39,11 @@ Arguments = ParamSpec("Arguments")
 logger = logging.getLogger("mcp_app.pools")
 
 RETRY_SECONDS = 5
-MOST_LEFT = 3
+MAX_ABANDONED = 3
 """Threads of each pool that may be abandoned while they hang."""
 HANGS_S = 10.0
 """Seconds after which our work counts as hanging."""
-MOST_TIMES = 8
+MAX_PATIENCE_FACTOR = 8
 """If work hangs again and again, the limit grows to at most this many times."""
 AGAIN_S = 5.0
 NEVER = float("-inf")
@@ -80,15 +80,15 @@ class Work:
         self.function = function
 
     def __call__(self) -> None:
-        settle(self.post, self.future, self.function)
+        settle_future(self.post, self.future, self.function)
 
-    def give_up(self) -> None:
+    def release_caller(self) -> None:
         """Release the caller; whether the work was done is not known."""
-        settle(self.post, self.future, _gave_up)
+        settle_future(self.post, self.future, _raise_timeout)
 
-    def refuse(self) -> None:
+    def refuse_caller(self) -> None:
         """Release the caller; the work was not started, and will not be."""
-        settle(self.post, self.future, _refused)
+        settle_future(self.post, self.future, _raise_unavailable)
 
 
 class RunningWork(NamedTuple):
@@ -140,14 +140,14 @@ class PoolThread:
 
     def open_lines(self) -> list[ConnectionKiller]:
         """Return what can be cut: what Django's pool has not lent to another thread."""
-        return [each for each in list(self.lines.values()) if each.is_held()]
+        return [each for each in list(self.lines.values()) if each.is_attached()]
 
-    def do(self, work: Work) -> None:
+    def do_work(self, work: Work) -> None:
         """Do the work, in this very thread; raises nothing."""
         self.doing = RunningWork(work, time.monotonic())
-        with _logged():
+        with _logging_failures():
             self.wrappers = self.wrappers or connections.all()
-        with _logged():
+        with _logging_failures():
             work()
         with self.lock:
             self.doing = None
@@ -159,24 +159,24 @@ _here = threading.local()
 
 
 @receiver(connection_created, dispatch_uid="mcp_app.pools.database")
-def _connected(connection: BaseDatabaseWrapper, **_: object) -> None:
+def _register_connection(connection: BaseDatabaseWrapper, **_: object) -> None:
     """Remember how to cut a connection; a thread that was cut off must get none."""
     hand: PoolThread | None = getattr(_here, "hand", None)
     if hand is None:
         return
-    if line := ConnectionKiller.of(connection):
+    if line := ConnectionKiller.from_wrapper(connection):
         hand.lines[connection.alias] = line
     # The order matters: `_give_up` sets `cut_at` first, and then looks for what to cut.
     if hand.cut_at > NEVER:
         connection.close()
-        _gave_up()
+        _raise_timeout()
 
 
-def _gave_up() -> NoReturn:
+def _raise_timeout() -> NoReturn:
     raise OperationalError("The database did not answer in time.")
 
 
-def _refused() -> NoReturn:
+def _raise_unavailable() -> NoReturn:
     raise unavailable()
 
 
@@ -201,19 +201,19 @@ class DatabaseThreads:
         self.size = size
         self.name = name
         self._idle = IDLE_SECONDS if repeatable else None
-        self._around = _with_kept_connections if repeatable else _with_connections
+        self._around = _with_open_connections if repeatable else _with_connections
         self._patience = patience
-        self._begin()
+        self._reset_state()
         # A forked child has none of its parent's threads.
-        os.register_at_fork(after_in_child=self._begin)
+        os.register_at_fork(after_in_child=self._reset_state)
 
-    def _begin(self) -> None:
+    def _reset_state(self) -> None:
         self._lock = threading.Lock()
         self._queue: SimpleQueue[Work | None] = SimpleQueue()
         self._hands: list[PoolThread] = []
         self._left: list[PoolThread] = []
         self._times = 1
-        self._gave_up_at = self._told_at = NEVER
+        self._gave_up_at = self._logged_at = NEVER
 
     @property
     def busy(self) -> bool:
@@ -228,7 +228,7 @@ class DatabaseThreads:
         self,
         function: Callable[Arguments, Value],
         *arguments: Arguments.args,
-        **named: Arguments.kwargs,
+        **keywords: Arguments.kwargs,
     ) -> Value:
         """Run a function in one of the threads, and raise here what it raises.
 
@@ -236,12 +236,14 @@ class DatabaseThreads:
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Value] = loop.create_future()
-        call = partial(contextvars.copy_context().run, function, *arguments, **named)
-        self._put(
+        call = partial(contextvars.copy_context().run, function, *arguments, **keywords)
+        self._enqueue_work(
             Work(
                 loop.call_soon_threadsafe,
                 future,
-                partial(_in_time, partial(self._around, call), time.monotonic()),
+                partial(
+                    _run_unless_late, partial(self._around, call), time.monotonic()
+                ),
             )
         )
         try:
@@ -249,14 +251,14 @@ class DatabaseThreads:
         except DatabaseError as error:
             if not is_outage(error):
                 raise
-            self._tell(error)
+            self._log_outage(error)
             raise unavailable() from error
 
-    def _tell(self, error: DatabaseError) -> None:
+    def _log_outage(self, error: DatabaseError) -> None:
         """Log the reason of an outage, but not each time."""
         now = time.monotonic()
-        if now - self._told_at >= TELL_EVERY_S:
-            self._told_at = now
+        if now - self._logged_at >= TELL_EVERY_S:
+            self._logged_at = now
             logger.warning("%s: the database could not be used: %r", self.name, error)
 
     def close(self) -> None:
@@ -269,30 +271,31 @@ class DatabaseThreads:
             self._queue = SimpleQueue()
             self._hands = []
 
-    def replace(self, after: float = 0.0) -> None:
+    def replace_hanging(self, after: float = 0.0) -> None:
         """Abandon threads that have done the same for `after` seconds; start others.
 
         The others do what is queued behind a hanging statement; the caller of that
         statement still waits.  Each hanging thread holds a connection, so with
-        `MOST_LEFT` of them no other is abandoned.
+        `MAX_ABANDONED` of them no other is abandoned.
         """
         now = time.monotonic()
         with self._lock:
             for hand in tuple(self._hands):
                 doing = hand.doing
                 if doing is not None and now - doing.since >= after:
-                    self._leave(hand)
+                    self._abandon_thread(hand)
 
-    def refuse(self) -> None:
+    def refuse_queued(self) -> None:
         """Refuse all work that has not started."""
         with self._lock:
-            self._refuse()
+            self._refuse_all_work()
 
     def give_up(self, after: float | None = None) -> None:
         """Cut the connections of hanging threads; does not wait.
 
         Their callers get `Unavailable`, and other threads take their places.  A
-        database that is only slow gets more time with each attempt, up to `MOST_TIMES`.
+        database that is only slow gets more time with each attempt, up to
+        `MAX_PATIENCE_FACTOR`.
         """
         now = time.monotonic()
         with self._lock:
@@ -306,7 +309,7 @@ class DatabaseThreads:
                 if doing is not None and now - doing.since >= most:
                     self._give_up(hand, doing, now)
             if not self._queue.empty():
-                self._fill()
+                self._ensure_thread()
 
     def _calm_down(self, now: float) -> None:
         """Reset the limit if nothing has hung for a while; the caller holds the lock.
@@ -330,68 +333,68 @@ class DatabaseThreads:
                 return
             # Set this first: the thread itself closes what it opens from now on.
             hand.cut_at = now
-        cut(hand.open_lines())
+        cut_connections(hand.open_lines())
         if again:
             return
         logger.warning("%s: the database did not answer in time.", self.name)
         if doing.since >= self._gave_up_at:
             # It started after the last one was cut off: a new attempt that hangs, too.
-            self._times = min(self._times * 2, MOST_TIMES)
+            self._times = min(self._times * 2, MAX_PATIENCE_FACTOR)
         self._gave_up_at = now
         for each in self._hands:
             each.ended = False
-        doing.work.give_up()
-        self._leave(hand)
+        doing.work.release_caller()
+        self._abandon_thread(hand)
 
-    def _leave(self, hand: PoolThread) -> None:
+    def _abandon_thread(self, hand: PoolThread) -> None:
         """Let another thread take its place; the caller holds the lock."""
         self._left = [each for each in self._left if each.is_alive()]
-        if hand not in self._hands or len(self._left) >= MOST_LEFT:
+        if hand not in self._hands or len(self._left) >= MAX_ABANDONED:
             return
         hand.left = True
         self._left.append(hand)
         self._hands.remove(hand)
         if not self._queue.empty():
-            self._fill()
+            self._ensure_thread()
 
-    def _put(self, work: Work) -> None:
+    def _enqueue_work(self, work: Work) -> None:
         with self._lock:
             self._queue.put(work)
-            self._fill()
+            self._ensure_thread()
 
-    def _fill(self) -> None:
+    def _ensure_thread(self) -> None:
         """Start a thread if there is room, or refuse all work; the lock is held."""
         self._hands = [each for each in self._hands if each.is_alive()]
         if len(self._hands) >= self.size:
             return
         try:
-            self._hands.append(self._started())
+            self._hands.append(self._start_thread())
         except Exception:
             logger.exception("%s: no thread could be started.", self.name)
             if not self._hands:
-                self._refuse()
+                self._refuse_all_work()
 
-    def _started(self) -> PoolThread:
+    def _start_thread(self) -> PoolThread:
         hand = PoolThread(self._idle)
         hand.thread = threading.Thread(
-            target=_serve, args=(hand, self._queue), name=self.name, daemon=True
+            target=_serve_queue, args=(hand, self._queue), name=self.name, daemon=True
         )
         hand.thread.start()
         return hand
 
-    def _refuse(self) -> None:
+    def _refuse_all_work(self) -> None:
         """Refuse what is queued; the caller holds the lock."""
         with suppress(Empty):
             while (work := self._queue.get_nowait()) is not None:
-                work.refuse()
+                work.refuse_caller()
 
 
-def _serve(hand: PoolThread, queue: SimpleQueue[Work | None]) -> None:
+def _serve_queue(hand: PoolThread, queue: SimpleQueue[Work | None]) -> None:
     _here.hand = hand
     while (work := _next(queue, hand.idle)) is not None:
         # A thread that was abandoned after it took this work must do it.  Put back, it
         # would wait until somebody looks, or for ever if the pool was closed.
-        hand.do(work)
+        hand.do_work(work)
         if hand.has_left():
             break
         if hand.cut_at > NEVER:
@@ -402,7 +405,7 @@ def _serve(hand: PoolThread, queue: SimpleQueue[Work | None]) -> None:
 
 
 @contextmanager
-def _logged() -> Iterator[None]:
+def _logging_failures() -> Iterator[None]:
     """Log a failure outside the work itself; the thread goes on."""
     try:
         yield
@@ -412,9 +415,9 @@ def _logged() -> Iterator[None]:
 
 def _close_all() -> None:
     """Close the connections of this thread, one by one; raises nothing."""
-    with _logged():
+    with _logging_failures():
         for each in connections.all(initialized_only=True):
-            with _logged():
+            with _logging_failures():
                 each.close()
 
 
@@ -427,7 +430,7 @@ def _next(queue: SimpleQueue[Work | None], idle: float | None) -> Work | None:
         return queue.get()
 
 
-def _in_time(function: Callable[[], Value], queued: float) -> Value:
+def _run_unless_late(function: Callable[[], Value], queued: float) -> Value:
     if time.monotonic() - queued > QUEUE_SECONDS:
         raise Unavailable("Too much waits for the database.", retry_after=RETRY_SECONDS)
     return function()
@@ -446,20 +449,21 @@ def _with_connections(function: Callable[[], Value]) -> Value:
         close_old_connections()
 
 
-def _with_kept_connections(function: Callable[[], Value]) -> Value:
+def _with_open_connections(function: Callable[[], Value]) -> Value:
     """Do it; if a kept connection turns out broken, once more on a new one."""
-    kept = [each for each in connections.all() if each.connection is not None]
+    open_before = [each for each in connections.all() if each.connection is not None]
     try:
         return function()
     except Exception as error:
         _close_all()
-        if not kept or not is_outage(error):
+        if not open_before or not is_outage(error):
             raise
         return function()
 
 
 checks = DatabaseThreads("mcp-checks", repeatable=True)
-"""Checks for changes wait for nothing else.  `replace` handles those that hang."""
+"""Checks for changes wait for nothing else.  `replace_hanging` handles those that hang.
+"""
 reader = DatabaseThreads("mcp-reader", repeatable=True, patience=60.0)
 """Loading a large catalog takes long."""
 lookups = DatabaseThreads("mcp-lookups", repeatable=True, patience=30.0)
@@ -492,5 +496,5 @@ def give_up_hanging(after: float | None = None) -> None:
 def give_up_everything() -> None:
     """Refuse queued work in all pools, and cut off all that is running."""
     for pool in POOLS:
-        pool.refuse()
+        pool.refuse_queued()
     give_up_hanging(0.0)

@@ -30,11 +30,11 @@ class LargeWork:
 
     def __init__(self) -> None:
         self._collects = True
-        self._begin()
+        self._reset_state()
         # A forked child has none of its parent's threads.
-        os.register_at_fork(after_in_child=self._begin)
+        os.register_at_fork(after_in_child=self._reset_state)
 
-    def _begin(self) -> None:
+    def _reset_state(self) -> None:
         self._thread = ThreadPoolExecutor(1, "mcp-large")
         self._lock = threading.Lock()
         self._turns: Turns[list[Callable[[], None]]] = Turns()
@@ -47,33 +47,35 @@ class LargeWork:
         owner: Owner,
         function: Callable[Arguments, Value],
         *arguments: Arguments.args,
-        **named: Arguments.kwargs,
+        **keywords: Arguments.kwargs,
     ) -> Value:
         """Run a function, and raise here what it raises."""
         future: Future[Value] = Future()
         context = contextvars.copy_context()
-        run = partial(context.run, partial(function, *arguments, **named))
+        run = partial(context.run, partial(function, *arguments, **keywords))
         # What nobody waits for any more holds nothing until its turn.
-        work: list[Callable[[], None]] = [partial(self._run, future, run)]
+        work: list[Callable[[], None]] = [partial(self._run_into_future, future, run)]
         with self._lock:
-            self._turns.put(owner, work)
-        self._thread.submit(self._run_next)
+            self._turns.append_item(owner, work)
+        self._thread.submit(self._run_next_piece)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             work.clear()
             raise
 
-    def _run_next(self) -> None:
+    def _run_next_piece(self) -> None:
         with self._lock:
-            work = self._turns.take()
+            work = self._turns.take_next_item()
         try:
             run = work.pop()
         except IndexError:
             return
         run()
 
-    def _run(self, future: Future[Value], function: Callable[[], Value]) -> None:
+    def _run_into_future(
+        self, future: Future[Value], function: Callable[[], Value]
+    ) -> None:
         if not future.set_running_or_notify_cancel():
             return
         try:

@@ -36,7 +36,7 @@ _MORE: Final = (
 """Exceptions of one function that would harm more than the caller that waits for it."""
 
 
-def settle(
+def settle_future(
     post: Callable[..., object],
     future: asyncio.Future[Any],
     function: Callable[[], Any],
@@ -50,7 +50,7 @@ def settle(
         return
     result, raised = outcome_of(function)
     try:
-        post(_resolve, future, result, raised)
+        post(_resolve_future, future, result, raised)
     except RuntimeError:
         # The loop is closed: the process is ending, and nobody waits.
         return
@@ -68,7 +68,7 @@ def outcome_of(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         return None, error
 
 
-def _resolve(
+def _resolve_future(
     future: asyncio.Future[Any], result: object, raised: BaseException | None
 ) -> None:
     if future.done():
@@ -92,7 +92,7 @@ def close_cut() -> None:
 
     Nobody else does, because all calls on the loop share them.
     """
-    submit(partial(_close_unusable, _is_open))
+    submit(partial(_close_unusable, _has_connection))
 
 
 def close_broken() -> None:
@@ -100,7 +100,7 @@ def close_broken() -> None:
     submit(partial(_close_unusable, _has_met_errors))
 
 
-def _is_open(connection: BaseDatabaseWrapper) -> bool:
+def _has_connection(connection: BaseDatabaseWrapper) -> bool:
     return connection.connection is not None
 
 
@@ -114,12 +114,12 @@ def _close_unusable(suspect: Callable[[BaseDatabaseWrapper], bool]) -> None:
             each.close()
 
 
-def _begin() -> None:
+def _replace_executor() -> None:
     """Replace the executor in a forked child: its thread exists only in the parent."""
     SyncToAsync.single_thread_executor = ThreadPoolExecutor(max_workers=1)
 
 
-os.register_at_fork(after_in_child=_begin)
+os.register_at_fork(after_in_child=_replace_executor)
 
 
 # -- mailbox ---------------------------------------------------------------------------
@@ -144,9 +144,9 @@ class Mailbox:
         self._posted.append((function, arguments))
         if not self._woken:
             self._woken = True
-            self.loop.call_soon_threadsafe(self._empty)
+            self.loop.call_soon_threadsafe(self._empty_mailbox)
 
-    def _empty(self) -> None:
+    def _empty_mailbox(self) -> None:
         # Reset the flag first: what is posted from now on wakes the loop again.
         self._woken = False
         posted = self._posted

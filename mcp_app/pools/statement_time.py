@@ -20,7 +20,7 @@ LIMIT_STATEMENTS: Final = """
         NOT BETWEEN '1 microsecond' AND %(limit)s::interval
 """
 """For the transaction (`SET LOCAL`); keeps a shorter limit of the site."""
-LONGEST_MS: Final = 2**31 - 1
+MAX_LIMIT_MS: Final = 2**31 - 1
 """PostgreSQL refuses more: 24 days."""
 
 _INSTRUCTIONS: Final = 10_000
@@ -52,7 +52,9 @@ def time_limit(alias: str, seconds: float) -> Iterator[None]:
     connection = connections[alias]
     clock = _Clock(seconds)
     try:
-        with _LIMITERS.get(_product(connection), _without)(connection, clock):
+        with _LIMITERS.get(_database_product(connection), _without_limiter)(
+            connection, clock
+        ):
             yield
     except Error as error:
         if is_time_limit(error):
@@ -71,7 +73,7 @@ class _Clock:
         self._end = time.monotonic() + seconds
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """The seconds that are left; raises `TimeIsUp` if there are none."""
         left = self._end - time.monotonic()
         if left <= 0:
@@ -79,15 +81,15 @@ class _Clock:
         return left
 
     @property
-    def is_over(self) -> bool:
+    def is_expired(self) -> bool:
         return time.monotonic() >= self._end
 
 
 def _milliseconds(seconds: float) -> int:
-    return min(max(1, int(seconds * 1000)), LONGEST_MS)
+    return min(max(1, int(seconds * 1000)), MAX_LIMIT_MS)
 
 
-def _product(connection: Any) -> str:
+def _database_product(connection: Any) -> str:
     if connection.vendor == "mysql" and connection.mysql_is_mariadb:
         return "mariadb"
     return str(connection.vendor)
@@ -102,7 +104,7 @@ def _postgresql(connection: Any, clock: _Clock) -> Iterator[None]:
             with connection.cursor() as cursor:
                 cursor.execute("SHOW statement_timeout")
                 before = cursor.fetchone()[0]
-        limit_transaction(connection.alias, clock.left)
+        limit_transaction(connection.alias, clock.seconds_left)
         with connection.execute_wrapper(_looking_at(clock)):
             yield
         if before is not None:
@@ -113,37 +115,41 @@ def _postgresql(connection: Any, clock: _Clock) -> Iterator[None]:
 
 
 def _looking_at(clock: _Clock) -> Callable[..., Any]:
-    def execute(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if clock.is_over:
+    def execute_before_end(
+        run: Any, sql: str, params: Any, many: bool, context: Any
+    ) -> Any:
+        if clock.is_expired:
             raise TimeIsUp
         return run(sql, params, many, context)
 
-    return execute
+    return execute_before_end
 
 
-def _for_each(
+def _read_limiter(
     limit: Callable[[str, int], str],
 ) -> Callable[[Any, _Clock], AbstractContextManager[None]]:
     """Return what writes the time that is left into each statement that reads."""
 
     @contextmanager
-    def limiter(connection: Any, clock: _Clock) -> Iterator[None]:
-        def execute(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-            milliseconds = _milliseconds(clock.left)
+    def statement_limiter(connection: Any, clock: _Clock) -> Iterator[None]:
+        def execute_with_limit(
+            run: Any, sql: str, params: Any, many: bool, context: Any
+        ) -> Any:
+            milliseconds = _milliseconds(clock.seconds_left)
             if sql.startswith("SELECT "):
                 sql = limit(sql, milliseconds)
             return run(sql, params, many, context)
 
-        with connection.execute_wrapper(execute):
+        with connection.execute_wrapper(execute_with_limit):
             yield
 
-    return limiter
+    return statement_limiter
 
 
 @contextmanager
 def _sqlite(connection: Any, clock: _Clock) -> Iterator[None]:
     connection.ensure_connection()
-    connection.connection.set_progress_handler(lambda: clock.is_over, _INSTRUCTIONS)
+    connection.connection.set_progress_handler(lambda: clock.is_expired, _INSTRUCTIONS)
     try:
         with connection.execute_wrapper(_looking_at(clock)):
             yield
@@ -153,17 +159,17 @@ def _sqlite(connection: Any, clock: _Clock) -> Iterator[None]:
 
 
 @contextmanager
-def _without(connection: Any, clock: _Clock) -> Iterator[None]:
+def _without_limiter(connection: Any, clock: _Clock) -> Iterator[None]:
     with connection.execute_wrapper(_looking_at(clock)):
         yield
 
 
 _LIMITERS: Final[dict[str, Callable[[Any, _Clock], AbstractContextManager[None]]]] = {
     "postgresql": _postgresql,
-    "mariadb": _for_each(
+    "mariadb": _read_limiter(
         lambda sql, ms: f"SET STATEMENT max_statement_time={ms / 1000:g} FOR {sql}"
     ),
-    "mysql": _for_each(
+    "mysql": _read_limiter(
         lambda sql, ms: sql.replace(
             "SELECT", f"SELECT /*+ MAX_EXECUTION_TIME({ms}) */", 1
         )

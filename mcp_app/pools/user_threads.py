@@ -62,13 +62,13 @@ class Turns(Generic[Item]):
         self.number = 0
         """How many items wait."""
 
-    def put(self, owner: Owner, item: Item) -> None:
+    def append_item(self, owner: Owner, item: Item) -> None:
         """Let an item wait."""
         waiting = self._strangers if owner.stranger else self._persons
         waiting.setdefault(owner.person, deque()).append(item)
         self.number += 1
 
-    def take(
+    def take_next_item(
         self,
         may_begin: Callable[[Owner], bool] = is_anyone,
         *,
@@ -107,31 +107,31 @@ class SharedPlaces:
     def __init__(self, number: int) -> None:
         self._free = number
         self.most_of_one = max(1, number // 2)
-        self._held: Counter[str | None] = Counter()
+        self._occupied: Counter[str | None] = Counter()
         self._turns: Turns[tuple[Owner, asyncio.Future[None]]] = Turns()
 
-    async def enter(self, owner: Owner) -> None:
+    async def occupy_place(self, owner: Owner) -> None:
         """Hold a place, as soon as it is this owner's turn."""
         if self._may_enter(owner):
             self._take_place(owner)
             return
         turn = asyncio.get_running_loop().create_future()
-        self._turns.put(owner, (owner, turn))
+        self._turns.append_item(owner, (owner, turn))
         try:
             await turn
         except asyncio.CancelledError:
             # The place may have come at the moment in which the caller gave up.
             if not turn.cancelled():
-                self.leave(owner)
+                self.release_place(owner)
             raise
 
-    def leave(self, owner: Owner) -> None:
+    def release_place(self, owner: Owner) -> None:
         """Give a place back; whoever is next gets it."""
         self._free += 1
-        self._held -= Counter([_share(owner)])
+        self._occupied -= Counter([_share_key(owner)])
         while self._turns.number:
             try:
-                following, turn = self._turns.take(self._may_enter)
+                following, turn = self._turns.take_next_item(self._may_enter)
             except LookupError:
                 return
             if not turn.done():
@@ -140,17 +140,19 @@ class SharedPlaces:
 
     def is_crowded_by(self, owner: Owner) -> bool:
         """Return whether the owner holds as many places as one may."""
-        return owner != UNKNOWN and self._held[_share(owner)] >= self.most_of_one
+        return (
+            owner != UNKNOWN and self._occupied[_share_key(owner)] >= self.most_of_one
+        )
 
     def _may_enter(self, owner: Owner) -> bool:
         return self._free > 0 and not self.is_crowded_by(owner)
 
     def _take_place(self, owner: Owner) -> None:
         self._free -= 1
-        self._held[_share(owner)] += 1
+        self._occupied[_share_key(owner)] += 1
 
 
-def _share(owner: Owner) -> str | None:
+def _share_key(owner: Owner) -> str | None:
     return None if owner.stranger else owner.person
 
 
@@ -232,24 +234,24 @@ class UserThreads:
             if self._closed or len(self._uncounted) >= self.ceiling // 2:
                 self._check_uncounted(owner)
             if self._may_begin(owner):
-                self._begin(job)
+                self._begin_job(job)
             else:
-                self._turns.put(owner, job)
+                self._turns.append_item(owner, job)
             lacking = self._begun > self._threads
         if lacking and not self._start_threads() and job.claim():
             with self._lock:
-                self._end(job)
+                self._end_job(job)
             raise NoPlace("No thread for user code could be started.")
         return job
 
-    def uncount(self, job: Job) -> None:
+    def uncount_job(self, job: Job) -> None:
         """Give the job's place away, if it has one: it waits for an answer or hangs."""
         with self._lock:
             if not job.is_unwanted:
-                self._uncount(job)
+                self._uncount_job(job)
         self._start_threads()
 
-    def count(self, job: Job) -> None:
+    def count_job(self, job: Job) -> None:
         """Count a job that goes on; more than `size` may run for a moment.
 
         A job that was given up stays without a place until its thread is done.
@@ -257,25 +259,25 @@ class UserThreads:
         with self._lock:
             if job in self._uncounted and not job.is_unwanted:
                 self._uncounted.remove(job)
-                self._add(job)
+                self._add_running(job)
 
     @contextmanager
-    def waiting(self, job: Job) -> Iterator[None]:
+    def waiting_for_answer(self, job: Job) -> Iterator[None]:
         """Let a substitute work while this job's thread waits for an answer."""
-        self.uncount(job)
+        self.uncount_job(job)
         try:
             yield
         finally:
-            self.count(job)
+            self.count_job(job)
 
-    def give_up(self, job: Job) -> None:
+    def give_up_job(self, job: Job) -> None:
         """Give a job up; if a thread has started it, that loses its place."""
         is_unbegun = job.claim()
         with self._lock:
             # Its thread may have finished at this moment: then it keeps its place.
             if not job.is_unwanted:
                 job.is_unwanted = True
-                take_back = self._end if is_unbegun else self._uncount
+                take_back = self._end_job if is_unbegun else self._uncount_job
                 take_back(job)
         self._start_threads()
 
@@ -288,12 +290,12 @@ class UserThreads:
         end_before_exit(self._started)
 
     @property
-    def uncounted(self) -> int:
+    def uncounted_threads(self) -> int:
         """How many threads wait for an answer or hang."""
         return len(self._uncounted)
 
     @property
-    def lost(self) -> int:
+    def lost_threads(self) -> int:
         """How many threads still run for a call that is over."""
         with self._lock:
             return sum(job.is_unwanted for job in self._uncounted)
@@ -303,7 +305,7 @@ class UserThreads:
     def _check_uncounted(self, owner: Owner) -> None:
         """Raise `NoPlace` if so many threads wait or hang that no job may be added."""
         if self._closed or len(self._uncounted) >= self.ceiling:
-            raise self._no_place(f"All {self.ceiling} threads for user code")
+            raise self._no_place_error(f"All {self.ceiling} threads for user code")
         if owner.stranger:
             own = sum(each.owner.stranger for each in self._uncounted)
         else:
@@ -313,11 +315,11 @@ class UserThreads:
         if owner.stranger:
             # No log line: strangers could write as many as they like.
             raise NoPlace("All threads of callers who did not sign in wait or hang.")
-        raise self._no_place(
+        raise self._no_place_error(
             f"All {self.ceiling // 2} threads that one caller may hold"
         )
 
-    def _no_place(self, threads: str) -> NoPlace:
+    def _no_place_error(self, threads: str) -> NoPlace:
         names = Counter(job.name for job in self._uncounted)
         logger.error("%s wait or hang: %s.", threads, dict(names))
         return NoPlace(f"{threads} wait or hang.")
@@ -330,45 +332,45 @@ class UserThreads:
             return False
         return begun - len(self._uncounted) < self.size or owner not in self._running
 
-    def _begin(self, job: Job) -> None:
+    def _begin_job(self, job: Job) -> None:
         self._begun += 1
         self._strangers += job.owner.stranger
-        self._add(job)
+        self._add_running(job)
         self._jobs.put(job)
 
     def _begin_others(self) -> None:
         """Begin jobs that waited for their turn."""
         while self._turns.number and not self._closed:
             try:
-                job = self._turns.take(
+                job = self._turns.take_next_item(
                     self._may_begin, strangers=self._strangers < self.ceiling // 2
                 )
             except LookupError:
                 return
             if job.is_unbegun:
-                self._begin(job)
+                self._begin_job(job)
 
-    def _add(self, job: Job) -> None:
+    def _add_running(self, job: Job) -> None:
         job.counted = True
         owner = job.owner
         self._running[owner] = self._running.get(owner, 0) + 1
 
-    def _subtract(self, job: Job) -> None:
+    def _subtract_running(self, job: Job) -> None:
         job.counted = False
         number = self._running.pop(job.owner)
         if number > 1:
             self._running[job.owner] = number - 1
 
-    def _uncount(self, job: Job) -> None:
+    def _uncount_job(self, job: Job) -> None:
         if job.counted:
-            self._subtract(job)
+            self._subtract_running(job)
             self._uncounted.add(job)
             self._begin_others()
 
-    def _end(self, job: Job) -> None:
+    def _end_job(self, job: Job) -> None:
         """Forget a job; nothing is to be done if it has not begun, or has ended."""
         if job.counted:
-            self._subtract(job)
+            self._subtract_running(job)
         elif job in self._uncounted:
             self._uncounted.remove(job)
         else:
@@ -378,7 +380,7 @@ class UserThreads:
         if self._turns.number:
             self._begin_others()
 
-    def _leave(self) -> bool:
+    def _release_thread(self) -> bool:
         """Give up a thread if no job needs it."""
         if self._threads <= self._begun:
             return False
@@ -395,7 +397,7 @@ class UserThreads:
                     return True
                 self._threads += 1
             name = "mcp-user-code"
-            thread = threading.Thread(target=self._serve, name=name, daemon=True)
+            thread = threading.Thread(target=self._serve_jobs, name=name, daemon=True)
             try:
                 thread.start()
                 self._started.add(thread)
@@ -405,13 +407,13 @@ class UserThreads:
                     self._threads -= 1
                     return self._threads > len(self._uncounted)
 
-    def _serve(self) -> None:
+    def _serve_jobs(self) -> None:
         while True:
             try:
                 job = self._jobs.get(timeout=IDLE_SECONDS)
             except Empty:
                 with self._lock:
-                    if self._leave():
+                    if self._release_thread():
                         break
                 continue
             if job is None:
@@ -420,17 +422,17 @@ class UserThreads:
                 break
             if job.claim():
                 job.work(job)
-                if not self._finish(job):
+                if not self._finish_job(job):
                     break
         connections.close_all()
 
-    def _finish(self, job: Job) -> bool:
+    def _finish_job(self, job: Job) -> bool:
         """Forget a job that was run; return whether its thread is still needed."""
         with self._lock:
             job.is_unwanted = True
-            self._end(job)
+            self._end_job(job)
             surplus = self._threads - len(self._uncounted) - self.size
-            stays = surplus <= 0 or not self._leave()
+            stays = surplus <= 0 or not self._release_thread()
             lacking = self._begun > self._threads
         if lacking:
             self._start_threads()

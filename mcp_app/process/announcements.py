@@ -48,17 +48,17 @@ class Batch:
     `before` is the number up to which all changes belong to earlier batches.
     """
 
-    news: ChangeSet
+    change_set: ChangeSet
     before: int
     due: float
     numbers: dict[Name, int | None]
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def learn(self, news: ChangeSet) -> None:
+    def learn_numbers(self, change_set: ChangeSet) -> None:
         """Take the numbers that changes got by compaction since they were seen."""
         for name, number in self.numbers.items():
             if number is None:
-                self.numbers[name] = news.numbers.get(name)
+                self.numbers[name] = change_set.numbers.get(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Mark:
     waiting: frozenset[Name]
     everything: bool
 
-    def announced(self, change: ChangedTopics) -> bool:
+    def was_announced(self, change: ChangedTopics) -> bool:
         """Return whether the change was announced to streams that were open then.
 
         If it was not seen, or still waits, a later announcement covers it.
@@ -109,44 +109,48 @@ class Announcements:
 
     def read(self) -> ChangeSet:
         """Return the new changes; blocks, with one statement if there are none."""
-        return self._reader.read()
+        return self._reader.read_changes()
 
-    def seen(self, news: ChangeSet) -> None:
+    def seen(self, change_set: ChangeSet) -> None:
         """Queue loaded changes for announcement, and start compaction."""
-        before = self._reader.number
-        self._reader.seen(news)
+        before = self._reader.last_number
+        self._reader.advance_past(change_set)
         for batch in self._pending:
-            batch.learn(news)
-        if news.everything or news.topics() or any(map(news.refs, _NO_TOPICS)):
+            batch.learn_numbers(change_set)
+        if (
+            change_set.everything
+            or change_set.changed_topics()
+            or any(map(change_set.refs_of_kind, _NO_TOPICS))
+        ):
             due = asyncio.get_running_loop().time() + FRESHNESS
-            numbers = {name: news.numbers.get(name) for name in news.rows}
-            self._pending.append(Batch(news, before, due, numbers))
+            numbers = {name: change_set.numbers.get(name) for name in change_set.rows}
+            self._pending.append(Batch(change_set, before, due, numbers))
             if self._announcing is None or self._announcing.done():
                 self._announcing = asyncio.ensure_future(self._announce_all())
-                self.keep(self._announcing)
-        if news.unfolded:
-            self._fold()
+                self.keep_task(self._announcing)
+        if change_set.unfolded:
+            self._start_compaction()
 
     # -- what was announced -------------------------------------------------------
 
     @property
-    def number(self) -> int:
+    def announced_number(self) -> int:
         """The number up to which every change has been announced."""
-        return self._pending[0].before if self._pending else self._reader.number
+        return self._pending[0].before if self._pending else self._reader.last_number
 
-    async def begun(self) -> int:
-        """Return `number` once what the process began with is announced."""
-        while self._pending and self._pending[0].news.first:
+    async def wait_for_first_batch(self) -> int:
+        """Return `announced_number` once what the process began with is announced."""
+        while self._pending and self._pending[0].change_set.first:
             await self._pending[0].over.wait()
-        return self.number
+        return self.announced_number
 
-    def mark(self) -> Mark:
+    def current_mark(self) -> Mark:
         """Return what has been seen and announced so far."""
         return Mark(
-            self._reader.number,
-            self._reader.known,
+            self._reader.last_number,
+            self._reader.known_rows,
             frozenset(name for each in self._pending for name in each.numbers),
-            any(each.news.everything for each in self._pending),
+            any(each.change_set.everything for each in self._pending),
         )
 
     def caught_up(
@@ -158,18 +162,22 @@ class Announcements:
         it.  What changed again, and will be announced later, is left out.
         """
         if missed.everything:
-            return list(stream.watching()), self.number
-        told = [each for each in missed.changes if mark.announced(each)]
-        later = [each for each in missed.changes if not mark.announced(each)]
-        waits = self._wanted(stream, later)
-        wanted = [each for each in self._wanted(stream, told) if each not in waits]
+            return list(stream.watching()), self.announced_number
+        announced = [each for each in missed.changes if mark.was_announced(each)]
+        later = [each for each in missed.changes if not mark.was_announced(each)]
+        waits = self._wanted_topics(stream, later)
+        wanted = [
+            each for each in self._wanted_topics(stream, announced) if each not in waits
+        ]
         # A change without a number will get a greater one.
         numbered = [each for each in later if each.number is not None]
-        if self._wanted(stream, numbered):
-            return wanted, self.number
-        return wanted, max(self.number, missed.number)
+        if self._wanted_topics(stream, numbered):
+            return wanted, self.announced_number
+        return wanted, max(self.announced_number, missed.number)
 
-    def _wanted(self, stream: Listener, changes: Iterable[ChangedTopics]) -> list[str]:
+    def _wanted_topics(
+        self, stream: Listener, changes: Iterable[ChangedTopics]
+    ) -> list[str]:
         numbers = {each.name: each.number for each in changes}
         return self._announcement(numbers, everything=False).wanted(stream)
 
@@ -188,15 +196,19 @@ class Announcements:
             if others:
                 await asyncio.sleep(batches[0].due - loop.time())
                 batches = [each for each in batches if each.due <= loop.time()]
-            await self._number(batches)
+            await self._number_batches(batches)
             for batch in batches:
                 self._pending.popleft()
                 batch.over.set()
             # Without other processes, nobody was served anything older.
-            told = [each for each in batches if others or not each.news.first]
-            await self.announce(self._of(told))
+            announceable = [
+                each for each in batches if others or not each.change_set.first
+            ]
+            await self.announce_to_streams(self._of(announceable))
 
-    async def heard(self, listener: Listener, wanted: Sequence[str]) -> list[str]:
+    async def permitted_topics(
+        self, listener: Listener, wanted: Sequence[str]
+    ) -> list[str]:
         """Return which of the lists and resources the stream's client may hear of.
 
         If that cannot be decided now, return all: the client could read them before.
@@ -213,31 +225,33 @@ class Announcements:
 
     def _of(self, batches: list[Batch]) -> Announcement:
         numbers = ChainMap(*(each.numbers for each in reversed(batches)))
-        everything = any(each.news.everything for each in batches)
+        everything = any(each.change_set.everything for each in batches)
         return self._announcement(numbers, everything=everything)
 
     def _announcement(
         self, numbers: Mapping[Name, int | None], *, everything: bool
     ) -> Announcement:
-        return Announcement(numbers, everything, self._shows, self._personal)
+        return Announcement(numbers, everything, self._may_show_model, self._personal)
 
-    async def announce(self, announcement: Announcement) -> None:
+    async def announce_to_streams(self, announcement: Announcement) -> None:
         """Tell the streams that are open now, each change once."""
-        asked = []
+        undecided = []
         for listener in self._listeners if announcement else ():
             wanted = announcement.wanted(listener)
             if LISTS_ALONE.issuperset(wanted):
-                self._tell(listener, wanted)
+                self._notify_listener(listener, wanted)
             else:
-                asked.append((listener, wanted))
+                undecided.append((listener, wanted))
         # Checking permissions for one stream does not delay the others.
-        heard = await asyncio.gather(*(self.heard(*each) for each in asked))
-        for (listener, _), wanted in zip(asked, heard, strict=True):
-            self._tell(listener, wanted)
+        heard = await asyncio.gather(
+            *(self.permitted_topics(*each) for each in undecided)
+        )
+        for (listener, _), wanted in zip(undecided, heard, strict=True):
+            self._notify_listener(listener, wanted)
 
-    def _tell(self, listener: Listener, wanted: Sequence[str]) -> None:
+    def _notify_listener(self, listener: Listener, wanted: Sequence[str]) -> None:
         if wanted:
-            listener.tell(wanted, self.number)
+            listener.tell(wanted, self.announced_number)
 
     async def _others_live(self) -> bool:
         try:
@@ -245,30 +259,30 @@ class Announcements:
         except (DatabaseError, Unavailable):
             return True
 
-    async def _number(self, batches: list[Batch]) -> None:
+    async def _number_batches(self, batches: list[Batch]) -> None:
         """Compact the rows of the batches, so that they are not announced again later.
 
         If that fails, the batches are announced without numbers.
         """
-        rows = frozenset[int]().union(*(each.news.unfolded for each in batches))
+        rows = frozenset[int]().union(*(each.change_set.unfolded for each in batches))
         for _ in range(FOLDS):
-            if not rows & self._reader.known:
+            if not rows & self._reader.known_rows:
                 return
-            await asyncio.wait([self._fold()])
+            await asyncio.wait([self._start_compaction()])
             looking = asyncio.ensure_future(self._look())
-            self.keep(looking)
+            self.keep_task(looking)
             await asyncio.wait([looking])
 
-    def _fold(self) -> asyncio.Future[None]:
+    def _start_compaction(self) -> asyncio.Future[None]:
         if self._folding is None or self._folding.done():
             self._folding = asyncio.ensure_future(writer.run(compact))
-            self.keep(self._folding)
+            self.keep_task(self._folding)
         return self._folding
 
-    def _shows(self, models: frozenset[str], uri: str) -> bool:
+    def _may_show_model(self, models: frozenset[str], uri: str) -> bool:
         """Return whether a URI may show an instance of one of these models."""
         return any(
-            each.model._meta.label_lower in models and each.shows(uri)
+            each.model._meta.label_lower in models and each.may_show_uri(uri)
             for each in self._bindings.values()
         )
 
@@ -278,16 +292,18 @@ class Announcements:
         In an outage one copy is kept and retried: the call was already answered.
         """
         if (what, server) not in self._untold:
-            self.keep(asyncio.ensure_future(self._told(what, server)))
+            self.keep_task(
+                asyncio.ensure_future(self._write_with_retries(what, server))
+            )
 
-    async def _told(self, what: str, server: str) -> None:
-        while not await self._written(what, server):
+    async def _write_with_retries(self, what: str, server: str) -> None:
+        while not await self._write_notification(what, server):
             self._untold.add((what, server))
             await asyncio.sleep(RETRY)
             self._untold.discard((what, server))
         await self._look()
 
-    async def _written(self, what: str, server: str) -> bool:
+    async def _write_notification(self, what: str, server: str) -> bool:
         try:
             await writer.run(changes.record_notification, what, server)
         except Unavailable as error:
@@ -295,12 +311,12 @@ class Announcements:
             return False
         return True
 
-    def keep(self, task: asyncio.Future[Any]) -> None:
+    def keep_task(self, task: asyncio.Future[Any]) -> None:
         """Hold a task until it is done: the loop has only a weak reference."""
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._discard_task)
 
-    def _done(self, task: asyncio.Future[Any]) -> None:
+    def _discard_task(self, task: asyncio.Future[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.warning("A background task failed: %s", error)

@@ -33,37 +33,37 @@ class Background:
     """One loop in one thread; a forked child starts without it."""
 
     def __init__(self) -> None:
-        self._forget()
-        os.register_at_fork(after_in_child=self._forget)
+        self._reset_state()
+        os.register_at_fork(after_in_child=self._reset_state)
 
-    def _forget(self) -> None:
+    def _reset_state(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def run(self, function: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
+    def run_on_loop(self, function: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
         """Run a coroutine on the loop and return its result; blocks.
 
         Raises `Unsuitable` under gevent, and what the coroutine raises.
         """
-        loop = self._loop or self._started()
+        loop = self._loop or self._ensure_loop()
         work = _Work(function, loop)
-        loop.call_soon_threadsafe(work.begin)
-        return work.wait()
+        loop.call_soon_threadsafe(work.start_task)
+        return work.wait_for_result()
 
-    def process(self) -> Process | None:
+    def loop_process(self) -> Process | None:
         """Return the process of the loop, None before its first request."""
         return None if self._loop is None else running_process(self._loop)
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _ensure_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 _refuse_greenlets()
-                loop = _new_loop()
+                loop = _create_loop()
                 thread = threading.Thread(
                     target=loop.run_forever, name="mcp-loop", daemon=True
                 )
                 thread.start()
-                atexit.register(_end, loop)
+                atexit.register(_drain_at_exit, loop)
                 self._loop = loop
             return self._loop
 
@@ -89,11 +89,11 @@ class _Work(Generic[Value]):
         self._returned: Value | None = None
         self._error: BaseException | None = None
 
-    def begin(self) -> None:
+    def start_task(self) -> None:
         """Start the coroutine; called on the loop."""
-        self._task = self._loop.create_task(self._run())
+        self._task = self._loop.create_task(self._run_function())
 
-    async def _run(self) -> None:
+    async def _run_function(self) -> None:
         # A callback of the task would run one loop iteration later.
         try:
             self._returned = await self._function()
@@ -102,7 +102,7 @@ class _Work(Generic[Value]):
         finally:
             self._over.release()
 
-    def wait(self) -> Value:
+    def wait_for_result(self) -> Value:
         """Block until the coroutine ends; return its result or raise its exception."""
         self._over.acquire()
         if self._error is not None:
@@ -110,7 +110,7 @@ class _Work(Generic[Value]):
         return cast("Value", self._returned)
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
+def _create_loop() -> asyncio.AbstractEventLoop:
     """Return a new loop; uvloop, if it is installed, wakes in half the time."""
     try:
         import uvloop  # noqa: PLC0415 - a site may have none
@@ -131,7 +131,7 @@ def _refuse_greenlets() -> None:
         )
 
 
-def _end(loop: asyncio.AbstractEventLoop) -> None:
+def _drain_at_exit(loop: asyncio.AbstractEventLoop) -> None:
     """Drain the process when the interpreter exits, which also removes its rows."""
     process = running_process(loop)
     if process is None:
@@ -157,7 +157,7 @@ _alive: dict[asyncio.AbstractEventLoop, Process] = {}
 _lock = threading.Lock()
 
 
-def _forget() -> None:
+def _forget_processes() -> None:
     """Start anew in a forked child, which has no threads and another loop."""
     global _current, _lock  # noqa: PLW0603 - one per OS process is what this is
     _current = None
@@ -166,7 +166,7 @@ def _forget() -> None:
     _lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_forget_processes)
 
 
 def running_process(loop: asyncio.AbstractEventLoop) -> Process | None:
@@ -215,12 +215,12 @@ def begin_process() -> Process:
     with _lock:
         for loop in [each for each in _alive if each.is_closed()]:
             del _alive[loop]
-        _current = made = Process()
-        _alive[made.loop] = made
-        made.at_close = partial(_let_go, made)
-    return made
+        _current = created = Process()
+        _alive[created.loop] = created
+        created.at_close = partial(_forget_closed, created)
+    return created
 
 
-def _let_go(closed: Process) -> None:
+def _forget_closed(closed: Process) -> None:
     if _alive.get(closed.loop) is closed:
         del _alive[closed.loop]

@@ -86,37 +86,37 @@ class Callers:
         key = slug, digest
         caller = self._known.get(key)
         if caller is None or caller.catalog is not catalog or now >= caller.until:
-            caller = self._found(slug, catalog, raw)
+            caller = self._caller_from_caches(slug, catalog, raw)
             if caller is None:
                 return None
-            self._keep(key, caller)
+            self._store_caller(key, caller)
         elif caller.token is not None:
             if caller.token.ends is not None and caller.token.refusal_at(slug):
                 return None
-            token_cache.used(caller.token)
+            token_cache.note_token_use(caller.token)
         return caller
 
-    def _keep(self, key: tuple[str, bytes], caller: Caller) -> None:
+    def _store_caller(self, key: tuple[str, bytes], caller: Caller) -> None:
         if len(self._known) >= MOST:
             self._known.clear()
         self._known[key] = caller
 
-    def _found(
+    def _caller_from_caches(
         self, slug: str, catalog: Catalog, raw: Mapping[bytes, bytes]
     ) -> Caller | None:
         """Return the caller, as far as the caches know it."""
         principal, rights, until = Principal.ANONYMOUS, NOTHING, _ALWAYS
         token: TokenEntry | None = None
         if not catalog.public:
-            found = principals.cached_token(catalog.server, Headers(raw.items()))
-            if found is None:
+            entry = principals.cached_token(catalog.server, Headers(raw.items()))
+            if entry is None:
                 return None
-            token, until = found
+            token, until = entry
             principal = token.principal
         if catalog.restricted:
             key = principal, slug, catalog.demands
-            cached = self._process.rights.cached(*key)
-            if cached is None or not cached.meet(catalog.server.demands):
+            cached = self._process.rights.cached_rights(*key)
+            if cached is None or not cached.meets_demands(catalog.server.demands):
                 return None
             rights, until = cached, min(until, self._process.rights.good_until(*key))
         return Caller(catalog, principal, rights, until, token)
@@ -157,12 +157,14 @@ class Revocation:
 
     # -- tokens and rights --------------------------------------------------------
 
-    def look(self) -> None:
+    def start_check(self) -> None:
         """Close what ended tokens or lost permissions had open, if a check is due."""
-        if token_cache.ending and (self._looking is None or self._looking.done()):
-            self._looking = self._spawn(self._looked())
+        if token_cache.may_have_ended and (
+            self._looking is None or self._looking.done()
+        ):
+            self._looking = self._spawn(self._check_tokens_and_rights())
 
-    async def _looked(self) -> None:
+    async def _check_tokens_and_rights(self) -> None:
         try:
             await self._end_of_tokens()
         except (DatabaseError, Unavailable):
@@ -171,12 +173,12 @@ class Revocation:
         try:
             await self._end_of_the_shut_out()
         except (DatabaseError, Unavailable):
-            token_cache.doubt()
+            token_cache.mark_unsure()
 
     async def _end_of_tokens(self) -> None:
         owners = {each.owner for each in self._listeners}
         owners |= {each.principal.key for each in self._running}
-        gone = await token_cache.gone(owners)
+        gone = await token_cache.ended_principals(owners)
         for listener in [each for each in self._listeners if each.owner in gone]:
             listener.end()
         for call in [each for each in self._running if each.principal.key in gone]:
@@ -194,18 +196,18 @@ class Revocation:
             return False
         slug, demands = catalog.server.slug, catalog.demands
         rights = await self._rights.find(listener.principal, slug, demands)
-        return not rights.meet(catalog.server.demands)
+        return not rights.meets_demands(catalog.server.demands)
 
     # -- servers ------------------------------------------------------------------
 
-    def ways(self) -> dict[str, tuple[str, ...]]:
+    def access_by_server(self) -> dict[str, tuple[str, ...]]:
         """Return the ways of authentication that each server accepts."""
         catalogs = self._catalogs.by_slug
         return {slug: each.server.access for slug, each in catalogs.items()}
 
     def close_after_access_change(self, before: Mapping[str, tuple[str, ...]]) -> None:
         """End the streams of servers whose ways changed; their clients reconnect."""
-        now = self.ways()
+        now = self.access_by_server()
         for listener in self._listeners:
             slug = listener.server
             if slug in before and now.get(slug, before[slug]) != before[slug]:
@@ -219,17 +221,17 @@ class Revocation:
                 listener.end(retry_ms=1_000 * retry_after_s())
         for exchange in self._running:
             server, entry = exchange.catalog.server, exchange.entry
-            halt = next(self._catalogs.halts(server, entry), None)
+            halt = next(self._catalogs.cancelling_stops(server, entry), None)
             if halt is not None:
                 exchange.stop(End.STOPPED)
                 halted[halt.pk] += 1
-            elif exchange.queued and self._is_off(exchange):
+            elif exchange.queued and self._would_be_refused(exchange):
                 # The stop lets running calls finish, but this one is still queued.
                 exchange.stop(End.STOPPED)
         for pk, calls in halted.items():
             self._spawn(writer.run(workers.count_cancelled, pk, calls))
 
-    def _is_off(self, exchange: Exchange) -> bool:
+    def _would_be_refused(self, exchange: Exchange) -> bool:
         """Return whether the same request would be refused if it came now."""
         catalog = self._catalogs.by_slug.get(exchange.catalog.server.slug)
         return catalog is None or (
@@ -254,14 +256,14 @@ class Audience:
         self._rights = rights
         self._adapters = adapters
 
-    async def hears(self, listener: Listener, uri: str) -> bool:
+    async def may_read_resource(self, listener: Listener, uri: str) -> bool:
         """Whether a stream's client may read a resource, as things are now."""
         slug, principal = listener.server, listener.principal
         catalog = self._catalogs.by_slug.get(slug)
         if catalog is None or not catalog.restricted:
             return True
         rights = await self._rights.find(principal, slug, catalog.demands)
-        if rights.gone or not rights.meet(catalog.server.demands):
+        if rights.gone or not rights.meets_demands(catalog.server.demands):
             return False
         reading = Exchange(
             adapters=self._adapters(),
@@ -275,4 +277,4 @@ class Audience:
             meta={},
             outgoing=NoWayBack(),
         )
-        return await definitions.visible(reading, uri) is not None
+        return await definitions.visible_match(reading, uri) is not None

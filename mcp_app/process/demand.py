@@ -40,7 +40,7 @@ LASTING: Final = 1.5
 """A hot key turns cold only below the fewest calls divided by this."""
 PART: Final = 8
 """A hot key has at least an eighth of its rate, divided by the living processes."""
-MOST: Final = 50
+MAX_HOT_KEYS: Final = 50
 """Hot keys that a row names."""
 LEAST_SHARE: Final = 0.02
 UNSURE: Final = 2.0
@@ -72,33 +72,33 @@ class HotKeys:
         self.hot: set[Bucket] = set()
 
     @property
-    def idle(self) -> bool:
+    def is_window_empty(self) -> bool:
         """Whether nothing was used within the window."""
         return not self._used and not self._window
 
-    def use(self, bucket: Bucket) -> bool:
+    def note_bucket(self, bucket: Bucket) -> bool:
         """Note a bucket whose count begins; return whether it is the first."""
         self._used.append(bucket)
         return len(self._used) == 1
 
-    def rises(self, now: float, living: int) -> bool:
+    def is_rising(self, now: float, living: int) -> bool:
         """Whether a key has become hot since the last count, or much hotter."""
         seconds = max(now - self._counted, TICK_S)
         return any(
             bucket.count >= max(3, 2 * seconds * self._demand.get(bucket, 0.0))
-            and self._sums[bucket] + bucket.count >= _fewest(bucket, living)
+            and self._sums[bucket] + bucket.count >= _fewest_calls(bucket, living)
             for bucket in self._used
         )
 
-    def count(self, now: float, living: int) -> None:
+    def count_uses(self, now: float, living: int) -> None:
         """Count what was used since the last time."""
         seconds = max(now - self._counted, TICK_S)
         counts = {bucket: bucket.count for bucket in self._used}
         for bucket in self._used:
             bucket.count = 0
         self._used, self._counted = [], now
-        self._add(now, counts)
-        self._forget(now)
+        self._add_to_window(now, counts)
+        self._forget_expired(now)
         self._demand = {
             bucket: (demand + counts.get(bucket, 0) / seconds) / 2
             for bucket, demand in self._demand.items()
@@ -108,7 +108,7 @@ class HotKeys:
             bucket.set_share(1.0)
         self.hot = hot
 
-    def _add(self, now: float, counts: dict[Bucket, int]) -> None:
+    def _add_to_window(self, now: float, counts: dict[Bucket, int]) -> None:
         if not counts:
             return
         self._window.append((now, counts))
@@ -117,7 +117,7 @@ class HotKeys:
             if self._sums[bucket] >= REPEATED:
                 self._demand.setdefault(bucket, 0.0)
 
-    def _forget(self, now: float) -> None:
+    def _forget_expired(self, now: float) -> None:
         """Take out of the sums what is older than the window."""
         while self._window and self._window[0][0] <= now - WINDOW_S:
             for bucket, count in self._window.popleft()[1].items():
@@ -128,20 +128,24 @@ class HotKeys:
                     del self._sums[bucket]
 
     def _is_hot(self, bucket: Bucket, living: int) -> bool:
-        fewest = _fewest(bucket, living)
+        fewest = _fewest_calls(bucket, living)
         if bucket in self.hot:
             # Else one near the limit turns cold now and then, with its whole rate.
             fewest /= LASTING
         recent = self._sums[bucket] >= fewest
         return recent and self._demand[bucket] * WINDOW_S >= fewest
 
-    def text(self) -> str:
+    def demand_text(self) -> str:
         """Return the demand of the hottest keys, as the row stores it."""
-        hottest = sorted(self.hot, key=self._demand.__getitem__, reverse=True)[:MOST]
-        demand = {self._name(each): round(self._demand[each], 3) for each in hottest}
+        hottest = sorted(self.hot, key=self._demand.__getitem__, reverse=True)[
+            :MAX_HOT_KEYS
+        ]
+        demand = {
+            self._hashed_name(each): round(self._demand[each], 3) for each in hottest
+        }
         return json.dumps({"version": VERSION, "demand": demand})
 
-    def divide(self, others: Iterable[str], living: int) -> None:
+    def set_shares(self, others: Iterable[str], living: int) -> None:
         """Set the shares of the hot keys; `others` are the texts of other processes."""
         least = min(LEAST_SHARE, 1 / (10 * living))
         elsewhere: Counter[str] = Counter()
@@ -149,7 +153,7 @@ class HotKeys:
             elsewhere.update(demand_of(text))
         for bucket in self.hot:
             own = self._demand[bucket]
-            everywhere = own + elsewhere[self._name(bucket)]
+            everywhere = own + elsewhere[self._hashed_name(bucket)]
             budgets = everywhere * bucket.interval
             if budgets <= 1 or everywhere == own:
                 # Below the rate nobody needs to be limited, wherever the calls come.
@@ -161,7 +165,7 @@ class HotKeys:
                 share = max(share, bucket.interval / bucket.cost / 2)
             bucket.set_share(max(least, share))
 
-    def _name(self, bucket: Bucket) -> str:
+    def _hashed_name(self, bucket: Bucket) -> str:
         key = repr(bucket.key).encode("utf-8", "replace")
         return blake2b(key, key=self._secret, digest_size=9).hexdigest()
 
@@ -179,12 +183,12 @@ def demand_of(text: str) -> Mapping[str, float]:
         return {}
     return {
         name: float(number)
-        for name, number in list(demand.items())[:MOST]
+        for name, number in list(demand.items())[:MAX_HOT_KEYS]
         if type(number) in (int, float) and 0 < number <= GREATEST
     }
 
 
-def _fewest(bucket: Bucket, living: int) -> float:
+def _fewest_calls(bucket: Bucket, living: int) -> float:
     """Return how many calls within the window make a key hot.
 
     The more processes there are, the fewer calls of each make up a rate.
@@ -218,14 +222,14 @@ class SharedRates:
         self._task: asyncio.Task[None] | None = None
         self._written = loop.time()
 
-    def use(self, bucket: Bucket) -> None:
+    def note_bucket_use(self, bucket: Bucket) -> None:
         """Note a bucket whose count begins."""
-        if self._keys.use(bucket) and self._timer is None:
-            self._loop.call_soon_threadsafe(self._begin)
+        if self._keys.note_bucket(bucket) and self._timer is None:
+            self._loop.call_soon_threadsafe(self._start_timer)
 
-    def _begin(self) -> None:
+    def _start_timer(self) -> None:
         if self._timer is None:
-            self._timer = self._loop.call_later(TICK_S, self._tick)
+            self._timer = self._loop.call_later(TICK_S, self._count_on_tick)
 
     def stop(self) -> None:
         """Exchange nothing more."""
@@ -234,28 +238,30 @@ class SharedRates:
         if self._task is not None:
             self._task.cancel()
 
-    def _tick(self) -> None:
+    def _count_on_tick(self) -> None:
         self._timer = None
         now, living = self._loop.time(), self._living()
         with self.lock:
-            due = now - self._written >= WRITE_S or self._keys.rises(now, living)
+            due = now - self._written >= WRITE_S or self._keys.is_rising(now, living)
             if due:
-                self._keys.count(now, living)
+                self._keys.count_uses(now, living)
         if due:
             self._written = now
-            self._write(living)
-        if not self._keys.idle:
-            self._timer = self._loop.call_later(TICK_S, self._tick)
+            self._exchange_if_hot(living)
+        if not self._keys.is_window_empty:
+            self._timer = self._loop.call_later(TICK_S, self._count_on_tick)
 
-    def _write(self, living: int) -> None:
+    def _exchange_if_hot(self, living: int) -> None:
         if living == 1:
-            self._keys.divide((), living)
+            self._keys.set_shares((), living)
         elif self._keys.hot and (self._task is None or self._task.done()):
-            self._task = self._loop.create_task(self._share(living))
+            self._task = self._loop.create_task(self._exchange_demand(living))
 
-    async def _share(self, living: int) -> None:
+    async def _exchange_demand(self, living: int) -> None:
         try:
-            self._keys.divide(await self._exchange(self._keys.text()), living)
+            self._keys.set_shares(
+                await self._exchange(self._keys.demand_text()), living
+            )
         except (DatabaseError, Unavailable) as error:
             # The shares stay as they are.
             logger.debug("Demand could not be exchanged: %s", error)

@@ -46,7 +46,7 @@ NEVER = float("-inf")
 
 
 class FreshnessGate:
-    """Runs one check at a time; `load` applies its changes to the caches.
+    """Runs one check at a time; `load_changes` applies its changes to the caches.
 
     If a check hangs, `give_up` is called, so that the next one need not wait for it.
     Loading has no time limit: while it is slow, requests wait and are not refused.
@@ -81,14 +81,14 @@ class FreshnessGate:
         self.refresh()
         return arrived < self._fresh_until
 
-    async def wait(self, arrived: float) -> None:
+    async def wait_until_fresh(self, arrived: float) -> None:
         """Wait until the caches are fresh for the request; raise `Unavailable`."""
         moment = arrived - FRESHNESS if arrived < self._trusted_until else arrived
         await self._checked_since(
             max(moment, self._stale_since), self._failed > arrived - RETRY
         )
 
-    def age(self) -> float:
+    def seconds_since_check(self) -> float:
         """Return how many seconds ago the last good check started."""
         return time.monotonic() - self._started
 
@@ -103,14 +103,14 @@ class FreshnessGate:
         now = time.monotonic()
         running = self._running is not None and not self._running.done()
         if not running and now >= self._quiet_until and now - self._failed > RETRY:
-            self._start()
+            self._start_check()
 
     def trust(self, until: float) -> None:
         """Set until when others wait for this process; then each request checks."""
         self._trusted_until = until
         self._reckon()
 
-    def stale(self) -> None:
+    def mark_stale(self) -> None:
         """Ignore all checks that began before now; callable from any thread."""
         self._stale_since = time.monotonic()
         self._reckon()
@@ -122,40 +122,40 @@ class FreshnessGate:
         self._quiet_until = min(self._started + FRESHNESS / 2, self._trusted_until)
         self._fresh_until = min(self._started + FRESHNESS, self._trusted_until)
 
-    async def look(self) -> None:
+    async def wait_for_check(self) -> None:
         """Wait for a check that starts after now; raise `Unavailable`."""
         await self._checked_since(time.monotonic(), outage=False)
 
     async def _checked_since(self, moment: float, outage: bool) -> None:
         while self._started <= moment:
-            if outage or not await self._joined(moment):
+            if outage or not await self._join_check(moment):
                 seconds = random.randint(5, 15)  # noqa: S311 - no secret
                 raise Unavailable(
                     "The database cannot be reached.", retry_after=seconds
                 )
 
-    async def _joined(self, moment: float) -> bool:
+    async def _join_check(self, moment: float) -> bool:
         running, since = self._running, self._running_since
         if running is None or running.done():
-            return await asyncio.shield(self._start())
+            return await asyncio.shield(self._start_check())
         good = await asyncio.shield(running)
         # If a check that began earlier fails, the caller tries again.  Another waiter
         # may have started the next one meanwhile.
         return good or since <= moment
 
-    def _start(self) -> asyncio.Task[bool]:
+    def _start_check(self) -> asyncio.Task[bool]:
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._running_since = time.monotonic()
-        self._running = asyncio.create_task(self._checked(self._running_since))
-        self._running.add_done_callback(_told)
+        self._running = asyncio.create_task(self._run_check(self._running_since))
+        self._running.add_done_callback(_log_exception)
         return self._running
 
-    async def _checked(self, started: float) -> bool:
+    async def _run_check(self, started: float) -> bool:
         try:
             async with asyncio.timeout(TIMEOUT):
-                news = await self._check()
+                change_set = await self._check()
             self.loading = True
-            await self._load(news)
+            await self._load(change_set)
         except (DatabaseError, TimeoutError, Unavailable) as error:
             if isinstance(error, TimeoutError):
                 self._give_up()
@@ -170,7 +170,7 @@ class FreshnessGate:
         return True
 
 
-def _told(task: asyncio.Task[bool]) -> None:
+def _log_exception(task: asyncio.Task[bool]) -> None:
     """Log an unexpected exception: perhaps nobody awaits this check."""
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.error(
@@ -197,7 +197,7 @@ class Parts(Protocol):
     def revocation(self) -> Revocation: ...
     @property
     def deliveries(self) -> Deliveries: ...
-    def spawn(self, work: Awaitable[Any]) -> asyncio.Future[Any]: ...
+    def spawn_task(self, work: Awaitable[Any]) -> asyncio.Future[Any]: ...
 
 
 class Refresh:
@@ -206,45 +206,53 @@ class Refresh:
     def __init__(self, process: Parts) -> None:
         self._process = process
 
-    async def load(self, news: ChangeSet) -> None:
+    async def load_changes(self, change_set: ChangeSet) -> None:
         """Apply the changes to the caches, then announce them."""
-        if news.definitions_changed:
-            before = self._process.revocation.ways()
-            await reader.run(self._process.catalogs.load, news)
+        if change_set.definitions_changed:
+            before = self._process.revocation.access_by_server()
+            await reader.run(self._process.catalogs.load_changes, change_set)
             self._process.revocation.close_after_access_change(before)
-            if news.first and self._process.catalogs.missing_overlays():
-                self._process.spawn(writer.run(make_overlays, self._process.registry))
-        if news.definitions_changed or news.rights_changed:
+            if change_set.first and self._process.catalogs.missing_overlays():
+                self._process.spawn_task(
+                    writer.run(make_overlays, self._process.registry)
+                )
+        if change_set.definitions_changed or change_set.rights_changed:
             self._process.generation += 1
-            self._process.rights.forget()
-            token_cache.forget()
-            authentication_cache.forget()
-            self._process.revocation.look()
-        closed = news.refs(changes.SESSION)
-        if closed or news.everything:
-            await self._process.sessions.reload(None if news.everything else closed)
-        await self._load_of_calls(news)
-        if news.everything or news.refs(changes.STOP) or news.refs("server"):
-            self._process.revocation.close_stopped()
-        for session in self._process.sessions.standing(
-            None if news.everything else news.refs(changes.LOGGED)
+            self._process.rights.forget_all()
+            token_cache.forget_all()
+            authentication_cache.forget_all()
+            self._process.revocation.start_check()
+        closed = change_set.refs_of_kind(changes.SESSION)
+        if closed or change_set.everything:
+            await self._process.sessions.reload_sessions(
+                None if change_set.everything else closed
+            )
+        await self._load_of_calls(change_set)
+        if (
+            change_set.everything
+            or change_set.refs_of_kind(changes.STOP)
+            or change_set.refs_of_kind("server")
         ):
-            self._process.spawn(self._process.deliveries.deliver(session))
-        self._process.announcements.seen(news)
+            self._process.revocation.close_stopped()
+        for session in self._process.sessions.standing_sessions(
+            None if change_set.everything else change_set.refs_of_kind(changes.LOGGED)
+        ):
+            self._process.spawn_task(self._process.deliveries.deliver_messages(session))
+        self._process.announcements.seen(change_set)
 
-    async def _load_of_calls(self, news: ChangeSet) -> None:
+    async def _load_of_calls(self, change_set: ChangeSet) -> None:
         """Take answers and cancellations that other processes received."""
-        answered = news.refs(changes.QUESTION)
-        if news.everything:
-            answered = self._process.questions.open
-        await self._process.questions.look(answered)
-        for ref in news.refs(changes.CANCELLED):
-            self._end(ref, End.CANCELLED)
-        for ref in news.refs(changes.STOPPED):
-            self._end(ref, End.STOPPED)
+        answered = change_set.refs_of_kind(changes.QUESTION)
+        if change_set.everything:
+            answered = self._process.questions.open_identifiers
+        await self._process.questions.resolve_stored(answered)
+        for ref in change_set.refs_of_kind(changes.CANCELLED):
+            self._end_calls(ref, End.CANCELLED)
+        for ref in change_set.refs_of_kind(changes.STOPPED):
+            self._end_calls(ref, End.STOPPED)
 
-    def _end(self, ref: str, end: End) -> None:
+    def _end_calls(self, ref: str, end: End) -> None:
         session, _, key = ref.partition(":")
-        for exchange in list(self._process.sessions.running(session)):
-            if call.key(exchange.request_id) == key:
+        for exchange in list(self._process.sessions.running_requests(session)):
+            if call.request_key(exchange.request_id) == key:
                 exchange.stop(end)

@@ -49,20 +49,20 @@ class Health:
         self._began = NEVER
         self._look: asyncio.Task[str] | None = None
 
-    async def failing(self) -> str:
+    async def failing_part(self) -> str:
         """Return which part fails, `FINE` if none does."""
         now = time.monotonic()
         look = self._look
         if look is None or (look.done() and now - self._began >= SHARED_S):
             self._began = now
-            self._look = look = asyncio.create_task(self._found(now))
+            self._look = look = asyncio.create_task(self._find_failing_part(now))
         # A cancelled caller must not cancel the check of the others.
         return await asyncio.shield(look)
 
-    async def _found(self, now: float) -> str:
+    async def _find_failing_part(self, now: float) -> str:
         try:
             async with asyncio.timeout(PATIENCE_S):
-                await self._gate.wait(now)
+                await self._gate.wait_until_fresh(now)
                 await self._writes()
         except Unavailable:
             return DATABASE
@@ -112,7 +112,7 @@ class Heartbeat:
         self._stopped = False
 
     @property
-    def steady(self) -> bool:
+    def is_steady(self) -> bool:
         """Whether no heartbeat of the last `STEADY` seconds was late.
 
         After an outage, or a pause of this process, live workers may look dead.
@@ -121,27 +121,27 @@ class Heartbeat:
         return now - self._last <= LATE and now - self._steady_since >= STEADY
 
     @property
-    def beats(self) -> bool:
+    def has_started(self) -> bool:
         """Whether the heartbeat has started."""
         return self._timer is not None
 
-    async def begun(self) -> None:
+    async def ensure_row(self) -> None:
         """Write the row if it is missing: before the first check, and after a pause.
 
         While this process was paused, others may have taken it for dead.
         """
         if time.monotonic() - self._last > TRUSTED:
-            await self._renewed()
+            await self._renew_row()
             if self._timer is None:
-                self._later()
+                self._schedule_beat()
 
-    async def confirmed(self) -> None:
+    async def confirm_writable(self) -> None:
         """Beat now if the last beat failed: a database may answer but refuse to write.
 
         Raises `Unavailable`.
         """
         if self._failed:
-            await self._renewed()
+            await self._renew_row()
 
     async def end(self) -> None:
         """Delete the row, so that nobody waits for this process any more."""
@@ -156,16 +156,16 @@ class Heartbeat:
         if self._timer is not None:
             self._timer.cancel()
 
-    async def _renewed(self) -> None:
+    async def _renew_row(self) -> None:
         began = time.monotonic()
-        await self._said()
+        await self._write_report()
         if began - self._last > LATE:
             self._steady_since = began
         self._last = began
         self._failed = False
         self._gate.trust(began + TRUSTED)
 
-    async def _said(self) -> None:
+    async def _write_report(self) -> None:
         """Renew the row; if the database refuses the report, renew it without one.
 
         A process whose report cannot be stored is alive all the same.
@@ -181,20 +181,20 @@ class Heartbeat:
             self._row.report = Report()
             await writer.run(self._row.renew)
 
-    def _later(self) -> None:
-        self._timer = self._loop.call_later(HEARTBEAT, self._beat)
+    def _schedule_beat(self) -> None:
+        self._timer = self._loop.call_later(HEARTBEAT, self._start_beat)
 
-    def _beat(self) -> None:
-        self._later()
+    def _start_beat(self) -> None:
+        self._schedule_beat()
         # Others must not take this process for dead because one statement hangs.
-        writer.replace(HANGS)
-        self._spawn(self._try())
+        writer.replace_hanging(HANGS)
+        self._spawn(self._try_to_beat())
 
-    async def _try(self) -> None:
+    async def _try_to_beat(self) -> None:
         if self._stopped:
             return
         try:
-            await self._renewed()
+            await self._renew_row()
             await self._beaten()
         except (DatabaseError, Unavailable) as error:
             self._failed = True

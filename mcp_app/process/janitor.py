@@ -29,7 +29,12 @@ from mcp_app.process.freshness import FreshnessGate
 from mcp_app.process.running import RunningCalls
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.bound_sessions import SseSessions
-from mcp_app.streams.claims import claim, end_own, open_streams, owners
+from mcp_app.streams.claims import (
+    claim_orphans,
+    end_own_streams,
+    open_streams,
+    stream_owners,
+)
 from mcp_app.streams.listeners import Listeners
 from mcp_app.streams.request_log import RequestLog
 from mcp_app.streams.retention import expired_streams
@@ -109,13 +114,13 @@ class Janitor:
         self._limits = limits
         self._spawn = spawn
         self._sweeping = False
-        self._later()
+        self._schedule_round()
 
     def stop(self) -> None:
         """Cancel the timer."""
         self._timer.cancel()
 
-    async def sweep(self) -> None:
+    async def remove_expired(self) -> None:
         """Remove all expired rows.
 
         The writer has other work, too, so it gets one portion at a time.
@@ -128,12 +133,12 @@ class Janitor:
             reason = error.__cause__ or error
             logger.warning("The janitor could not reach the database: %r", reason)
 
-    def _later(self) -> None:
+    def _schedule_round(self) -> None:
         delay = EVERY * random.uniform(0.9, 1.1)  # noqa: S311 - no secret
-        self._timer = self._loop.call_later(delay, self._round)
+        self._timer = self._loop.call_later(delay, self._start_round)
 
-    def _round(self) -> None:
-        self._later()
+    def _start_round(self) -> None:
+        self._schedule_round()
         # With a slow database, rounds must not pile up.
         if not self._sweeping:
             self._spawn(self._sweep_alone())
@@ -141,7 +146,7 @@ class Janitor:
     async def _sweep_alone(self) -> None:
         self._sweeping = True
         try:
-            await self.sweep()
+            await self.remove_expired()
         finally:
             self._sweeping = False
 
@@ -171,35 +176,35 @@ class Upkeep:
         self._sse_sessions = sse_sessions
         self._steady = steady
 
-    async def beat(self) -> None:
+    async def maintain_rows(self) -> None:
         """Maintain the rows of this process, and take over those of dead ones."""
         await self._end_unknown()
         await self._look_around()
         await self._sessions.touch_used()
         await token_cache.write_uses()
-        await self._sse_sessions.sweep()
+        await self._sse_sessions.delete_streamless()
 
     async def _end_unknown(self) -> None:
         """End open streams of this process that its log does not know."""
-        found = await log_writer.run(open_streams, self._row.id)
-        if unknown := self._log.unknown(found):
+        public_ids = await log_writer.run(open_streams, self._row.id)
+        if unknown := self._log.unknown_streams(public_ids):
             logger.error(
                 "Streams that belonged to no running call were ended: %s.", unknown
             )
-            await log_writer.run(end_own, self._row.id, unknown)
+            await log_writer.run(end_own_streams, self._row.id, unknown)
 
     async def _look_around(self) -> None:
         """Find out which other processes live."""
         began = time.monotonic()
-        self._peers.look(await reader.run(owners), began)
-        self._row.judged = self._peers.judge()
-        await self.claim()
+        self._peers.observe_owners(await reader.run(stream_owners), began)
+        self._row.judged = self._peers.peer_states()
+        await self.end_orphans()
 
-    async def claim(self) -> None:
+    async def end_orphans(self) -> None:
         """End the streams and the HTTP+SSE sessions of dead processes."""
         dead = self._peers.orphaning()
         if dead and self._steady():
-            await log_writer.run(claim, self._row.id, dead)
+            await log_writer.run(claim_orphans, self._row.id, dead)
             await self._sse_sessions.end_of_dead(dead)
 
 
@@ -225,8 +230,8 @@ class Parts(Protocol):
     def sse_reader(self) -> SseReader: ...
     @property
     def revocation(self) -> Revocation: ...
-    async def look(self) -> None: ...
-    def spawn(self, work: Awaitable[None]) -> asyncio.Future[None]: ...
+    async def check_for_changes(self) -> None: ...
+    def spawn_task(self, work: Awaitable[None]) -> asyncio.Future[None]: ...
 
 
 class Ticker:
@@ -245,34 +250,36 @@ class Ticker:
         However often it is called, a check starts when the last one is half of
         `FRESHNESS` old.
         """
-        self._process.sse_reader.hurry()
+        self._process.sse_reader.poll_soon()
         if self._answering is None and (
             self._process.listeners or self._process.running
         ):
-            delay = self._process.gate.age()
+            delay = self._process.gate.seconds_since_check()
             self._answering = self._process.loop.call_later(
                 max(0.0, FRESHNESS / 2 - delay), self._answer_ring
             )
 
     def _answer_ring(self) -> None:
         self._answering = None
-        self._process.spawn(self._process.look())
+        self._process.spawn_task(self._process.check_for_changes())
 
-    def watch(self) -> None:
+    def start_ticking(self) -> None:
         """Start ticking, until no stream and no call is open any more."""
-        token_cache.doubt()
+        token_cache.mark_unsure()
         if self._watching is None:
             self._beaten = self._process.loop.time()
-            self._watching = self._process.loop.call_later(FRESHNESS / 2, self._tick)
+            self._watching = self._process.loop.call_later(
+                FRESHNESS / 2, self._handle_tick
+            )
 
-    def _tick(self) -> None:
+    def _handle_tick(self) -> None:
         """Check for changes; send heartbeats and end old sessions when due."""
         if not self._process.listeners and not self._process.running:
             self._watching = None
             return
         # Set the timer first: an exception below must not stop the ticking.
-        self._watching = self._process.loop.call_later(FRESHNESS / 2, self._tick)
-        self._process.revocation.look()
+        self._watching = self._process.loop.call_later(FRESHNESS / 2, self._handle_tick)
+        self._process.revocation.start_check()
         if self._process.loop.time() - self._beaten >= self._process.limits.heartbeat:
             self._beaten = self._process.loop.time()
             self._process.running.beat()
@@ -280,7 +287,7 @@ class Ticker:
                 listener.beat()
         if self._process.loop.time() - self._aged >= AGED:
             self._aged = self._process.loop.time()
-            self._process.sessions.end_old()
+            self._process.sessions.close_too_old()
         self._process.gate.refresh()
 
     def stop(self) -> None:

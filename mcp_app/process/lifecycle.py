@@ -40,9 +40,9 @@ from mcp_app import conf
 from mcp_app.audit.call_log import STRANGERS_ROWS, CallLog
 from mcp_app.auth.permissions import RightsCache, UserRows
 from mcp_app.auth.token_cache import token_cache
-from mcp_app.catalog.lint import problems, unknown_rules
+from mcp_app.catalog.lint import registry_problems, unknown_rules
 from mcp_app.catalog.registry import mcp
-from mcp_app.conf import Limits, mcp_settings, secrets
+from mcp_app.conf import Limits, mcp_settings, secret_keys
 from mcp_app.egress.client import close_connections
 from mcp_app.invalidation.doorbell import Doorbell
 from mcp_app.pools.database import POOLS, give_up_everything
@@ -68,20 +68,20 @@ from mcp_app.streams.sse_reader import SseReader
 # Builds the parts of a process from the settings.
 
 
-def call_log(worker: str, limits: Limits) -> CallLog | None:
+def build_call_log(worker: str, limits: Limits) -> CallLog | None:
     """Return the call log of a process; None if the setting `AUDIT` is "off"."""
     if mcp_settings.audit == "off":
         return None
     return CallLog(
         worker,
         most=limits.audit_buffer,
-        key=derived_key(secrets()[0], "call arguments"),
+        key=derived_key(secret_keys()[0], "call arguments"),
         strict=mcp_settings.audit == "strict",
         strangers_rows=STRANGERS_ROWS if limits.rates else math.inf,
     )
 
 
-def adapters(
+def build_adapters(
     *,
     sessions: SessionStore,
     questions: OpenQuestions,
@@ -93,7 +93,7 @@ def adapters(
     halves_for_strangers: Callable[[], bool],
 ) -> Adapters:
     """Return the adapters that calls use; called in the loop's thread."""
-    keys, loop = secrets(), asyncio.get_running_loop()
+    keys, loop = secret_keys(), asyncio.get_running_loop()
     limits = mcp_settings.limits
     mailbox = Mailbox(loop)
     around = tuple(import_string(path) for path in mcp_settings.call_context_managers)
@@ -132,7 +132,7 @@ LAST_CALLS = 2.0
 LAST_BYTES = 0.1
 
 
-def soon() -> int:
+def retry_seconds() -> int:
     """Return seconds until a client should come back, spread over the clients."""
     return random.randint(2, 5)  # noqa: S311 - no secret
 
@@ -159,19 +159,19 @@ class Drain:
     def __init__(self, process: Parts) -> None:
         self._process = process
 
-    async def run(self, patience: float, end: End) -> None:
+    async def drain_process(self, patience: float, end: End) -> None:
         """End uploads and streams, and give running calls `patience` seconds.
 
         Those that run on are ended as `end` says.
         """
-        self._process.uploads.give_up()
+        self._process.uploads.give_up_all()
         for listener in self._process.listeners:
-            listener.end(retry_ms=1_000 * soon())
+            listener.end(retry_ms=1_000 * retry_seconds())
         deadline = self._process.loop.time() + patience
         known = self._process.sse_reader.next_whole
-        while self._at_work(known) and self._process.loop.time() < deadline:
+        while self._is_at_work(known) and self._process.loop.time() < deadline:
             await asyncio.sleep(0.05)
-        self._process.uploads.give_up()
+        self._process.uploads.give_up_all()
         for exchange in self._process.running:
             exchange.stop(end)
         deadline = self._process.loop.time() + LAST_WORDS
@@ -181,42 +181,46 @@ class Drain:
         await close_connections()
         # A call ends before its answer is sent; some servers cut the connection then.
         await asyncio.sleep(LAST_BYTES)
-        await self._written()
+        await self._wait_for_call_log()
         with contextlib.suppress(DatabaseError, Unavailable):
             await token_cache.write_uses()
         await self._process.heartbeat.end()
-        await self._answered()
+        await self._wait_for_statements()
         # The server waits for requests that are waiting for the database.
         give_up_everything()
 
-    async def _answered(self) -> None:
+    async def _wait_for_statements(self) -> None:
         """Wait until the database has answered every statement, or a second is over."""
         deadline = self._process.loop.time() + LAST_WORDS
         while self._process.loop.time() < deadline and any(pool.busy for pool in POOLS):
             await asyncio.sleep(0.02)
 
-    async def _written(self) -> None:
+    async def _wait_for_call_log(self) -> None:
         """Wait until all records of the call log are written, or the time is over."""
         deadline = self._process.loop.time() + LAST_CALLS
-        while self._process.audit is not None and self._process.audit.busy:
+        while self._process.audit is not None and self._process.audit.has_pending:
             if self._process.loop.time() >= deadline:
                 return
-            self._process.audit.hurry()
+            self._process.audit.write_pending()
             await asyncio.sleep(0.02)
 
-    def _at_work(self, known: int) -> bool:
+    def _is_at_work(self, known: int) -> bool:
         """Return whether a call runs, or a client that is connected here waits for one.
 
         Such a call may run elsewhere, and may have begun a moment ago.  As soon as this
         process is gone, others close the session of its client.
         """
-        waited_for = self._process.sse_reader.at_work(known)
-        return bool(self._process.running or self._process.log.busy or waited_for)
+        waited_for = self._process.sse_reader.has_work_until(known)
+        return bool(
+            self._process.running or self._process.log.is_committing or waited_for
+        )
 
     def _has_words(self) -> bool:
         """Return whether anything is still to be sent or logged."""
         return bool(
-            self._process.running or self._process.listeners or self._process.log.busy
+            self._process.running
+            or self._process.listeners
+            or self._process.log.is_committing
         )
 
 
@@ -233,8 +237,10 @@ _logged: set[str] = set()
 
 def log_problems() -> None:
     """Log the definitions in code that are not served, or to nobody."""
-    _log(logging.ERROR, problems(mcp))
-    _log(logging.WARNING, [sentence for sentence, _ in unknown_rules(mcp)])
+    _log_sentences_once(logging.ERROR, registry_problems(mcp))
+    _log_sentences_once(
+        logging.WARNING, [sentence for sentence, _ in unknown_rules(mcp)]
+    )
 
 
 def log_closed_hosts() -> None:
@@ -243,12 +249,12 @@ def log_closed_hosts() -> None:
         return
     # Settings that cannot be read have a check of their own.
     with suppress(ImproperlyConfigured):
-        if conf.refuses_every_host(conf.current()):
-            said = f"{conf.EVERY_HOST_REFUSED} {conf.HOSTS_NAMED_BY}"
-            _log(logging.ERROR, [said])
+        if conf.refuses_every_host(conf.current_settings()):
+            sentence = f"{conf.EVERY_HOST_REFUSED} {conf.NAME_HOSTS_HINT}"
+            _log_sentences_once(logging.ERROR, [sentence])
 
 
-def _log(level: int, sentences: Iterable[str]) -> None:
+def _log_sentences_once(level: int, sentences: Iterable[str]) -> None:
     for sentence in sentences:
         if sentence not in _logged:
             _logged.add(sentence)
@@ -275,7 +281,7 @@ class Drainable(Protocol):
 def install_drain(process: Drainable) -> None:
     """Drain the process before its server handles SIGTERM or SIGINT."""
     if threading.current_thread() is threading.main_thread():
-        _Drain(process).install()
+        _Drain(process).install_handlers()
 
 
 class _Drain:
@@ -285,60 +291,62 @@ class _Drain:
         self._process = process
         self._previous: dict[int, Previous] = {}
         self._wakeups: _Wakeups | None = None
-        self._held: list[int] = []
+        self._pending_signals: list[int] = []
         self._task: asyncio.Future[None] | None = None
         self._done = False
 
-    def install(self) -> None:
+    def install_handlers(self) -> None:
         for number in SIGNALS:
             previous = signal.getsignal(number)
             earlier = getattr(previous, "__self__", None)
             if isinstance(earlier, _Drain):
                 # The handler of an older loop, or of the parent before a fork.
-                previous = earlier.replaced(number)
+                previous = earlier.detach_handler(number)
             if previous not in (signal.SIG_IGN, None):
                 self._previous[number] = previous
-                signal.signal(number, self.signalled)
+                signal.signal(number, self.handle_signal)
                 # System calls in the middle of C code are restarted, not interrupted.
                 signal.siginterrupt(number, False)
-        self._wakeups = _Wakeups.of(self._process.loop, self._holds)
+        self._wakeups = _Wakeups.create_for_loop(
+            self._process.loop, self._defers_signal
+        )
 
-    def replaced(self, number: int) -> Previous:
+    def detach_handler(self, number: int) -> Previous:
         """Close, and return the handler that was there before."""
         if self._wakeups is not None:
             self._wakeups.close()
             self._wakeups = None
         return self._previous.get(number)
 
-    def signalled(self, number: int, frame: FrameType | None) -> None:
+    def handle_signal(self, number: int, frame: FrameType | None) -> None:
         """Start to drain; another SIGINT skips the rest of the drain."""
         loop = self._process.loop
         if self._done or not loop.is_running():
             self._call_previous(number, frame)
-        elif not self._held:
-            self._held.append(number)
-            loop.call_soon_threadsafe(self._start)
+        elif not self._pending_signals:
+            self._pending_signals.append(number)
+            loop.call_soon_threadsafe(self._start_drain)
         elif number == signal.SIGINT:
-            self._held.append(number)
-            self._hand_on()
+            self._pending_signals.append(number)
+            self._forward_signals()
 
-    def _start(self) -> None:
-        self._task = asyncio.ensure_future(self._drained())
+    def _start_drain(self) -> None:
+        self._task = asyncio.ensure_future(self._drain_process())
 
-    async def _drained(self) -> None:
+    async def _drain_process(self) -> None:
         try:
             await self._process.drain()
         finally:
             self._process.close()
             if not self._done:
-                self._hand_on()
+                self._forward_signals()
 
-    def _hand_on(self) -> None:
+    def _forward_signals(self) -> None:
         self._done = True
-        for number in self._held:
+        for number in self._pending_signals:
             self._call_previous(number, None)
             if self._wakeups is not None:
-                self._wakeups.hand_on(number)
+                self._wakeups.forward_signal(number)
 
     def _call_previous(self, number: int, frame: FrameType | None) -> None:
         previous = self._previous[number]
@@ -348,7 +356,7 @@ class _Drain:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
-    def _holds(self, number: int) -> bool:
+    def _defers_signal(self, number: int) -> bool:
         return number in self._previous and not self._done
 
 
@@ -373,17 +381,17 @@ class _Wakeups:
         self._reads.setblocking(False)
         self._writes.setblocking(False)
         signal.set_wakeup_fd(self._writes.fileno(), warn_on_full_buffer=False)
-        loop.add_reader(self._reads, self._read)
+        loop.add_reader(self._reads, self._read_signals)
 
     @classmethod
-    def of(
+    def create_for_loop(
         cls, loop: asyncio.AbstractEventLoop, holds: Callable[[int], bool]
     ) -> _Wakeups | None:
         """Take the loop's place; return None if no loop handles signals itself."""
         descriptor = signal.set_wakeup_fd(-1)
         return None if descriptor == -1 else cls(loop, descriptor, holds)
 
-    def hand_on(self, number: int) -> None:
+    def forward_signal(self, number: int) -> None:
         """Pass a signal on to the loop."""
         with contextlib.suppress(OSError):
             os.write(self._descriptor, bytes([number]))
@@ -402,7 +410,7 @@ class _Wakeups:
         self._reads.close()
         self._writes.close()
 
-    def _read(self) -> None:
+    def _read_signals(self) -> None:
         for number in self._reads.recv(4096):
             if not self._holds(number):
-                self.hand_on(number)
+                self.forward_signal(number)

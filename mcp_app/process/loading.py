@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mcp_app.catalog import row_loader, snapshot
-from mcp_app.catalog.overlays import overlaid
+from mcp_app.catalog.overlays import apply_overlay
 from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import (
@@ -36,7 +36,7 @@ from mcp_app.interface.questions import Completion
 from mcp_app.interface.server import Key, ServerDefinition
 from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
-from mcp_app.kinds import KindError, complete, completers_of, kinds_of
+from mcp_app.kinds import KindError, complete_definition, completers_of, usable_kinds
 from mcp_app.protocol.errors import RequestRefused, SwitchedOff
 from mcp_app.server.searching import search_tools
 
@@ -72,28 +72,33 @@ class _Offer:
         """Return whether any stop applies to the entry."""
         if self.entry is None:
             return False
-        return bool(stops.of(self.entry.definition, self.key, _name(*self.place)))
+        return bool(
+            stops.of_definition(
+                self.entry.definition, self.key, _place_key(*self.place)
+            )
+        )
 
-    def on(self, server: ServerDefinition) -> Entry[Any, Any] | None:
+    def offered_entry(self, server: ServerDefinition) -> Entry[Any, Any] | None:
         """Return the entry if the server offers it, else None."""
         if self.entry is None:
             return None
-        offered = server.offers(self.entry.definition.tags, self.key)
+        offered = server.offers_definition(self.entry.definition.tags, self.key)
         return self.entry if offered else None
 
 
 class Catalogs:
-    """The catalogs of all servers; `load` blocks, and must not run twice at once.
+    """The catalogs of all servers; `load_changes` blocks, and never runs twice at once.
 
     If loading fails, the old catalogs stay in place.
     """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._kinds = kinds_of(registry)
+        self._kinds = usable_kinds(registry)
         self._completers = _completers(registry)
         self._declared = {
-            offer.place: offer for offer in map(_declared, _declarations(registry))
+            offer.place: offer
+            for offer in map(_declared_offer, _declarations(registry))
         }
         self._rows: Mapping[Key, _Offer] = {}
         self._here: Mapping[Place, _Offer] = {}
@@ -108,12 +113,12 @@ class Catalogs:
 
     def serving(self, slug: str) -> Catalog:
         """Return the catalog of a server; raise 404 without it, 503 if stopped."""
-        catalog = self.find(slug)
+        catalog = self.find_catalog(slug)
         if catalog is None:
             raise RequestRefused(404, f"There is no MCP server {slug!r} here.")
         return catalog
 
-    def find(self, slug: str) -> Catalog | None:
+    def find_catalog(self, slug: str) -> Catalog | None:
         """Return the catalog of a server, None without it; raise 503 if stopped."""
         catalog = self.by_slug.get(slug)
         if catalog is None:
@@ -136,18 +141,20 @@ class Catalogs:
         catalog = self.by_slug.get(slug)
         return () if catalog is None else catalog.personal_lists
 
-    def load(self, news: ChangeSet) -> None:
+    def load_changes(self, change_set: ChangeSet) -> None:
         """Load what the changes name, and replace the affected catalogs."""
         servers = self._servers
-        if news.everything or news.refs("server"):
+        if change_set.everything or change_set.refs_of_kind("server"):
             servers = row_loader.load_servers()
         stops = self.stops
-        if news.everything or news.refs(changes.STOP):
+        if change_set.everything or change_set.refs_of_kind(changes.STOP):
             stops = row_loader.load_stops()
         # A changed server may offer overlays that were made without a change row.
-        everything = news.everything or bool(news.refs("server"))
+        everything = change_set.everything or bool(change_set.refs_of_kind("server"))
         refs = {
-            kind: {"*"} if everything else news.refs(kind) | self._unknown(stops, kind)
+            kind: {"*"}
+            if everything
+            else change_set.refs_of_kind(kind) | self._unloaded_refs(stops, kind)
             for kind in row_loader.MODELS
         }
         # Only `_load_rows` can still fail, and it reads before it changes anything.
@@ -158,13 +165,13 @@ class Catalogs:
             slug for slug, server in servers.items() if stops.of_server(server)
         )
         self.by_slug = {
-            slug: self._catalog(server, touched)
+            slug: self._updated_catalog(server, touched)
             for slug, server in servers.items()
             if slug not in self.stopped
         }
         self._servers = servers
 
-    def halts(
+    def cancelling_stops(
         self, server: ServerDefinition, entry: Entry[Any, Any] | None
     ) -> Iterator[Halt]:
         """Yield the stops that cancel a running call of this entry at this server.
@@ -175,10 +182,12 @@ class Catalogs:
         yield from cancelling(self.stops.of_server(server))
         if entry is not None and (self.stops.changes or self.stops.rows):
             name, _ = _LISTS[type(entry.definition)]
-            named = _name(name, entry.identity)
-            yield from cancelling(self.stops.of(entry.definition, entry.key, named))
+            place_key = _place_key(name, entry.identity)
+            yield from cancelling(
+                self.stops.of_definition(entry.definition, entry.key, place_key)
+            )
 
-    def _unknown(self, stops: Stops, kind: str) -> set[str]:
+    def _unloaded_refs(self, stops: Stops, kind: str) -> set[str]:
         """Return the refs of stopped rows of this kind that are not loaded yet.
 
         An overlay that changes nothing is inserted without a change row.
@@ -194,7 +203,7 @@ class Catalogs:
             return set()
         return {
             offer.place
-            for offer in map(self._at, {**self._here, **self._declared})
+            for offer in map(self._offer_at_place, {**self._here, **self._declared})
             if offer is not None
             and offer.is_stopped(stops) is not offer.is_stopped(self.stops)
         }
@@ -208,11 +217,11 @@ class Catalogs:
     def _load_rows(self, refs: Mapping[str, Iterable[str]]) -> set[Place]:
         """Load the changed rows; return the places whose entries may differ now."""
         rows = dict(self._rows)
-        changed = dict(self._changed(refs))
+        changed = dict(self._changed_rows(refs))
         gone = [rows.pop(key) for key in changed if key in rows]
         loaded = {
-            each.key: self._offer(each, changed[each.key])
-            for each in row_loader.load(
+            each.key: self._offer_of_row(each, changed[each.key])
+            for each in row_loader.load_rows(
                 [key for key, now in changed.items() if now is not None]
             )
         }
@@ -229,19 +238,19 @@ class Catalogs:
         self._rows, self._here, self._overlays = rows, here, overlays
         return {offer.place for offer in (*gone, *loaded.values())}
 
-    def _changed(
+    def _changed_rows(
         self, refs: Mapping[str, Iterable[str]]
     ) -> Iterator[tuple[Key, ServedVersion | None]]:
         """Yield the rows whose served version changed, with the new one or None."""
         for kind, names in refs.items():
             now = row_loader.served_versions(kind, names)
-            known = _named(self._rows, kind, names)
+            known = _select_rows(self._rows, kind, names)
             for key in (*known, *(key for key in now if key not in known)):
                 before = known[key].version if key in known else None
                 if now.get(key) != before:
                     yield key, now.get(key)
 
-    def broken(self) -> Iterator[tuple[Key, ServedVersion, str]]:
+    def broken_rows(self) -> Iterator[tuple[Key, ServedVersion, str]]:
         """Yield key, version and reason of the rows that cannot be served here."""
         for key, offer in self._rows.items():
             if offer.broken:
@@ -255,20 +264,20 @@ class Catalogs:
         long = [(slug, count) for slug, count in counts if count > MANY_TOOLS]
         return dict(sorted(long, key=lambda each: (-each[1], each[0]))[:most])
 
-    def _offer(
+    def _offer_of_row(
         self,
         each: row_loader.StoredRow | UnreadableRow,
         version: ServedVersion | None,
     ) -> _Offer:
         if isinstance(each, StoredOverlay):
-            return self._overlay(each, version)
+            return self._offer_of_overlay(each, version)
         if isinstance(each, UnreadableRow):
-            return _broken(each.key, version, each.reason)
+            return _broken_offer(each.key, version, each.reason)
         try:
-            entry = self._entry(each)
+            entry = self._build_entry(each)
         except KindError as error:
-            logger.warning("%s is not served: %s", each.row, error.message)
-            return _broken(each.key, version, error.message)
+            logger.warning("%s is not served: %s", each.row_label, error.message)
+            return _broken_offer(each.key, version, error.message)
         name = _LIST_OF_KIND[each.key[0]]
         return _Offer((name, entry.identity), entry, each.key, version)
 
@@ -279,16 +288,16 @@ class Catalogs:
         """
         name = _LIST_OF_KIND[each.key[0]]
         if not isinstance(each, StoredOverlay):
-            return name, self._entry(each)
-        offer = self._overlay(each, None)
+            return name, self._build_entry(each)
+        offer = self._offer_of_overlay(each, None)
         if offer.entry is None:
             raise KindError(offer.broken)
         return name, offer.entry
 
-    def _entry(self, each: StoredDefinition[Definition]) -> Entry[Any, Any]:
+    def _build_entry(self, each: StoredDefinition[Definition]) -> Entry[Any, Any]:
         """Return the entry of a definition from a row; raise `KindError`."""
-        each = complete(each, self._kinds)
-        run = self._runnable(each)
+        each = complete_definition(each, self._kinds)
+        run = self._runnable_of_row(each)
         completers = completers_of(each.definition, self._registry)
         _, make = _LISTS[type(each.definition)]
         entry = make(each.definition, run)
@@ -296,46 +305,50 @@ class Catalogs:
         entry.completers = completers
         return entry
 
-    def _overlay(self, each: StoredOverlay, version: ServedVersion | None) -> _Offer:
+    def _offer_of_overlay(
+        self, each: StoredOverlay, version: ServedVersion | None
+    ) -> _Offer:
         place = (_LIST_OF_KIND[each.key[0]], each.identity)
         declared = self._declared.get(place)
         entry = None
         if declared is not None and declared.entry is not None:
             _, make = _LISTS[type(declared.entry.definition)]
-            definition = overlaid(declared.entry.definition, each.content)
+            definition = apply_overlay(declared.entry.definition, each.content)
             entry = make(definition, declared.entry.runnable)
             entry.version, entry.key = each.version, each.key
         broken = "" if entry is not None else f"{each.identity} is not in its code."
         return _Offer(place, entry, each.key, version, overlay=True, broken=broken)
 
-    def _runnable(self, each: StoredDefinition[Definition]) -> Runnable[Any]:
+    def _runnable_of_row(self, each: StoredDefinition[Definition]) -> Runnable[Any]:
         """Return what runs behind a row; raise `KindError` if nothing can."""
         kind = self._kinds.get(each.kind)
         if kind is None:
             raise KindError(f"There is no kind {each.kind!r}.")
-        return kind.runnable(each.definition, each.config, each.uploads)
+        return kind.definition_runnable(each.definition, each.config, each.uploads)
 
     # -- servers ----------------------------------------------------------------
 
-    def _catalog(self, server: ServerDefinition, touched: set[Place]) -> Catalog:
+    def _updated_catalog(
+        self, server: ServerDefinition, touched: set[Place]
+    ) -> Catalog:
         known = self.by_slug.get(server.slug)
         if known is None or known.server != server:
-            return self._new(server)
+            return self._new_catalog(server)
         offered: _Entries = {}
         stopped: _Entries = {}
         for place in touched:
             name, identity = place
-            entry, off = self._offered(place, server)
+            entry, off = self._offered_at_place(place, server)
             offered.setdefault(name, {})[identity] = None if off else entry
             stopped.setdefault(name, {})[identity] = entry if off else None
-        return known.changed(offered, stopped)
+        return known.with_changes(offered, stopped)
 
-    def _new(self, server: ServerDefinition) -> Catalog:
+    def _new_catalog(self, server: ServerDefinition) -> Catalog:
         lists: dict[str, list[Any]] = {name: [] for name in snapshot.LISTS}
         stopped: _Entries = {name: {} for name in snapshot.LISTS}
         for place in {**self._here, **self._declared}:
             name, identity = place
-            entry, off = self._offered(place, server)
+            entry, off = self._offered_at_place(place, server)
             if entry is not None and off:
                 stopped[name][identity] = entry
             elif entry is not None:
@@ -348,34 +361,34 @@ class Catalogs:
             **lists,
         )
 
-    def _offered(
+    def _offered_at_place(
         self, place: Place, server: ServerDefinition
     ) -> tuple[Entry[Any, Any] | None, bool]:
         """Return what a server offers at a place, and whether a stop applies to it."""
-        offer = self._at(place)
+        offer = self._offer_at_place(place)
         if offer is None:
             return None, False
-        return offer.on(server), offer.is_stopped(self.stops)
+        return offer.offered_entry(server), offer.is_stopped(self.stops)
 
-    def _at(self, place: Place) -> _Offer | None:
+    def _offer_at_place(self, place: Place) -> _Offer | None:
         """Return the offer at a place: a row of staff never hides a declaration."""
         if place in self._declared:
             return self._overlays.get(place) or self._declared[place]
         return self._here.get(place)
 
 
-def _broken(key: Key, version: ServedVersion | None, reason: str) -> _Offer:
+def _broken_offer(key: Key, version: ServedVersion | None, reason: str) -> _Offer:
     """Return the offer of a row that cannot be served; no identity has a line break."""
     place = (_LIST_OF_KIND[key[0]], f"\n{key[1]}")
     return _Offer(place, None, key, version, broken=reason)
 
 
-def _name(list_name: str, identity: str) -> Key:
+def _place_key(list_name: str, identity: str) -> Key:
     """Return the key by which stops name a place: its kind and its identity."""
     return row_loader.LISTS[list_name], identity
 
 
-def _named(
+def _select_rows(
     rows: Mapping[Key, _Offer], kind: str, refs: Iterable[str]
 ) -> Mapping[Key, _Offer]:
     if "*" in refs:
@@ -396,7 +409,7 @@ def _declarations(registry: Registry) -> Iterator[tuple[Definition, Runnable[Any
             yield declared.definition, make(declared.function)
 
 
-def _declared(declaration: tuple[Definition, Runnable[Any]]) -> _Offer:
+def _declared_offer(declaration: tuple[Definition, Runnable[Any]]) -> _Offer:
     definition, run = declaration
     name, make = _LISTS[type(definition)]
     entry = make(definition, run)

@@ -44,8 +44,12 @@ class Quotas:
         `person` is the key of an anonymous caller's address, "" if it is not known.
         """
         most, owner = self._limits.running_calls, principal.owner or person
-        if self._limits.rates and owner and self._running.of(owner) + calls > most:
-            raise _too_many(most, "running calls")
+        if (
+            self._limits.rates
+            and owner
+            and self._running.call_count_of(owner) + calls > most
+        ):
+            raise _limit_error(most, "running calls")
 
     def check_streams(self, listener: Listener, address: str) -> None:
         """Raise 503 or 429 if a limit of open streams is reached.
@@ -59,14 +63,18 @@ class Quotas:
             raise Unavailable("This process has reached its limit of open streams.")
         if listener.principal.anonymous:
             self._check_strangers()
-        if address and self._listeners.at(address) >= limits.streams_per_principal:
-            raise _too_many(limits.streams_per_principal, "open streams")
+        if (
+            address
+            and self._listeners.count_at_address(address)
+            >= limits.streams_per_principal
+        ):
+            raise _limit_error(limits.streams_per_principal, "open streams")
         own = [each for each in self._listeners if each.owner == listener.owner]
         if listener.owner and len(own) >= limits.streams_per_principal:
-            raise _too_many(limits.streams_per_principal, "open streams")
+            raise _limit_error(limits.streams_per_principal, "open streams")
         session = [each for each in own if each.session == listener.session]
         if listener.session and len(session) >= limits.streams_per_session:
-            raise _too_many(limits.streams_per_session, "open streams in a session")
+            raise _limit_error(limits.streams_per_session, "open streams in a session")
 
     def halves_for_strangers(self) -> bool:
         """Whether anonymous callers have half of what all share.
@@ -87,7 +95,7 @@ class Quotas:
             )
 
 
-def _too_many(limit: int, what: str) -> Unavailable:
+def _limit_error(limit: int, what: str) -> Unavailable:
     return Unavailable(f"The limit of {limit} {what} is reached.", http_status=429)
 
 
@@ -117,7 +125,7 @@ class Queues:
         self._waiting = 0
         self._filled: set[Queue] = set()
 
-    def count(self, queue: Queue, change: int) -> None:
+    def count_bytes(self, queue: Queue, change: int) -> None:
         """Note that so many bytes more wait in a queue, or fewer if it is negative."""
         self._waiting += change
         if queue.waiting:
@@ -146,7 +154,7 @@ BYTES_A_SECOND = 1024
 BODY_SECONDS = 60.0
 """Time limit for a complete body."""
 LOOK_EVERY = 1.0
-AT_ONCE = 8
+MAX_BODIES_PER_ADDRESS = 8
 """Bodies in pieces that an anonymous caller may send from one address."""
 
 Reader: TypeAlias = "asyncio.Task[Any] | None"
@@ -160,39 +168,40 @@ class Uploads:
     """The tasks that read a body, with the times (monotonic) at which they began.
 
     One timer serves them all, because most bodies are complete at once.  A body that
-    comes in pieces also tells of its size (`hold`): together they hold `most` bytes.
+    comes in pieces also tells of its size (`hold_body`): together they hold `most`
+    bytes.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self._loop = loop
         self._most = most
         self._reading: dict[Reader, float] = {}
-        self._given_up: set[Reader] = set()
+        self._cancelled: set[Reader] = set()
         self._owners: dict[Reader, Owner] = {}
         self._sizes: dict[Reader, int] = {}
         """Bytes of bodies in pieces; the one whose last piece is oldest is first."""
-        self._held = 0
+        self._total_size = 0
         self._unread: Counter[Owner] = Counter()
         """Bytes of bodies that are complete and wait to be read."""
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self, arrived: float) -> Reader:
+    def begin_upload(self, arrived: float) -> Reader:
         """Register the current task, which starts to read a body; return the task."""
         task = asyncio.current_task(self._loop)
         self._reading[task] = arrived
         if self._timer is None:
-            self._timer = self._loop.call_later(LOOK_EVERY, self._look)
+            self._timer = self._loop.call_later(LOOK_EVERY, self._cancel_overdue)
         return task
 
-    def end(self, task: Reader) -> None:
+    def end_upload(self, task: Reader) -> None:
         """Remove a task that has read its body, or never will."""
         self._reading.pop(task, None)
         if self._owners:
             self._owners.pop(task, None)
-        if self._given_up:
-            self._given_up.discard(task)
+        if self._cancelled:
+            self._cancelled.discard(task)
 
-    def hold(self, size: int, owner: Owner = NOBODY) -> None:
+    def hold_body(self, size: int, owner: Owner = NOBODY) -> None:
         """Note how many bytes of a body in pieces the current task has; 0 at its end.
 
         If that is too much for all together, some are given up: of anonymous callers
@@ -204,39 +213,42 @@ class Uploads:
             self._owners[task] = owner
         if size and task not in self._sizes and self._is_crowded(task):
             raise NoRoom
-        self._held += size - self._sizes.pop(task, 0)
+        self._total_size += size - self._sizes.pop(task, 0)
         if size:
             self._sizes[task] = size
-        while self._held > self._most and len(self._sizes) > 1:
-            self._give_up(self._surplus())
+        while self._total_size > self._most and len(self._sizes) > 1:
+            self._cancel_upload(self._surplus_body())
 
-    def _surplus(self) -> Reader:
+    def _surplus_body(self) -> Reader:
         """Return the body that is given up."""
-        held: Counter[Owner] = Counter()
+        totals: Counter[Owner] = Counter()
         for task, size in self._sizes.items():
-            held[self._owner(task)] += size
-        some = [each for each in held if each.stranger] or list(held)
-        most = max(some, key=held.__getitem__)
-        return next(each for each in self._sizes if self._owner(each) == most)
+            totals[self._owner_of_task(task)] += size
+        some = [each for each in totals if each.stranger] or list(totals)
+        most = max(some, key=totals.__getitem__)
+        return next(each for each in self._sizes if self._owner_of_task(each) == most)
 
-    def _owner(self, task: Reader) -> Owner:
+    def _owner_of_task(self, task: Reader) -> Owner:
         return self._owners.get(task, NOBODY)
 
     def _is_crowded(self, task: Reader) -> bool:
-        owner = self._owner(task)
+        owner = self._owner_of_task(task)
         if not owner.stranger or not owner.person:
             return False
-        return sum(self._owner(each) == owner for each in self._sizes) >= AT_ONCE
+        return (
+            sum(self._owner_of_task(each) == owner for each in self._sizes)
+            >= MAX_BODIES_PER_ADDRESS
+        )
 
     def hold_in_room(self, size: int) -> None:
-        """Do what `hold` does, but give nobody up: raise `NoRoom`."""
+        """Do what `hold_body` does, but give nobody up: raise `NoRoom`."""
         own = self._sizes.get(asyncio.current_task(self._loop), 0)
-        if self._held + size - own > self._most:
+        if self._total_size + size - own > self._most:
             raise NoRoom
-        self.hold(size)
+        self.hold_body(size)
 
     @contextmanager
-    def unread(self, owner: Owner, size: int) -> Iterator[None]:
+    def count_unread(self, owner: Owner, size: int) -> Iterator[None]:
         """Count a complete body until it is read.
 
         Raises `NoRoom` if those of one person, or of all strangers, would be more than
@@ -254,31 +266,31 @@ class Uploads:
         finally:
             self._unread -= Counter({own: size})
 
-    def give_up(self) -> None:
+    def give_up_all(self) -> None:
         """Cancel all tasks that read a body."""
         for task in tuple(self._reading):
-            self._give_up(task)
+            self._cancel_upload(task)
 
-    def gave_up(self, task: Reader) -> bool:
+    def was_cancelled_here(self, task: Reader) -> bool:
         """Return whether a task was given up, and nobody else has cancelled it."""
-        return task in self._given_up and task is not None and task.uncancel() == 0
+        return task in self._cancelled and task is not None and task.uncancel() == 0
 
-    def _give_up(self, task: Reader) -> None:
-        self._held -= self._sizes.pop(task, 0)
+    def _cancel_upload(self, task: Reader) -> None:
+        self._total_size -= self._sizes.pop(task, 0)
         if task is not None and self._reading.pop(task, None) is not None:
-            self._given_up.add(task)
+            self._cancelled.add(task)
             task.cancel()
 
-    def _look(self) -> None:
+    def _cancel_overdue(self) -> None:
         self._timer = None
         now = time.monotonic()
         for task, began in tuple(self._reading.items()):
-            if now - began > self._seconds(task):
-                self._give_up(task)
+            if now - began > self._allowed_seconds(task):
+                self._cancel_upload(task)
         if self._reading:
-            self._timer = self._loop.call_later(LOOK_EVERY, self._look)
+            self._timer = self._loop.call_later(LOOK_EVERY, self._cancel_overdue)
 
-    def _seconds(self, task: Reader) -> float:
+    def _allowed_seconds(self, task: Reader) -> float:
         """Return the time that a body has, by what has come of it."""
         size = self._sizes.get(task, 0)
         return min(FIRST_SECONDS + size / BYTES_A_SECOND, BODY_SECONDS)

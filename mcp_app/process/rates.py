@@ -77,14 +77,16 @@ class Buckets:
     def __len__(self) -> int:
         return len(self._new) + len(self._old)
 
-    def of(self, key: Hashable, interval: float, room: float, now: float) -> Bucket:
+    def bucket_of(
+        self, key: Hashable, interval: float, room: float, now: float
+    ) -> Bucket:
         """Return the bucket of a key, a full one if it was not used for a minute."""
         if now >= self.turns_at:
-            self._turn(now)
+            self._start_turn(now)
         bucket = self._new.get(key)
         if bucket is None and len(self._new) >= MOST // 2:
             if self._common is None:
-                self._turn(now)
+                self._start_turn(now)
             else:
                 # One for each rate: what is in it is worth a number of calls.
                 key = self._common, interval, room
@@ -99,7 +101,7 @@ class Buckets:
             bucket.set_rate(interval, room)
         return bucket
 
-    def _turn(self, now: float) -> None:
+    def _start_turn(self, now: float) -> None:
         """Forget what was not used since the last turn."""
         self._old = self._new if now < self.turns_at + MINUTE_S else {}
         self._new = {}
@@ -138,8 +140,8 @@ class Rates:
         self._lock = lock or threading.Lock()
         self._persons = Buckets()
         self._addresses = Buckets(ADDRESS)
-        self._request = _parts(limits.request_rate, limits.request_burst)
-        self._tool = _parts(limits.tool_rate, limits.tool_burst)
+        self._request = _interval_and_room(limits.request_rate, limits.request_burst)
+        self._tool = _interval_and_room(limits.tool_rate, limits.tool_burst)
 
     def __len__(self) -> int:
         return len(self._persons) + len(self._addresses)
@@ -150,10 +152,10 @@ class Rates:
             return
         now = self._clock()
         with self._lock:
-            wait = self._take(self._request_bucket(person, now), count, now)
+            wait = self._take_calls(self._request_bucket(person, now), count, now)
         if wait:
             raise Unavailable(
-                f"Too many requests. Try again in {_seconds(wait)}.",
+                f"Too many requests. Try again in {_seconds_text(wait)}.",
                 retry_after=wait,
                 http_status=429,
             )
@@ -165,7 +167,7 @@ class Rates:
         now = self._clock()
         with self._lock:
             bucket = self._request_bucket(person, now)
-            if not self._take(bucket, 1, now):
+            if not self._take_calls(bucket, 1, now):
                 return True
             bucket.full = now + bucket.room
         return False
@@ -180,7 +182,7 @@ class Rates:
             return 0
         now = self._clock()
         with self._lock:
-            return self._take(self._tool_bucket(person, entry, now), 1, now)
+            return self._take_calls(self._tool_bucket(person, entry, now), 1, now)
 
     def charge_of(self, person: str, entry: ToolEntry) -> Charge | None:
         """Return what `admits` takes; None if the person is not limited."""
@@ -201,9 +203,9 @@ class Rates:
     def admits(self, charge: Charge, now: float) -> bool:
         """Charge both buckets; take nothing and return False if one has no room."""
         with self._lock:
-            return self._admits(charge.request, charge.tool, now)
+            return self._charge_both(charge.request, charge.tool, now)
 
-    def _admits(self, request: Bucket, tool: Bucket, now: float) -> bool:
+    def _charge_both(self, request: Bucket, tool: Bucket, now: float) -> bool:
         first = (request.full if request.full > now else now) + request.cost
         second = (tool.full if tool.full > now else now) + tool.cost
         if first - now > request.room or second - now > tool.room:
@@ -219,23 +221,24 @@ class Rates:
 
     def sentence(self, entry: ToolEntry, wait: int) -> str:
         """Return what a model reads that has to wait for a tool."""
-        interval, room = self._parts_of(entry)
+        interval, room = self._parts_of_tool(entry)
         return (
             f"You call {entry.definition.name} too often: one person may call it"
-            f" {_times(MINUTE_S / interval)} a minute, and at most"
-            f" {_times(room / interval)} in one burst. Wait {_seconds(wait)}. If there"
+            f" {_times_text(MINUTE_S / interval)} a minute, and at most"
+            f" {_times_text(room / interval)} in one burst. Wait"
+            f" {_seconds_text(wait)}. If there"
             " are many items, ask for more of them in one call."
         )
 
-    def _take(self, bucket: Bucket, count: int, now: float) -> int:
+    def _take_calls(self, bucket: Bucket, count: int, now: float) -> int:
         """Take calls out of a bucket; return how many seconds to wait instead, or 0."""
         if not bucket.count:
             self._used(bucket)
         bucket.count += count
-        taken = bucket.cost * count
-        full = (bucket.full if bucket.full > now else now) + taken
+        cost = bucket.cost * count
+        full = (bucket.full if bucket.full > now else now) + cost
         # A batch that is larger than the part of the burst that is left here.
-        excess = full - now - max(bucket.room, taken)
+        excess = full - now - max(bucket.room, cost)
         if excess <= 0:
             # A share that grows must not leave a debt that nobody else would have.
             bucket.full = min(full, now + bucket.room)
@@ -243,29 +246,31 @@ class Rates:
         return max(1, math.ceil(excess))
 
     def _request_bucket(self, person: str, now: float) -> Bucket:
-        return self._of(person).of(person, *self._request, now)
+        return self._buckets_of(person).bucket_of(person, *self._request, now)
 
     def _tool_bucket(self, person: str, entry: ToolEntry, now: float) -> Bucket:
         key = person, entry.definition.name
-        return self._of(person).of(key, *self._parts_of(entry), now)
+        return self._buckets_of(person).bucket_of(key, *self._parts_of_tool(entry), now)
 
-    def _parts_of(self, entry: ToolEntry) -> tuple[float, float]:
+    def _parts_of_tool(self, entry: ToolEntry) -> tuple[float, float]:
         own = entry.definition.calls_per_minute
-        return self._tool if own is None else _parts(own, min(own, TOOL_BURST))
+        return (
+            self._tool if own is None else _interval_and_room(own, min(own, TOOL_BURST))
+        )
 
-    def _of(self, person: str) -> Buckets:
+    def _buckets_of(self, person: str) -> Buckets:
         return self._addresses if person[0] == ADDRESS else self._persons
 
 
-def _parts(rate: float, burst: float) -> tuple[float, float]:
+def _interval_and_room(rate: float, burst: float) -> tuple[float, float]:
     """Return the interval between two calls and the room of a bucket, in seconds."""
     interval = MINUTE_S / rate
     return interval, interval * burst
 
 
-def _times(number: float) -> str:
+def _times_text(number: float) -> str:
     return "once" if round(number) == 1 else f"{round(number)} times"
 
 
-def _seconds(number: int) -> str:
+def _seconds_text(number: int) -> str:
     return "1 second" if number == 1 else f"{number} seconds"

@@ -56,7 +56,9 @@ class Waiting(Protocol):
 
 if sys.version_info >= (3, 12):
 
-    def _begun(loop: asyncio.AbstractEventLoop, work: Work) -> asyncio.Task[Answer]:
+    def _start_task(
+        loop: asyncio.AbstractEventLoop, work: Work
+    ) -> asyncio.Task[Answer]:
         if loop.get_task_factory() is not None:
             # The site makes its tasks itself, perhaps to watch them.
             return loop.create_task(work)
@@ -65,7 +67,9 @@ if sys.version_info >= (3, 12):
 else:
     # User code may ask for its task, and so it has one before it begins.
 
-    def _begun(loop: asyncio.AbstractEventLoop, work: Work) -> asyncio.Task[Answer]:
+    def _start_task(
+        loop: asyncio.AbstractEventLoop, work: Work
+    ) -> asyncio.Task[Answer]:
         return loop.create_task(work)
 
 
@@ -86,7 +90,7 @@ class CallsInThreads:
         with self._lock:
             return iter(tuple(self._calls))
 
-    def of(self, owner: str) -> int:
+    def call_count_of(self, owner: str) -> int:
         """Return how many calls of a principal, or of an address, run so."""
         return self._owned.get(owner, 0)
 
@@ -96,9 +100,9 @@ class CallsInThreads:
         for each in self:
             if now - each.began < QUICK_S or each.entry is None:
                 return
-            each.entry.runnable.pace.note(QUICK_S)
+            each.entry.runnable.pace.note_duration(QUICK_S)
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin_call(self, exchange: Exchange) -> None:
         """Register a call."""
         owner = exchange.principal.owner or exchange.person
         exchange.began = time.monotonic()
@@ -106,7 +110,7 @@ class CallsInThreads:
             self._calls[exchange] = None
             self._owned[owner] += 1
 
-    def end(self, exchange: Exchange) -> None:
+    def end_call(self, exchange: Exchange) -> None:
         """Remove a call that is over."""
         owner = exchange.principal.owner or exchange.person
         with self._lock:
@@ -133,46 +137,48 @@ class RunningCalls:
     def __iter__(self) -> Iterator[Exchange]:
         return iter((*self._lasting, *self._young, *self.in_threads))
 
-    def of(self, principal_key: str) -> int:
+    def call_count_of(self, principal_key: str) -> int:
         """Return how many calls of a principal, or of an address, run here."""
-        return self._owned.get(principal_key, 0) + self.in_threads.of(principal_key)
+        return self._owned.get(principal_key, 0) + self.in_threads.call_count_of(
+            principal_key
+        )
 
-    def start(self, exchange: Exchange, work: Work, waiting: Waiting) -> None:
+    def start_call(self, exchange: Exchange, work: Work, waiting: Waiting) -> None:
         """Run a request in a task that outlives the client's connection."""
         task = self._loop.create_task(work)
-        self.begin(exchange, waiting, task)
-        task.add_done_callback(partial(self._finished, exchange, waiting))
+        self.begin_call(exchange, waiting, task)
+        task.add_done_callback(partial(self._finish_call, exchange, waiting))
 
     def start_at_once(self, exchange: Exchange, work: Work, waiting: Waiting) -> None:
-        """Run a request as `start` does, but from Python 3.12 on let it begin here.
+        """Run a request as `start_call` does, but let it begin here (Python 3.12).
 
         If it never waits, it is over when this returns.
         """
-        self.begin(exchange, waiting, None)
-        task = _begun(self._loop, work)
+        self.begin_call(exchange, waiting, None)
+        task = _start_task(self._loop, work)
         if task.done():
-            self._finished(exchange, waiting, task)
+            self._finish_call(exchange, waiting, task)
             return
         exchange.task = task
         if exchange.end is not None:
             # It was ended while it began.
             task.cancel()
-        task.add_done_callback(partial(self._finished, exchange, waiting))
+        task.add_done_callback(partial(self._finish_call, exchange, waiting))
 
     @contextmanager
-    def expected(self, exchange: Exchange, session: OpenSession) -> Iterator[None]:
+    def expect_call(self, exchange: Exchange, session: OpenSession) -> Iterator[None]:
         """Count a session's request while its row is written; it can be ended."""
         running, key = session.running, exchange.principal.key
         first = running.setdefault(exchange.request_id, exchange)
-        self._own(key)
+        self._add_owned(key)
         try:
             yield
         finally:
-            self._disown(key)
+            self._remove_owned(key)
             if first is exchange:
                 running.pop(exchange.request_id, None)
 
-    def begin(
+    def begin_call(
         self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Any] | None
     ) -> None:
         """Register a request; if `task` is the caller's, a leaving client ends it."""
@@ -185,48 +191,48 @@ class RunningCalls:
         if exchange.session is not None:
             exchange.session.running[exchange.request_id] = exchange
         if owner := exchange.principal.owner or exchange.person:
-            self._own(owner)
+            self._add_owned(owner)
         if self._timer is None:
-            self._timer = self._loop.call_later(LASTING_AFTER, self._look)
+            self._timer = self._loop.call_later(LASTING_AFTER, self._find_lasting)
 
     def beat(self) -> None:
         """Send the heartbeats of all running calls that have lasted."""
         for waiting in tuple(self._lasting.values()):
             waiting.beat()
 
-    def end(self, exchange: Exchange) -> None:
+    def end_call(self, exchange: Exchange) -> None:
         """Remove a request that is over."""
         # Otherwise the call is a reference cycle, left to the garbage collector.
         exchange.task = None
         if self._young.pop(exchange, None) is None:
             del self._lasting[exchange]
         if owner := exchange.principal.owner or exchange.person:
-            self._disown(owner)
+            self._remove_owned(owner)
         if exchange.session is not None:
             exchange.session.running.pop(exchange.request_id, None)
 
-    def _own(self, principal_key: str) -> None:
+    def _add_owned(self, principal_key: str) -> None:
         self._owned[principal_key] = self._owned.get(principal_key, 0) + 1
 
-    def _disown(self, principal_key: str) -> None:
+    def _remove_owned(self, principal_key: str) -> None:
         left = self._owned.pop(principal_key) - 1
         if left:
             self._owned[principal_key] = left
 
-    def _finished(
+    def _finish_call(
         self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Answer]
     ) -> None:
-        self.end(exchange)
+        self.end_call(exchange)
         waiting.finished(task)
 
-    def _look(self) -> None:
+    def _find_lasting(self) -> None:
         """Find the calls that have run for `LASTING_AFTER`."""
         self._timer = None
         try:
             self._tell_lasting()
         finally:
             if self._young:
-                self._timer = self._loop.call_later(LASTING_AFTER, self._look)
+                self._timer = self._loop.call_later(LASTING_AFTER, self._find_lasting)
 
     def _tell_lasting(self) -> None:
         """Notify the calls that have lasted; `_young` is in order of start."""
@@ -251,7 +257,7 @@ class Standing(Listener, Protocol):
     def public_id(self) -> str:
         """The id of the stream, with which its event ids begin."""
 
-    def begin(self, seen: SeenEvents) -> None:
+    def begin(self, observed: SeenEvents) -> None:
         """Hold messages from now on; `seen` is what the client has seen already."""
 
     def opened(self, missed: Iterable[str], announced: int, number: int) -> None:
@@ -274,7 +280,7 @@ class StreamOpener:
         self._spawn = spawn
 
     async def standing(
-        self, stream: Standing, session: OpenSession, seen: SeenEvents | None
+        self, stream: Standing, session: OpenSession, observed: SeenEvents | None
     ) -> None:
         """Open a GET stream and tell it what its client missed at any process.
 
@@ -283,28 +289,30 @@ class StreamOpener:
         listen is read; the rest is announced to it like to the others.
         """
         announcements = self._announcements
-        await announcements.begun()
-        known = await self._sessions.seen(session)
-        if seen is not None and seen.logged > known.logged:
-            raise event_ids.wrong()
-        logged, since = seen or known
-        mark = announcements.mark()
+        await announcements.wait_for_first_batch()
+        known = await self._sessions.client_position(session)
+        if observed is not None and observed.logged > known.logged:
+            raise event_ids.wrong_event_id()
+        logged, since = observed or known
+        mark = announcements.current_mark()
         stream.begin(SeenEvents(logged, since))
         missed = await reader.run(missed_since, since)
         if since > missed.number:
-            if seen is not None:
-                raise event_ids.wrong()
+            if observed is not None:
+                raise event_ids.wrong_event_id()
             # The counter was reset: its numbers begin again.
             stream.begin(SeenEvents(logged, since := 0))
         if not session.revision.resumable:
             # This client has no way to say what it has seen.
-            since = max(since, announcements.number)
+            since = max(since, announcements.announced_number)
         number = await self._sessions.stream_opened(session, stream.public_id, since)
-        told, announced = announcements.caught_up(mark, missed, stream)
-        stream.opened(await announcements.heard(stream, told), announced, number)
+        topics, announced = announcements.caught_up(mark, missed, stream)
+        stream.opened(
+            await announcements.permitted_topics(stream, topics), announced, number
+        )
 
     @asynccontextmanager
-    async def watching(self, uris: Collection[str]) -> AsyncIterator[None]:
+    async def store_watched_uris(self, uris: Collection[str]) -> AsyncIterator[None]:
         """Store that a listen stream watches these URIs, until the block ends."""
         resources = self._row.resources
         resources.begin(uris)
@@ -314,4 +322,4 @@ class StreamOpener:
             yield
         finally:
             if gone := resources.end(uris):
-                self._spawn(writer.run(resources.erase, gone))
+                self._spawn(writer.run(resources.delete_rows, gone))

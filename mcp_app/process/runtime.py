@@ -17,16 +17,16 @@ from mcp_app.auth.permissions import RightsCache
 from mcp_app.auth.site_requests import CallerAddresses
 from mcp_app.catalog.autodiscovery import fingerprint
 from mcp_app.catalog.registry import Registry, mcp
-from mcp_app.conf import mcp_settings, secrets
+from mcp_app.conf import mcp_settings, secret_keys
 from mcp_app.interface.log_secrets import log_secrets
 from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
 from mcp_app.invalidation.doorbell import Doorbell
 from mcp_app.invalidation.workers import (
     FRESHNESS,
-    LONGEST_REASON,
+    MAX_REASON_LENGTH,
+    MAX_REPORTED_LISTS,
     MOST_BROKEN,
-    MOST_LISTS,
     MOST_SESSIONS,
     PeerMonitor,
     Report,
@@ -50,12 +50,12 @@ from mcp_app.process.demand import SharedRates
 from mcp_app.process.freshness import TIMEOUT, FreshnessGate, Refresh
 from mcp_app.process.heartbeat import FINE, STOPPING, Health, Heartbeat
 from mcp_app.process.janitor import Janitor, Ticker, Upkeep, freeze_heap
-from mcp_app.process.lifecycle import Drain, soon
+from mcp_app.process.lifecycle import Drain, retry_seconds
 from mcp_app.process.loading import Catalogs
 from mcp_app.process.quotas import Queues, Quotas, Uploads
 from mcp_app.process.rates import Rates
 from mcp_app.process.running import RunningCalls, StreamOpener
-from mcp_app.protocol.cursors import derived_key, key_mark
+from mcp_app.protocol.cursors import derived_key, key_fingerprint
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.server import call
@@ -92,14 +92,14 @@ class Process:
         self.stopping, self.generation = False, 0
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
-        self.lenient, self.registry = mcp_settings.lenient, registry
+        self.lenient, self.registry = mcp_settings.is_lenient, registry
         self.limits = limits = mcp_settings.limits
         self.read_limits = ReadLimits(limits.depth, limits.nodes)
         self.narrow = min(limits.parse_in_thread, 2 * limits.nodes_in_thread)
         self.listeners, self.questions = Listeners(), OpenQuestions()
         self.rights = RightsCache(registry.rules)
         self.sessions = SessionStore(
-            self.limits, self._session_closed, self.settled, self.announced
+            self.limits, self._session_closed, self.settled, self.announced_number
         )
         self.threads = UserThreads(mcp_settings.threads)
         self.uploads = Uploads(self.loop, limits.bodies)
@@ -110,25 +110,29 @@ class Process:
         self.callers = Callers(self)
         self.announcements = Announcements(
             self.listeners,
-            self.look,
+            self.check_for_changes,
             self._row,
             registry.bindings,
             self.catalogs.personal_lists,
-            Audience(self.catalogs, self.rights, lambda: self.adapters).hears,
+            Audience(
+                self.catalogs, self.rights, lambda: self.adapters
+            ).may_read_resource,
         )
         self.log = RequestLog(self._row.id)
         self._peers = PeerMonitor(self._row.id)
-        self.followers = Followers(self._peers, self._upkeep.claim)
+        self.followers = Followers(self._peers, self._upkeep.end_orphans)
         self.stream_opener = StreamOpener(
-            self.announcements, self.sessions, self._row, self.spawn
+            self.announcements, self.sessions, self._row, self.spawn_task
         )
-        self.gate = FreshnessGate(self._check, self._load, _replace)
+        self.gate = FreshnessGate(
+            self._read_changes, self._load_changes, _replace_threads
+        )
         self._ticker = Ticker(self)
-        self.watch = self._ticker.watch
+        self.watch = self._ticker.start_ticking
         self._quotas = Quotas(self.limits, self.listeners, self.running, self.catalogs)
         self.admit = self._quotas.admit
-        self.audit = lifecycle.call_log(self._row.id, self.limits)
-        self.adapters = lifecycle.adapters(
+        self.audit = lifecycle.build_call_log(self._row.id, self.limits)
+        self.adapters = lifecycle.build_adapters(
             sessions=self.sessions,
             questions=self.questions,
             rights=self.rights,
@@ -138,32 +142,37 @@ class Process:
             audit=self.audit,
             halves_for_strangers=self._quotas.halves_for_strangers,
         )
-        self._begin()
+        self._start_services()
 
-    def _begin(self) -> None:
+    def _start_services(self) -> None:
         """Begin with what goes on by itself."""
         self.doorbell = Doorbell(mcp_settings.doorbell, self._ticker.heard)
-        here.serves(self._row, self.gate.stale, self._committed)
+        here.register_process(self._row, self.gate.mark_stale, self._wake_after_commit)
         self.heartbeat = Heartbeat(
-            self.loop, self._row, self.gate, self.spawn, self._upkeep.beat, self.report
+            self.loop,
+            self._row,
+            self.gate,
+            self.spawn_task,
+            self._upkeep.maintain_rows,
+            self.build_report,
         )
-        self._health = Health(self.gate, self.heartbeat.confirmed)
-        self._janitor = Janitor(self.loop, self.limits, self.spawn)
+        self._health = Health(self.gate, self.heartbeat.confirm_writable)
+        self._janitor = Janitor(self.loop, self.limits, self.spawn_task)
         self._look_for_hanging()
 
     @cached_property
     def rates(self) -> Rates:
         """How often persons may call."""
         shared = self._shared_rates
-        return Rates(self.limits, shared.use, lock=shared.lock)
+        return Rates(self.limits, shared.note_bucket_use, lock=shared.lock)
 
     @cached_property
     def _shared_rates(self) -> SharedRates:
         """Who shares these rates with other processes."""
         return SharedRates(
             self.loop,
-            derived_key(secrets()[0], "demand"),
-            self._peers.living,
+            derived_key(secret_keys()[0], "demand"),
+            self._peers.count_living,
             lambda text: writer.run(self._row.exchange_demand, text),
         )
 
@@ -181,11 +190,11 @@ class Process:
     def revocation(self) -> Revocation:
         """Who ends what may not go on."""
         return Revocation(
-            self.listeners, self.running, self.catalogs, self.rights, self.spawn
+            self.listeners, self.running, self.catalogs, self.rights, self.spawn_task
         )
 
     @cached_property
-    def _refresh(self) -> Refresh:
+    def _cache_refresh(self) -> Refresh:
         """What is done with news."""
         return Refresh(self)
 
@@ -197,7 +206,7 @@ class Process:
     @cached_property
     def sse_reader(self) -> SseReader:
         """Who reads what is said in them."""
-        return SseReader(self._peers, self._upkeep.claim)
+        return SseReader(self._peers, self._upkeep.end_orphans)
 
     @cached_property
     def _upkeep(self) -> Upkeep:
@@ -208,7 +217,7 @@ class Process:
             self.log,
             self.sessions,
             self.sse_sessions,
-            steady=lambda: self.heartbeat.steady,
+            steady=lambda: self.heartbeat.is_steady,
         )
 
     @cached_property
@@ -223,35 +232,35 @@ class Process:
         if self.running.in_threads:
             # Nothing else sees that one of them lasts.
             self.watch()
-        lookups.replace(TIMEOUT)
+        lookups.replace_hanging(TIMEOUT)
         if not self.gate.loading:
-            reader.replace(TIMEOUT)
+            reader.replace_hanging(TIMEOUT)
 
     # -- serving ----------------------------------------------------------------
 
     def refuse_if_stopping(self) -> None:
         if self.stopping:
-            raise Unavailable("This process is stopping.", retry_after=soon())
+            raise Unavailable("This process is stopping.", retry_after=retry_seconds())
 
-    async def failing(self) -> str:
+    async def failing_part(self) -> str:
         """Return which part keeps this process from serving, "" where none does."""
-        found = FINE if self.stopping else await self._health.failing()
-        return STOPPING if self.stopping else found
+        part = FINE if self.stopping else await self._health.failing_part()
+        return STOPPING if self.stopping else part
 
-    async def _check(self) -> ChangeSet:
+    async def _read_changes(self) -> ChangeSet:
         """Return what is new, with one statement."""
-        await self.heartbeat.begun()
+        await self.heartbeat.ensure_row()
         self.doorbell.listen()
         away, self._away = self._away, True
-        news = await checks.run(self.announcements.read)
+        change_set = await checks.run(self.announcements.read)
         if away:
             loop_thread.close_cut()
         self._away = False
-        return news
+        return change_set
 
-    async def _load(self, news: ChangeSet) -> None:
+    async def _load_changes(self, change_set: ChangeSet) -> None:
         """Bring the caches up to date."""
-        await self._refresh.load(news)
+        await self._cache_refresh.load_changes(change_set)
         freeze_heap()
 
     async def cancel_elsewhere(
@@ -259,35 +268,35 @@ class Process:
     ) -> None:
         """Cancel a request of a session that does not run here, if it runs at all."""
         if await reader.run(self._row.others_live):
-            key = call.key(request_id)
+            key = call.request_key(request_id)
             await writer.run(changes.record_cancel, session.pk, key)
 
-    def _committed(self) -> None:
+    def _wake_after_commit(self) -> None:
         """A thread of this OS process has committed a change: wake everybody."""
         # A loop that is closed has nobody to tell.
         with contextlib.suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(self._rung)
+            self.loop.call_soon_threadsafe(self._ring_and_check)
 
     def wake_reader(self, session: int) -> None:
         """Something was logged for a session of HTTP+SSE: who has its stream reads."""
         if session in self.sse_reader:
-            self.sse_reader.hurry()
+            self.sse_reader.poll_soon()
         else:
             self.doorbell.ring()
 
-    def _rung(self) -> None:
+    def _ring_and_check(self) -> None:
         self.doorbell.ring()
         self._ticker.heard()
 
     async def settled(self) -> None:
         """Return when what was committed just now is true in every process."""
-        self.gate.stale()
+        self.gate.mark_stale()
         if await reader.run(self._row.others_live):
             await asyncio.sleep(FRESHNESS)
 
     # -- streams ----------------------------------------------------------------
 
-    def listen(self, listener: Listener, person: str = "") -> None:
+    def add_listener(self, listener: Listener, person: str = "") -> None:
         """Open a stream; raise 503 or 429 where there are as many as there may be.
 
         `person` is whose rates hold: of an anonymous caller that is its address.
@@ -300,22 +309,22 @@ class Process:
         self.listeners.add(listener, address)
         self.watch()
 
-    async def look(self) -> None:
+    async def check_for_changes(self) -> None:
         try:
-            await self.gate.look()
+            await self.gate.wait_for_check()
         except Unavailable:
             # The streams stay open: the next look may succeed.
             return
 
-    def spawn(self, work: Awaitable[Value]) -> asyncio.Future[Value]:
+    def spawn_task(self, work: Awaitable[Value]) -> asyncio.Future[Value]:
         """Let something run beside the requests; it is kept until it is done."""
         task = asyncio.ensure_future(work)
-        self.announcements.keep(task)
+        self.announcements.keep_task(task)
         return task
 
-    async def announced(self) -> int:
+    async def announced_number(self) -> int:
         """Return the number up to which every change has been announced."""
-        return await self.announcements.begun()
+        return await self.announcements.wait_for_first_batch()
 
     def _session_closed(self, session: OpenSession) -> None:
         for exchange in list(session.running.values()):
@@ -324,16 +333,16 @@ class Process:
             stream.end()
 
     @cached_property
-    def _code(self) -> str:
+    def _code_fingerprint(self) -> str:
         return fingerprint(self.registry)
 
     @cached_property
-    def _keys(self) -> str:
-        return key_mark(secrets()[0])
+    def _key_fingerprint(self) -> str:
+        return key_fingerprint(secret_keys()[0])
 
-    def report(self) -> Report:
+    def build_report(self) -> Report:
         """Return what this process says of itself."""
-        answered = self.log.answered()
+        answered = self.log.answered_requests()
         return Report(
             streams=Counter(each.server for each in self.listeners),
             calls=Counter(
@@ -343,25 +352,25 @@ class Process:
                 or (each.session.pk, each.request_id) not in answered
             ),
             sessions=tuple(self.sessions.streaming()[:MOST_SESSIONS]),
-            lost=self.threads.lost,
+            lost=self.threads.lost_threads,
             dropped=self.dropped,
             secrets=log_secrets.count,
-            code=self._code,
-            keys=self._keys,
-            refused=self.turned_away.counts(),
+            code=self._code_fingerprint,
+            keys=self._key_fingerprint,
+            refused=self.turned_away.counts_of_day(),
             broken=tuple(
-                (*key, version, reason[:LONGEST_REASON])
+                (*key, version, reason[:MAX_REASON_LENGTH])
                 for key, version, reason in islice(
-                    sorted(self.catalogs.broken()), MOST_BROKEN
+                    sorted(self.catalogs.broken_rows()), MOST_BROKEN
                 )
             ),
-            lists=self.catalogs.long_lists(MOST_LISTS),
+            lists=self.catalogs.long_lists(MAX_REPORTED_LISTS),
         )
 
-    def refused(self, reason: Reason, client: str) -> None:
+    def count_refused(self, reason: Reason, client: str) -> None:
         """Count a request that never became a call; `client` names what sent it."""
-        self.turned_away.note(reason, client)
-        if not self.heartbeat.beats and not self.stopping:
+        self.turned_away.count_refusal(reason, client)
+        if not self.heartbeat.has_started and not self.stopping:
             # Where all are refused before anything is looked up, nobody would know.
             self.gate.refresh()
 
@@ -377,9 +386,9 @@ class Process:
         """
         self.stopping = True
         patience = self.limits.drain if patience is None else patience
-        await Drain(self).run(patience, end)
+        await Drain(self).drain_process(patience, end)
 
-    def rest(self) -> None:
+    def stop_timers(self) -> None:
         """Begin nothing any more that nobody has asked for."""
         self._ticker.stop()
         self._hanging.cancel()
@@ -393,16 +402,16 @@ class Process:
         """Let go of threads and connections."""
         if self.at_close is not None:
             self.at_close()
-        self.rest()
+        self.stop_timers()
         self.doorbell.close()
-        here.forget(self._row)
+        here.forget_process(self._row)
         self.threads.close()
         for pool in POOLS:
             pool.close()
 
 
-def _replace() -> None:
+def _replace_threads() -> None:
     """A check hangs: let others go on in place of the threads that it needs."""
-    checks.replace()
+    checks.replace_hanging()
     for pool in (reader, lookups, writer):
-        pool.replace(TIMEOUT / 2)
+        pool.replace_hanging(TIMEOUT / 2)

@@ -44,36 +44,41 @@ def visible_to(user: AbstractBaseUser, slug: str) -> Visible | None:
     process = any_process()
     if process is None or process.thread == threading.get_ident():
         catalogs = Catalogs(mcp)
-        catalogs.load(ChangeReader().read())
+        catalogs.load_changes(ChangeReader().read_changes())
         catalog = catalogs.by_slug.get(slug)
         if catalog is None:
             return None
-        return _seen(catalog, rights_of(principal, slug, catalog.demands, mcp.rules))
+        return _visible_of_catalog(
+            catalog, rights_of(principal, slug, catalog.demands, mcp.rules)
+        )
     work = asyncio.run_coroutine_threadsafe(
-        _visible(process, principal, slug), process.loop
+        _visible_at_process(process, principal, slug), process.loop
     )
     return work.result(WAIT_S)
 
 
-async def _visible(process: Process, principal: Principal, slug: str) -> Visible | None:
-    await process.gate.look()
+async def _visible_at_process(
+    process: Process, principal: Principal, slug: str
+) -> Visible | None:
+    await process.gate.wait_for_check()
     catalog = process.catalogs.by_slug.get(slug)
     if catalog is None:
         return None
     rights = await process.rights.find(principal, slug, catalog.demands)
-    return _seen(catalog, rights)
+    return _visible_of_catalog(catalog, rights)
 
 
-def _seen(catalog: Catalog, rights: Rights) -> Visible | None:
-    if rights.gone or not rights.meet(catalog.server.demands):
+def _visible_of_catalog(catalog: Catalog, rights: Rights) -> Visible | None:
+    if rights.gone or not rights.meets_demands(catalog.server.demands):
         return None
 
-    def seen(name: str) -> list[Any]:
+    def allowed_definitions(name: str) -> list[Any]:
         entries = (each.definition for each in catalog.offered[name])
-        return [each for each in entries if rights.meet(each.demands)]
+        return [each for each in entries if rights.meets_demands(each.demands)]
 
     return Visible(
-        tools=seen("tools"),
-        prompts=len(seen("prompts")),
-        resources=len(seen("resources")) + len(seen("templates")),
+        tools=allowed_definitions("tools"),
+        prompts=len(allowed_definitions("prompts")),
+        resources=len(allowed_definitions("resources"))
+        + len(allowed_definitions("templates")),
     )

@@ -204,7 +204,7 @@ class ResourceContents:
 
     def to_wire(self, revision: Revision) -> JsonObject:
         encoded = None if self.blob is None else b64encode(self.blob).decode("ascii")
-        return revision.keep(
+        return revision.known_members(
             "contents",
             _without_none(
                 uri=self.uri,
@@ -254,35 +254,41 @@ class ToolResult(Block):
     is_error: bool = False
 
     def as_text(self) -> str:
-        said = "\n".join(block.as_text() for block in self.content)
-        return f"[tool result {self.tool_use_id}]\n{said}"
+        inner_text = "\n".join(block.as_text() for block in self.content)
+        return f"[tool result {self.tool_use_id}]\n{inner_text}"
 
 
 def block_to_wire(block: Block, revision: Revision) -> JsonObject:
     """Return a block as a member of `content` in that revision."""
     if type(block) is Text and block.annotations is None and block.meta is None:
         return {"type": "text", "text": block.text}
-    return _to_wire(block, revision, revision.content)
+    return _wire_members(block, revision, revision.content)
 
 
 def sampling_block_to_wire(block: Block, revision: Revision) -> JsonObject:
     """Return a block as content of a sampling message in that revision."""
-    return _to_wire(block, revision, revision.sampling_content)
+    return _wire_members(block, revision, revision.sampling_content)
 
 
-def _to_wire(block: Block, revision: Revision, known: frozenset[str]) -> JsonObject:
+def _wire_members(
+    block: Block, revision: Revision, known: frozenset[str]
+) -> JsonObject:
     if block.type not in known:
-        said = Text(block.as_text(), annotations=block.annotations, meta=block.meta)
-        return _to_wire(said, revision, known)
+        text_block = Text(
+            block.as_text(), annotations=block.annotations, meta=block.meta
+        )
+        return _wire_members(text_block, revision, known)
     wire = {"type": block.type, **_own_members(block, revision)}
     if block.annotations is not None:
-        wire["annotations"] = revision.keep("annotations", block.annotations.to_wire())
+        wire["annotations"] = revision.known_members(
+            "annotations", block.annotations.to_wire()
+        )
     if block.meta is not None and "_meta" in revision.fields["block"]:
         wire["_meta"] = dict(block.meta)
     return wire
 
 
-def _embedded(contents: ResourceContents, revision: Revision) -> JsonObject:
+def _embedded_members(contents: ResourceContents, revision: Revision) -> JsonObject:
     """Return contents with a media type: nobody has listed it before."""
     kind = "application/octet-stream" if contents.text is None else "text/plain"
     return {"mimeType": kind, **contents.to_wire(revision)}
@@ -290,7 +296,7 @@ def _embedded(contents: ResourceContents, revision: Revision) -> JsonObject:
 
 def _own_members(block: Block, revision: Revision) -> JsonObject:
     if isinstance(block, EmbeddedResource):
-        return {"resource": _embedded(block.resource, revision)}
+        return {"resource": _embedded_members(block.resource, revision)}
     if isinstance(block, ToolResult):
         return _without_none(
             toolUseId=block.tool_use_id,
@@ -300,5 +306,5 @@ def _own_members(block: Block, revision: Revision) -> JsonObject:
         )
     members = block.members()
     if isinstance(block, ResourceLink):
-        return revision.keep("block", members)
+        return revision.known_members("block", members)
     return members

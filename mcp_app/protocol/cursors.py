@@ -49,7 +49,7 @@ def derived_key(secret: str, purpose: str) -> bytes:
     return kdf.derive(secret.encode())
 
 
-def key_mark(secret: str) -> str:
+def key_fingerprint(secret: str) -> str:
     """Return eight hexadecimal digits, the same wherever the secret is the same.
 
     Nobody can tell the secret from them.
@@ -79,12 +79,12 @@ class Sealer:
     def open(self, text: object, bound: bytes) -> JsonObject | None:
         """Return the object; None for whatever these secrets did not seal for it."""
         try:
-            sealed = self._decoded(text)
+            sealed = self._decode_sealed(text)
         except ValueError:
             return None
-        return self._decrypted(sealed, bound)
+        return self._decrypt_sealed(sealed, bound)
 
-    def _decoded(self, text: object) -> bytes:
+    def _decode_sealed(self, text: object) -> bytes:
         """Return the bytes of a text; raise ValueError for one that is not ours."""
         if not isinstance(text, str) or len(text) > self._size or not text.isascii():
             raise ValueError("This text was never sealed.")
@@ -94,7 +94,7 @@ class Sealer:
             raise ValueError("This text was never sealed.")
         return sealed
 
-    def _decrypted(self, sealed: bytes, bound: bytes) -> JsonObject | None:
+    def _decrypt_sealed(self, sealed: bytes, bound: bytes) -> JsonObject | None:
         nonce, encrypted = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
         for key in self._keys:
             try:
@@ -131,11 +131,11 @@ class Cursor:
     name: str
 
 
-def seal(cursor: Cursor, key: bytes) -> str:
+def seal_cursor(cursor: Cursor, key: bytes) -> str:
     """The cursor as opaque text; ValueError where its name is too long for one."""
     place = [cursor.server, cursor.listing, cursor.position, cursor.name]
     payload = jsonrpc.write(place)
-    text = _encoded(_signature(payload, key) + payload)
+    text = _encode_cursor(_signature(payload, key) + payload)
     if len(text) > LARGEST:
         raise ValueError(
             f"The name {cursor.name[:40]!r}… does not fit into a cursor of "
@@ -144,23 +144,25 @@ def seal(cursor: Cursor, key: bytes) -> str:
     return text
 
 
-def open(text: str, keys: Sequence[bytes], *, server: str, listing: str) -> Cursor:
-    """The cursor that `seal` made for this list with one of `keys`.
+def open_cursor(
+    text: str, keys: Sequence[bytes], *, server: str, listing: str
+) -> Cursor:
+    """The cursor that `seal_cursor` made for this list with one of `keys`.
 
     Raises InvalidParams, with one sentence for every reason.
     """
-    payload = _payload(text, keys)
+    payload = _signed_payload(text, keys)
     if payload is None:
-        raise _foreign()
+        raise _foreign_cursor()
     cursor = Cursor(*cast("list[Any]", jsonrpc.read(payload)))
     if (cursor.server, cursor.listing) != (server, listing):
-        raise _foreign()
+        raise _foreign_cursor()
     return cursor
 
 
-def _payload(text: str, keys: Sequence[bytes]) -> bytes | None:
+def _signed_payload(text: str, keys: Sequence[bytes]) -> bytes | None:
     """What was signed, or None where nothing here has signed it."""
-    sealed = _decoded(text)
+    sealed = _decode_cursor(text)
     if sealed is None:
         return None
     signature, payload = sealed[:_DIGEST_SIZE], sealed[_DIGEST_SIZE:]
@@ -174,11 +176,11 @@ def _signature(payload: bytes, key: bytes) -> bytes:
     return hmac.digest(key, _PURPOSE + payload, "sha256")
 
 
-def _encoded(sealed: bytes) -> str:
+def _encode_cursor(sealed: bytes) -> str:
     return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
 
-def _decoded(text: str) -> bytes | None:
+def _decode_cursor(text: str) -> bytes | None:
     if len(text) > LARGEST or not text.isascii():
         return None
     try:
@@ -187,10 +189,10 @@ def _decoded(text: str) -> bytes | None:
         return None
     # The decoder skips foreign characters and spare bits; only the text that we
     # would write is ours.
-    return sealed if _encoded(sealed) == text else None
+    return sealed if _encode_cursor(sealed) == text else None
 
 
-def _foreign() -> InvalidParams:
+def _foreign_cursor() -> InvalidParams:
     return InvalidParams(
         "The cursor does not come from this list. List again without a cursor."
     )

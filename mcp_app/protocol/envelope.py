@@ -21,7 +21,7 @@ RequestId: TypeAlias = str | int
 LARGEST_ID = 2**53 - 1
 """Beyond it a JavaScript client would read another id than it sent."""
 
-LONGEST_ID = 1_024
+MAX_ID_LENGTH = 1_024
 """Characters of an id, and of a progress token: both are kept, and said again.
 
 The specification has no bound.
@@ -60,7 +60,7 @@ class Reply:
 Message: TypeAlias = Request | Notification | Reply
 
 
-def parse(value: object, *, lenient: bool = False) -> Message:
+def parse_message(value: object, *, lenient: bool = False) -> Message:
     """The message that a JSON value is; raises InvalidRequest.
 
     The exception's `request_id` is the id to answer with, or None where the message
@@ -68,15 +68,17 @@ def parse(value: object, *, lenient: bool = False) -> Message:
     `params: null` is absent: several clients write it.
     """
     if not isinstance(value, dict):
-        raise InvalidRequest(f"A message must be a JSON object, not {_kind(value)}.")
+        raise InvalidRequest(
+            f"A message must be a JSON object, not {_kind_of_value(value)}."
+        )
     try:
         if value.get("jsonrpc") != "2.0":
             raise InvalidRequest('The member "jsonrpc" must be "2.0".')
         if "method" not in value:
-            return _reply(value, lenient)
+            return _read_reply(value, lenient)
         if "id" not in value:
-            return _notification(value, lenient)
-        return _request(value, lenient)
+            return _read_notification(value, lenient)
+        return _read_request(value, lenient)
     except InvalidRequest as error:
         error.request_id = _readable_id(value)
         raise
@@ -110,7 +112,7 @@ def parse_batch(
 
 def _parse_member(member: object, index: int, lenient: bool) -> Message:
     try:
-        return parse(member, lenient=lenient)
+        return parse_message(member, lenient=lenient)
     except InvalidRequest as error:
         # A batch is refused as a whole, so the answer has no id.
         raise InvalidRequest(
@@ -118,39 +120,39 @@ def _parse_member(member: object, index: int, lenient: bool) -> Message:
         ) from None
 
 
-def _request(value: JsonObject, lenient: bool) -> Request:
+def _read_request(value: JsonObject, lenient: bool) -> Request:
     request_id, method = value["id"], value["method"]
-    if not _is_id(request_id):
+    if not _is_request_id(request_id):
         raise InvalidRequest(_ID_RULE)
     params = value.get("params")
     # With all four members and right types there is nothing left to check.
     if type(params) is dict and type(method) is str and len(value) == 4:  # noqa: PLR2004
         return Request(request_id, method, params)
     _check_members(value, {"jsonrpc", "id", "method", "params"}, lenient)
-    return Request(request_id, method, _params(value))
+    return Request(request_id, method, _read_params(value))
 
 
-def _notification(value: JsonObject, lenient: bool) -> Notification:
+def _read_notification(value: JsonObject, lenient: bool) -> Notification:
     _check_members(value, {"jsonrpc", "method", "params"}, lenient)
-    return Notification(value["method"], _params(value))
+    return Notification(value["method"], _read_params(value))
 
 
-def _reply(value: JsonObject, lenient: bool) -> Reply:
+def _read_reply(value: JsonObject, lenient: bool) -> Reply:
     if ("result" in value) == ("error" in value):
         raise InvalidRequest(
             'A message must have exactly one of "method", "result" and "error".'
         )
-    if not _is_id(value.get("id")):
+    if not _is_request_id(value.get("id")):
         raise InvalidRequest(
             f"A reply must have the id of the request that it answers. {_ID_RULE}"
         )
     if len(value) > 3 and not lenient:  # noqa: PLR2004
         raise _unknown_member(value, {"jsonrpc", "id", "result", "error"})
     if "error" in value:
-        return Reply(value["id"], None, _error(value["error"], lenient))
+        return Reply(value["id"], None, _read_error(value["error"], lenient))
     if not isinstance(value["result"], dict):
         raise InvalidRequest(
-            f"A result must be an object, not {_kind(value['result'])}."
+            f"A result must be an object, not {_kind_of_value(value['result'])}."
         )
     return Reply(value["id"], value["result"], None)
 
@@ -158,7 +160,7 @@ def _reply(value: JsonObject, lenient: bool) -> Reply:
 def _check_members(value: JsonObject, known: set[str], lenient: bool) -> None:
     if not isinstance(value["method"], str):
         raise InvalidRequest(
-            f"A method must be a string, not {_kind(value['method'])}."
+            f"A method must be a string, not {_kind_of_value(value['method'])}."
         )
     if "result" in value or "error" in value:
         raise InvalidRequest(
@@ -168,18 +170,20 @@ def _check_members(value: JsonObject, known: set[str], lenient: bool) -> None:
         raise _unknown_member(value, known)
 
 
-def _params(value: JsonObject) -> JsonObject:
+def _read_params(value: JsonObject) -> JsonObject:
     params = value.get("params")
     if isinstance(params, dict):
         return params
     if params is None:
         return {}
-    raise InvalidRequest(f"Params must be an object, not {_kind(params)}.")
+    raise InvalidRequest(f"Params must be an object, not {_kind_of_value(params)}.")
 
 
-def _error(error: object, lenient: bool) -> JsonObject:
+def _read_error(error: object, lenient: bool) -> JsonObject:
     if not isinstance(error, dict):
-        raise InvalidRequest(f"An error must be an object, not {_kind(error)}.")
+        raise InvalidRequest(
+            f"An error must be an object, not {_kind_of_value(error)}."
+        )
     if type(error.get("code")) is not int or not isinstance(error.get("message"), str):
         raise InvalidRequest(
             "An error must have an integer as code and a string as message."
@@ -190,22 +194,22 @@ def _error(error: object, lenient: bool) -> JsonObject:
 
 
 _ID_RULE = (
-    f"An id must be a string of 1 to {LONGEST_ID:,} characters, or an integer within"
+    f"An id must be a string of 1 to {MAX_ID_LENGTH:,} characters, or an integer within"
     " ±(2^53 - 1)."
 )
 
 
-def _is_id(value: object) -> bool:
+def _is_request_id(value: object) -> bool:
     if type(value) is int:
         return -LARGEST_ID <= value <= LARGEST_ID
-    return type(value) is str and 0 < len(value) <= LONGEST_ID
+    return type(value) is str and 0 < len(value) <= MAX_ID_LENGTH
 
 
 def _readable_id(value: JsonObject) -> RequestId | None:
     """The id of what was meant as a request; a reply's id is not ours to answer."""
     request_id: RequestId | None = value.get("id")
     is_reply = "method" not in value and ("result" in value or "error" in value)
-    return request_id if _is_id(request_id) and not is_reply else None
+    return request_id if _is_request_id(request_id) and not is_reply else None
 
 
 def _unknown_member(value: JsonObject, known: set[str]) -> InvalidRequest:
@@ -224,7 +228,7 @@ _KINDS = {
 }
 
 
-def _kind(value: object) -> str:
+def _kind_of_value(value: object) -> str:
     return _KINDS.get(type(value), "a number")
 
 
@@ -285,7 +289,7 @@ def request_message(
 _ID: Final = b"\0"
 _ARGUMENTS: Final = b"\1"
 """What stands in the gaps: JSON has such characters only in their escaped form."""
-MOST_DIGITS: Final = 15
+MAX_ID_DIGITS: Final = 15
 """Of an id that is read here: each such number is an id."""
 
 
@@ -312,12 +316,12 @@ class CallTemplate:
         first = self._id_is_first
         self._texts = (before, between) if first else (between, after)
         self._rest = after if first else before
-        self._expect(1)
+        self._expect_digits(1)
 
     def __len__(self) -> int:
         return self._size
 
-    def _expect(self, digits: int) -> None:
+    def _expect_digits(self, digits: int) -> None:
         """Look for an id of so many digits from now on: ids are counted up."""
         one, other = self._texts
         unpacked = Struct(f"{len(one)}s{digits}s{len(other)}s")
@@ -359,14 +363,14 @@ class CallTemplate:
             _, _, number = body[: -len(other)].rpartition(one)
         else:
             raise LookupError
-        if not number.isdigit() or len(number) > MOST_DIGITS:
+        if not number.isdigit() or len(number) > MAX_ID_DIGITS:
             raise LookupError
         if b"%d" % int(number) != number:
             # JSON has no numbers that begin with 0.
             raise LookupError
-        self._expect(len(number))
+        self._expect_digits(len(number))
         return number
 
-    def meta(self) -> Any:
+    def copy_of_meta(self) -> Any:
         """Return the `_meta`, which the caller may change; {} if there is none."""
         return loads(self._meta)

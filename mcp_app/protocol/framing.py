@@ -29,15 +29,15 @@ class Lines:
         Blank ones are left out; a line that is too long is told once it ends.
         """
         *ends, rest = data.split(b"\n")
-        found = [line for end in ends if (line := self._line(end))]
-        self._add(rest)
-        return found
+        lines = [line for end in ends if (line := self._complete_line(end))]
+        self._append_part(rest)
+        return lines
 
     def end(self) -> list[bytes | Broken]:
         """Return the last line, where nothing ended it."""
         return self.feed(b"\n")
 
-    def _add(self, part: bytes) -> None:
+    def _append_part(self, part: bytes) -> None:
         if self._too_long:
             return
         self._begun += part
@@ -45,8 +45,8 @@ class Lines:
             self._too_long = True
             self._begun.clear()
 
-    def _line(self, end: bytes) -> bytes | Broken:
-        self._add(end)
+    def _complete_line(self, end: bytes) -> bytes | Broken:
+        self._append_part(end)
         if self._too_long:
             self._too_long = False
             return Broken.TOO_LONG
@@ -56,7 +56,7 @@ class Lines:
         return line.strip(b" \t\r")
 
 
-def line(message: bytes) -> bytes:
+def encode_line(message: bytes) -> bytes:
     """Return a JSON text as one line.
 
     Within strings JSON escapes line breaks; elsewhere they are space.
@@ -72,12 +72,12 @@ def line(message: bytes) -> bytes:
 # A message is one `data:` line, because some clients parse JSON line by line.
 
 
-def message(
+def message_event(
     data: bytes, *, event_id: str | None = None, retry_ms: int | None = None
 ) -> bytes:
     """One JSON text as an event; ValueError where `data` holds a line break.
 
-    The event type is written out: 2024-11-05 names it (`message`), and a client
+    The event type is written out: 2024-11-05 names it (`message_event`), and a client
     that compares it need not know the default.
     """
     if b"\n" in data or b"\r" in data:
@@ -86,36 +86,38 @@ def message(
         )
     if event_id is None and retry_ms is None:
         return b"event: message\ndata: " + data + b"\n\n"
-    return _fields(event_id, retry_ms) + b"event: message\ndata: " + data + b"\n\n"
+    return (
+        _event_fields(event_id, retry_ms) + b"event: message\ndata: " + data + b"\n\n"
+    )
 
 
-def priming(event_id: str, retry_ms: int | None = None) -> bytes:
+def priming_event(event_id: str, retry_ms: int | None = None) -> bytes:
     """The first event of a resumable stream: an id to come back with, and no data.
 
     It has a `data:` line, because an event without one is never dispatched.
     """
-    return _fields(event_id, retry_ms) + b"data: \n\n"
+    return _event_fields(event_id, retry_ms) + b"data: \n\n"
 
 
-def endpoint(uri: str) -> bytes:
+def endpoint_event(uri: str) -> bytes:
     """The first event of HTTP+SSE (2024-11-05): where messages are to be posted."""
-    return b"event: endpoint\ndata: " + _line(uri) + b"\n\n"
+    return b"event: endpoint\ndata: " + _encode_field(uri) + b"\n\n"
 
 
-def comment(text: str = "") -> bytes:
+def comment_line(text: str = "") -> bytes:
     """A line that carries nothing: the heartbeat."""
-    return b":" + (b" " + _line(text) if text else b"") + b"\n\n"
+    return b":" + (b" " + _encode_field(text) if text else b"") + b"\n\n"
 
 
-def retry(milliseconds: int) -> bytes:
+def retry_field(milliseconds: int) -> bytes:
     """How long a client is to wait before it comes back."""
-    return _fields(None, milliseconds) + b"\n"
+    return _event_fields(None, milliseconds) + b"\n"
 
 
-def _fields(event_id: str | None, retry_ms: int | None) -> bytes:
+def _event_fields(event_id: str | None, retry_ms: int | None) -> bytes:
     head = b""
     if event_id is not None:
-        head += b"id: " + _line(event_id) + b"\n"
+        head += b"id: " + _encode_field(event_id) + b"\n"
     if retry_ms is not None:
         if retry_ms < 0:
             raise ValueError(f"A retry time must not be negative; it is {retry_ms}.")
@@ -123,7 +125,7 @@ def _fields(event_id: str | None, retry_ms: int | None) -> bytes:
     return head
 
 
-def _line(text: str) -> bytes:
+def _encode_field(text: str) -> bytes:
     # A NUL makes a client ignore the id that holds it.
     if "\n" in text or "\r" in text or "\0" in text:
         raise ValueError(f"A field of an event must be one line without NUL: {text!r}.")

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final, overload
 
 from mcp_app.protocol.errors import HeaderMismatch, ProtocolError, RequestRefused
-from mcp_app.protocol.jsonrpc import Path, place
+from mcp_app.protocol.jsonrpc import Path, path_text
 from mcp_app.protocol.schema_graph import every_subschema
 
 LARGEST_MIRRORED = 2**53 - 1
@@ -65,7 +65,7 @@ class Headers:
         """Names that stand more than once and must not: those of `check_singletons`,
         and those that matter in one era only."""
         if len(self.raw) != len(pairs):
-            self.raw, self.repeated = _combined(pairs)
+            self.raw, self.repeated = _combine_headers(pairs)
         size = sum(map(len, self.raw.values()))
         if size > MOST_HEADER_BYTES or len(pairs) > MOST_HEADERS:
             raise RequestRefused(
@@ -89,13 +89,13 @@ class Headers:
         return default if value is None else value.strip(b" \t").decode("latin-1")
 
 
-def _combined(
+def _combine_headers(
     pairs: list[tuple[bytes, bytes]],
 ) -> tuple[dict[bytes, bytes], frozenset[bytes]]:
     counts = Counter(name for name, _ in pairs)
     repeated = frozenset(name for name, count in counts.items() if count > 1)
     for name in sorted(repeated & _ADMITTING):
-        raise _repeated(name)
+        raise _repeated_error(name)
     values: dict[bytes, bytes] = {}
     for name, value in pairs:
         if name in values and name not in _SINGLETONS:
@@ -115,29 +115,29 @@ def check_singletons(headers: Headers) -> None:
     HeaderMismatch for `MCP-Protocol-Version`, Refused (400) for the others.
     """
     for name in sorted(headers.repeated & _SINGLETONS):
-        raise _repeated(name)
+        raise _repeated_error(name)
 
 
 def check_repeated(headers: Headers) -> None:
     """Raise where a header that mirrors the body stands more than once."""
     for name in sorted(headers.repeated - {SESSION_HEADER}):
-        raise _repeated(name)
+        raise _repeated_error(name)
 
 
 def check_session_header(headers: Headers) -> None:
     """Raise where a request names its session more than once."""
     if SESSION_HEADER in headers.repeated:
-        raise _repeated(SESSION_HEADER)
+        raise _repeated_error(SESSION_HEADER)
 
 
-def _repeated(name: bytes) -> ProtocolError:
-    shown = name.decode("latin-1").title()[:80]
+def _repeated_error(name: bytes) -> ProtocolError:
+    title = name.decode("latin-1").title()[:80]
     if name.startswith(b"mcp-") and name != SESSION_HEADER:
         return HeaderMismatch(
-            f"Header mismatch: the {shown} header is there more than once"
+            f"Header mismatch: the {title} header is there more than once"
         )
     status = 403 if name == b"origin" else 400
-    return RequestRefused(status, f"The {shown} header is there more than once.")
+    return RequestRefused(status, f"The {title} header is there more than once.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +149,15 @@ class Accepts:
 
 
 @lru_cache(maxsize=32)
-def accepts(value: str | None) -> Accepts:
+def parse_accept(value: str | None) -> Accepts:
     """What an `Accept` header allows; an absent or empty one allows both.
 
     The most specific range that fits decides, and `q=0` takes away.
     """
     ranges = dict(_media_range(item) for item in (value or "*/*").split(","))
     return Accepts(
-        json=_is_taken(ranges, "application/json"),
-        events=_is_taken(ranges, "text/event-stream"),
+        json=_is_accepted(ranges, "application/json"),
+        events=_is_accepted(ranges, "text/event-stream"),
     )
 
 
@@ -168,7 +168,7 @@ def _media_range(item: str) -> tuple[str, bool]:
     return media, not any(_QUALITY.fullmatch(quality) for quality in qualities)
 
 
-def _is_taken(ranges: Mapping[str, bool], media: str) -> bool:
+def _is_accepted(ranges: Mapping[str, bool], media: str) -> bool:
     any_subtype = f"{media.split('/', 1)[0]}/*"
     return next(
         (ranges[name] for name in (media, any_subtype, "*/*") if name in ranges), False
@@ -176,7 +176,7 @@ def _is_taken(ranges: Mapping[str, bool], media: str) -> bool:
 
 
 @lru_cache(maxsize=32)
-def is_json(content_type: str | None) -> bool:
+def is_json_type(content_type: str | None) -> bool:
     """Whether it is `application/json`, alone or with `charset=utf-8`."""
     media, *parameters = (
         part.strip().lower() for part in (content_type or "").split(";")
@@ -197,25 +197,25 @@ def accepted_content(
 
     That is 415 where its body is no plain JSON, and 406 where it takes no answer.
     """
-    if not is_json(_text(content_type)):
+    if not is_json_type(_latin_text(content_type)):
         raise RequestRefused(415, "The content type must be application/json.")
     if encoding is not None and encoding.lower() != b"identity":
         raise RequestRefused(
-            415, f"The content encoding {_text(encoding)!r} is not supported."
+            415, f"The content encoding {_latin_text(encoding)!r} is not supported."
         )
-    taken = accepts(_text(accept))
-    if not taken.json and not taken.events:
+    accepted = parse_accept(_latin_text(accept))
+    if not accepted.json and not accepted.events:
         raise RequestRefused(
             406, "Accept must allow application/json and text/event-stream."
         )
-    return taken
+    return accepted
 
 
-def _text(value: bytes | None) -> str | None:
+def _latin_text(value: bytes | None) -> str | None:
     return None if value is None else value.decode("latin-1")
 
 
-def decode(value: str) -> str:
+def decode_value(value: str) -> str:
     """What a mirroring header says: `=?base64?…?=` decoded, anything else as it is.
 
     Raises HeaderMismatch for characters that are not visible ASCII, space or tab,
@@ -238,9 +238,9 @@ def decode(value: str) -> str:
     return text
 
 
-def encode(value: str) -> str:
-    """Return what a mirroring header carries for a text: what `decode` undoes."""
-    if is_sent_as_it_is(value) and value == value.strip():
+def encode_value(value: str) -> str:
+    """Return what a mirroring header carries for a text: what `decode_value` undoes."""
+    if is_plain_value(value) and value == value.strip():
         return value
     encoded = binascii.b2a_base64(value.encode(), newline=False).decode()
     return f"{_SENTINEL_START}{encoded}{_SENTINEL_END}"
@@ -253,33 +253,34 @@ def check_routing(headers: Headers, method: str, name: str | None) -> None:
     where `Mcp-Name` is not required, and then it is not looked at.
     """
     if headers.raw.get(b"mcp-method") != method.encode("utf-8"):
-        said_method = headers.get(b"mcp-method")
-        if said_method != method:
-            raise _mismatch("Mcp-Method", said_method, method)
+        header_method = headers.get(b"mcp-method")
+        if header_method != method:
+            raise _header_mismatch("Mcp-Method", header_method, method)
     if name is None:
         return
-    if is_sent_as_it_is(name) and headers.raw.get(b"mcp-name") == name.encode("ascii"):
+    if is_plain_value(name) and headers.raw.get(b"mcp-name") == name.encode("ascii"):
         return
-    said_name = headers.get(b"mcp-name")
-    if said_name is None or decode(said_name) != name:
-        raise _mismatch("Mcp-Name", said_name, name)
+    header_name = headers.get(b"mcp-name")
+    if header_name is None or decode_value(header_name) != name:
+        raise _header_mismatch("Mcp-Name", header_name, name)
 
 
-def is_sent_as_it_is(name: str) -> bool:
+def is_plain_value(name: str) -> bool:
     """Whether a header carries a name without any encoding."""
     return name.isascii() and name.isprintable() and not name.startswith("=?")
 
 
-def _mismatch(header: str, said: str | None, body: object) -> HeaderMismatch:
-    if said is None:
+def _header_mismatch(header: str, value: str | None, body: object) -> HeaderMismatch:
+    if value is None:
         return HeaderMismatch(f"Header mismatch: the {header} header is missing")
     return HeaderMismatch(
-        f"Header mismatch: {header} header value {_shown(said)} does not match body "
-        f"value {_shown(body)}"
+        f"Header mismatch: {header} header value {_value_text(value)} does not match"
+        f" body "
+        f"value {_value_text(body)}"
     )
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, str):
         return repr(value[:100])
     if isinstance(value, Mapping | list):
@@ -301,17 +302,17 @@ class MirroredParameter:
         name = f"mcp-param-{self.header.lower()}".encode()
         object.__setattr__(self, "name", name)
 
-    def value(self, arguments: Mapping[str, object]) -> str | None:
+    def header_value(self, arguments: Mapping[str, object]) -> str | None:
         """Return what its header carries for these arguments, None if it is left out.
 
         That is so for an absent or null argument, and for one that no header carries.
         """
-        value = _argument(arguments, self.path)
+        value = _argument_at(arguments, self.path)
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, int):
             return str(value)
-        return encode(value) if isinstance(value, str) else None
+        return encode_value(value) if isinstance(value, str) else None
 
 
 def mirrored_parameters(schema: Mapping[str, object]) -> tuple[MirroredParameter, ...]:
@@ -322,7 +323,7 @@ def mirrored_parameters(schema: Mapping[str, object]) -> tuple[MirroredParameter
     drop a tool that breaks this.
     """
     parameters = tuple(
-        _mirrored(path, inner)
+        _mirrored_parameter(path, inner)
         for path, _, inner in every_subschema(schema)
         if "x-mcp-header" in inner
     )
@@ -336,21 +337,21 @@ def mirrored_parameters(schema: Mapping[str, object]) -> tuple[MirroredParameter
     return parameters
 
 
-def _mirrored(path: Path, schema: Mapping[str, object]) -> MirroredParameter:
+def _mirrored_parameter(path: Path, schema: Mapping[str, object]) -> MirroredParameter:
     header, kind = schema["x-mcp-header"], schema.get("type")
     if not isinstance(header, str) or not _TOKEN.fullmatch(header):
         raise ValueError(
-            f"The x-mcp-header {header!r} at {place(path)} must be a token: only"
+            f"The x-mcp-header {header!r} at {path_text(path)} must be a token: only"
             " letters, digits and !#$%&'*+-.^_`|~ are allowed."
         )
     if not path or set(path[::2]) != {"properties"}:
         raise ValueError(
-            f"The x-mcp-header {header!r} at {place(path)} must be on a parameter"
+            f"The x-mcp-header {header!r} at {path_text(path)} must be on a parameter"
             " that is reached from the root through 'properties' alone."
         )
     if not isinstance(kind, str) or kind not in _MIRRORED_TYPES:
         raise ValueError(
-            f"The x-mcp-header {header!r} at {place(path)} is on the type {kind!r};"
+            f"The x-mcp-header {header!r} at {path_text(path)} is on the type {kind!r};"
             " only an integer, a string or a boolean can be sent as a header."
         )
     return MirroredParameter(tuple(map(str, path[1::2])), header, kind)
@@ -367,22 +368,22 @@ def check_mirrored(
     because whoever routed by it was told something that the body does not say.
     """
     for parameter in parameters:
-        said = headers.get(parameter.name)
-        value = _argument(arguments, parameter.path)
-        if value is None and said is None:
+        text = headers.get(parameter.name)
+        value = _argument_at(arguments, parameter.path)
+        if value is None and text is None:
             continue
-        if said is None or not _says(decode(said), value):
-            raise _mismatch(f"Mcp-Param-{parameter.header}", said, value)
+        if text is None or not _stands_for(decode_value(text), value):
+            raise _header_mismatch(f"Mcp-Param-{parameter.header}", text, value)
 
 
-def _argument(arguments: Mapping[str, object], path: tuple[str, ...]) -> object:
+def _argument_at(arguments: Mapping[str, object], path: tuple[str, ...]) -> object:
     value: object = arguments
     for key in path:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
-def _says(text: str, value: object) -> bool:
+def _stands_for(text: str, value: object) -> bool:
     """Whether a header's text stands for the value; compared by the value's type.
 
     A value that is no string, integer or boolean has no text.

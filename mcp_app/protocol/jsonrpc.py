@@ -47,8 +47,8 @@ WRITTEN_DEPTH = 254
 class ReadLimits:
     """What one body may hold.
 
-    `depth` counts containers within containers (`[]` is 1).  `nodes` counts commas
-    and opening brackets outside strings, which is at least the number of values
+    `nesting_depth` counts containers within containers (`[]` is 1).  `nodes` counts
+    commas and opening brackets outside strings, which is at least the number of values
     less one.
     """
 
@@ -101,13 +101,13 @@ def check_depth(body: bytes, limits: ReadLimits) -> None:
 
 def _read_strictly(body: bytes, limits: ReadLimits) -> object:
     _check_depth(body, limits)
-    value = _decode(_text(body))
+    value = _decode_json(_decode_body(body))
     if _ESCAPED_SURROGATE.search(body):
         _check_surrogates(value)
     return value
 
 
-def _text(body: bytes) -> str:
+def _decode_body(body: bytes) -> str:
     if not body:
         raise ParseError("The body is empty.")
     try:
@@ -121,7 +121,7 @@ def _text(body: bytes) -> str:
     return text
 
 
-def _decode(text: str) -> object:
+def _decode_json(text: str) -> object:
     try:
         value: object = _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -133,7 +133,7 @@ def _decode(text: str) -> object:
     return value
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
         key, _ = Counter(name for name, _ in pairs).most_common(1)[0]
@@ -145,14 +145,14 @@ def _no_constant(name: str) -> NoReturn:
     raise ParseError(f"{name} is not a JSON number.")
 
 
-def _finite(text: str) -> float:
+def _finite_number(text: str) -> float:
     number = float(text)
     if not isfinite(number):
         raise ParseError(f"The number {text[:40]} is beyond the range of a double.")
     return number
 
 
-def _integer(text: str) -> int:
+def _bounded_integer(text: str) -> int:
     if len(text) > INTEGER_DIGITS:
         raise ParseError(
             f"An integer has {len(text)} digits; the limit is {INTEGER_DIGITS}."
@@ -161,10 +161,10 @@ def _integer(text: str) -> int:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique,
+    object_pairs_hook=_unique_members,
     parse_constant=_no_constant,
-    parse_float=_finite,
-    parse_int=_integer,
+    parse_float=_finite_number,
+    parse_int=_bounded_integer,
 )
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -192,7 +192,7 @@ def _without_strings(body: bytes) -> bytes:
     return b"".join(body.split(b'"')[::2])
 
 
-def depth(body: bytes, most: int) -> int:
+def nesting_depth(body: bytes, most: int) -> int:
     """How many containers the JSON text nests; `most` + 1 for anything above."""
     brackets = _without_strings(body).translate(_ONE_BRACKET, _NO_BRACKETS)
     # Each round takes away the innermost pairs, which is one level of every branch.
@@ -215,7 +215,7 @@ def node_count(body: bytes) -> int:
 def _check_depth(body: bytes, limits: ReadLimits) -> None:
     if body.count(b"[") + body.count(b"{") <= limits.depth:
         return
-    if depth(body, limits.depth) > limits.depth:
+    if nesting_depth(body, limits.depth) > limits.depth:
         raise ParseError(
             f"The body nests arrays and objects more than {limits.depth} deep, or"
             " does not close them."
@@ -244,12 +244,12 @@ def write(value: object) -> bytes:
     can be.  Keys that are no strings become their text.  `orjson.Fragment` is
     copied as it is.
     """
-    return _write(value, OPT_PASSTHROUGH_DATACLASS)
+    return _write_json(value, OPT_PASSTHROUGH_DATACLASS)
 
 
 def canonical(value: object) -> bytes:
     """`write` with sorted keys, for digests; what is in a Fragment stays as it is."""
-    return _write(value, OPT_PASSTHROUGH_DATACLASS | OPT_SORT_KEYS)
+    return _write_json(value, OPT_PASSTHROUGH_DATACLASS | OPT_SORT_KEYS)
 
 
 def canonical_of_read(value: object) -> bytes:
@@ -261,7 +261,7 @@ def canonical_of_read(value: object) -> bytes:
         return canonical(value)
 
 
-def pretty(value: object) -> str:
+def pretty_text(value: object) -> str:
     """Write a value for people: two spaces, characters as they are."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
@@ -271,15 +271,15 @@ def holds_nul(text: bytes) -> bool:
     return _NUL.search(text) is not None
 
 
-def _write(value: object, options: int) -> bytes:
+def _write_json(value: object, options: int) -> bytes:
     try:
-        text = dumps(value, _converted, options)
+        text = dumps(value, _convert_value, options)
     except JSONEncodeError:
-        return dumps(_plain(value, ()), option=options)
+        return dumps(_plain_value(value, ()), option=options)
     # orjson writes NaN and Infinity as null; only a look at the value tells them
     # from None.  In a long text the look is quicker than to find out if one is there.
     if (len(text) > _LONG or b"null" in text) and not _is_plain(value):
-        _plain(value, ())
+        _plain_value(value, ())
     return text
 
 
@@ -305,22 +305,22 @@ def _is_finite(value: object) -> bool:
     return type(value) is float and isfinite(value)
 
 
-def place(path: Iterable[str | int]) -> str:
+def path_text(path: Iterable[str | int]) -> str:
     """A path in the form `$.items[3]["odd key"]`."""
-    return "$" + "".join(map(_step, path))
+    return "$" + "".join(map(_step_text, path))
 
 
-def _step(key: str | int) -> str:
+def _step_text(key: str | int) -> str:
     if isinstance(key, int):
         return f"[{key}]"
     return f".{key}" if key.isidentifier() else f"[{json.dumps(key[:80])}]"
 
 
-def _refused(path: Path, reason: str) -> UnserializableValue:
-    return UnserializableValue(place(path), reason)
+def _unserializable(path: Path, reason: str) -> UnserializableValue:
+    return UnserializableValue(path_text(path), reason)
 
 
-def _plain(value: object, path: Path) -> object:
+def _plain_value(value: object, path: Path) -> object:
     """`value` out of what orjson writes without loss, or UnserializableValue."""
     plain = _PLAIN.get(type(value))
     if plain is None:
@@ -331,7 +331,7 @@ def _plain(value: object, path: Path) -> object:
     return plain(value, path)
 
 
-def _unchanged(value: object, path: Path) -> object:
+def _plain_unchanged(value: object, path: Path) -> object:
     return value
 
 
@@ -340,7 +340,7 @@ def _plain_text(value: str, path: Path) -> str:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise _refused(path, "has half of a surrogate pair.") from None
+            raise _unserializable(path, "has half of a surrogate pair.") from None
     return value
 
 
@@ -350,12 +350,12 @@ def _plain_integer(value: int, path: Path) -> object:
     try:
         return Fragment(int.__repr__(value))
     except ValueError:
-        raise _refused(path, "is an integer with too many digits.") from None
+        raise _unserializable(path, "is an integer with too many digits.") from None
 
 
 def _plain_float(value: float, path: Path) -> float:
     if not isfinite(value):
-        raise _refused(path, f"is {value}, which JSON cannot express.")
+        raise _unserializable(path, f"is {value}, which JSON cannot express.")
     return value
 
 
@@ -363,10 +363,12 @@ def _plain_members(value: Mapping[object, object], path: Path) -> dict[str, obje
     _check_written_depth(path)
     members: dict[str, object] = {}
     for key, member in value.items():
-        name = key if type(key) is str else _name(key, path)
+        name = key if type(key) is str else _text_of_key(key, path)
         if name in members:
-            raise _refused(path, f"has two keys that are both written as {name!r}.")
-        members[_plain_text(name, path)] = _plain(member, (*path, name))
+            raise _unserializable(
+                path, f"has two keys that are both written as {name!r}."
+            )
+        members[_plain_text(name, path)] = _plain_value(member, (*path, name))
     return members
 
 
@@ -375,37 +377,37 @@ def _plain_items(value: Iterable[object], path: Path) -> list[object]:
     items: list[object] = []
     # No comprehension: its frame would count against the recursion limit.
     for index, item in enumerate(value):
-        items.append(_plain(item, (*path, index)))
+        items.append(_plain_value(item, (*path, index)))
     return items
 
 
 def _check_written_depth(path: Path) -> None:
     if len(path) >= WRITTEN_DEPTH:
-        raise _refused(
+        raise _unserializable(
             path[:3], f"is nested more than {WRITTEN_DEPTH} deep, or within itself."
         )
 
 
 def _plain_enumeration(value: Enum, path: Path) -> object:
-    return _plain(value.value, path)
+    return _plain_value(value.value, path)
 
 
 def _plain_other(value: object, path: Path) -> object:
     try:
-        converted = _converted(value)
+        converted = _convert_value(value)
     except TypeError:
         kind = type(value).__name__
-        raise _refused(
+        raise _unserializable(
             path, f"is of type {kind!r}, which JSON does not have."
         ) from None
-    return converted if converted is value else _plain(converted, path)
+    return converted if converted is value else _plain_value(converted, path)
 
 
-def _name(key: object, path: Path) -> str:
+def _text_of_key(key: object, path: Path) -> str:
     """The text of a key that is not plainly a string."""
-    text = dumps(_plain(key, path)).decode()
+    text = dumps(_plain_value(key, path)).decode()
     if text[0] in "[{":
-        raise _refused(path, f"has a key of type {type(key).__name__!r}.")
+        raise _unserializable(path, f"has a key of type {type(key).__name__!r}.")
     return str(json.loads(text)) if text[0] == '"' else text
 
 
@@ -414,24 +416,24 @@ _PLAIN: dict[type, Callable[[Any, Path], object]] = {
     str: _plain_text,
     int: _plain_integer,
     float: _plain_float,
-    bool: _unchanged,
-    type(None): _unchanged,
+    bool: _plain_unchanged,
+    type(None): _plain_unchanged,
     dict: _plain_members,
     list: _plain_items,
     tuple: _plain_items,
     Enum: _plain_enumeration,
-    Fragment: _unchanged,
+    Fragment: _plain_unchanged,
 }
 
 
 @singledispatch
-def _converted(value: object) -> object:
+def _convert_value(value: object) -> object:
     """What orjson does not know, as something nearer to JSON; or TypeError."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _fields(value)
+        return _public_fields(value)
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
-    if _is_lazy(type(value)):
+    if _is_lazy_type(type(value)):
         return str(value)
     if _is_native(value):
         return value
@@ -447,7 +449,7 @@ def _is_native(value: object) -> bool:
     return True
 
 
-def _is_lazy(kind: type) -> bool:
+def _is_lazy_type(kind: type) -> bool:
     """Django's lazy strings, told by their class: this room does not import Django."""
     return any(
         base.__name__ == "Promise" and base.__module__ == "django.utils.functional"
@@ -455,31 +457,31 @@ def _is_lazy(kind: type) -> bool:
     )
 
 
-def _fields(value: Any) -> dict[str, object]:
+def _public_fields(value: Any) -> dict[str, object]:
     names = (field.name for field in dataclasses.fields(value))
     return {name: getattr(value, name) for name in names if name[0] != "_"}
 
 
-@_converted.register
+@_convert_value.register
 def _(value: Decimal) -> str:
     return str(value)
 
 
-@_converted.register
+@_convert_value.register
 def _(value: time) -> object:
     # orjson writes a time only where it has no time zone.
     return value.isoformat()
 
 
-@_converted.register(bytes)
-@_converted.register(bytearray)
-@_converted.register(memoryview)
+@_convert_value.register(bytes)
+@_convert_value.register(bytearray)
+@_convert_value.register(memoryview)
 def _(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
-@_converted.register(set)
-@_converted.register(frozenset)
+@_convert_value.register(set)
+@_convert_value.register(frozenset)
 def _(value: set[Any]) -> list[object]:
     try:
         return sorted(value)
@@ -487,17 +489,17 @@ def _(value: set[Any]) -> list[object]:
         return sorted(value, key=repr)
 
 
-@_converted.register
+@_convert_value.register
 def _(value: tuple) -> list[object]:  # type: ignore[type-arg]
     return list(value)
 
 
-@_converted.register
+@_convert_value.register
 def _(value: Mapping) -> dict[object, object]:  # type: ignore[type-arg]
     return dict(value)
 
 
-@_converted.register
+@_convert_value.register
 def _(value: timedelta) -> str:
     sign = "-" if value < timedelta(0) else ""
     value = abs(value)

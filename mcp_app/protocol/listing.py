@@ -72,38 +72,40 @@ class _Prompt(_DescriptionMembers, Protocol):
     def arguments(self) -> Sequence[_Argument]: ...
 
 
-def _icons(icons: Iterable[Icon]) -> list[JsonObject]:
+def _icon_members(icons: Iterable[Icon]) -> list[JsonObject]:
     return [icon.to_wire() for icon in icons]
 
 
-def _described(definition: _DescriptionMembers, **members: object) -> JsonObject:
-    shown = {
+def _describe_members(definition: _DescriptionMembers, **members: object) -> JsonObject:
+    described = {
         "name": definition.name,
         "title": definition.title,
         "description": definition.description,
         **members,
-        "icons": _icons(definition.icons),
+        "icons": _icon_members(definition.icons),
         "_meta": dict(definition.meta),
     }
     # Empty texts, lists and objects say nothing; schemas are never empty.
     return {
-        name: value for name, value in shown.items() if value not in ("", [], {}, None)
+        name: value
+        for name, value in described.items()
+        if value not in ("", [], {}, None)
     }
 
 
-def tool(definition: _Tool, revision: Revision) -> JsonObject:
+def tool_to_wire(definition: _Tool, revision: Revision) -> JsonObject:
     """Return a `Tool`."""
     hints = definition.hints.to_wire()
     if definition.title and "title" not in revision.fields["tool"]:
         # 2025-03-26 knows a tool's title as an annotation only.
         hints["title"] = definition.title
-    shown = _described(
+    members = _describe_members(
         definition,
         inputSchema=input_schema(definition.input_schema, revision),
         outputSchema=definition.output_schema,
         annotations=hints,
     )
-    return revision.keep("tool", shown)
+    return revision.known_members("tool", members)
 
 
 def input_schema(schema: Mapping[str, object], revision: Revision) -> JsonObject:
@@ -111,14 +113,14 @@ def input_schema(schema: Mapping[str, object], revision: Revision) -> JsonObject
 
     Until 2025-11-25 a property's schema is an object: `true` becomes `{}`.
     """
-    shown = {"type": "object", **schema}
+    result = {"type": "object", **schema}
     properties = schema.get("properties")
     if revision.boolean_subschemas or not isinstance(properties, Mapping):
-        return shown
-    shown["properties"] = {
+        return result
+    result["properties"] = {
         name: _as_object(value) for name, value in properties.items()
     }
-    return shown
+    return result
 
 
 def _as_object(subschema: object) -> object:
@@ -127,8 +129,8 @@ def _as_object(subschema: object) -> object:
     return subschema
 
 
-def _readable(definition: _Readable, **members: object) -> JsonObject:
-    return _described(
+def _readable_members(definition: _Readable, **members: object) -> JsonObject:
+    return _describe_members(
         definition,
         mimeType=definition.mime_type,
         annotations=definition.annotations and definition.annotations.to_wire(),
@@ -136,37 +138,39 @@ def _readable(definition: _Readable, **members: object) -> JsonObject:
     )
 
 
-def _kept(kind: str, shown: JsonObject, revision: Revision) -> JsonObject:
-    kept = revision.keep(kind, shown)
-    if isinstance(annotations := kept.get("annotations"), dict):
-        kept["annotations"] = revision.keep("annotations", annotations)
-    return kept
+def _filter_members(kind: str, members: JsonObject, revision: Revision) -> JsonObject:
+    known = revision.known_members(kind, members)
+    if isinstance(annotations := known.get("annotations"), dict):
+        known["annotations"] = revision.known_members("annotations", annotations)
+    return known
 
 
-def resource(definition: _Resource, revision: Revision) -> JsonObject:
+def resource_to_wire(definition: _Resource, revision: Revision) -> JsonObject:
     """Return a `Resource`."""
-    shown = _readable(definition, uri=definition.uri, size=definition.size)
-    return _kept("resource", shown, revision)
+    members = _readable_members(definition, uri=definition.uri, size=definition.size)
+    return _filter_members("resource", members, revision)
 
 
-def resource_template(definition: _Template, revision: Revision) -> JsonObject:
+def template_to_wire(definition: _Template, revision: Revision) -> JsonObject:
     """Return a `ResourceTemplate`."""
-    shown = _readable(definition, uriTemplate=definition.uri_template)
-    return _kept("template", shown, revision)
+    members = _readable_members(definition, uriTemplate=definition.uri_template)
+    return _filter_members("template", members, revision)
 
 
-def prompt(definition: _Prompt, revision: Revision) -> JsonObject:
+def prompt_to_wire(definition: _Prompt, revision: Revision) -> JsonObject:
     """Return a `Prompt`."""
-    arguments = [_argument(each, revision) for each in definition.arguments]
-    return revision.keep("prompt", _described(definition, arguments=arguments))
+    arguments = [_argument_to_wire(each, revision) for each in definition.arguments]
+    return revision.known_members(
+        "prompt", _describe_members(definition, arguments=arguments)
+    )
 
 
-def _argument(argument: _Argument, revision: Revision) -> JsonObject:
-    shown = {
+def _argument_to_wire(argument: _Argument, revision: Revision) -> JsonObject:
+    members = {
         "name": argument.name,
         "title": argument.title,
         "description": argument.description,
         "required": argument.required,
     }
-    kept = {name: value for name, value in shown.items() if value != ""}
-    return revision.keep("prompt_argument", kept)
+    non_empty = {name: value for name, value in members.items() if value != ""}
+    return revision.known_members("prompt_argument", non_empty)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from mcp_app.protocol.envelope import LARGEST_ID, LONGEST_ID, Request
+from mcp_app.protocol.envelope import LARGEST_ID, MAX_ID_LENGTH, Request
 from mcp_app.protocol.errors import (
     HeaderMismatch,
     IncompleteMeta,
@@ -55,7 +55,11 @@ _SOMEBODY = {"name": "", "version": ""}
 REVISION_BY_HEADER = {version.encode(): known for version, known in REVISIONS.items()}
 STATELESS_BY_HEADER = {version.encode(): known for version, known in STATELESS.items()}
 
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+MIRRORED_MEMBERS = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+}
 """The member of `params` that `Mcp-Name` mirrors."""
 
 
@@ -69,9 +73,9 @@ def meta_of(params: JsonObject) -> JsonObject | None:
     token = meta.get("progressToken")
     if token is not None and type(token) is not str and type(token) is not int:
         raise InvalidParams("_meta.progressToken must be a string or an integer.")
-    if type(token) is str and len(token) > LONGEST_ID:
+    if type(token) is str and len(token) > MAX_ID_LENGTH:
         raise InvalidRequest(
-            f"_meta.progressToken must have at most {LONGEST_ID:,} characters."
+            f"_meta.progressToken must have at most {MAX_ID_LENGTH:,} characters."
         )
     return meta
 
@@ -91,8 +95,8 @@ def refuse_stateless(params: JsonObject, version_header: str | None) -> None:
     """
     if is_stateless(params, version_header):
         meta = params.get("_meta")
-        named = meta.get(PROTOCOL_VERSION) if type(meta) is dict else None
-        requested = named if type(named) is str else version_header or ""
+        version = meta.get(PROTOCOL_VERSION) if type(meta) is dict else None
+        requested = version if type(version) is str else version_header or ""
         raise UnsupportedProtocolVersion(requested, tuple(reversed(tuple(STATEFUL))))
 
 
@@ -148,7 +152,7 @@ def is_plain_meta(meta: Any, revision: Revision) -> bool:
 def _is_plain_token(token: object) -> bool:
     """Whether nothing is wrong with a progress token; None is none."""
     if type(token) is str:
-        return len(token) <= LONGEST_ID
+        return len(token) <= MAX_ID_LENGTH
     return token is None or type(token) is int
 
 
@@ -156,7 +160,7 @@ def is_plain_id(request_id: object) -> bool:
     """Whether nothing is wrong with an id."""
     if type(request_id) is int:
         return 0 <= request_id <= LARGEST_ID
-    return type(request_id) is str and 0 < len(request_id) <= LONGEST_ID
+    return type(request_id) is str and 0 < len(request_id) <= MAX_ID_LENGTH
 
 
 def _is_routed(
@@ -165,7 +169,7 @@ def _is_routed(
     """Whether the routing headers say the same as the body, without any encoding."""
     if raw[b"mcp-method"] != method.encode() or method not in revision.methods:
         return False
-    member = NAMED_BY.get(method)
+    member = MIRRORED_MEMBERS.get(method)
     if member is None:
         return True
     name: str = params[member]
@@ -187,16 +191,16 @@ def check_stateless(
     body, version, `_meta`, the missing header, method, the headers that route.
     """
     meta = _stateless_meta(request)
-    named = meta.get(PROTOCOL_VERSION)
-    if header is not None and named is not None and header != named:
-        raise _contradicting(header, named)
-    revision = _stateless_revision(named if header is None else header)
+    version = meta.get(PROTOCOL_VERSION)
+    if header is not None and version is not None and header != version:
+        raise _contradicting(header, version)
+    revision = _stateless_revision(version if header is None else header)
     check_meta(meta)
     if header is None:
         raise HeaderMismatch("Header mismatch: MCP-Protocol-Version is missing")
     _check_method(request, revision)
     check_repeated(headers)
-    member = NAMED_BY.get(request.method)
+    member = MIRRORED_MEMBERS.get(request.method)
     name = request.params.get(member) if member is not None else None
     check_routing(headers, request.method, name if type(name) is str else None)
     return revision, meta
@@ -227,22 +231,22 @@ def _check_method(request: Request, revision: Revision) -> None:
         raise MethodNotFound(f"Method not found: {request.method:.200}")
 
 
-def _contradicting(header: str, named: object) -> ProtocolError:
-    if type(named) is not str:
-        return _unnamed()
+def _contradicting(header: str, version: object) -> ProtocolError:
+    if type(version) is not str:
+        return _missing_version()
     return HeaderMismatch(
         f"Header mismatch: MCP-Protocol-Version header value {header!r} does not"
-        f" match body value {named!r}"
+        f" match body value {version!r}"
     )
 
 
-def _unnamed() -> IncompleteMeta:
+def _missing_version() -> IncompleteMeta:
     return IncompleteMeta(f"_meta must have {PROTOCOL_VERSION!r}, a string.")
 
 
 def _stateless_revision(version: object) -> Revision:
     if type(version) is not str:
-        raise _unnamed()
+        raise _missing_version()
     revision = STATELESS.get(version)
     if revision is None:
         raise UnsupportedProtocolVersion(version, SUPPORTED_VERSIONS)
@@ -252,7 +256,7 @@ def _stateless_revision(version: object) -> Revision:
 def check_meta(meta: JsonObject) -> None:
     """Raise unless `_meta` is that of a stateless request (basic, `_meta`)."""
     if type(meta.get(PROTOCOL_VERSION)) is not str:
-        raise _unnamed()
+        raise _missing_version()
     if type(meta.get(CLIENT_CAPABILITIES)) is not dict:
         raise IncompleteMeta(f"_meta must have {CLIENT_CAPABILITIES!r}, an object.")
     if CLIENT_INFO in meta:

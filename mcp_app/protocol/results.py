@@ -36,14 +36,14 @@ def meta_key_problem(key: str) -> str | None:
 
     The keys of OpenTelemetry (`traceparent` and others) have no prefix and are fine.
     """
-    found = _KEY.fullmatch(key)
-    if found is None:
+    match = _KEY.fullmatch(key)
+    if match is None:
         return (
             f"{key[:80]!r} cannot be a key of _meta. Use a name of letters A-Z and"
             " a-z, digits and _ - . that begins and ends with a letter or digit,"
             " with or without a prefix such as com.example/."
         )
-    if key in _RESERVED_KEYS or _is_reserved(found["prefix"]):
+    if key in _RESERVED_KEYS or _is_reserved(match["prefix"]):
         return (
             f"The key {key[:80]!r} of _meta is reserved for the protocol: use a "
             "prefix of your own, such as com.example/."
@@ -97,7 +97,7 @@ class CacheHint:
         }
 
 
-def complete(
+def complete_result(
     result: JsonObject,
     revision: Revision,
     server_info: object,
@@ -129,7 +129,7 @@ def input_required(questions: JsonObject, state: str) -> JsonObject:
 def capabilities(revision: Revision, *, streams: bool = True) -> JsonObject:
     """Return what this server can do, as that revision names it."""
     known = CAPABILITIES if streams else CAPABILITIES_WHOLE
-    return revision.keep("capabilities", known)
+    return revision.known_members("capabilities", known)
 
 
 def subscription_meta(

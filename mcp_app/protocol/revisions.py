@@ -67,7 +67,7 @@ class Revision:
     log_level_per_request: bool = False
     disconnect_cancels: bool = False
     unknown_method_status: int = 200
-    resource_not_found: int = -32002
+    missing_resource_code: int = -32002
 
     @property
     def stateless(self) -> bool:
@@ -77,7 +77,9 @@ class Revision:
     def __hash__(self) -> int:
         return hash(self.version)
 
-    def keep(self, kind: str, members: Mapping[str, object]) -> dict[str, object]:
+    def known_members(
+        self, kind: str, members: Mapping[str, object]
+    ) -> dict[str, object]:
         """Return the members that this revision's object of that kind knows."""
         known = self.fields[kind]
         return {name: value for name, value in members.items() if name in known}
@@ -250,7 +252,7 @@ V2026_07_28 = replace(
     log_level_per_request=True,
     disconnect_cancels=True,
     unknown_method_status=404,
-    resource_not_found=-32602,
+    missing_resource_code=-32602,
     fields=MappingProxyType(
         {
             **V2025_11_25.fields,

@@ -66,11 +66,11 @@ class Subschema(NamedTuple):
 
 def every_subschema(schema: Schema) -> Iterator[Subschema]:
     """The schema and all schemas in it that are objects, outermost first."""
-    found = [Subschema((), 0, schema)]
+    pending = [Subschema((), 0, schema)]
     # The list grows while it is read.
-    for path, depth, outer in found:
+    for path, depth, outer in pending:
         yield Subschema(path, depth, outer)
-        found.extend(
+        pending.extend(
             Subschema((*path, *keys), depth + 1, inner)
             for keys, inner in subschemas(outer)
             if isinstance(inner, Mapping)
@@ -82,7 +82,7 @@ class _Node:
     """What one schema applies: to the same place, to named and to any inner places."""
 
     same: list[int] = field(default_factory=list)
-    named: dict[tuple[str, str | int], list[int]] = field(default_factory=dict)
+    by_place: dict[tuple[str, str | int], list[int]] = field(default_factory=dict)
     any_member: list[int] = field(default_factory=list)
     any_item: list[int] = field(default_factory=list)
 
@@ -92,26 +92,26 @@ class _Unfolding:
     """A schema with everything that it applies to the same place, and how often."""
 
     size: int
-    named: dict[tuple[str, str | int], Counter[int]] = field(
+    by_place: dict[tuple[str, str | int], Counter[int]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
     any_member: Counter[int] = field(default_factory=Counter)
     any_item: Counter[int] = field(default_factory=Counter)
 
-    def inner(self) -> Iterator[int]:
+    def inner_schemas(self) -> Iterator[int]:
         """The schemas that it applies to inner places."""
         yield from self.any_member
         yield from self.any_item
-        for children in self.named.values():
+        for children in self.by_place.values():
             yield from children
 
     def cost_below(self, costs: Mapping[int, int]) -> int:
         """The most that applies to one inner place, `costs` being what each brings."""
-        named = {"member": 0, "item": 0}
-        for (kind, _), children in self.named.items():
-            named[kind] = max(named[kind], _total(children, costs))
-        member = named["member"] + _total(self.any_member, costs)
-        item = named["item"] + _total(self.any_item, costs)
+        maxima = {"member": 0, "item": 0}
+        for (kind, _), children in self.by_place.items():
+            maxima[kind] = max(maxima[kind], _total_cost(children, costs))
+        member = maxima["member"] + _total_cost(self.any_member, costs)
+        item = maxima["item"] + _total_cost(self.any_item, costs)
         return max(member, item)
 
 
@@ -124,12 +124,14 @@ class SchemaGraph:
 
     def __init__(self, root: Schema) -> None:
         self._root = root
-        self._anchors = _anchors(root)
+        self._anchors = _anchor_schemas(root)
         self._numbers = {id(root): 0}
         self._schemas = [root]
         # The list grows while it is read: every schema is met once.
-        self._nodes = [self._node(schema) for schema in self._schemas]
-        self._order = {number: order for order, number in enumerate(self._sorted())}
+        self._nodes = [self._build_node(schema) for schema in self._schemas]
+        self._order = {
+            number: order for order, number in enumerate(self._sort_schemas())
+        }
 
     def expansion(self) -> int:
         """The most subschemas that apply to one place of a value."""
@@ -139,7 +141,7 @@ class SchemaGraph:
             sizes[number] = 1 + sum(sizes[child] for child in same)
         return max(sizes.values())
 
-    def growth(self) -> tuple[int, ...]:
+    def growth_by_depth(self) -> tuple[int, ...]:
         """By depth of a place in a value: at most how many schemas apply to it.
 
         The last number holds for everything deeper, up to DEEPEST_VALUE.
@@ -162,22 +164,22 @@ class SchemaGraph:
         while rest:
             number = rest.pop()
             if number not in unfolded:
-                unfolded[number] = one = self._unfolded(number)
-                rest.extend(one.inner())
+                unfolded[number] = one = self._unfold_schema(number)
+                rest.extend(one.inner_schemas())
         return unfolded
 
-    def _unfolded(self, start: int) -> _Unfolding:
-        times = self._times(start)
+    def _unfold_schema(self, start: int) -> _Unfolding:
+        times = self._application_counts(start)
         one = _Unfolding(times.total())
         for number, count in times.items():
             node = self._nodes[number]
-            _add(one.any_member, node.any_member, count)
-            _add(one.any_item, node.any_item, count)
-            for key, children in node.named.items():
-                _add(one.named[key], children, count)
+            _add_counts(one.any_member, node.any_member, count)
+            _add_counts(one.any_item, node.any_item, count)
+            for key, children in node.by_place.items():
+                _add_counts(one.by_place[key], children, count)
         return one
 
-    def _times(self, start: int) -> Counter[int]:
+    def _application_counts(self, start: int) -> Counter[int]:
         """How often each schema is applied where `start` is."""
         reached = {start}
         rest = [start]
@@ -188,10 +190,10 @@ class SchemaGraph:
         times = Counter({start: 1})
         # From the outside in, so that a count is complete before it is passed on.
         for number in sorted(reached, key=self._order.__getitem__, reverse=True):
-            _add(times, self._nodes[number].same, times[number])
+            _add_counts(times, self._nodes[number].same, times[number])
         return times
 
-    def _sorted(self) -> list[int]:
+    def _sort_schemas(self) -> list[int]:
         """Every schema after those that it applies to the same place."""
         same = {number: node.same for number, node in enumerate(self._nodes)}
         try:
@@ -202,55 +204,57 @@ class SchemaGraph:
                 " checking would never end."
             ) from None
 
-    def _node(self, schema: Schema) -> _Node:
+    def _build_node(self, schema: Schema) -> _Node:
         node = _Node()
         for keys, child in subschemas(schema):
             if isinstance(child, Mapping):
-                self._link(node, keys, self._number(child))
+                self._link_child(node, keys, self._number_of(child))
         for keyword in _REFERENCES:
             if keyword in schema:
-                node.same.append(self._number(self._target(schema[keyword])))
+                node.same.append(
+                    self._number_of(self._reference_target(schema[keyword]))
+                )
         return node
 
-    def _link(self, node: _Node, keys: Path, number: int) -> None:
+    def _link_child(self, node: _Node, keys: Path, number: int) -> None:
         keyword = str(keys[0])
         if keyword in _SAME_PLACE:
             node.same.append(number)
         elif keyword in _MEMBERS:
             node.any_member.append(number)
         elif keyword == "properties":
-            node.named["member", keys[1]] = [number]
+            node.by_place["member", keys[1]] = [number]
         elif keyword in ("prefixItems", "items") and len(keys) > 1:
-            node.named["item", keys[1]] = [number]
+            node.by_place["item", keys[1]] = [number]
         elif keyword in _ITEMS:
             node.any_item.append(number)
 
-    def _number(self, schema: Schema) -> int:
+    def _number_of(self, schema: Schema) -> int:
         number = self._numbers.setdefault(id(schema), len(self._schemas))
         if number == len(self._schemas):
             self._schemas.append(schema)
         return number
 
-    def _target(self, reference: object) -> Schema:
+    def _reference_target(self, reference: object) -> Schema:
         if not isinstance(reference, str) or not reference.startswith("#"):
             raise SchemaError(
                 f"The reference {str(reference)[:80]!r} is not local. Only references"
                 " that start with '#' are allowed; nothing is fetched."
             )
         fragment = unquote(reference[1:])
-        found = (
-            _pointed(self._root, fragment)
+        target = (
+            _resolve_pointer(self._root, fragment)
             if fragment[:1] in {"", "/"}
             else self._anchors.get(fragment)
         )
-        if not isinstance(found, Mapping | bool):
+        if not isinstance(target, Mapping | bool):
             raise SchemaError(
                 f"The reference {reference[:80]!r} leads to no schema in this document."
             )
-        return found if isinstance(found, Mapping) else {}
+        return target if isinstance(target, Mapping) else {}
 
 
-def _anchors(root: Schema) -> dict[str, Schema]:
+def _anchor_schemas(root: Schema) -> dict[str, Schema]:
     anchors: dict[str, Schema] = {}
     for _, _, schema in every_subschema(root):
         names = [schema.get(keyword) for keyword in _ANCHORS]
@@ -262,7 +266,7 @@ def _anchors(root: Schema) -> dict[str, Schema]:
     return anchors
 
 
-def _pointed(value: object, pointer: str) -> object:
+def _resolve_pointer(value: object, pointer: str) -> object:
     """What a JSON Pointer leads to, or None."""
     for escaped in pointer.split("/")[1:]:
         key = escaped.replace("~1", "/").replace("~0", "~")
@@ -275,10 +279,10 @@ def _pointed(value: object, pointer: str) -> object:
     return value
 
 
-def _add(times: Counter[int], numbers: Sequence[int], count: int) -> None:
+def _add_counts(times: Counter[int], numbers: Sequence[int], count: int) -> None:
     for number in numbers:
         times[number] += count
 
 
-def _total(children: Counter[int], costs: Mapping[int, int]) -> int:
+def _total_cost(children: Counter[int], costs: Mapping[int, int]) -> int:
     return sum(count * costs[number] for number, count in children.items())

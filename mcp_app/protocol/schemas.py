@@ -65,12 +65,14 @@ class Violation:
     message: str
 
 
-def describe(errors: Iterable[ValidationError], schema: Any) -> Iterator[Violation]:
+def describe_errors(
+    errors: Iterable[ValidationError], schema: Any
+) -> Iterator[Violation]:
     """Yield what the errors of a schema say; of a union those of its nearest branch."""
     for error in errors:
         if isinstance(error.kind, Kind.AnyOf | Kind.OneOfNotValid):
             yield from _describe_union(error, error.kind.context, schema)
-        elif options := _options(error):
+        elif options := _allowed_values(error):
             yield _violation(error, _other_than(options), schema)
         else:
             yield _violation(error, error.message, schema)
@@ -84,28 +86,30 @@ def _describe_union(
     A tag is a member by whose values branches are told apart.
     """
 
-    def is_type(error: ValidationError) -> bool:
+    def is_type_error(error: ValidationError) -> bool:
         here = union.instance_path
         return error.kind.name == "type" and error.instance_path == here
 
-    types = [each for branch in branches for each in filter(is_type, branch)]
-    near = [branch for branch in branches if not any(map(is_type, branch))]
-    tags = [{tuple(e.instance_path): e for e in each if _options(e)} for each in near]
+    types = [each for branch in branches for each in filter(is_type_error, branch)]
+    near = [branch for branch in branches if not any(map(is_type_error, branch))]
+    tags = [
+        {tuple(e.instance_path): e for e in each if _allowed_values(e)} for each in near
+    ]
     common = set(tags[0]).intersection(*tags[1:]) if tags else ()
     if not near:
         names = [name for each in types for name in each.kind.value]
-        said = f"the value is not of type {_alternatives(names)}"
-        yield _violation(types[0], said, schema)
+        message = f"the value is not of type {_alternatives(names)}"
+        yield _violation(types[0], message, schema)
     elif common and len(near) > 1:
         place = min(common, key=len)
-        options = [value for each in tags for value in _options(each[place])]
+        options = [value for each in tags for value in _allowed_values(each[place])]
         yield _violation(tags[0][place], _other_than(options), schema)
     else:
         far = [(len(tag), len(each)) for tag, each in zip(tags, near, strict=True)]
-        yield from describe(near[far.index(min(far))], schema)
+        yield from describe_errors(near[far.index(min(far))], schema)
 
 
-def _options(error: ValidationError) -> list[object]:
+def _allowed_values(error: ValidationError) -> list[object]:
     """Return the values that an error allows, none if it is about something else."""
     if isinstance(error.kind, Kind.Enum):
         return list(error.kind.options)
@@ -121,26 +125,30 @@ def _alternatives(values: Iterable[object]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def _violation(error: ValidationError, said: str, schema: Any) -> Violation:
+def _violation(error: ValidationError, message: str, schema: Any) -> Violation:
     if error.kind.name in ("format", "type"):
         # Schemas of strangers may have odd members there.
         with suppress(AttributeError, LookupError, TypeError):
             for key in error.schema_path[:-1]:
                 schema = schema[key]
-            said = with_example(said, schema)
+            message = with_example(message, schema)
     return Violation(
-        path=jsonrpc.place(error.instance_path)[:MAX_MESSAGE],
+        path=jsonrpc.path_text(error.instance_path)[:MAX_MESSAGE],
         rule=error.kind.name,
-        message=f"{said[:1].upper()}{said[1:MAX_MESSAGE]}.",
+        message=f"{message[:1].upper()}{message[1:MAX_MESSAGE]}.",
     )
 
 
-def with_example(said: str, schema: JsonObject) -> str:
+def with_example(sentence: str, schema: JsonObject) -> str:
     """Return the beginning of a sentence with a value that is right by a schema."""
     schema = schema.get("anyOf", [schema])[0]
     known = EXAMPLES.get(str(schema.get("format", schema.get("type"))))
     example = next(iter(schema.get("examples", ())), known)
-    return said if example is None else f"{said}, such as {_alternatives([example])}"
+    return (
+        sentence
+        if example is None
+        else f"{sentence}, such as {_alternatives([example])}"
+    )
 
 
 # -- schemas ---------------------------------------------------------------------------
@@ -185,7 +193,7 @@ DEFAULT_LIMITS = SchemaLimits()
 
 
 class Validator:
-    """A compiled schema; made by `compile`."""
+    """A compiled schema; made by `compile_schema`."""
 
     __slots__ = ("_growth", "_measured", "_schema", "_source")
 
@@ -218,28 +226,28 @@ class Validator:
         if self.is_valid(value):
             return []
         try:
-            return self._described(value)[:limit]
+            return self._describe_violations(value)[:limit]
         except ValueError as error:
             reason = str(error).rstrip(".")
             return [Violation("$", "json", f"The value is not JSON: {reason}.")]
 
-    def _described(self, value: object) -> list[Violation]:
+    def _describe_violations(self, value: object) -> list[Violation]:
         total, per_place = self._evaluations(value)
         if total <= _DESCRIBED:
-            errors = sorted(self._schema.iter_errors(value), key=_order)
-            return list(describe(errors, self._source))
+            errors = sorted(self._schema.iter_errors(value), key=_error_order)
+            return list(describe_errors(errors, self._source))
         if total > _EVALUATIONS or per_place > _DESCRIBED_PER_PLACE:
             return [_UNDESCRIBED]
         try:
             self._schema.validate(value)
         except jsonschema_rs.ValidationError as error:
-            return list(describe([error], self._source))
+            return list(describe_errors([error], self._source))
         return []
 
     def _evaluations(self, value: object) -> tuple[int, int]:
         """At most how many schemas are applied: in all, and to one place."""
         text = jsonrpc.write(value)
-        depth = jsonrpc.depth(text, DEEPEST_VALUE)
+        depth = jsonrpc.nesting_depth(text, DEEPEST_VALUE)
         per_place = self._growth[min(depth, len(self._growth) - 1)]
         return (1 + jsonrpc.node_count(text)) * per_place, per_place
 
@@ -251,21 +259,21 @@ _UNDESCRIBED = Violation(
 )
 
 
-def _order(error: jsonschema_rs.ValidationError) -> tuple[object, ...]:
+def _error_order(error: jsonschema_rs.ValidationError) -> tuple[object, ...]:
     path = [(isinstance(key, str), key) for key in error.instance_path]
     return path, error.kind.name, error.message
 
 
-def compile(schema: Mapping[str, object]) -> Validator:
+def compile_schema(schema: Mapping[str, object]) -> Validator:
     """The schema as a validator; raises SchemaError.
 
     Schemas with the same content share one, in any order of their keys.
     """
-    return _compiled(_text(schema))
+    return _compile_text(_canonical_text(schema))
 
 
 @lru_cache(maxsize=512)
-def _compiled(text: bytes) -> Validator:
+def _compile_text(text: bytes) -> Validator:
     schema = cast("JsonObject", json.loads(text))
     _check_dialect(schema)
     graph = SchemaGraph(schema)
@@ -273,10 +281,10 @@ def _compiled(text: bytes) -> Validator:
         raise SchemaError(
             f"The schema expands to more than {EXPANSION} subschemas for one value."
         )
-    return Validator(schema, _built(schema), graph.growth())
+    return Validator(schema, _build_validator(schema), graph.growth_by_depth())
 
 
-def _built(schema: JsonObject) -> jsonschema_rs.Validator:
+def _build_validator(schema: JsonObject) -> jsonschema_rs.Validator:
     try:
         return jsonschema_rs.validator_for(
             schema,
@@ -290,7 +298,7 @@ def _built(schema: JsonObject) -> jsonschema_rs.Validator:
         path = getattr(error, "instance_path", ())
         reason = getattr(error, "message", str(error))[:MAX_MESSAGE]
         raise SchemaError(
-            f"The schema is wrong at {jsonrpc.place(path)}: {reason}."
+            f"The schema is wrong at {jsonrpc.path_text(path)}: {reason}."
         ) from None
 
 
@@ -298,16 +306,16 @@ def check_schema(
     schema: Mapping[str, object], limits: SchemaLimits = DEFAULT_LIMITS
 ) -> None:
     """Raises SchemaError where the schema breaks the limits or cannot be compiled."""
-    text = _text(schema)
+    text = _canonical_text(schema)
     if len(text) > limits.size:
         raise SchemaError(
             f"The schema has {len(text)} bytes; the limit is {limits.size}."
         )
     _check_counts(cast("JsonObject", json.loads(text)), limits)
-    _compiled(text)
+    _compile_text(text)
 
 
-def _text(schema: Mapping[str, object]) -> bytes:
+def _canonical_text(schema: Mapping[str, object]) -> bytes:
     if not isinstance(schema, Mapping):
         raise SchemaError("A schema must be a JSON object.")
     try:
@@ -325,7 +333,7 @@ def _check_counts(schema: JsonObject, limits: SchemaLimits) -> None:
         if depth > limits.depth:
             raise SchemaError(
                 f"The schema nests schemas more than {limits.depth} deep, at"
-                f" {jsonrpc.place(path[:8])}…"
+                f" {jsonrpc.path_text(path[:8])}…"
             )
 
 
@@ -340,12 +348,13 @@ def _check_dialect(schema: JsonObject) -> None:
     for path, _, inner in every_subschema(schema):
         if path and inner.get("$schema", dialect) != dialect:
             raise SchemaError(
-                f"The dialect changes at {jsonrpc.place(path)}; a schema can have"
+                f"The dialect changes at {jsonrpc.path_text(path)}; a schema can have"
                 " only one."
             )
         identifier = inner.get(own_name)
         if path and isinstance(identifier, str) and not identifier.startswith("#"):
             raise SchemaError(
-                f"The {own_name!r} at {jsonrpc.place(path)} would change the meaning"
+                f"The {own_name!r} at {jsonrpc.path_text(path)} would change the"
+                f" meaning"
                 " of '#'; only the whole schema can have one."
             )

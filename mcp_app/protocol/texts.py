@@ -65,10 +65,10 @@ def json_text(value: object) -> str:
     text = jsonrpc.write(value).decode()
     if (text.isascii() and "\x7f" not in text) or text.isprintable():
         return text
-    return _UNWANTED.sub(_escape, text)
+    return _UNWANTED.sub(_escape_character, text)
 
 
-def _escape(character: re.Match[str]) -> str:
+def _escape_character(character: re.Match[str]) -> str:
     units = character.group().encode("utf-16-be").hex()
     return _UTF_16.sub(r"\\u\1", units)
 
@@ -133,12 +133,12 @@ def takes_forever(pattern: str) -> bool:
             case "open" | "look":
                 groups.append(_Group(token.lastgroup == "open"))
             case "close" if len(groups) > 1:
-                closed = _closed(groups.pop())
+                closed = _close_group(groups.pop())
                 groups[-1].branches[-1].append(closed)
             case "or":
                 groups[-1].branches.append([])
             case "repeat" if branch:
-                if _repeated(branch[-1], token["repeat"]):
+                if _repeat_item(branch[-1], token["repeat"]):
                     return True
             case _:
                 one = token.lastgroup in {"one", "set"}
@@ -146,7 +146,7 @@ def takes_forever(pattern: str) -> bool:
     return False
 
 
-def _closed(group: _Group) -> _Item:
+def _close_group(group: _Group) -> _Item:
     if not group.consumes:
         return _Item()
     return _Item(
@@ -156,10 +156,10 @@ def _closed(group: _Group) -> _Item:
     )
 
 
-def _repeated(item: _Item, quantifier: str) -> bool:
+def _repeat_item(item: _Item, quantifier: str) -> bool:
     """Repeat an item, and say whether that is ambiguous."""
     endless = _UNBOUNDED.fullmatch(quantifier) is not None
-    if endless and item.branches and (item.loops or _overlap(item.branches)):
+    if endless and item.branches and (item.loops or _branches_overlap(item.branches)):
         return True
     item.text = ""
     item.loops |= endless
@@ -173,25 +173,25 @@ def _is_one_loop(branch: _Branch) -> bool:
     return len(needed) <= 1 and any(item.loops for item in candidates)
 
 
-def _overlap(branches: Sequence[_Branch]) -> bool:
+def _branches_overlap(branches: Sequence[_Branch]) -> bool:
     """Whether two branches can read the same text, alone or repeated."""
     roots: set[str] = set()
     characters: set[str] = set()
     for branch in branches:
         texts = [item.text for item in branch]
         if len(texts) == 1:
-            found = _ascii(texts[0])
-            if found & characters:
+            matched = _ascii_characters(texts[0])
+            if matched & characters:
                 return True
-            characters |= found
-        if root := _root(texts):
+            characters |= matched
+        if root := _repeated_root(texts):
             if root in roots:
                 return True
             roots.add(root)
     return False
 
 
-def _root(texts: Sequence[str]) -> str:
+def _repeated_root(texts: Sequence[str]) -> str:
     """Return the shortest text that a literal is a repetition of; "" for others."""
     if not all(map(_is_literal, texts)):
         return ""
@@ -204,12 +204,12 @@ def _is_literal(text: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _ascii(text: str) -> frozenset[str]:
+def _ascii_characters(text: str) -> frozenset[str]:
     """Return the ASCII characters that a character or a set stands for."""
-    return frozenset(_matching(text))
+    return frozenset(_matching_ascii(text))
 
 
-def _matching(text: str) -> Iterator[str]:
+def _matching_ascii(text: str) -> Iterator[str]:
     if not text or _UNLIKE_PYTHON.search(text):
         return
     try:

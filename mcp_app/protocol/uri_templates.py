@@ -55,16 +55,20 @@ class UriTemplate:
                 "are allowed."
             )
         pieces, expression = _split_query(text)
-        path = tuple(_joined(_path_parts(pieces, text)))
-        asked = _names(expression, text) if expression else []
-        names = [*(variable.name for variable in _variables(path)), *asked]
+        path = tuple(_join_literals(_path_parts(pieces, text)))
+        query_names = _variable_names(expression, text) if expression else []
+        names = [*(variable.name for variable in _variables(path)), *query_names]
         _check_names(names, text)
         _check_separators(path, text)
-        query = _Query.after("".join(pieces[::2]), asked) if expression else None
-        return cls(text, tuple(names), path, _pivot(path), query)
+        query = (
+            _Query.after_literal("".join(pieces[::2]), query_names)
+            if expression
+            else None
+        )
+        return cls(text, tuple(names), path, _pivot_index(path), query)
 
     @property
-    def required(self) -> tuple[str, ...]:
+    def required_names(self) -> tuple[str, ...]:
         """The names of the path: without their values there is no URI."""
         return tuple(variable.name for variable in _variables(self._path))
 
@@ -75,30 +79,32 @@ class UriTemplate:
         not UTF-8; none in the path has a `.` or `..` segment, and none of `{var}`
         starts with a slash, however it was written.
         """
-        uri = _as_ascii(uri)
+        uri = _escape_non_ascii(uri)
         if self._query is None:
             return self._match_path(uri)
-        path, pairs = self._query.divide(uri)
-        asked = self._query.read(pairs)
-        values = None if asked is None else self._match_path(path)
-        return None if asked is None or values is None else values | asked
+        path, pairs = self._query.divide_uri(uri)
+        query_values = self._query.read_pairs(pairs)
+        values = None if query_values is None else self._match_path(path)
+        return None if query_values is None or values is None else values | query_values
 
     def _match_path(self, uri: str) -> dict[str, str] | None:
         values: dict[str, str] = {}
-        rest = _take(self._path[: self._pivot], uri, values, step=1)
+        rest = _match_parts(self._path[: self._pivot], uri, values, step=1)
         if rest is not None:
             # What follows the pivot is read from the end: the same work on texts
             # that are turned round.
-            rest = _take(self._path[: self._pivot : -1], rest[::-1], values, step=-1)
+            rest = _match_parts(
+                self._path[: self._pivot : -1], rest[::-1], values, step=-1
+            )
         for variable in _variables(self._path[self._pivot : self._pivot + 1]):
-            value = None if rest is None else variable.read(rest[::-1])
+            value = None if rest is None else variable.read_value(rest[::-1])
             return None if value is None else values | {variable.name: value}
         return None if rest is None or rest else values
 
     def expand(self, values: Mapping[str, str]) -> str:
         """The URI of these values; ValueError where one of the path is missing."""
-        uri = "".join(_written(part, values) for part in self._path)
-        return uri if self._query is None else uri + self._query.write(values)
+        uri = "".join(_write_part(part, values) for part in self._path)
+        return uri if self._query is None else uri + self._query.write_pairs(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +115,16 @@ class _Variable:
     reserved: bool
     excluded: str
 
-    def read(self, text: str) -> str | None:
+    def read_value(self, text: str) -> str | None:
         """The value written as `text`, or None where this cannot be one."""
         if any(character in text for character in self.excluded):
             return None
-        value = _decoded(text)
+        value = _decode_text(text)
         if not value or _leaves_its_place(value, self.reserved):
             return None
         return value
 
-    def write(self, value: str) -> str:
+    def write_value(self, value: str) -> str:
         return _reserved_text(value) if self.reserved else quote(value, safe="")
 
 
@@ -138,12 +144,12 @@ class _Query:
     own_marks: int
 
     @classmethod
-    def after(cls, literal: str, names: list[str]) -> _Query:
+    def after_literal(cls, literal: str, names: list[str]) -> _Query:
         """The query of `names` after a template's other texts."""
         _, mark, own_query = literal.partition("?")
         return cls(tuple(names), "&" if mark else "?", own_query.count("&"))
 
-    def divide(self, uri: str) -> tuple[str, list[str]]:
+    def divide_uri(self, uri: str) -> tuple[str, list[str]]:
         """What the rest of the template made of the URI, and the pairs."""
         path, mark, rest = uri.partition("?")
         pairs = rest.split("&") if mark else []
@@ -153,30 +159,32 @@ class _Query:
         first = self.own_marks + 1
         return f"{path}{mark}{'&'.join(pairs[:first])}", pairs[first:]
 
-    def read(self, pairs: list[str]) -> dict[str, str] | None:
+    def read_pairs(self, pairs: list[str]) -> dict[str, str] | None:
         """The values of the pairs, or None where one is not of this query."""
         values: dict[str, str] = {}
         for pair in pairs:
             name, mark, written = pair.partition("=")
-            value = None if "#" in written else _decoded(written)
+            value = None if "#" in written else _decode_text(written)
             if value is None or not mark or name not in self.names or name in values:
                 return None
             values[name] = value
         return values
 
-    def write(self, values: Mapping[str, str]) -> str:
+    def write_pairs(self, values: Mapping[str, str]) -> str:
         """The pairs that have a value."""
-        given = [name for name in self.names if name in values]
-        pairs = "&".join(f"{name}={quote(values[name], safe='')}" for name in given)
+        with_value = [name for name in self.names if name in values]
+        pairs = "&".join(
+            f"{name}={quote(values[name], safe='')}" for name in with_value
+        )
         return f"{self.mark}{pairs}" if pairs else ""
 
 
-def _written(part: _Part, values: Mapping[str, str]) -> str:
+def _write_part(part: _Part, values: Mapping[str, str]) -> str:
     if isinstance(part, str):
         return part
     if part.name not in values:
         raise ValueError(f"The variable {part.name!r} has no value.")
-    return part.write(values[part.name])
+    return part.write_value(values[part.name])
 
 
 def _split_query(text: str) -> tuple[list[str], str]:
@@ -205,7 +213,7 @@ def _path_parts(pieces: list[str], text: str) -> Iterator[_Part]:
     for index, piece in enumerate(pieces):
         if index % 2 == 0:
             in_query = in_query or "?" in piece
-            yield _as_ascii(piece)
+            yield _escape_non_ascii(piece)
         else:
             yield from _expression_parts(piece, text, in_query)
 
@@ -217,12 +225,12 @@ def _expression_parts(piece: str, text: str, in_query: bool) -> Iterator[_Part]:
     reserved = operator in {"+", "#"}
     excluded = "" if reserved else "/?#&" if in_query else "/?#"
     first, between = _OPERATORS[operator]
-    for index, name in enumerate(_names(piece, text)):
+    for index, name in enumerate(_variable_names(piece, text)):
         yield between if index else first
         yield _Variable(name, reserved, excluded)
 
 
-def _names(piece: str, text: str) -> list[str]:
+def _variable_names(piece: str, text: str) -> list[str]:
     """The variables of an expression, whose inside is `piece`."""
     names = (piece[1:] if piece[:1] in set("+#/?&") else piece).split(",")
     for name in names:
@@ -235,7 +243,7 @@ def _names(piece: str, text: str) -> list[str]:
     return names
 
 
-def _joined(parts: Iterator[_Part]) -> Iterator[_Part]:
+def _join_literals(parts: Iterator[_Part]) -> Iterator[_Part]:
     """The parts with neighbouring texts made one, and without empty ones."""
     literal = ""
     for part in parts:
@@ -280,7 +288,7 @@ def _check_separators(path: tuple[_Part, ...], text: str) -> None:
             separator = ""
 
 
-def _pivot(path: tuple[_Part, ...]) -> int:
+def _pivot_index(path: tuple[_Part, ...]) -> int:
     """Where reading from the start meets reading from the end.
 
     It is the variable that may hold anything, or else the last one.
@@ -294,7 +302,7 @@ def _pivot(path: tuple[_Part, ...]) -> int:
     return last
 
 
-def _take(
+def _match_parts(
     parts: tuple[_Part, ...], text: str, values: dict[str, str], *, step: int
 ) -> str | None:
     """What is left of `text` after `parts`, whose values are added; None: no match.
@@ -308,9 +316,9 @@ def _take(
         if isinstance(part, _Variable):
             variable = part
             continue
-        found, literal, text = text.partition(part[::step])
-        value = variable.read(found[::step]) if variable else None
-        if not literal or (value is None if variable else found):
+        raw_value, literal, text = text.partition(part[::step])
+        value = variable.read_value(raw_value[::step]) if variable else None
+        if not literal or (value is None if variable else raw_value):
             return None
         if variable and value:
             values[variable.name] = value
@@ -318,7 +326,7 @@ def _take(
     return text
 
 
-def _decoded(text: str) -> str | None:
+def _decode_text(text: str) -> str | None:
     if _BROKEN_ESCAPE.search(text):
         return None
     try:
@@ -337,7 +345,7 @@ def _leaves_its_place(value: str, reserved: bool) -> bool:
 _ASCII = "".join(map(chr, range(128)))
 
 
-def _as_ascii(text: str) -> str:
+def _escape_non_ascii(text: str) -> str:
     """The text with the escapes that a URI would have for what is not ASCII."""
     if text.isascii():
         return text

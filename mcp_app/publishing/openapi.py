@@ -23,14 +23,19 @@ from mcp_app.conf import mcp_settings
 from mcp_app.egress.client import call_once
 from mcp_app.egress.connecting import EgressError
 from mcp_app.egress.requests import SiteRequest
-from mcp_app.egress.sites import Site, sites
+from mcp_app.egress.sites import Site, usable_sites
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.openapi.offers import offers_of
 from mcp_app.kinds.openapi.reading import DocumentError, Names, Offer, read_document
 from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
-from mcp_app.models.fields import digest, parse
-from mcp_app.models.openapi import LONGEST_LOCATION, MOST_INFLATED, TooManyOffers, pack
+from mcp_app.models.fields import digest, parse_json
+from mcp_app.models.openapi import (
+    MAX_LOCATION_LENGTH,
+    MOST_INFLATED,
+    TooManyOffers,
+    pack_offers,
+)
 from mcp_app.models.transactions import is_conflict, persistently
 from mcp_app.protocol import jsonrpc
 from mcp_app.publishing.overlays import store_findings
@@ -39,38 +44,38 @@ from mcp_app.publishing.overlays import store_findings
 # Reads documents, from a file or from the site itself, and keeps what they offer.
 
 
-def site_of(key: str) -> Site:
+def configured_site(key: str) -> Site:
     """Return a site of the settings; raise `DocumentError` if it is not there."""
-    site = sites().get(key)
+    site = usable_sites().get(key)
     if site is None:
-        said = _("The settings have no site “%(key)s” that can be used.")
-        raise DocumentError(said % {"key": visible(key)})
+        message = _("The settings have no site “%(key)s” that can be used.")
+        raise DocumentError(message % {"key": visible(key)})
     return site
 
 
-def fetch(site: Site, path: str, user: AbstractBaseUser) -> bytes:
+def fetch_document(site: Site, path: str, user: AbstractBaseUser) -> bytes:
     """Return the document that a site has at a path; blocks, raises `DocumentError`."""
     if not path.startswith("/"):
         raise DocumentError(_("The path must begin with “/”, such as /openapi.json."))
-    if len(path) > LONGEST_LOCATION:
-        said = _("The path is longer than %d characters.") % LONGEST_LOCATION
-        raise DocumentError(said)
+    if len(path) > MAX_LOCATION_LENGTH:
+        message = _("The path is longer than %d characters.") % MAX_LOCATION_LENGTH
+        raise DocumentError(message)
     path, _mark, query = path.partition("?")
     request = SiteRequest(
         method="GET", path=path, query=query, idempotent=True, log_path=path
     )
-    asked = AccessRequest.of_user(user)
+    access_request = AccessRequest.of_user(user)
     # Documents are larger than answers.
     larger = replace(site, answer=mcp_settings.limits.document)
     try:
-        answer = async_to_sync(call_once)(larger, request, asked)
+        answer = async_to_sync(call_once)(larger, request, access_request)
     except EgressError as error:
-        said = _("%(site)s did not give the document: %(error)s")
-        shown = {"site": site.title, "error": error.message}
-        raise DocumentError(said % shown) from None
+        message = _("%(site)s did not give the document: %(error)s")
+        details = {"site": site.title, "error": error.message}
+        raise DocumentError(message % details) from None
     if answer.status != HTTPStatus.OK:
-        said = _("%(site)s answered with the status %(status)d.")
-        raise DocumentError(said % {"site": site.title, "status": answer.status})
+        message = _("%(site)s answered with the status %(status)d.")
+        raise DocumentError(message % {"site": site.title, "status": answer.status})
     return answer.body
 
 
@@ -93,12 +98,12 @@ def store(
     about = document.get("info")
     info: Mapping[str, object] = about if isinstance(about, dict) else {}
     try:
-        stored = pack([each.to_json() for each in offers])
+        stored = pack_offers([each.to_json() for each in offers])
     except TooManyOffers as error:
         raise DocumentError(str(error)) from None
     values = {
         "location": location,
-        "version": _line(info.get("version"), 100),
+        "version": _one_line_text(info.get("version"), 100),
         "digest": digest(content),
         "offers": stored,
         "operations": len(offers),
@@ -107,12 +112,12 @@ def store(
     }
     if known is not None:
         with transaction.atomic():
-            lock(known)
+            lock_document(known)
             for name, value in values.items():
                 setattr(known, name, value)
             known.save(update_fields=[*values])
         return known
-    title = _line(info.get("title"), 200) or site.title
+    title = _one_line_text(info.get("title"), 200) or site.title
     keep = partial(
         OpenApiDocument.objects.update_or_create,
         site=site.key,
@@ -124,7 +129,7 @@ def store(
     return row
 
 
-def _line(value: object, longest: int) -> str:
+def _one_line_text(value: object, longest: int) -> str:
     """Return a text of a document as one line that people can read."""
     text = value if isinstance(value, str) else ""
     return visible(" ".join(text.split()))[:longest]
@@ -132,11 +137,11 @@ def _line(value: object, longest: int) -> str:
 
 def offers_in(row: OpenApiDocument) -> dict[str, Offer]:
     """Return what a document offered when it was last read, by key."""
-    offers = map(Offer.from_json, row.unpack())
+    offers = map(Offer.from_json, row.unpack_offers())
     return {each.key: each for each in offers}
 
 
-def lock(row: OpenApiDocument) -> OpenApiDocument:
+def lock_document(row: OpenApiDocument) -> OpenApiDocument:
     """Return a row as it is now, locked; raise `DocumentError` if it is gone."""
     now = OpenApiDocument.objects.select_for_update().filter(pk=row.pk).first()
     if now is None:
@@ -178,18 +183,20 @@ class ComparedOperation:
     """Why the operation of now cannot be a tool."""
 
 
-def compare(document: OpenApiDocument) -> list[ComparedOperation]:
+def compare_operations(document: OpenApiDocument) -> list[ComparedOperation]:
     """Return each tool of a document with what differs; two queries."""
     offers = offers_in(document)
     operations = document.imported.select_related("tool")
-    return [_compared(each, offers.get(each.key)) for each in operations]
+    return [_compare_operation(each, offers.get(each.key)) for each in operations]
 
 
-def _compared(operation: ImportedOperation, offer: Offer | None) -> ComparedOperation:
+def _compare_operation(
+    operation: ImportedOperation, offer: Offer | None
+) -> ComparedOperation:
     if offer is None:
         return ComparedOperation(operation, Standing.GONE)
-    base = Offer.from_json(parse(operation.base))
-    if _is_same(jsonrpc.write(offer.to_json()).decode(), operation.base):
+    base = Offer.from_json(parse_json(operation.base))
+    if _is_same_text(jsonrpc.write(offer.to_json()).decode(), operation.base):
         return ComparedOperation(operation, Standing.SAME)
     if offer.bar:
         return ComparedOperation(operation, Standing.CHANGED, bar=offer.bar)
@@ -208,20 +215,20 @@ def _differences(
             before[column],
             now[column],
             yours := str(getattr(tool, column)),
-            is_own=not _is_same(yours, before[column])
-            and not _is_same(yours, now[column]),
+            is_own=not _is_same_text(yours, before[column])
+            and not _is_same_text(yours, now[column]),
         )
         for column in COLUMNS
-        if not _is_same(before[column], now[column])
+        if not _is_same_text(before[column], now[column])
     ]
 
 
-def _is_same(one: str, other: str) -> bool:
+def _is_same_text(one: str, other: str) -> bool:
     """Whether two texts, or what they say as JSON, are the same."""
     if one == other:
         return True
     try:
-        return bool(parse(one) == parse(other))
+        return bool(parse_json(one) == parse_json(other))
     except ValueError:
         return False
 
@@ -240,11 +247,11 @@ def take_over(
     changed: list[Tool] = []
     own: list[str] = []
     with transaction.atomic():
-        row = lock(document)
+        row = lock_document(document)
         offers = offers_in(row)
         operations = row.imported.select_related("tool").filter(pk__in=keys)
         for operation in operations:
-            compared = _compared(operation, offers.get(operation.key))
+            compared = _compare_operation(operation, offers.get(operation.key))
             if compared.standing is not Standing.CHANGED or compared.bar:
                 continue
             tool = operation.tool
@@ -256,8 +263,8 @@ def take_over(
             tool.updated_by_id = None if author is None else author.pk
             tool.full_clean()
             tool.save()
-            taken = offers[operation.key].to_json()
-            operation.base = jsonrpc.write(taken).decode()
+            new_base = offers[operation.key].to_json()
+            operation.base = jsonrpc.write(new_base).decode()
             operation.save(update_fields=["base"])
             store_findings(tool, registry)
             changed.append(tool)
@@ -268,8 +275,8 @@ def take_over(
 # Makes tools of what a document offers; publishes nothing.
 
 
-LONGEST_TAGS: Final = 500
-LONGEST_TAG: Final = 64
+MAX_TAGS_LENGTH: Final = 500
+MAX_TAG_LENGTH: Final = 64
 COLUMNS: Final = ("title", "description", "input_schema", "config")
 """What an offer says of a tool, and may say anew later."""
 
@@ -277,19 +284,19 @@ COLUMNS: Final = ("title", "description", "input_schema", "config")
 def columns_of(offer: Offer) -> Mapping[str, str]:
     """Return what an offer says, as the columns of a tool have it."""
     return {
-        "title": _readable(offer.summary)[:255],
-        "description": _readable(offer.description or offer.summary, lines=True),
+        "title": _readable_text(offer.summary)[:255],
+        "description": _readable_text(offer.description or offer.summary, lines=True),
         "input_schema": jsonrpc.write(offer.input_schema).decode(),
         "config": jsonrpc.write(offer.config).decode(),
     }
 
 
-def _readable(text: str, *, lines: bool = False) -> str:
+def _readable_text(text: str, *, lines: bool = False) -> str:
     """Return a text without characters that no row may have."""
-    kept = "".join(
+    cleaned = "".join(
         each for each in text if each.isprintable() or (lines and each == "\n")
     )
-    return kept.strip() if lines else " ".join(kept.split())
+    return cleaned.strip() if lines else " ".join(cleaned.split())
 
 
 def make_tools(
@@ -307,7 +314,7 @@ def make_tools(
     def make() -> list[Tool]:
         with transaction.atomic():
             # Two people who import one document do so one after the other.
-            return _make(lock(document), wanted, registry, author)
+            return _create_tools(lock_document(document), wanted, registry, author)
 
     try:
         # Of another document somebody may take the same name, or lock it.
@@ -315,11 +322,11 @@ def make_tools(
     except DatabaseError as error:
         if not (isinstance(error, IntegrityError) or is_conflict(error)):
             raise
-        said = _("Meanwhile, somebody has made a tool of this name. Try again.")
-        raise DocumentError(said) from None
+        message = _("Meanwhile, somebody has made a tool of this name. Try again.")
+        raise DocumentError(message) from None
 
 
-def _make(
+def _create_tools(
     document: OpenApiDocument,
     keys: Iterable[str],
     registry: Registry,
@@ -330,27 +337,29 @@ def _make(
     chosen = [offers[key] for key in dict.fromkeys(keys) if key in offers]
     wanted = [each for each in chosen if not each.bar and each.key not in there]
     names = Names({*Tool.objects.values_list("name", flat=True), *registry.tools})
-    made = []
+    tools = []
     for offer in wanted:
-        tool = _tool(offer, names, author)
+        tool = _tool_from_offer(offer, names, author)
         try:
             # Who takes the name meanwhile is met when it is saved, and it begins anew.
             tool.full_clean(validate_constraints=False)
         except ValidationError as error:
-            said = _("%(key)s cannot become a tool: %(error)s")
-            shown = {"key": visible(offer.key), "error": " ".join(error.messages)}
-            raise DocumentError(said % shown) from None
+            message = _("%(key)s cannot become a tool: %(error)s")
+            details = {"key": visible(offer.key), "error": " ".join(error.messages)}
+            raise DocumentError(message % details) from None
         tool.save()
         base = jsonrpc.write(offer.to_json()).decode()
         ImportedOperation.objects.create(
             document=document, key=offer.key, tool=tool, base=base
         )
         store_findings(tool, registry)
-        made.append(tool)
-    return made
+        tools.append(tool)
+    return tools
 
 
-def _tool(offer: Offer, names: Names, author: AbstractBaseUser | None) -> Tool:
+def _tool_from_offer(
+    offer: Offer, names: Names, author: AbstractBaseUser | None
+) -> Tool:
     # What a method does stands in RFC 9110, section 9.2.
     hints: dict[str, Any] = {
         "read_only": offer.method == "GET",
@@ -358,20 +367,24 @@ def _tool(offer: Offer, names: Names, author: AbstractBaseUser | None) -> Tool:
         "destructive": offer.method == "DELETE" if offer.method != "GET" else None,
     }
     return Tool(
-        name=names.take(offer.name),
+        name=names.reserve_name(offer.name),
         kind="http",
-        tags=_tags(offer),
+        tags=_tags_of_offer(offer),
         updated_by_id=None if author is None else author.pk,
         **columns_of(offer),
         **hints,
     )
 
 
-def _tags(offer: Offer) -> str:
+def _tags_of_offer(offer: Offer) -> str:
     """Return the tags of an operation as the words that rows have."""
     words = (
-        re.sub(r"[^A-Za-z0-9_.:-]+", "-", each).strip("-").lower()[:LONGEST_TAG]
+        re.sub(r"[^A-Za-z0-9_.:-]+", "-", each).strip("-").lower()[:MAX_TAG_LENGTH]
         for each in offer.tags
     )
     tags = " ".join(dict.fromkeys(each for each in words if each))
-    return tags[:LONGEST_TAGS].rpartition(" ")[0] if len(tags) > LONGEST_TAGS else tags
+    return (
+        tags[:MAX_TAGS_LENGTH].rpartition(" ")[0]
+        if len(tags) > MAX_TAGS_LENGTH
+        else tags
+    )

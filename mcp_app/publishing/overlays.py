@@ -13,8 +13,8 @@ from django.db.models.signals import post_migrate
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog.definition_texts import tokens
-from mcp_app.catalog.findings import Finding, Level, in_order, must_fix
-from mcp_app.catalog.overlays import overlaid
+from mcp_app.catalog.findings import Finding, Level, must_fix, worst_first
+from mcp_app.catalog.overlays import apply_overlay
 from mcp_app.catalog.registered_function import Declaration
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.row_loader import (
@@ -25,7 +25,12 @@ from mcp_app.catalog.row_loader import (
 )
 from mcp_app.catalog.server_lint import server_findings
 from mcp_app.interface.definitions import Definition
-from mcp_app.kinds import KindError, complete, findings, kinds_of
+from mcp_app.kinds import (
+    KindError,
+    complete_definition,
+    findings_with_kind,
+    usable_kinds,
+)
 from mcp_app.kinds.survey import declarations
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Server
 from mcp_app.models.definitions import Source
@@ -57,12 +62,16 @@ class Findings:
         return [each for each in self.findings if each.level is Level.ADVICE]
 
 
-def judge(row: PublishedRow, content: JsonObject, registry: Registry) -> Findings:
+def judge_row_content(
+    row: PublishedRow, content: JsonObject, registry: Registry
+) -> Findings:
     """Return what lint says of a row with this content."""
     if not isinstance(row, DefinitionRow) or row.from_code:
         return judge_content(row, content, registry, {})
     judged = judge_content(row, content, registry, uploads_of(content))
-    return Findings([*_taken(row, content), *judged.findings], judged.tokens)
+    return Findings(
+        [*_identity_conflicts(row, content), *judged.findings], judged.tokens
+    )
 
 
 def judge_content(
@@ -84,13 +93,13 @@ def judge_content(
     key = row.kind_of_row, str(row.pk)
     try:
         stored = definition_of(key, content, uploads)
-        stored = complete(stored, kinds_of(registry))
+        stored = complete_definition(stored, usable_kinds(registry))
     except (ValueError, KindError) as error:
         return Findings([must_fix("kind", "", str(error))])
-    found = findings(
+    lint_findings = findings_with_kind(
         stored.definition, stored.kind, stored.config, stored.uploads, registry
     )
-    return Findings(found, tokens(stored.definition))
+    return Findings(lint_findings, tokens(stored.definition))
 
 
 def _judged_overlay(
@@ -99,11 +108,13 @@ def _judged_overlay(
     declared = declarations(registry)[row.kind_of_row].get(row.identity)
     if declared is None:
         return Findings([must_fix("kind", "", vanished_sentence(row))])
-    definition: Definition = overlaid(declared.definition, content)
-    found = findings(definition, registry=registry)
+    definition: Definition = apply_overlay(declared.definition, content)
+    lint_findings = findings_with_kind(definition, registry=registry)
     # What code says alone is nothing that could be fixed here.
-    said = (each if each.field in content else each.as_advice() for each in found)
-    return Findings(in_order(said), tokens(definition))
+    adjusted = (
+        each if each.field in content else each.as_advice() for each in lint_findings
+    )
+    return Findings(worst_first(adjusted), tokens(definition))
 
 
 def vanished_sentence(row: DefinitionRow) -> str:
@@ -114,14 +125,14 @@ def vanished_sentence(row: DefinitionRow) -> str:
     ) % {"name": row.identity}
 
 
-def _taken(row: DefinitionRow, content: JsonObject) -> Iterable[Finding]:
+def _identity_conflicts(row: DefinitionRow, content: JsonObject) -> Iterable[Finding]:
     identity = str(content.get(row.IDENTITY, ""))
     others = row.rows().exclude(pk=row.pk)
     for other in others.filter(published_identity=row.identity_hash(identity))[:1]:
-        yield taken_finding(other, identity)
+        yield conflict_finding(other, identity)
 
 
-def taken_finding(other: DefinitionRow, identity: str) -> Finding:
+def conflict_finding(other: DefinitionRow, identity: str) -> Finding:
     """Return what is said where another row is published under a name or URI."""
     return must_fix(
         "taken",
@@ -139,24 +150,24 @@ def store_findings(
     `judged` is what lint says, if the caller knows it.
     """
     if judged is None:
-        judged = judge(row, row.working_content(), registry)
+        judged = judge_row_content(row, row.working_content(), registry)
     row.to_fix, row.advices = len(judged.to_fix), len(judged.advices)
     row.tokens = judged.tokens
-    row.broken = broken(row, registry, judged)
+    row.broken = broken_reason(row, registry, judged)
     columns = ("to_fix", "advices", "tokens", "broken")
     rows = row.rows().filter(pk=row.pk)
     rows.update(**{name: getattr(row, name) for name in columns})
     return judged
 
 
-def broken(row: DefinitionRow, registry: Registry, working: Findings) -> str:
+def broken_reason(row: DefinitionRow, registry: Registry, working: Findings) -> str:
     """Return why a row cannot be served as it was published, "" where it can."""
     judged = working
     if not row.from_code:
         if row.published is None:
             return ""
         if row.published.hash != row.content_hash:
-            judged = judge(row, row.published.read(), registry)
+            judged = judge_row_content(row, row.published.read(), registry)
     unservable = [each.message for each in judged.to_fix if each.rule in UNSERVABLE]
     return " ".join(unservable)
 
@@ -164,18 +175,18 @@ def broken(row: DefinitionRow, registry: Registry, working: Findings) -> str:
 # -- overlays --------------------------------------------------------------------------
 
 
-def connect(app: AppConfig) -> None:
+def connect_overlays(app: AppConfig) -> None:
     """Let a migration make the rows of what code declares, and rows know its titles."""
-    DefinitionRow.title_in_code = staticmethod(_title)
-    post_migrate.connect(_migrated, sender=app, dispatch_uid="mcp_app overlays")
+    DefinitionRow.title_in_code = staticmethod(_title_in_code)
+    post_migrate.connect(_handle_migration, sender=app, dispatch_uid="mcp_app overlays")
 
 
-def _title(row: DefinitionRow) -> str:
+def _title_in_code(row: DefinitionRow) -> str:
     definition = declared_definition(row, mcp) if row.from_code else None
     return "" if definition is None else definition.title
 
 
-def _migrated(using: str, **details: object) -> None:
+def _handle_migration(using: str, **details: object) -> None:
     # `flush` sends the signal, too, and is to leave nothing.  Other databases have no
     # such tables, and states between two migrations others than these models.
     if "plan" not in details or using != router.db_for_write(DefinitionVersion):
@@ -202,20 +213,20 @@ def make_overlays(registry: Registry) -> int:
     Such a row changes nothing of what is served, so nobody is told.  Where staff made
     a definition of that name, it keeps its row, and is reported.
     """
-    made = 0
+    count = 0
     for kind, declared in declarations(registry).items():
         model = MODELS[kind]
-        missing = list(_missing(model, declared))
+        missing = list(_missing_declarations(model, declared))
         # Several processes start at once: the database keeps the first of each.
         model.rows().bulk_create(
-            [_overlay(model, each.definition) for each in missing],
+            [_empty_overlay(model, each.definition) for each in missing],
             ignore_conflicts=True,
         )
-        made += len(missing)
-    return made
+        count += len(missing)
+    return count
 
 
-def _missing(
+def _missing_declarations(
     model: type[DefinitionRow], declared: Mapping[str, Declaration[Any]]
 ) -> Iterator[Declaration[Any]]:
     known = set(model.rows().values_list(model.IDENTITY, flat=True))
@@ -224,7 +235,7 @@ def _missing(
             yield each
 
 
-def _overlay(model: type[DefinitionRow], definition: Definition) -> DefinitionRow:
+def _empty_overlay(model: type[DefinitionRow], definition: Definition) -> DefinitionRow:
     identity = getattr(definition, model.IDENTITY)
     columns = {"name": definition.name, model.IDENTITY: identity}
     return model(source=Source.CODE, kind="function", **columns)
@@ -246,21 +257,21 @@ def whole_definition(
     """
     if row.from_code:
         declared = declared_definition(row, registry)
-        return None if declared is None else overlaid(declared, content)
+        return None if declared is None else apply_overlay(declared, content)
     try:
         stored = definition_of((row.kind_of_row, str(row.pk)), content, {})
-        return complete(stored, kinds_of(registry)).definition
+        return complete_definition(stored, usable_kinds(registry)).definition
     except (ValueError, KindError):
         return None
 
 
 def declared_definition(row: DefinitionRow, registry: Registry) -> Definition | None:
     """Return the definition that code declares under a row's name, if it does."""
-    found = declaration_of(row, registry)
-    return None if found is None else found.definition
+    declaration = declaration_of(row, registry)
+    return None if declaration is None else declaration.definition
 
 
-def reset(
+def reset_columns(
     row: DefinitionRow, names: Iterable[str], registry: Registry, *, author: Any
 ) -> None:
     """Set columns of an overlay back to what the code says, and store its findings."""

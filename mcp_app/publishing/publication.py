@@ -23,19 +23,19 @@ from mcp_app.catalog.row_loader import MODELS, hints_of, uploads_of
 from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.rules import text_problem
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Stop, Tool
-from mcp_app.models.stops import row_is_held
+from mcp_app.models.stops import stop_matcher
 from mcp_app.models.transactions import is_conflict
 from mcp_app.models.versions import hash_of
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.differences import Difference, breaking, differences
+from mcp_app.publishing.differences import Difference, breaking_reasons, differences
 from mcp_app.publishing.overlays import (
     UNSERVABLE,
     Findings,
-    judge,
+    conflict_finding,
     judge_content,
+    judge_row_content,
     make_overlays,
     store_findings,
-    taken_finding,
     whole_definition,
 )
 
@@ -55,16 +55,16 @@ def find_definition(kind: str, name: str, registry: Registry) -> DefinitionRow |
     if text_problem(name):
         # Nothing is called so, and databases cannot look for NUL or half a pair.
         return None
-    found = _named(kind, name)
-    if found is None and make_overlays(registry):
-        found = _named(kind, name)
-    return found
+    row = _find_by_name(kind, name)
+    if row is None and make_overlays(registry):
+        row = _find_by_name(kind, name)
+    return row
 
 
-def _named(kind: str, name: str) -> DefinitionRow | None:
+def _find_by_name(kind: str, name: str) -> DefinitionRow | None:
     model = MODELS[kind]
-    seen = Q(published_identity=model.identity_hash(name))
-    rows: Any = model.rows().filter(seen | Q(**{model.IDENTITY: name}))
+    is_published = Q(published_identity=model.identity_hash(name))
+    rows: Any = model.rows().filter(is_published | Q(**{model.IDENTITY: name}))
     # Some databases take names for equal that are not.
     served, others = model.identity_hash(name), []
     for row in rows:
@@ -75,7 +75,7 @@ def _named(kind: str, name: str) -> DefinitionRow | None:
     return next(iter(others), None)
 
 
-def near(kind: str, name: str) -> list[str]:
+def similar_names(kind: str, name: str) -> list[str]:
     """Return names or URIs of a kind that are like this one, the most alike first."""
     model = MODELS[kind]
     names = [str(each) for each in model.rows().values_list(model.IDENTITY, flat=True)]
@@ -89,9 +89,9 @@ def count_changing(registry: Registry, stops: Iterable[Stop]) -> int:
 
     Those that one of the stops holds by itself are left out.
     """
-    is_held = row_is_held(stops)
+    is_stopped = stop_matcher(stops)
     hints = {name: each.definition.hints for name, each in registry.tools.items()}
-    held: set[str] = set()
+    stopped_names: set[str] = set()
     for row in Tool.rows().order_by().select_related("published"):
         content = {} if row.published is None else row.published.read()
         name = row.name if row.from_code else content.get("name")
@@ -103,9 +103,9 @@ def count_changing(registry: Registry, stops: Iterable[Stop]) -> int:
             hints[name] = whole.hints
         else:
             hints[name] = hints_of(content)
-        if is_held(row):
-            held.add(name)
-    return sum(not hints[name].read_only for name in hints if name not in held)
+        if is_stopped(row):
+            stopped_names.add(name)
+    return sum(not hints[name].read_only for name in hints if name not in stopped_names)
 
 
 # -- publication -----------------------------------------------------------------------
@@ -129,9 +129,9 @@ class OutOfDate(PublicationRefused):
 class NotReady(PublicationRefused):
     """Something must be fixed first."""
 
-    def __init__(self, found: Sequence[Finding]) -> None:
-        super().__init__(" ".join(each.message for each in found))
-        self.findings = found
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__(" ".join(each.message for each in findings))
+        self.findings = findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +153,14 @@ class Proposal(Generic[Row]):
     @property
     def breaks(self) -> list[str]:
         """Why old calls break; nothing breaks where nobody sees it yet."""
-        return [] if self.served is None else breaking(self.differences)
+        return [] if self.served is None else breaking_reasons(self.differences)
 
     @property
     def is_served_already(self) -> bool:
         return self.row.served_hash() == self.content_hash
 
 
-def propose(row: Row, registry: Registry) -> Proposal[Row]:
+def propose_publication(row: Row, registry: Registry) -> Proposal[Row]:
     """Return what publishing the working copy would do."""
     [proposal] = propose_all([row], registry)
     return proposal
@@ -171,7 +171,7 @@ def propose_all(rows: Sequence[Row], registry: Registry) -> list[Proposal[Row]]:
     contents = {row: row.working_content() for row in rows}
     others = _taken_by_others(contents)
     return [
-        _proposal(row, content, registry, others.get(row, ()))
+        _build_proposal(row, content, registry, others.get(row, ()))
         for row, content in contents.items()
     ]
 
@@ -188,21 +188,21 @@ def _taken_by_others(
     if not identities:
         return {}
     model = type(next(iter(identities)))
-    found = model.rows().filter(published_identity__in=set(identities.values()))
-    by_identity = {each.published_identity: each for each in found}
+    rows = model.rows().filter(published_identity__in=set(identities.values()))
+    by_identity = {each.published_identity: each for each in rows}
     return {
-        row: [taken_finding(other, str(contents[row][row.IDENTITY]))]
+        row: [conflict_finding(other, str(contents[row][row.IDENTITY]))]
         for row, identity in identities.items()
         if (other := by_identity.get(identity)) is not None and other.pk != row.pk
     }
 
 
-def _proposal(
-    row: Row, content: JsonObject, registry: Registry, found: Sequence[Finding]
+def _build_proposal(
+    row: Row, content: JsonObject, registry: Registry, conflicts: Sequence[Finding]
 ) -> Proposal[Row]:
     judged = judge_content(row, content, registry, uploads_of(content))
-    both = Findings([*found, *judged.findings], judged.tokens)
-    compared = differences(_served(row), content)
+    both = Findings([*conflicts, *judged.findings], judged.tokens)
+    compared = differences(_served_content(row), content)
     return Proposal(row, row.published, content, hash_of(content), both, compared)
 
 
@@ -214,7 +214,7 @@ def propose_version(
     What was once published may be again, as long as it can be served.
     """
     content = version.read()
-    judged = judge(row, content, registry)
+    judged = judge_row_content(row, content, registry)
     blocking = [
         each if each.rule in UNSERVABLE else each.as_advice()
         for each in judged.findings
@@ -225,18 +225,18 @@ def propose_version(
         content,
         version.hash,
         Findings(blocking, judged.tokens),
-        differences(_served(row), content),
+        differences(_served_content(row), content),
     )
 
 
-def _served(row: PublishedRow) -> JsonObject:
+def _served_content(row: PublishedRow) -> JsonObject:
     return {} if row.published is None else row.published.read()
 
 
 # -- publishing ---------------------------------------------------------------------
 
 
-def publish(
+def publish_working_copy(
     row: Row,
     registry: Registry,
     *,
@@ -249,11 +249,11 @@ def publish(
     version that clients saw then (0 for none).  Raises `PublicationRefused`.
     """
     with _one_at_a_time(row):
-        locked = _locked(row)
+        locked = _lock_for_update(row)
         if locked.working_hash() != looked_at:
             raise OutOfDate(_working_copy_changed(locked))
-        proposal = propose(locked, registry)
-        version = _published(proposal, number, author, note)
+        proposal = propose_publication(locked, registry)
+        version = _publish_proposal(proposal, number, author, note)
         if isinstance(locked, DefinitionRow):
             store_findings(locked, registry, proposal.judged)
         return version
@@ -274,17 +274,17 @@ def roll_back(
     `working_copy` puts that back, too.  Raises `PublicationRefused`.
     """
     with _one_at_a_time(row):
-        locked = _locked(row)
+        locked = _lock_for_update(row)
         proposal = propose_version(locked, version, registry)
-        made = _published(proposal, number, author, note, version.number)
+        new_version = _publish_proposal(proposal, number, author, note, version.number)
         if working_copy:
-            _put_back(locked, proposal.content)
+            _restore_working_copy(locked, proposal.content)
         if isinstance(locked, DefinitionRow):
             store_findings(locked, registry)
-        return made
+        return new_version
 
 
-def _put_back(row: PublishedRow, content: JsonObject) -> None:
+def _restore_working_copy(row: PublishedRow, content: JsonObject) -> None:
     row.put_content(content)
     try:
         with transaction.atomic(using=router.db_for_write(type(row))):
@@ -302,7 +302,7 @@ def _put_back(row: PublishedRow, content: JsonObject) -> None:
 def unpublish(row: PublishedRow, *, number: int) -> None:
     """Take a row off the lists.  Raises `PublicationRefused`."""
     with _one_at_a_time(row):
-        locked = _locked(row)
+        locked = _lock_for_update(row)
         _check_number(locked, number)
         if isinstance(locked, DefinitionRow) and locked.from_code:
             raise PublicationRefused(declared_in_code())
@@ -337,16 +337,16 @@ def overtaken_error() -> OutOfDate:
     )
 
 
-def _locked(row: Row) -> Row:
-    found: Row | None = row.rows().select_for_update().filter(pk=row.pk).first()
-    if found is None:
+def _lock_for_update(row: Row) -> Row:
+    current_row: Row | None = row.rows().select_for_update().filter(pk=row.pk).first()
+    if current_row is None:
         raise PublicationRefused(
             _("“%(row)s” was deleted while this page was open.") % {"row": row}
         )
-    return found
+    return current_row
 
 
-def _published(
+def _publish_proposal(
     proposal: Proposal[Row],
     number: int,
     author: AbstractBaseUser | None,

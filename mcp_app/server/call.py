@@ -33,7 +33,12 @@ from mcp_app.protocol.errors import (
     ProtocolError,
     Unavailable,
 )
-from mcp_app.server.context import core_of, current_call, face_of, leave
+from mcp_app.server.context import (
+    call_core_of,
+    context_face_of,
+    current_call,
+    reset_current_call,
+)
 from mcp_app.server.exchange import CallState, End, Exchange
 from mcp_app.server.invocation import report_exception
 from mcp_app.server.round_trip import check_retry
@@ -61,7 +66,7 @@ def runs_once(exchange: Exchange) -> bool:
     )
 
 
-def key(request_id: str | int) -> str:
+def request_key(request_id: str | int) -> str:
     """Return the digest of a JSON-RPC id; 1 and "1" differ."""
     return sha256(jsonrpc.write(request_id)).hexdigest()
 
@@ -69,11 +74,11 @@ def key(request_id: str | int) -> str:
 async def digest_of(exchange: Exchange) -> str:
     """Return the digest of a request; a thread makes it if its arguments are many."""
     if exchange.wide:
-        return await large_work.run(exchange.owner, digest, exchange)
-    return digest(exchange)
+        return await large_work.run(exchange.owner, content_digest, exchange)
+    return content_digest(exchange)
 
 
-def digest(exchange: Exchange) -> str:
+def content_digest(exchange: Exchange) -> str:
     """Return the digest of a request's content without its progress token."""
     meta = {k: v for k, v in exchange.meta.items() if k != "progressToken"}
     params = {k: v for k, v in exchange.params.items() if k != "_meta"}
@@ -90,7 +95,7 @@ Output = TypeVar("Output")
 logger = logging.getLogger("mcp_app.calls")
 
 
-async def run(
+async def run_user_code(
     exchange: Exchange,
     entry: Entry[Any, Any],
     runnable: Runnable[Output],
@@ -103,31 +108,31 @@ async def run(
     and `asyncio.CancelledError` if the call ended without an answer
     (`exchange.end` says how).
     """
-    made = convert or runnable.convert
+    converter = convert or runnable.convert
     if "requestState" in exchange.params or "inputResponses" in exchange.params:
         check_retry(exchange)
     if runnable.style == "inline":
-        return made(runnable.run(**arguments))
+        return converter(runnable.run(**arguments))
     adapters = exchange.adapters
     exchange.seconds = entry.definition.timeout or adapters.limits.tool_timeout
     if runnable.context is not None:
-        arguments[runnable.context] = face_of(exchange, runnable)
+        arguments[runnable.context] = context_face_of(exchange, runnable)
     user_code, token = adapters.user_code, current_call.set(exchange)
     try:
         if user_code.nothing_around(runnable):
-            output = made(await runnable.run(**arguments))  # type: ignore[misc]
+            output = converter(await runnable.run(**arguments))  # type: ignore[misc]
         else:
-            output = await user_code.run(exchange, runnable, arguments, made)
+            output = await user_code.run(exchange, runnable, arguments, converter)
     except BaseException as error:
-        leave(token)
-        conclude(exchange, error)
+        reset_current_call(token)
+        conclude_call(exchange, error)
         raise
     current_call.reset(token)
-    conclude(exchange)
+    conclude_call(exchange)
     return output
 
 
-def conclude(exchange: Exchange, error: BaseException | None = None) -> None:
+def conclude_call(exchange: Exchange, error: BaseException | None = None) -> None:
     """Stop the clock of a call whose user code returned, or raised `error`.
 
     Raises what it ends with instead; returns if `error` is raised as it is.
@@ -146,7 +151,7 @@ def conclude(exchange: Exchange, error: BaseException | None = None) -> None:
 def look_after(exchange: Exchange) -> None:
     """Enforce the time limit of a call that lasts for longer than a moment."""
     if exchange.seconds is not None:
-        core_of(exchange).clock.run()
+        call_core_of(exchange).clock.start_timer()
 
 
 def _check_end(exchange: Exchange, error: BaseException) -> None:
@@ -161,7 +166,7 @@ def _check_end(exchange: Exchange, error: BaseException) -> None:
     if isinstance(error, Exception) or not exchange.adapters.loop.is_running():
         # A coroutine that is left over at the end of its loop gets a GeneratorExit.
         return
-    if not cancelled or not _is_ended(exchange):
+    if not cancelled or not _is_call_ended(exchange):
         raise RuntimeError(f"The function raised {error!r}.") from error
     if isinstance(error, CallCancelled):
         raise asyncio.CancelledError from None
@@ -172,11 +177,11 @@ def _check_answered(core: CallState) -> None:
 
     A bare `except`, a task group or `gather()` in user code may have swallowed it.
     """
-    if core.needed is not None:
-        raise core.needed
+    if core.needed_input is not None:
+        raise core.needed_input
 
 
-def _is_ended(exchange: Exchange) -> bool:
+def _is_call_ended(exchange: Exchange) -> bool:
     task = asyncio.current_task()
     return exchange.end is not None or (task is not None and task.cancelling() > 0)
 
@@ -194,41 +199,41 @@ def incapable(exchange: Exchange, error: ClientCannot) -> ProtocolError:
     return refusal
 
 
-def unknown(
-    exchange: Exchange, said: str, error: ProtocolError | None = None
+def unknown_error(
+    exchange: Exchange, message: str, error: ProtocolError | None = None
 ) -> ProtocolError:
     """Return the error for something unknown, or hidden from this caller.
 
     Both get the same message; the call log differs.
     """
     hidden = exchange.entry is not None
-    exchange.record_outcome(Outcome.FORBIDDEN if hidden else Outcome.UNKNOWN, said)
-    return error or InvalidParams(said)
+    exchange.record_outcome(Outcome.FORBIDDEN if hidden else Outcome.UNKNOWN, message)
+    return error or InvalidParams(message)
 
 
 def beyond_scope(exchange: Exchange, entry: Entry[Any, Any]) -> InsufficientScope:
     """Return the error for what only the scope of the caller's token hides."""
-    said = (
+    message = (
         f"{entry.identity:.200} can change something, but this access token may only"
         " look things up. Sign in again and allow changes, or use a token that may"
         " change things."
     )
-    exchange.record_outcome(Outcome.FORBIDDEN, said)
-    return InsufficientScope(said)
+    exchange.record_outcome(Outcome.FORBIDDEN, message)
+    return InsufficientScope(message)
 
 
-def forbidden(exchange: Exchange, entry: Entry[Any, Any]) -> str:
+def forbidden_text(exchange: Exchange, entry: Entry[Any, Any]) -> str:
     """Record and return that the caller may not use these arguments."""
-    said = f"You may not use {entry.identity} with these arguments."
-    exchange.record_outcome(Outcome.FORBIDDEN, said)
-    return said
+    message = f"You may not use {entry.identity} with these arguments."
+    exchange.record_outcome(Outcome.FORBIDDEN, message)
+    return message
 
 
 def switched_off(exchange: Exchange, what: str) -> str:
     """Record and say that a "tool", "resource" or "prompt" is stopped."""
-    said = SWITCHED_OFF.format(what=what)
-    exchange.record_outcome(Outcome.SWITCHED_OFF, said)
-    return said
+    message = SWITCHED_OFF.format(what=what)
+    exchange.record_outcome(Outcome.SWITCHED_OFF, message)
+    return message
 
 
 def refuse_switched_off(exchange: Exchange, what: str) -> NoReturn:
@@ -257,9 +262,9 @@ def crash_text(exchange: Exchange, entry: Entry[Any, Any]) -> str:
         },
     )
     report_exception()
-    said = f"{entry.identity} failed. Its error number in the log is {identifier}."
-    exchange.record_outcome(Outcome.CRASHED, said)
-    return said
+    message = f"{entry.identity} failed. Its error number in the log is {identifier}."
+    exchange.record_outcome(Outcome.CRASHED, message)
+    return message
 
 
 @contextmanager
@@ -279,16 +284,16 @@ def failures_as_errors(exchange: Exchange, entry: Entry[Any, Any]) -> Iterator[N
             raise InvalidParams(error.message) from error
         raise InternalError(error.message) from error
     except asyncio.CancelledError:
-        survive(exchange, End.TIMED_OUT)
-        said = timed_out(exchange, entry)
-        exchange.record_outcome(Outcome.TIMED_OUT, said)
-        raise InternalError(said) from None
+        absorb_cancellation(exchange, End.TIMED_OUT)
+        message = timed_out(exchange, entry)
+        exchange.record_outcome(Outcome.TIMED_OUT, message)
+        raise InternalError(message) from None
     except Exception as error:
-        said = crash_text(exchange, entry)
-        raise InternalError(said) from error
+        message = crash_text(exchange, entry)
+        raise InternalError(message) from error
 
 
-def survive(exchange: Exchange, end: End) -> None:
+def absorb_cancellation(exchange: Exchange, end: End) -> None:
     """Absorb the cancellation that came with this end; raise any other."""
     if exchange.end is not end:
         raise asyncio.CancelledError
@@ -318,7 +323,7 @@ _LEVELS: tuple[tuple[int, Level], ...] = (
 )
 
 
-def level_of(number: int) -> Level:
+def protocol_level(number: int) -> Level:
     """Return the protocol's level for one of `logging`."""
     for least, level in _LEVELS:
         if number >= least:
@@ -328,9 +333,9 @@ def level_of(number: int) -> Level:
 
 def _without_traceback(record: logging.LogRecord) -> logging.LogRecord:
     """Return a copy without traceback (server/utilities/logging, "Security")."""
-    shown = copy(record)
-    shown.exc_info = shown.exc_text = shown.stack_info = None
-    return shown
+    stripped = copy(record)
+    stripped.exc_info = stripped.exc_text = stripped.stack_info = None
+    return stripped
 
 
 class ClientHandler(logging.Handler):
@@ -344,7 +349,9 @@ class ClientHandler(logging.Handler):
         if exchange is None or record.name.partition(".")[0] == "mcp_app":
             return
         try:
-            said = self.format(_without_traceback(record))
-            core_of(exchange).log(level_of(record.levelno), said, record.name)
+            text = self.format(_without_traceback(record))
+            call_core_of(exchange).send_log_message(
+                protocol_level(record.levelno), text, record.name
+            )
         except Exception:
             self.handleError(record)

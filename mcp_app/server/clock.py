@@ -10,7 +10,7 @@ from contextlib import contextmanager
 class CallClock:
     """Calls `expired` on the loop when the seconds since `began` are used up.
 
-    Time counts from `began`; the timer starts with `run`.
+    Time counts from `began`; the timer starts with `start_timer`.
     """
 
     __slots__ = ("_began", "_expired", "_handle", "_left", "_loop", "_open")
@@ -29,15 +29,15 @@ class CallClock:
         self._began: float | None = began
         self._handle: asyncio.TimerHandle | None = None
 
-    def run(self) -> None:
+    def start_timer(self) -> None:
         """Make sure that `expired` is called when the time is used up."""
-        left = self.left()
+        left = self.seconds_left()
         if left is not None and self._began is not None and self._handle is None:
             self._handle = self._loop.call_later(left, self._expired)
 
-    def stop(self) -> None:
+    def pause_timer(self) -> None:
         """Pause; the remaining seconds are kept."""
-        self._left = self.left()
+        self._left = self.seconds_left()
         self._began = None
         if self._handle is not None:
             self._handle.cancel()
@@ -49,26 +49,26 @@ class CallClock:
             self._handle.cancel()
             self._handle = None
 
-    def left(self) -> float | None:
+    def seconds_left(self) -> float | None:
         """Return the seconds that are left, None if there is no limit."""
         if self._left is None or self._began is None:
             return self._left
         return max(0.0, self._left - (self._loop.time() - self._began))
 
     @property
-    def stands(self) -> bool:
+    def is_question_open(self) -> bool:
         """Whether a question is open."""
         return self._open > 0
 
     @contextmanager
-    def standing(self) -> Iterator[None]:
+    def pause_for_question(self) -> Iterator[None]:
         """Pause the clock; several questions may be open at once."""
         self._open += 1
-        self.stop()
+        self.pause_timer()
         try:
             yield
         finally:
             self._open -= 1
             if self._open == 0:
                 self._began = self._loop.time()
-                self.run()
+                self.start_timer()

@@ -22,7 +22,7 @@ from mcp_app.protocol.json_types import JsonObject
 # Reading the parameters of a request, with errors that name the member.
 
 
-def string(params: JsonObject, name: str, place: str = "params") -> str:
+def string_member(params: JsonObject, name: str, place: str = "params") -> str:
     """Return a required string."""
     value = params.get(name)
     if type(value) is not str:
@@ -30,7 +30,7 @@ def string(params: JsonObject, name: str, place: str = "params") -> str:
     return value
 
 
-def mapping(
+def object_member(
     params: JsonObject, name: str, place: str = "params", *, required: bool = False
 ) -> JsonObject:
     """Return an object; an optional one that is absent, or null, is empty."""
@@ -42,9 +42,11 @@ def mapping(
     return value
 
 
-def strings(params: JsonObject, name: str, place: str = "params") -> dict[str, str]:
+def strings_member(
+    params: JsonObject, name: str, place: str = "params"
+) -> dict[str, str]:
     """Return an optional object whose values are strings."""
-    values = mapping(params, name, place)
+    values = object_member(params, name, place)
     for key, value in values.items():
         if type(value) is not str:
             raise InvalidParams(f"{place}.{name}[{key!r}] must be a string.")
@@ -77,7 +79,7 @@ def read_strings(schema: object, arguments: JsonObject) -> JsonObject:
     reader = _Reader(schema)
     try:
         return {
-            name: reader.read(value, reader.of_member([schema], name))
+            name: reader.read_value(value, reader.of_member([schema], name))
             for name, value in arguments.items()
         }
     except _TooMany:
@@ -97,26 +99,26 @@ class _Reader:
         """By the id of a schema, whether it allows strings."""
         self._left = MOST_STEPS
 
-    def _take(self, steps: int) -> None:
+    def _take_steps(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
             raise _TooMany
 
-    def read(self, value: object, schemas: list[object]) -> object:
+    def read_value(self, value: object, schemas: list[object]) -> object:
         """Return a value with its strings read; `schemas` may apply to it."""
-        self._take(1 + len(schemas))
+        self._take_steps(1 + len(schemas))
         if isinstance(value, str):
             if not schemas or any(map(self._allows_string, schemas)):
                 return value
             text = value.encode()
-            self._take(READING + jsonrpc.node_count(text))
+            self._take_steps(READING + jsonrpc.node_count(text))
             try:
                 value = jsonrpc.read(text)
             except ParseError:
                 return value
         if isinstance(value, dict):
             return {
-                name: self.read(member, self.of_member(schemas, name))
+                name: self.read_value(member, self.of_member(schemas, name))
                 for name, member in value.items()
             }
         if isinstance(value, list):
@@ -125,11 +127,13 @@ class _Reader:
 
     def _read_list(self, values: list[object], schemas: list[object]) -> list[object]:
         here = [*self._at_the_place(schemas)]
-        first = max((len(_list(each.get("prefixItems"))) for each in here), default=0)
+        first = max(
+            (len(_list_or_empty(each.get("prefixItems"))) for each in here), default=0
+        )
         # After those that have schemas of their own, all have the same.
         by_index = [_item_schemas(here, index) for index in range(first + 1)]
         return [
-            self.read(value, by_index[min(index, first)])
+            self.read_value(value, by_index[min(index, first)])
             for index, value in enumerate(values)
         ]
 
@@ -143,18 +147,18 @@ class _Reader:
 
     def _at_the_place(self, schemas: list[object]) -> Iterator[Schema]:
         """Yield the schemas and all that these apply to the same value, each once."""
-        rest, seen = [*schemas], set[int]()
+        rest, visited = [*schemas], set[int]()
         while rest:
             schema = rest.pop()
-            if not isinstance(schema, dict) or id(schema) in seen:
+            if not isinstance(schema, dict) or id(schema) in visited:
                 continue
-            seen.add(id(schema))
-            self._take(1)
+            visited.add(id(schema))
+            self._take_steps(1)
             yield schema
             if "$ref" in schema:
-                rest.append(self._target(schema["$ref"]))
+                rest.append(self._referenced_schema(schema["$ref"]))
             for keyword in _SAME_PLACE:
-                rest.extend(_list(schema.get(keyword)))
+                rest.extend(_list_or_empty(schema.get(keyword)))
 
     def _allows_string(self, schema: object) -> bool:
         key = id(schema)
@@ -169,16 +173,19 @@ class _Reader:
         above = (*above, id(schema))
         if not _own_keywords_allow_string(schema):
             return False
-        required = _list(schema.get("allOf"))
+        required = _list_or_empty(schema.get("allOf"))
         if "$ref" in schema:
-            required.append(self._target(schema["$ref"]))
+            required.append(self._referenced_schema(schema["$ref"]))
         return all(self._may_be_string(each, above) for each in required) and all(
-            any(self._may_be_string(each, above) for each in _list(schema[keyword]))
+            any(
+                self._may_be_string(each, above)
+                for each in _list_or_empty(schema[keyword])
+            )
             for keyword in _ALTERNATIVES
             if keyword in schema
         )
 
-    def _target(self, reference: object) -> object:
+    def _referenced_schema(self, reference: object) -> object:
         """Return the schema that a reference names; True, which allows all, if none."""
         if not isinstance(reference, str) or not reference.startswith("#"):
             return True
@@ -196,9 +203,11 @@ class _Reader:
 
 def _own_keywords_allow_string(schema: Schema) -> bool:
     """Whether `type`, `enum` and `const` allow a string."""
-    if "type" in schema and "string" not in (_list(schema["type"]) or [schema["type"]]):
+    if "type" in schema and "string" not in (
+        _list_or_empty(schema["type"]) or [schema["type"]]
+    ):
         return False
-    values = _list(schema.get("enum"))
+    values = _list_or_empty(schema.get("enum"))
     if "const" in schema:
         values.append(schema["const"])
     return not values or any(isinstance(each, str) for each in values)
@@ -216,15 +225,15 @@ def _member_schemas(schema: Schema, name: str) -> Iterator[object]:
 
 
 def _item_schemas(schemas: list[Schema], index: int) -> list[object]:
-    found = []
+    item_schemas = []
     for schema in schemas:
-        first = _list(schema.get("prefixItems"))
+        first = _list_or_empty(schema.get("prefixItems"))
         if index < len(first):
-            found.append(first[index])
+            item_schemas.append(first[index])
         elif "items" in schema:
-            found.append(schema["items"])
-    return found
+            item_schemas.append(schema["items"])
+    return item_schemas
 
 
-def _list(value: object) -> list[object]:
+def _list_or_empty(value: object) -> list[object]:
     return [*value] if isinstance(value, list) else []

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mcp_app.interface.context import (
-    MOST_AFTER,
+    MAX_RECONNECT_DELAY_S,
     Answer,
     Context,
     Level,
@@ -53,7 +53,7 @@ current_call: ContextVar[Exchange | None] = ContextVar("mcp_call", default=None)
 """The current call; its client may get forwarded records of `logging`."""
 
 
-def leave(token: Token[Exchange | None]) -> None:
+def reset_current_call(token: Token[Exchange | None]) -> None:
     """Reset `current_call`, also if the call is closed elsewhere than it was begun.
 
     That is what the end of the loop does with a coroutine that is left over.
@@ -62,7 +62,7 @@ def leave(token: Token[Exchange | None]) -> None:
         current_call.reset(token)
 
 
-def core_of(exchange: Exchange) -> CallCore:
+def call_core_of(exchange: Exchange) -> CallCore:
     """Return the core of a running call; made on first use."""
     core = exchange.core
     if core is None:
@@ -73,7 +73,7 @@ def core_of(exchange: Exchange) -> CallCore:
 class CallCore:
     """What both faces share; usable from any thread and any loop."""
 
-    _asked = 0
+    _question_count = 0
     _last_progress: float | None = None
     _over = False
 
@@ -103,7 +103,7 @@ class CallCore:
         """End the core, and break its reference cycle."""
         if self._last_progress is not None and self.exchange.end is None:
             # The rate limit may hold back the last progress: send it now.
-            self._progress.flush(self.exchange.outgoing.send)
+            self._progress_throttle.send_delayed(self.exchange.outgoing.send)
         if "clock" in self.__dict__:
             self.clock.close()
         self.exchange.core = None
@@ -115,20 +115,20 @@ class CallCore:
         return RoundTrip(self.exchange, self.clock, self.visits)
 
     @property
-    def needed(self) -> InputRequired | None:
+    def needed_input(self) -> InputRequired | None:
         """The exception to end with, once a question has no answer."""
         return self.round_trip.needed if "round_trip" in self.__dict__ else None
 
     @cached_property
-    def _progress(self) -> NotificationThrottle:
+    def _progress_throttle(self) -> NotificationThrottle:
         return NotificationThrottle(self.exchange.adapters.limits)
 
     @cached_property
-    def _logged(self) -> NotificationThrottle:
+    def _log_throttle(self) -> NotificationThrottle:
         return NotificationThrottle(self.exchange.adapters.limits)
 
     @property
-    def _level(self) -> int | None:
+    def _least_level(self) -> int | None:
         """The least severe level that the client wants, None for no message."""
         exchange = self.exchange
         if "notifications/message" not in exchange.revision.notifications:
@@ -140,7 +140,7 @@ class CallCore:
             return DEFAULT_LEVEL
         return session.level
 
-    def on_loop(self) -> bool:
+    def is_on_loop(self) -> bool:
         """Whether this is the thread of the process's loop."""
         return threading.get_ident() == self.exchange.adapters.thread
 
@@ -157,7 +157,7 @@ class CallCore:
                 "This call has ended, so its context can no longer be used."
             )
 
-    def log(self, level: Level, data: object, logger: str | None) -> None:
+    def send_log_message(self, level: Level, data: object, logger: str | None) -> None:
         """Queue a log message without its secrets.
 
         Raises ValueError for a level that does not exist, and for data without a JSON
@@ -167,16 +167,24 @@ class CallCore:
             raise ValueError(
                 f"{level!r} is not a level. Use one of {', '.join(SEVERITY)}."
             )
-        if self._level is None or SEVERITY[level] < self._level:
+        if self._least_level is None or SEVERITY[level] < self._least_level:
             return
-        deprecations.note_use(self.exchange.revision, "logging")
-        params: dict[str, object] = {"level": level, "data": log_secrets.remove(data)}
+        deprecations.note_deprecated_use(self.exchange.revision, "logging")
+        params: dict[str, object] = {
+            "level": level,
+            "data": log_secrets.remove_secrets(data),
+        }
         if logger is not None:
             params["logger"] = logger
         message = jsonrpc.write(notification_message("notifications/message", params))
-        self._on_loop(self._logged.offer, message, self.exchange.outgoing.send, False)
+        self._run_on_loop(
+            self._log_throttle.offer_message,
+            message,
+            self.exchange.outgoing.send,
+            False,
+        )
 
-    def progress(
+    def send_progress(
         self, progress: float, total: float | None, message: str | None
     ) -> None:
         """Queue progress; a value that does not increase is left out."""
@@ -186,22 +194,29 @@ class CallCore:
         if not self._increases(progress):
             return
         self._last_progress = progress
-        given = {"total": total, "message": message}
-        params = self.exchange.revision.keep(
+        optional = {"total": total, "message": message}
+        params = self.exchange.revision.known_members(
             "progress",
             {
                 "progressToken": token,
                 "progress": progress,
-                **{name: value for name, value in given.items() if value is not None},
+                **{
+                    name: value for name, value in optional.items() if value is not None
+                },
             },
         )
         encoded = jsonrpc.write(notification_message("notifications/progress", params))
-        self._on_loop(self._progress.offer, encoded, self.exchange.outgoing.send, True)
+        self._run_on_loop(
+            self._progress_throttle.offer_message,
+            encoded,
+            self.exchange.outgoing.send,
+            True,
+        )
 
     def _increases(self, progress: float) -> bool:
         return self._last_progress is None or progress > self._last_progress
 
-    def visited(self, key: str | None) -> None:
+    def complete_visit(self, key: str | None) -> None:
         """Tell the client that a visit to a URL is over; None means all."""
         keys = list(self.visits) if key is None else [key]
         identifiers = [self.visits.pop(each, None) for each in keys]
@@ -209,38 +224,38 @@ class CallCore:
         for identifier in filter(None, identifiers):
             params = {"elicitationId": identifier}
             message = jsonrpc.write(notification_message(method, params))
-            self._on_loop(self.exchange.outgoing.send, message)
+            self._run_on_loop(self.exchange.outgoing.send, message)
 
-    def changed(self, what: str) -> None:
+    def announce_change(self, what: str) -> None:
         """Write and announce a change; returns at once."""
-        self._on_loop(self._spawn_changed, what)
+        self._run_on_loop(self._spawn_changed, what)
 
     def reconnect(self, after: float) -> None:
         """Ask the client to reconnect later; raise ValueError for a bad time."""
-        if not 0 < after <= MOST_AFTER:
+        if not 0 < after <= MAX_RECONNECT_DELAY_S:
             raise ValueError(
                 f"A client cannot come back after {after!r} seconds. Give more than 0"
-                f" and at most {MOST_AFTER:g}."
+                f" and at most {MAX_RECONNECT_DELAY_S:g}."
             )
         after_ms = math.ceil(after * 1000)
-        self._on_loop(self.exchange.outgoing.reconnect, after_ms)
+        self._run_on_loop(self.exchange.outgoing.reconnect, after_ms)
 
     def _spawn_changed(self, what: str) -> None:
         topics = self.exchange.adapters.topics
         topics.tell(what, self.exchange.catalog.server.slug)
 
-    def _on_loop(self, function: Callable[..., object], *arguments: object) -> None:
-        if self.on_loop():
+    def _run_on_loop(self, function: Callable[..., object], *arguments: object) -> None:
+        if self.is_on_loop():
             function(*arguments)
         else:
             self.exchange.adapters.post(function, *arguments)
 
-    def key(self, key: str | None) -> str:
+    def question_key(self, key: str | None) -> str:
         """Return a question's key: as given, or `question_1` and so on."""
-        self._asked += 1
-        return key if key is not None else f"question_{self._asked}"
+        self._question_count += 1
+        return key if key is not None else f"question_{self._question_count}"
 
-    async def ask(
+    async def ask_on_any_loop(
         self, questions: Mapping[str, Question[Any]], timeout: float | None
     ) -> Mapping[str, Answer]:
         """Ask from any loop; wait on the loop of the process."""
@@ -248,15 +263,21 @@ class CallCore:
         await self.exchange.adapters.user_code.refuse_in_outer_transaction()
         trip = self.round_trip
         if self.exchange.revision.stateless:
-            return await self._read(questions, partial(trip.ask_by_retry, questions))
-        prepared = await self._read(questions, partial(trip.prepare, questions))
-        with self.exchange.adapters.user_code.waiting():
-            results = await self.bridge(
-                trip.ask_on_stream(prepared, timeout, in_thread=not self.on_loop())
+            return await self._read_forms(
+                questions, partial(trip.ask_by_retry, questions)
             )
-        return await self._read(questions, partial(trip.read, prepared, results))
+        prepared = await self._read_forms(
+            questions, partial(trip.prepare_all, questions)
+        )
+        with self.exchange.adapters.user_code.waiting():
+            results = await self.wait_on_loop(
+                trip.ask_on_stream(prepared, timeout, in_thread=not self.is_on_loop())
+            )
+        return await self._read_forms(
+            questions, partial(trip.parse_results, prepared, results)
+        )
 
-    async def _read(
+    async def _read_forms(
         self,
         questions: Mapping[str, Question[Any]],
         function: Callable[[], Value],
@@ -270,11 +291,11 @@ class CallCore:
         """Run a blocking function in a thread of user code, from any loop."""
         return await self.exchange.adapters.user_code.call(self.exchange, function)
 
-    async def bridge(self, waiting: Coroutine[Any, Any, Value]) -> Value:
+    async def wait_on_loop(self, waiting: Coroutine[Any, Any, Value]) -> Value:
         """Wait on the process's loop, from any loop."""
-        if self.on_loop():
+        if self.is_on_loop():
             return await waiting
-        return await asyncio.wrap_future(self._submitted(waiting))
+        return await asyncio.wrap_future(self._submit_to_loop(waiting))
 
     def ask_blocking(
         self, questions: Mapping[str, Question[Any]], timeout: float | None
@@ -285,20 +306,22 @@ class CallCore:
         trip = self.round_trip
         if self.exchange.revision.stateless:
             return trip.ask_by_retry(questions)
-        prepared = trip.prepare(questions)
+        prepared = trip.prepare_all(questions)
         with self.exchange.adapters.user_code.waiting():
-            results = self.block(trip.ask_on_stream(prepared, timeout, in_thread=True))
-        return trip.read(prepared, results)
+            results = self.block_on_loop(
+                trip.ask_on_stream(prepared, timeout, in_thread=True)
+            )
+        return trip.parse_results(prepared, results)
 
-    def block(self, waiting: Coroutine[Any, Any, Value]) -> Value:
+    def block_on_loop(self, waiting: Coroutine[Any, Any, Value]) -> Value:
         """Run a coroutine on the process's loop and block."""
         try:
-            return self._submitted(waiting).result()
+            return self._submit_to_loop(waiting).result()
         except FutureCancelled:
             self.check_running()
             raise
 
-    def _submitted(self, waiting: Coroutine[Any, Any, Value]) -> Future[Value]:
+    def _submit_to_loop(self, waiting: Coroutine[Any, Any, Value]) -> Future[Value]:
         until_end = self._until_end(waiting)
         return asyncio.run_coroutine_threadsafe(until_end, self.exchange.adapters.loop)
 
@@ -306,7 +329,7 @@ class CallCore:
         """Wait on the process's loop, no longer than the call lasts."""
         task = asyncio.current_task()
         if task is not None:
-            self.exchange.on_end(task.cancel)
+            self.exchange.add_end_callback(task.cancel)
         return await waiting
 
 
@@ -328,21 +351,21 @@ class _Plain:
 
     def log(self, level: Level, data: object, logger: str | None = None) -> None:
         self._core.check_running()
-        self._core.log(level, data, logger)
+        self._core.send_log_message(level, data, logger)
 
     def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
         self._core.check_running()
-        self._core.progress(progress, total, message)
+        self._core.send_progress(progress, total, message)
 
     def visited(self, key: str | None = None) -> None:
         self._core.check_running()
-        self._core.visited(key)
+        self._core.complete_visit(key)
 
     def changed(self, what: str) -> None:
         self._core.check_running()
-        self._core.changed(what)
+        self._core.announce_change(what)
 
     def reconnect(self, after: float) -> None:
         self._core.check_running()
@@ -354,7 +377,7 @@ class _Plain:
 
     @property
     def deadline(self) -> float | None:
-        return self._core.clock.left()
+        return self._core.clock.seconds_left()
 
 
 class AsyncFace(_Plain, Context):
@@ -368,12 +391,12 @@ class AsyncFace(_Plain, Context):
         key: str | None = None,
         timeout: float | None = None,
     ) -> Any:
-        return await self._one(key, Elicit(message, form), timeout)
+        return await self._ask_question(key, Elicit(message, form), timeout)
 
     async def elicit_url(
         self, message: str, url: str, *, key: str | None = None
     ) -> Any:
-        return await self._one(key, ElicitUrl(message, url))
+        return await self._ask_question(key, ElicitUrl(message, url))
 
     async def sample(
         self,
@@ -383,30 +406,32 @@ class AsyncFace(_Plain, Context):
         key: str | None = None,
         **options: Any,
     ) -> Any:
-        return await self._one(key, Sample(messages, max_tokens=max_tokens, **options))
+        return await self._ask_question(
+            key, Sample(messages, max_tokens=max_tokens, **options)
+        )
 
     async def list_roots(self, *, key: str | None = None) -> Any:
-        return await self._one(key, Roots())
+        return await self._ask_question(key, Roots())
 
     async def ask(self, **questions: Question[Any]) -> Mapping[str, Answer]:
-        return await self._core.ask(questions, None)
+        return await self._core.ask_on_any_loop(questions, None)
 
-    async def _one(
+    async def _ask_question(
         self, key: str | None, question: Question[Any], timeout: float | None = None
     ) -> Answer:
-        name = self._core.key(key)
-        return (await self._core.ask({name: question}, timeout))[name]
+        name = self._core.question_key(key)
+        return (await self._core.ask_on_any_loop({name: question}, timeout))[name]
 
     async def once(
         self, key: str, function: Callable[..., Any], *arguments: Any, **named: Any
     ) -> Any:
         self._core.check_open()
-        step = self._core.round_trip.step(key, function, arguments, named)
+        step = self._core.round_trip.step_function(key, function, arguments, named)
         return await self._core.in_thread(step)
 
     async def user(self) -> User | None:
         self._core.check_open()
-        return await self._core.in_thread(self._core.round_trip.user)
+        return await self._core.in_thread(self._core.round_trip.read_user)
 
 
 class SyncFace(_Plain, SyncContext):
@@ -420,10 +445,10 @@ class SyncFace(_Plain, SyncContext):
         key: str | None = None,
         timeout: float | None = None,
     ) -> Any:
-        return self._one(key, Elicit(message, form), timeout)
+        return self._ask_question(key, Elicit(message, form), timeout)
 
     def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Any:
-        return self._one(key, ElicitUrl(message, url))
+        return self._ask_question(key, ElicitUrl(message, url))
 
     def sample(
         self,
@@ -433,34 +458,38 @@ class SyncFace(_Plain, SyncContext):
         key: str | None = None,
         **options: Any,
     ) -> Any:
-        return self._one(key, Sample(messages, max_tokens=max_tokens, **options))
+        return self._ask_question(
+            key, Sample(messages, max_tokens=max_tokens, **options)
+        )
 
     def list_roots(self, *, key: str | None = None) -> Any:
-        return self._one(key, Roots())
+        return self._ask_question(key, Roots())
 
     def ask(self, **questions: Question[Any]) -> Mapping[str, Answer]:
         return self._core.ask_blocking(questions, None)
 
-    def _one(
+    def _ask_question(
         self, key: str | None, question: Question[Any], timeout: float | None = None
     ) -> Answer:
-        name = self._core.key(key)
+        name = self._core.question_key(key)
         return self._core.ask_blocking({name: question}, timeout)[name]
 
     def once(
         self, key: str, function: Callable[..., Any], *arguments: Any, **named: Any
     ) -> Any:
         self._core.check_open()
-        step = self._core.round_trip.step(key, function, arguments, named)
+        step = self._core.round_trip.step_function(key, function, arguments, named)
         return self._core.exchange.adapters.user_code.call_here(step)
 
     def user(self) -> User | None:
         self._core.check_open()
         user_code = self._core.exchange.adapters.user_code
-        return user_code.call_here(self._core.round_trip.user)
+        return user_code.call_here(self._core.round_trip.read_user)
 
 
-def face_of(exchange: Exchange, runnable: Runnable[Any]) -> SyncFace | AsyncFace:
+def context_face_of(
+    exchange: Exchange, runnable: Runnable[Any]
+) -> SyncFace | AsyncFace:
     """Return the Context that a function takes."""
     face = SyncFace if runnable.style == "sync" else AsyncFace
-    return face(core_of(exchange))
+    return face(call_core_of(exchange))

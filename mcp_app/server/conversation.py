@@ -59,7 +59,7 @@ def check_turn(method: str, revision: Revision | None) -> None:
         raise InvalidRequest("This session is initialized already.")
 
 
-def check_id(request_id: RequestId, running: Container[RequestId]) -> None:
+def check_request_id(request_id: RequestId, running: Container[RequestId]) -> None:
     """Raise InvalidRequest for the id of a request that is running (basic)."""
     if request_id in running:
         raise InvalidRequest(
@@ -92,7 +92,7 @@ def read_batch(
     for request in batch.requests:
         if request.method == "initialize":
             raise InvalidRequest("Send initialize as a single message, not in a batch.")
-        check_id(request.id, running)
+        check_request_id(request.id, running)
         with suppress(InvalidParams):
             # Each of these gets its own error.
             negotiation.meta_of(request.params)
@@ -125,7 +125,7 @@ NO_THREAD: Final = (
     "Too many questions are open: the server waits for as many people as it can. Tell"
     " the user, and call again in a minute."
 )
-TAKEN_BACK: Final = (
+QUESTION_WITHDRAWN: Final = (
     "Too many questions are open: this one was taken back unanswered, so that others"
     " can be asked. Ask the user to answer those that are open, then call again."
 )
@@ -154,7 +154,7 @@ class QuestionPlaces:
         self._most_in_threads = max(1, threads // 2)
 
     @contextmanager
-    def held(self, place: Place) -> Iterator[None]:
+    def hold_place(self, place: Place) -> Iterator[None]:
         """Hold a place while its questions are open; raise `TooManyQuestions`."""
         if not self._limits.rates:
             yield
@@ -174,8 +174,8 @@ class QuestionPlaces:
         person, most = place.owner.person, self._limits.questions_per_person
         count = self._open[person]
         if person and count + place.questions > most:
-            said = OF_PERSON.format(count=count, more=place.questions, most=most)
-            raise TooManyQuestions(said)
+            message = OF_PERSON.format(count=count, more=place.questions, most=most)
+            raise TooManyQuestions(message)
 
     def _make_room(self, place: Place) -> None:
         """Let a thread wait; if as many as may do so, another gives up for it."""
@@ -183,13 +183,13 @@ class QuestionPlaces:
             return
         shares = Counter(each.owner for each in self._in_threads)
 
-        def weight(owner: Owner) -> int:
+        def weight_of(owner: Owner) -> int:
             # Strangers count as if they had one more.
             return shares[owner] + owner.stranger
 
-        owner = max(shares, key=lambda each: (weight(each), each.stranger))
+        owner = max(shares, key=lambda each: (weight_of(each), each.stranger))
         # Without a difference of two, they would take it from each other in turns.
-        if weight(owner) < weight(place.owner) + 2:
+        if weight_of(owner) < weight_of(place.owner) + 2:
             raise TooManyQuestions(NO_THREAD)
         oldest = next(each for each in self._in_threads if each.owner == owner)
         del self._in_threads[oldest]
@@ -224,11 +224,11 @@ class RequestState:
     """
 
     round_trip: str
-    asked: dict[str, str] = field(default_factory=dict)
+    open_digests: dict[str, str] = field(default_factory=dict)
     answered: dict[str, AnsweredQuestions] = field(default_factory=dict)
 
 
-def binding(
+def state_binding(
     principal: str, server: str, method: str, target: str, arguments: object
 ) -> bytes:
     """Return the associated data that a state is bound to."""
@@ -244,13 +244,13 @@ class StateSealer:
         self._age_ms = int(age * 1000)
         self._size = size
 
-    def seal(self, state: RequestState, bound: bytes, now_ms: int) -> str:
+    def seal_state(self, state: RequestState, bound: bytes, now_ms: int) -> str:
         """Return an opaque string; raise ValueError if it would be too large."""
         payload = {
             "v": FORMAT,
             "r": state.round_trip,
             "e": now_ms + self._age_ms,
-            "q": state.asked,
+            "q": state.open_digests,
             "a": {
                 key: [each.digest, each.result] for key, each in state.answered.items()
             },
@@ -263,14 +263,14 @@ class StateSealer:
                 f" {self._size} are allowed."
             ) from None
 
-    def open(self, text: object, bound: bytes, now_ms: int) -> RequestState:
+    def open_state(self, text: object, bound: bytes, now_ms: int) -> RequestState:
         """Return the state; every failure is the same `InvalidParams`."""
         payload = self._sealer.open(text, bound)
         if payload is None or payload["v"] != FORMAT or payload["e"] <= now_ms:
             raise InvalidParams(REFUSED)
         return RequestState(
             round_trip=payload["r"],
-            asked=payload["q"],
+            open_digests=payload["q"],
             answered={
                 key: AnsweredQuestions(digest, result)
                 for key, (digest, result) in payload["a"].items()
@@ -282,7 +282,7 @@ class StateSealer:
 # Conversations for sampling, as each revision has them (client/sampling).
 
 
-MOST_TOOL_ROUNDS: Final = 50
+MAX_TOOL_ROUNDS: Final = 50
 """How many messages of a conversation may call tools."""
 
 
@@ -296,10 +296,14 @@ def conversation(
     if isinstance(messages, str):
         messages = [SamplingMessage(role="user", content=[Text(messages)])]
     _check_tool_uses(messages)
-    return [shown for message in messages for shown in _message(message, revision)]
+    return [
+        converted
+        for message in messages
+        for converted in _wire_messages(message, revision)
+    ]
 
 
-def _message(message: SamplingMessage, revision: Revision) -> list[JsonObject]:
+def _wire_messages(message: SamplingMessage, revision: Revision) -> list[JsonObject]:
     blocks = [sampling_block_to_wire(each, revision) for each in message.content]
     if len(blocks) > 1 and revision.sampling_content_lists:
         return [{"role": message.role, "content": blocks}]
@@ -311,21 +315,21 @@ def _check_tool_uses(messages: Sequence[SamplingMessage]) -> None:
     """Raise unless the message after a tool use holds exactly its results."""
     wanted: set[str] = set()
     for message in messages:
-        given = _results(message)
-        if given != wanted:
-            raise _unbalanced(given ^ wanted)
+        result_ids = _tool_result_ids(message)
+        if result_ids != wanted:
+            raise _unbalanced_error(result_ids ^ wanted)
         wanted = {each.id for each in message.content if isinstance(each, ToolUse)}
     if wanted:
-        raise _unbalanced(wanted)
+        raise _unbalanced_error(wanted)
 
 
-def _results(message: SamplingMessage) -> set[str]:
-    given = [each for each in message.content if isinstance(each, ToolResult)]
-    if given and (message.role != "user" or len(given) < len(message.content)):
+def _tool_result_ids(message: SamplingMessage) -> set[str]:
+    results = [each for each in message.content if isinstance(each, ToolResult)]
+    if results and (message.role != "user" or len(results) < len(message.content)):
         raise ValueError(
             "A message with tool results must have the role user and no other content."
         )
-    return {each.tool_use_id for each in given}
+    return {each.tool_use_id for each in results}
 
 
 def check_tools(
@@ -341,27 +345,29 @@ def check_tools(
         [each for each in message.content if isinstance(each, ToolUse)]
         for message in messages
     ]
-    if sum(map(bool, uses)) > MOST_TOOL_ROUNDS:
+    if sum(map(bool, uses)) > MAX_TOOL_ROUNDS:
         raise ValueError(
-            f"The model has used tools {MOST_TOOL_ROUNDS} times in this conversation,"
+            f"The model has used tools {MAX_TOOL_ROUNDS} times in this conversation,"
             ' which is the limit. Offer no more tools, or set tool_choice="none".'
         )
-    named = {each.id: each.name for some in uses for each in some}
-    _check_results(messages, named, {each.name: each.output_schema for each in tools})
+    names_by_id = {each.id: each.name for some in uses for each in some}
+    _check_results(
+        messages, names_by_id, {each.name: each.output_schema for each in tools}
+    )
 
 
 def _check_results(
     messages: Sequence[SamplingMessage],
-    named: Mapping[str, str],
+    names_by_id: Mapping[str, str],
     output_schemas: Mapping[str, Mapping[str, object] | None],
 ) -> None:
     for message in messages:
         for each in message.content:
             if not isinstance(each, ToolResult) or each.structured is None:
                 continue
-            name = named.get(each.tool_use_id, "")
+            name = names_by_id.get(each.tool_use_id, "")
             schema = output_schemas.get(name)
-            if schema is not None and not schemas.compile(schema).is_valid(
+            if schema is not None and not schemas.compile_schema(schema).is_valid(
                 each.structured
             ):
                 raise ValueError(
@@ -370,7 +376,7 @@ def _check_results(
                 )
 
 
-def _unbalanced(identifiers: set[str]) -> ValueError:
+def _unbalanced_error(identifiers: set[str]) -> ValueError:
     return ValueError(
         "Each tool use needs a result in the next message, and each result a tool"
         " use in the message before. These have none:"

@@ -18,11 +18,11 @@ from mcp_app.protocol.errors import (
     Unavailable,
 )
 from mcp_app.server import recording
-from mcp_app.server.call import survive
+from mcp_app.server.call import absorb_cancellation
 from mcp_app.server.exchange import End
 from mcp_app.server.handlers import HANDLERS, Handler
 from mcp_app.server.handlers.definitions import LISTINGS
-from mcp_app.server.round_trip import InputRequired, bound_to, now_ms
+from mcp_app.server.round_trip import InputRequired, now_ms, request_binding
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Catalog
@@ -49,7 +49,7 @@ NEED_STREAMS: Final = frozenset(
 _UNWANTED = frozenset({End.CANCELLED, End.CLIENT_GONE})
 
 
-async def answer(
+async def answer_request(
     exchange: Exchange, handler: Handler | None = None, began: float | None = None
 ) -> tuple[int, bytes]:
     """Return the HTTP status and the encoded answer of a request.
@@ -59,24 +59,26 @@ async def answer(
     """
     audit = exchange.adapters.audit
     if audit is None or exchange.method not in recording.KINDS:
-        return await _answer(exchange, handler)
+        return await _run_handler(exchange, handler)
     if began is None:
         began = time.monotonic()
     try:
         if exchange.wide:
             await recording.write_arguments(audit, exchange)
-        found = await _answer(exchange, handler)
+        reply = await _run_handler(exchange, handler)
     except BaseException as error:
         recording.record_end(exchange, error)
-        recording.record(audit, exchange, began, 0)
+        recording.record_call(audit, exchange, began, 0)
         raise
-    recording.record(audit, exchange, began, len(found[1]))
+    recording.record_call(audit, exchange, began, len(reply[1]))
     if audit.strict:
         await audit.wait_until_written()
-    return found
+    return reply
 
 
-async def _answer(exchange: Exchange, handler: Handler | None) -> tuple[int, bytes]:
+async def _run_handler(
+    exchange: Exchange, handler: Handler | None
+) -> tuple[int, bytes]:
     try:
         if exchange.method not in exchange.revision.methods:
             raise MethodNotFound(f"Method not found: {exchange.method:.200}")
@@ -90,13 +92,13 @@ async def _answer(exchange: Exchange, handler: Handler | None) -> tuple[int, byt
     except InputRequired as needed:
         return _input_required(exchange, needed)
     except ProtocolError as error:
-        return _refused(exchange, error)
+        return _refuse_request(exchange, error)
     except asyncio.CancelledError:
-        return _refused(exchange, error_of_end(exchange))
+        return _refuse_request(exchange, error_of_end(exchange))
     except Exception:
         logger.exception("A handler failed.", extra={"method": exchange.method})
         failed = InternalError("The server failed; its log says why.")
-        return _refused(exchange, failed)
+        return _refuse_request(exchange, failed)
     _check_wanted(exchange)
     return 200, result_message(exchange.request_id, encoded)
 
@@ -104,10 +106,10 @@ async def _answer(exchange: Exchange, handler: Handler | None) -> tuple[int, byt
 def error_of_end(exchange: Exchange) -> ProtocolError:
     """Return the error for a call that was ended; raise if no answer is to be sent."""
     if exchange.end is End.STOPPED:
-        survive(exchange, End.STOPPED)
+        absorb_cancellation(exchange, End.STOPPED)
         exchange.record_outcome(Outcome.CANCELLED, STOPPED)
         return InternalError(STOPPED)
-    survive(exchange, End.SHUT_DOWN)
+    absorb_cancellation(exchange, End.SHUT_DOWN)
     stopped = Unavailable("This process stopped before the call was done.")
     exchange.record_outcome(Outcome.SHUT_DOWN, stopped.message)
     return stopped
@@ -119,7 +121,7 @@ def _has_streams(exchange: Exchange) -> bool:
     return exchange.streams or (session is not None and not session.whole)
 
 
-def ready(
+def ready_list_page(
     catalog: Catalog, revision: Revision, request: Request, principal: Principal
 ) -> bytes | None:
     """Return the encoded first page of a list that is the same for all callers.
@@ -135,13 +137,13 @@ def ready(
 
 def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, bytes]:
     try:
-        state = exchange.adapters.sealer.seal(
-            needed.state, bound_to(exchange), now_ms()
+        state = exchange.adapters.sealer.seal_state(
+            needed.state, request_binding(exchange), now_ms()
         )
     except ValueError as error:
-        return _refused(exchange, InternalError(str(error)))
-    exchange.record_outcome(Outcome.ASKED)
-    result = results.complete(
+        return _refuse_request(exchange, InternalError(str(error)))
+    exchange.record_outcome(Outcome.INPUT_REQUIRED)
+    result = results.complete_result(
         results.input_required(needed.questions, state),
         exchange.revision,
         exchange.catalog.server_info(exchange.revision),
@@ -169,26 +171,26 @@ def _check_wanted(exchange: Exchange) -> None:
         raise asyncio.CancelledError
 
 
-def _refused(exchange: Exchange, error: ProtocolError) -> tuple[int, bytes]:
+def _refuse_request(exchange: Exchange, error: ProtocolError) -> tuple[int, bytes]:
     _check_wanted(exchange)
     recording.record_refusal(exchange, error)
-    return refusal(exchange.revision, exchange.request_id, error)
+    return encoded_refusal(exchange.revision, exchange.request_id, error)
 
 
-def refusal(
+def encoded_refusal(
     revision: Revision, request_id: str | int | None, error: ProtocolError
 ) -> tuple[int, bytes]:
     """Return the status and the encoded error as the revision wants them."""
     code = None
     if isinstance(error, ResourceNotFound):
-        code = revision.resource_not_found
+        code = revision.missing_resource_code
     message = error_message(
         request_id, error, null_id=revision.null_error_id, code=code
     )
-    return _status(revision, error), jsonrpc.write(message)
+    return _status_of_error(revision, error), jsonrpc.write(message)
 
 
-def _status(revision: Revision, error: ProtocolError) -> int:
+def _status_of_error(revision: Revision, error: ProtocolError) -> int:
     if isinstance(error, MethodNotFound):
         return revision.unknown_method_status
     return error.http_status

@@ -49,35 +49,35 @@ class NotificationThrottle:
         self._burst = self._tokens
         self._rate = limits.progress_rate
         self._filled: float | None = None
-        self._held: bytes | None = None
+        self._delayed: bytes | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def offer(self, message: bytes, send: Send, merge: bool) -> None:
+    def offer_message(self, message: bytes, send: Send, merge: bool) -> None:
         """Send a message or drop it; with `merge` the last one is sent later."""
-        if self._free or self._take():
-            self._drop_held()
+        if self._free or self._take_token():
+            self._drop_delayed()
             send(message)
         elif merge:
-            self._held = message
+            self._delayed = message
             if self._timer is None:
                 loop = asyncio.get_running_loop()
-                self._timer = loop.call_later(1 / self._rate, self.flush, send)
+                self._timer = loop.call_later(1 / self._rate, self.send_delayed, send)
 
-    def flush(self, send: Send) -> None:
+    def send_delayed(self, send: Send) -> None:
         """Send the held message."""
-        held = self._held
-        self._drop_held()
-        if held is not None:
-            self._take()
-            send(held)
+        delayed = self._delayed
+        self._drop_delayed()
+        if delayed is not None:
+            self._take_token()
+            send(delayed)
 
-    def _drop_held(self) -> None:
-        self._held = None
+    def _drop_delayed(self) -> None:
+        self._delayed = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _take(self) -> bool:
+    def _take_token(self) -> bool:
         now = asyncio.get_running_loop().time()
         if self._filled is not None:
             gained = (now - self._filled) * self._rate
@@ -156,7 +156,7 @@ class CallState(Protocol):
     """The state of a call of user code: its clock, questions and messages."""
 
     @property
-    def needed(self) -> BaseException | None:
+    def needed_input(self) -> BaseException | None:
         """The exception to end with, once a question has no answer."""
 
     @property
@@ -177,7 +177,7 @@ class Handshakes(Protocol):
 class Sessions(Handshakes, Protocol):
     """Keeps sessions: in rows, or as long as a connection lasts."""
 
-    async def opened(self, session: OpenSession) -> None:
+    async def wait_for_handshake(self, session: OpenSession) -> None:
         """Wait until the client has finished its side of the handshake."""
 
     async def set_level(self, session: OpenSession, level: int) -> None:
@@ -352,33 +352,33 @@ class Exchange:
         scope = self.principal.scope
         if scope is not None and not scope.includes(definition):
             return False
-        return self.rights.meet(definition.demands)
+        return self.rights.meets_demands(definition.demands)
 
     def lacks_scope(self, definition: Definition) -> bool:
         """Whether a definition is hidden only because the token may change nothing."""
         scope = self.principal.scope
         hidden = scope is not None and scope.lacks_change(definition)
-        return hidden and self.rights.meet(definition.demands)
+        return hidden and self.rights.meets_demands(definition.demands)
 
-    async def allows(
+    async def allows_arguments(
         self, definition: Definition, arguments: Mapping[str, object]
     ) -> bool:
         """Whether the principal may use a definition with these arguments."""
         rules = (*self.catalog.server.demands.rules, *definition.demands.rules)
         if not rules:
             return True
-        asked = AccessRequest(
+        request = AccessRequest(
             principal=self.principal,
             server=self.catalog.server.slug,
             name=definition.name,
             arguments=arguments,
         )
-        return await self.adapters.rights.allow(rules, asked)
+        return await self.adapters.rights.allows_call(rules, request)
 
-    def record_outcome(self, outcome: Outcome, said: str = "") -> None:
+    def record_outcome(self, outcome: Outcome, message: str = "") -> None:
         """Record the outcome of the call; the first one counts."""
         if self.outcome == Outcome.ANSWERED:
-            self.outcome, self.error_text = outcome.value, said
+            self.outcome, self.error_text = outcome.value, message
 
     def stop(self, end: End) -> None:
         """End the call without its answer; the first end counts."""
@@ -389,7 +389,7 @@ class Exchange:
             if self.task is not None:
                 self.task.cancel()
 
-    def on_end(self, tell: Callable[[], object]) -> None:
+    def add_end_callback(self, tell: Callable[[], object]) -> None:
         """Call a function when the call is ended; at once if it is."""
         self._on_end = (*self._on_end, tell)
         if self.end is not None:
@@ -403,10 +403,10 @@ def client_of(meta: JsonObject) -> Client:
 
 def described_client(info: object, capabilities: object) -> Client:
     """Return a client from its `Implementation` and `ClientCapabilities`."""
-    named = info if isinstance(info, dict) else {}
+    members = info if isinstance(info, dict) else {}
     return Client(
-        name=str(named.get("name", "")),
-        version=str(named.get("version", "")),
-        title=str(named.get("title", "")),
+        name=str(members.get("name", "")),
+        version=str(members.get("version", "")),
+        title=str(members.get("title", "")),
         capabilities=capabilities if isinstance(capabilities, dict) else {},
     )

@@ -47,10 +47,10 @@ from mcp_app.conf import mcp_settings
 from mcp_app.interface.errors import CallCancelled, QuestionInTransaction
 from mcp_app.pools import loop_thread
 from mcp_app.pools.connections import without_old_connections
-from mcp_app.pools.loop_thread import Mailbox, settle
+from mcp_app.pools.loop_thread import Mailbox, settle_future
 from mcp_app.pools.statement_time import limit_transaction
 from mcp_app.pools.user_threads import Job, NoPlace, Owner, SharedPlaces, UserThreads
-from mcp_app.server.context import core_of, current_call
+from mcp_app.server.context import call_core_of, current_call
 from mcp_app.server.exchange import Exchange
 
 Output = TypeVar("Output")
@@ -116,39 +116,43 @@ class InvocationPlaces:
         A thread converts its result itself: it may be a queryset.
         """
         if runnable.gate is not None:
-            async with self._behind(runnable.gate, exchange):
+            async with self._hold_gate_place(runnable.gate, exchange):
                 inside = replace(runnable, gate=None)
                 return await self.run(exchange, inside, arguments, convert)
         if runnable.ours:
             return convert(await runnable.run(**arguments))  # type: ignore[misc]
         if runnable.style == "sync" or self._needs_thread(runnable):
-            function = partial(self.run_here, exchange, runnable, arguments, convert)
+            function = partial(
+                self.run_in_this_thread, exchange, runnable, arguments, convert
+            )
             name = str(exchange.params.get("name", exchange.method))
             exchange.queued = True
             try:
-                return await self._threaded(exchange, function, name)
+                return await self._run_in_thread(exchange, function, name)
             except NoPlace:
                 exchange.untouched = True
                 raise
-        return convert(await self._on_loop(exchange, runnable, arguments))
+        return convert(await self._run_on_loop(exchange, runnable, arguments))
 
-    def _owner(self, exchange: Exchange) -> Owner:
+    def _turn_owner(self, exchange: Exchange) -> Owner:
         """Return who takes turns; a stranger is one only where others sign in."""
         stranger = exchange.principal.anonymous and self._halves_for_strangers()
         return Owner(exchange.person, stranger)
 
     @asynccontextmanager
-    async def _behind(self, gate: Gate, exchange: Exchange) -> AsyncIterator[None]:
+    async def _hold_gate_place(
+        self, gate: Gate, exchange: Exchange
+    ) -> AsyncIterator[None]:
         """Hold a place of a gate; raise `NoPlace` if none is free soon."""
         places = self._gates.get(gate)
         if places is None:
             number = gate.places or max(1, self._threads.size // 2)
             places = self._gates[gate] = SharedPlaces(number)
-        owner = self._owner(exchange)
+        owner = self._turn_owner(exchange)
         exchange.queued = True
         try:
             async with asyncio.timeout(GATE_S):
-                await places.enter(owner)
+                await places.occupy_place(owner)
         except TimeoutError:
             exchange.untouched = True
             if places.is_crowded_by(owner):
@@ -163,7 +167,7 @@ class InvocationPlaces:
         try:
             yield
         finally:
-            places.leave(owner)
+            places.release_place(owner)
 
     async def call(self, exchange: Exchange, function: Callable[[], Value]) -> Value:
         """Run a blocking function in a thread.
@@ -173,7 +177,7 @@ class InvocationPlaces:
         """
         if asyncio.get_running_loop() is not self._loop:
             return await sync_to_async(function)()
-        return await self._threaded(
+        return await self._run_in_thread(
             exchange, partial(_with_fresh_connections, function)
         )
 
@@ -193,7 +197,7 @@ class InvocationPlaces:
         if job is None:
             yield
             return
-        with self._threads.waiting(job):
+        with self._threads.waiting_for_answer(job):
             yield
 
     def refuse_in_transaction(self) -> None:
@@ -208,24 +212,24 @@ class InvocationPlaces:
     def _needs_thread(self, runnable: Runnable[Any]) -> bool:
         return runnable.needs_thread or (not self._plain and self._around_needs_thread)
 
-    async def _on_loop(
+    async def _run_on_loop(
         self,
         exchange: Exchange,
         runnable: Runnable[Any],
         arguments: dict[str, object],
     ) -> object:
-        with self._entered(exchange):
+        with self._enter_managers(exchange):
             return await runnable.run(**arguments)  # type: ignore[misc]
 
     @contextmanager
-    def _entered(self, exchange: Exchange) -> Iterator[None]:
+    def _enter_managers(self, exchange: Exchange) -> Iterator[None]:
         with ExitStack() as stack:
-            known = _known_of(exchange) if self._around else {}
+            known = _manager_arguments(exchange) if self._around else {}
             for manager in self._around:
                 stack.enter_context(manager(**known))
             yield
 
-    def run_here(
+    def run_in_this_thread(
         self,
         exchange: Exchange,
         runnable: Runnable[Any],
@@ -244,48 +248,53 @@ class InvocationPlaces:
             with without_old_connections:
                 if self._plain and not _atomic_aliases(runnable):
                     return convert(run(**arguments))
-                with self._entered(exchange), _transactions(exchange, runnable):
+                with self._enter_managers(exchange), _transactions(exchange, runnable):
                     return convert(run(**arguments))
         finally:
-            runnable.pace.note(time.monotonic() - began)
+            runnable.pace.note_duration(time.monotonic() - began)
 
-    async def _threaded(
+    async def _run_in_thread(
         self, exchange: Exchange, function: Callable[[], Value], name: str = ""
     ) -> Value:
         future: asyncio.Future[Value] = self._loop.create_future()
         work = partial(contextvars.copy_context().run, function)
         job = self._threads.submit(
-            partial(self._work, future, work), name, self._owner(exchange)
+            partial(self._run_as_job, future, work), name, self._turn_owner(exchange)
         )
         try:
             return await future
         except asyncio.CancelledError:
-            self._threads.give_up(job)
+            self._threads.give_up_job(job)
             raise
 
-    def _work(
+    def _run_as_job(
         self,
         future: asyncio.Future[Value],
         function: Callable[[], Value],
         job: Job,
     ) -> None:
         _running.job = job
-        settle(self._mailbox.post, future, function)
+        settle_future(self._mailbox.post, future, function)
         _running.job = None
 
 
-def _known_of(exchange: Exchange) -> dict[str, Any]:
+def _manager_arguments(exchange: Exchange) -> dict[str, Any]:
     """Return what a context manager is given; the user is read when it is used."""
-    names = mcp_settings.call_context_headers if exchange.headers is not None else ()
-    sent = {each: exchange.headers.get(each.lower().encode()) for each in names}  # type: ignore[union-attr]
-    found = {name: value for name, value in sent.items() if value is not None}
+    headers, present_headers = exchange.headers, dict[str, str]()
+    if headers is not None:
+        for name in mcp_settings.call_context_headers:
+            value = headers.get(name.lower().encode())
+            if value is not None:
+                present_headers[name] = value
     users, principal = exchange.adapters.users, exchange.principal
     return {
         "host": exchange.host,
         "path": exchange.path,
         "principal": principal,
-        "user": SimpleLazyObject(lambda: users.user(principal) or AnonymousUser()),
-        "headers": CaseInsensitiveMapping(found),
+        "user": SimpleLazyObject(
+            lambda: users.active_user(principal) or AnonymousUser()
+        ),
+        "headers": CaseInsensitiveMapping(present_headers),
     }
 
 
@@ -299,13 +308,15 @@ def _on_own_loop(
     async def cancellable(**arguments: object) -> Value:
         _around.set(job)
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        exchange.on_end(partial(_cancel, loop, task))
+        exchange.add_end_callback(partial(_cancel_task, loop, task))
         return await function(**arguments)
 
     return async_to_sync(cancellable)
 
 
-def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | None) -> None:
+def _cancel_task(
+    loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | None
+) -> None:
     # The loop closes with the function: then there is nothing left to cancel.
     with suppress(RuntimeError):
         if task is not None:
@@ -337,7 +348,7 @@ def _transactions(exchange: Exchange, runnable: Runnable[Any]) -> Iterator[None]
 def _limit_statements(alias: str) -> None:
     """Let PostgreSQL cancel statements that outlast the call."""
     exchange = current_call.get()
-    left = core_of(exchange).clock.left() if exchange is not None else None
+    left = call_core_of(exchange).clock.seconds_left() if exchange is not None else None
     if left is not None:
         limit_transaction(alias, left)
 

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from mcp_app.catalog import forms
-from mcp_app.catalog.form_urls import urls_in
+from mcp_app.catalog.form_urls import urls_in_question
 from mcp_app.interface import rules
 from mcp_app.interface.context import Answer, Client
 from mcp_app.interface.errors import ClientCannot, ClientRefused
@@ -65,12 +65,12 @@ _INSTEAD: Final = {
 _said: set[tuple[str, str]] = set()
 
 
-def note_use(revision: Revision, capability: str) -> None:
+def note_deprecated_use(revision: Revision, capability: str) -> None:
     """Log one warning if user code uses a deprecated capability."""
-    named = (revision.version, capability)
-    if capability not in revision.deprecated or named in _said:
+    use = (revision.version, capability)
+    if capability not in revision.deprecated or use in _said:
         return
-    _said.add(named)
+    _said.add(use)
     logger.warning(
         "Code of this site uses %s, which revision %s of the protocol deprecates: %s.",
         capability,
@@ -98,7 +98,7 @@ class PreparedQuestion:
     private: bool = False
 
     @property
-    def digest(self) -> str:
+    def question_digest(self) -> str:
         """A digest of the question without its key."""
         return sha256(jsonrpc.canonical([self.method, self.params])).hexdigest()
 
@@ -107,26 +107,26 @@ class PreparedQuestion:
         schema = self.params.get("requestedSchema")
         if schema is None:
             return ()
-        return [*dict(urls_in(self.params["message"], schema))]
+        return [*dict(urls_in_question(self.params["message"], schema))]
 
-    def request(self) -> JsonObject:
+    def input_request(self) -> JsonObject:
         """Return an `InputRequest`."""
         return {"method": self.method, "params": self.params}
 
 
-def prepare(
+def prepare_question(
     key: str, question: Question[Any], revision: Revision, client: Client
 ) -> PreparedQuestion:
     """Put a question into the revision's words; raise `ClientCannot`."""
     return _PREPARE[type(question)](key, question, revision, client)
 
 
-def require(client: Client, *path: str) -> None:
+def require_capability(client: Client, *path: str) -> None:
     """Raise unless the client declared a capability, such as "sampling", "tools"."""
-    found: object = client.capabilities
+    capability: object = client.capabilities
     for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-        if not isinstance(found, Mapping):
+        capability = capability.get(name) if isinstance(capability, Mapping) else None
+        if not isinstance(capability, Mapping):
             required: JsonObject = {}
             for each in reversed(path):
                 required = {each: required}
@@ -144,15 +144,15 @@ def _require_method(revision: Revision, method: str, *path: str) -> None:
         )
 
 
-def _elicit(
+def _prepare_elicitation(
     key: str, question: Elicit[Any], revision: Revision, client: Client
 ) -> PreparedQuestion:
     _require_method(revision, "elicitation/create", "elicitation")
-    require(client, "elicitation")
+    require_capability(client, "elicitation")
     declared = client.capabilities["elicitation"]
     if declared and revision.elicitation_mode_member:
         # An empty object stands for forms (client/elicitation, "Capabilities").
-        require(client, "elicitation", "form")
+        require_capability(client, "elicitation", "form")
     form = forms.form_schema(question.form)
     params: JsonObject = {
         "message": question.message,
@@ -164,12 +164,14 @@ def _elicit(
         key=key,
         method="elicitation/create",
         params=params,
-        parse=lambda result: _elicited(result, form.parse),
+        parse=lambda result: _parse_elicitation(result, form.parse),
         trusted_without_state=True,
     )
 
 
-def _elicited(result: JsonObject, parse: Callable[[JsonObject], Any]) -> Answer:
+def _parse_elicitation(
+    result: JsonObject, parse: Callable[[JsonObject], Any]
+) -> Answer:
     action = result.get("action")
     if action == "decline":
         return Declined()
@@ -190,7 +192,7 @@ def _elicited(result: JsonObject, parse: Callable[[JsonObject], Any]) -> Answer:
         raise ClientRefused(str(error)) from None
 
 
-def _elicit_url(
+def _prepare_visit(
     key: str, question: ElicitUrl, revision: Revision, client: Client
 ) -> PreparedQuestion:
     _require_method(revision, "elicitation/create", "elicitation")
@@ -199,7 +201,7 @@ def _elicit_url(
             f"Protocol revision {revision.version} has no elicitation by URL.",
             {"elicitation": {"url": {}}},
         )
-    require(client, "elicitation", "url")
+    require_capability(client, "elicitation", "url")
     _check_url(question.url)
     params: JsonObject = {
         "mode": "url",
@@ -212,7 +214,9 @@ def _elicit_url(
         key=key,
         method="elicitation/create",
         params=params,
-        parse=lambda result: _elicited({**result, "content": {}}, lambda _: None),
+        parse=lambda result: _parse_elicitation(
+            {**result, "content": {}}, lambda _: None
+        ),
     )
 
 
@@ -231,14 +235,16 @@ def _check_url(url: str) -> None:
         )
 
 
-def _roots(key: str, _: Roots, revision: Revision, client: Client) -> PreparedQuestion:
+def _prepare_roots(
+    key: str, _: Roots, revision: Revision, client: Client
+) -> PreparedQuestion:
     _require_method(revision, "roots/list", "roots")
-    require(client, "roots")
-    note_use(revision, "roots")
-    return PreparedQuestion(key=key, method="roots/list", params={}, parse=_rooted)
+    require_capability(client, "roots")
+    note_deprecated_use(revision, "roots")
+    return PreparedQuestion(key=key, method="roots/list", params={}, parse=_parse_roots)
 
 
-def _rooted(result: JsonObject) -> Sequence[Root]:
+def _parse_roots(result: JsonObject) -> Sequence[Root]:
     roots = result.get("roots")
     if not isinstance(roots, list):
         raise ClientRefused("The answer to roots/list must have roots, a list.")
@@ -254,11 +260,11 @@ def _rooted(result: JsonObject) -> Sequence[Root]:
     ]
 
 
-def _sample(
+def _prepare_sample(
     key: str, question: Sample, revision: Revision, client: Client
 ) -> PreparedQuestion:
-    require(client, "sampling")
-    note_use(revision, "sampling")
+    require_capability(client, "sampling")
+    note_deprecated_use(revision, "sampling")
     if question.tools or question.tool_choice:
         _require_tools(revision, client)
     if question.tool_choice != "none":
@@ -271,15 +277,18 @@ def _sample(
         "stopSequences": list(question.stop_sequences) or None,
         "modelPreferences": _preferences(question.preferences),
         "metadata": question.metadata,
-        "tools": [listing.tool(tool, revision) for tool in question.tools] or None,
+        "tools": [listing.tool_to_wire(tool, revision) for tool in question.tools]
+        or None,
         "toolChoice": question.tool_choice and {"mode": question.tool_choice},
     }
-    given = {name: value for name, value in params.items() if value is not None}
+    present_params = {
+        name: value for name, value in params.items() if value is not None
+    }
     return PreparedQuestion(
         key=key,
         method="sampling/createMessage",
-        params=revision.keep("sampling", given),
-        parse=_sampled,
+        params=revision.known_members("sampling", present_params),
+        parse=_parse_sample,
         private=True,
     )
 
@@ -290,7 +299,7 @@ def _require_tools(revision: Revision, client: Client) -> None:
             f"Protocol revision {revision.version} has no sampling with tools.",
             {"sampling": {"tools": {}}},
         )
-    require(client, "sampling", "tools")
+    require_capability(client, "sampling", "tools")
 
 
 def _preferences(preferences: ModelPreferences | None) -> JsonObject | None:
@@ -301,15 +310,17 @@ def _preferences(preferences: ModelPreferences | None) -> JsonObject | None:
         "speedPriority": preferences.speed,
         "intelligencePriority": preferences.intelligence,
     }
-    given = {name: value for name, value in priorities.items() if value is not None}
-    for name, value in given.items():
+    present_priorities = {
+        name: value for name, value in priorities.items() if value is not None
+    }
+    for name, value in present_priorities.items():
         if not 0 <= value <= 1:
             raise ValueError(f"The {name} is {value}: it must be from 0 to 1.")
     hints = [{"name": name} for name in preferences.hints]
-    return {"hints": hints, **given} if hints else {**given}
+    return {"hints": hints, **present_priorities} if hints else {**present_priorities}
 
 
-def _sampled(result: JsonObject) -> SamplingResult:
+def _parse_sample(result: JsonObject) -> SamplingResult:
     role, content = result.get("role"), result.get("content")
     blocks = content if isinstance(content, list) else [content]
     if role not in ("user", "assistant") or not isinstance(result.get("model"), str):
@@ -337,32 +348,34 @@ def sampled_block(wire: object) -> Block:
     return replace(block, meta=ReceivedMeta(meta)) if isinstance(meta, dict) else block
 
 
-def _string(wire: JsonObject, name: str) -> str:
+def _string_member(wire: JsonObject, name: str) -> str:
     value = wire[name]
     if type(value) is not str:
         raise TypeError(name)
     return value
 
 
-def _object(wire: JsonObject, name: str) -> JsonObject:
+def _object_member(wire: JsonObject, name: str) -> JsonObject:
     value = wire[name]
     if type(value) is not dict:
         raise TypeError(name)
     return value
 
 
-def _bytes(wire: JsonObject, name: str) -> bytes:
-    return b64decode(_string(wire, name), validate=True)
+def _decoded_member(wire: JsonObject, name: str) -> bytes:
+    return b64decode(_string_member(wire, name), validate=True)
 
 
-def _embedded(wire: JsonObject) -> EmbeddedResource:
-    held = _object(wire, "resource")
+def _embedded_resource(wire: JsonObject) -> EmbeddedResource:
+    resource = _object_member(wire, "resource")
     return EmbeddedResource(
         ResourceContents(
-            uri=_string(held, "uri"),
-            text=_string(held, "text") if "text" in held else None,
-            blob=_bytes(held, "blob") if "blob" in held else None,
-            mime_type=_string(held, "mimeType") if "mimeType" in held else None,
+            uri=_string_member(resource, "uri"),
+            text=_string_member(resource, "text") if "text" in resource else None,
+            blob=_decoded_member(resource, "blob") if "blob" in resource else None,
+            mime_type=_string_member(resource, "mimeType")
+            if "mimeType" in resource
+            else None,
         )
     )
 
@@ -370,28 +383,39 @@ def _embedded(wire: JsonObject) -> EmbeddedResource:
 def _tool_result(wire: JsonObject) -> ToolResult:
     structured = "structuredContent" in wire
     return ToolResult(
-        _string(wire, "toolUseId"),
+        _string_member(wire, "toolUseId"),
         [sampled_block(each) for each in wire["content"]],
-        _object(wire, "structuredContent") if structured else None,
+        _object_member(wire, "structuredContent") if structured else None,
         bool(wire.get("isError")),
     )
 
 
 _BLOCKS: Mapping[str, Callable[[JsonObject], Block]] = {
-    "text": lambda wire: Text(_string(wire, "text")),
-    "image": lambda wire: Image(_bytes(wire, "data"), _string(wire, "mimeType")),
-    "audio": lambda wire: Audio(_bytes(wire, "data"), _string(wire, "mimeType")),
-    "resource": _embedded,
+    "text": lambda wire: Text(_string_member(wire, "text")),
+    "image": lambda wire: Image(
+        _decoded_member(wire, "data"), _string_member(wire, "mimeType")
+    ),
+    "audio": lambda wire: Audio(
+        _decoded_member(wire, "data"), _string_member(wire, "mimeType")
+    ),
+    "resource": _embedded_resource,
     "resource_link": lambda wire: ResourceLink(
-        _string(wire, "uri"), _string(wire, "name")
+        _string_member(wire, "uri"), _string_member(wire, "name")
     ),
     "tool_use": lambda wire: ToolUse(
-        _string(wire, "id"), _string(wire, "name"), _object(wire, "input")
+        _string_member(wire, "id"),
+        _string_member(wire, "name"),
+        _object_member(wire, "input"),
     ),
     "tool_result": _tool_result,
 }
 
 _PREPARE = cast(
     "Mapping[type, Callable[[str, Any, Revision, Client], PreparedQuestion]]",
-    {Elicit: _elicit, ElicitUrl: _elicit_url, Roots: _roots, Sample: _sample},
+    {
+        Elicit: _prepare_elicitation,
+        ElicitUrl: _prepare_visit,
+        Roots: _prepare_roots,
+        Sample: _prepare_sample,
+    },
 )

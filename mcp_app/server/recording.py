@@ -7,7 +7,11 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from mcp_app.audit.writing import LONGEST_CLIENT, LONGEST_ERROR, SHORT_ARGUMENTS
+from mcp_app.audit.writing import (
+    MAX_CLIENT_NAME_LENGTH,
+    MAX_ERROR_LENGTH,
+    SHORT_ARGUMENTS,
+)
 from mcp_app.catalog.snapshot import TemplateEntry
 from mcp_app.interface.call_record import CircumstancesValues, Outcome
 from mcp_app.pools.large_work import large_work
@@ -51,7 +55,7 @@ _IN_VAIN: Final = frozenset({Outcome.UNKNOWN, Outcome.FORBIDDEN, Outcome.INVALID
 _REFUSALS: Final[Mapping[type[BaseException], Outcome]] = {
     MissingClientCapability: Outcome.INCAPABLE,
     ResourceNotFound: Outcome.UNKNOWN,
-    UrlElicitationRequired: Outcome.ASKED,
+    UrlElicitationRequired: Outcome.INPUT_REQUIRED,
     Unavailable: Outcome.UNAVAILABLE,
     InternalError: Outcome.FAILED,
     ProtocolError: Outcome.INVALID,
@@ -60,8 +64,8 @@ _REFUSALS: Final[Mapping[type[BaseException], Outcome]] = {
 
 def record_refusal(exchange: Exchange, error: ProtocolError) -> None:
     """Record a protocol error, unless there is an outcome already."""
-    found = (_REFUSALS[each] for each in type(error).__mro__ if each in _REFUSALS)
-    exchange.record_outcome(next(found), error.message)
+    outcomes = (_REFUSALS[each] for each in type(error).__mro__ if each in _REFUSALS)
+    exchange.record_outcome(next(outcomes), error.message)
 
 
 def record_end(exchange: Exchange, error: BaseException) -> None:
@@ -73,10 +77,10 @@ def record_end(exchange: Exchange, error: BaseException) -> None:
         exchange.record_outcome(Outcome.FAILED)
 
 
-def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
+def record_call(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
     """Log a finished call whose answer has `size` bytes."""
     took = time.monotonic() - began
-    arguments, length, digest = exchange.written or _written(audit, exchange)
+    arguments, length, digest = exchange.written or _loggable_arguments(audit, exchange)
     stranger = exchange.principal.anonymous and exchange.outcome in _IN_VAIN
     add = audit.add_in_vain if stranger else audit.add
     add(
@@ -89,23 +93,25 @@ def record(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
             length,
             digest,
             exchange.failure,
-            exchange.error_text[:LONGEST_ERROR],
+            exchange.error_text[:MAX_ERROR_LENGTH],
         )
     )
 
 
 async def write_arguments(audit: CallLog, exchange: Exchange) -> None:
     """Make what the row of a call has of its arguments, in a thread: they are many."""
-    exchange.written = await large_work.run(exchange.owner, _written, audit, exchange)
+    exchange.written = await large_work.run(
+        exchange.owner, _loggable_arguments, audit, exchange
+    )
 
 
-def _written(audit: CallLog, exchange: Exchange) -> tuple[bytes, int, str]:
+def _loggable_arguments(audit: CallLog, exchange: Exchange) -> tuple[bytes, int, str]:
     """Return the arguments if they are short, else their length and digest."""
     _, member = KINDS[exchange.method]
-    given = exchange.params.get(member)
-    text = b"" if given is None else jsonrpc.canonical(given)
+    value = exchange.params.get(member)
+    text = b"" if value is None else jsonrpc.canonical(value)
     if len(text) > SHORT_ARGUMENTS:
-        return b"", len(text), audit.digest(text)
+        return b"", len(text), audit.digest_arguments(text)
     return text, 0, ""
 
 
@@ -120,7 +126,7 @@ def record_answer(
     took = time.monotonic() - began
     length, digest = 0, ""
     if len(text) > SHORT_ARGUMENTS:
-        length, digest, text = len(text), audit.digest(text), b""
+        length, digest, text = len(text), audit.digest_arguments(text), b""
     audit.add((shared, began, took, size, text, length, digest, "", ""))
 
 
@@ -139,7 +145,7 @@ def circumstances(exchange: Exchange) -> CircumstancesValues:
         handle = session.digest[:SESSION_HANDLE]
     else:
         handle = ""
-        client_name, client_version = _described(exchange.meta.get(CLIENT_INFO))
+        client_name, client_version = _client_identity(exchange.meta.get(CLIENT_INFO))
     return (
         exchange.catalog.server.slug,
         kind,
@@ -157,12 +163,12 @@ def circumstances(exchange: Exchange) -> CircumstancesValues:
     )
 
 
-def _described(info: object) -> tuple[str, str]:
-    """Return a client's name and version, cut to `LONGEST_CLIENT`."""
+def _client_identity(info: object) -> tuple[str, str]:
+    """Return a client's name and version, cut to `MAX_CLIENT_NAME_LENGTH`."""
     if type(info) is not dict:
         return "", ""
     name, version = info.get("name"), info.get("version")
     return (
-        name[:LONGEST_CLIENT] if type(name) is str else "",
-        version[:LONGEST_CLIENT] if type(version) is str else "",
+        name[:MAX_CLIENT_NAME_LENGTH] if type(name) is str else "",
+        version[:MAX_CLIENT_NAME_LENGTH] if type(version) is str else "",
     )

@@ -28,14 +28,14 @@ from mcp_app.protocol.envelope import notification_message, request_message
 from mcp_app.protocol.errors import InvalidParams, UrlElicitationRequired
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.conversation import (
-    TAKEN_BACK,
+    QUESTION_WITHDRAWN,
     AnsweredQuestions,
     Place,
     RequestState,
-    binding,
+    state_binding,
 )
 from mcp_app.server.exchange import End, Exchange
-from mcp_app.server.questions import PreparedQuestion, prepare
+from mcp_app.server.questions import PreparedQuestion, prepare_question
 
 if TYPE_CHECKING:
     from mcp_app.server.clock import CallClock
@@ -63,9 +63,9 @@ def target_of(params: JsonObject) -> str:
     return str(params.get("name", params.get("uri", "")))
 
 
-def bound_to(exchange: Exchange) -> bytes:
+def request_binding(exchange: Exchange) -> bytes:
     """Return the binding of this request's state."""
-    return binding(
+    return state_binding(
         exchange.principal.key,
         exchange.catalog.server.slug,
         exchange.method,
@@ -94,7 +94,9 @@ def check_retry(exchange: Exchange) -> None:
 
 def open_state(exchange: Exchange, sealed: object) -> RequestState:
     """Return the state that was sealed for this very request."""
-    return exchange.adapters.sealer.open(sealed, bound_to(exchange), now_ms())
+    return exchange.adapters.sealer.open_state(
+        sealed, request_binding(exchange), now_ms()
+    )
 
 
 class RoundTrip:
@@ -116,7 +118,7 @@ class RoundTrip:
         """The exception to end with, once a question has no answer."""
 
     @property
-    def state(self) -> RequestState:
+    def request_state(self) -> RequestState:
         """The state in the retry, or a new round trip."""
         if self._state is None:
             self._state = self._opened_state()
@@ -141,16 +143,16 @@ class RoundTrip:
     ) -> Mapping[str, Answer]:
         """Return the answers that the request brought, or end it with the questions."""
         self._check_may_ask()
-        prepared = self.prepare(questions)
-        found = {each.key: self._brought(each) for each in prepared}
-        missing = [each for each in prepared if found[each.key] is None]
+        prepared = self.prepare_all(questions)
+        answers = {each.key: self._delivered_answer(each) for each in prepared}
+        missing = [each for each in prepared if answers[each.key] is None]
         if missing:
             self._look_for_urls(missing)
             self._missing.update((each.key, each) for each in missing)
             self.needed = self._input_required(list(self._missing.values()))
             raise self.needed
-        self._used |= found.keys()
-        return {key: answer for key, answer in found.items() if answer is not None}
+        self._used |= answers.keys()
+        return {key: answer for key, answer in answers.items() if answer is not None}
 
     def _check_may_ask(self) -> None:
         """Raise if a request may not end with questions (basic/patterns/mrtr)."""
@@ -161,32 +163,36 @@ class RoundTrip:
 
     def _input_required(self, missing: Sequence[PreparedQuestion]) -> InputRequired:
         state = RequestState(
-            round_trip=self.state.round_trip,
-            asked={each.key: each.digest for each in missing},
-            answered={**self.state.answered, **self._answered},
+            round_trip=self.request_state.round_trip,
+            open_digests={each.key: each.question_digest for each in missing},
+            answered={**self.request_state.answered, **self._answered},
         )
-        return InputRequired({each.key: each.request() for each in missing}, state)
+        return InputRequired(
+            {each.key: each.input_request() for each in missing}, state
+        )
 
-    def _brought(self, question: PreparedQuestion) -> Answer | None:
+    def _delivered_answer(self, question: PreparedQuestion) -> Answer | None:
         """Return an answer to this very question, None if there is none."""
-        earlier = self.state.answered.get(question.key)
-        if earlier is not None and earlier.digest == question.digest:
+        earlier = self.request_state.answered.get(question.key)
+        if earlier is not None and earlier.digest == question.question_digest:
             return question.parse(earlier.result)
-        given = self._exchange.params.get("inputResponses", {}).get(question.key)
-        if not isinstance(given, dict) or not self._answers(question):
+        reply = self._exchange.params.get("inputResponses", {}).get(question.key)
+        if not isinstance(reply, dict) or not self._is_open_question(question):
             return None
         try:
-            answer = question.parse(given)
+            answer = question.parse(reply)
         except ClientRefused:
             return None
-        self._answered[question.key] = AnsweredQuestions(question.digest, given)
+        self._answered[question.key] = AnsweredQuestions(
+            question.question_digest, reply
+        )
         return answer
 
-    def _answers(self, question: PreparedQuestion) -> bool:
-        asked = self.state.asked.get(question.key)
-        if asked is None:
+    def _is_open_question(self, question: PreparedQuestion) -> bool:
+        open_digest = self.request_state.open_digests.get(question.key)
+        if open_digest is None:
             return question.trusted_without_state
-        return asked == question.digest
+        return open_digest == question.question_digest
 
     # -- the stateful era -------------------------------------------------------
 
@@ -205,28 +211,30 @@ class RoundTrip:
         adapters = self._exchange.adapters
         deadline = adapters.limits.question_deadline
         until = asyncio.timeout(min(timeout or deadline, deadline))
-        place = self._place(len(prepared), in_thread, until)
-        with adapters.places.held(place), self._clock.standing():
+        place = self._question_place(len(prepared), in_thread, until)
+        with adapters.places.hold_place(place), self._clock.pause_for_question():
             try:
                 async with until:
-                    return await self._results(prepared)
+                    return await self._wait_for_results(prepared)
             except TimeoutError:
                 if place.lost:
-                    raise TooManyQuestions(TAKEN_BACK) from None
+                    raise TooManyQuestions(QUESTION_WITHDRAWN) from None
                 keys = ", ".join(each.key for each in prepared)
                 raise TimedOut(f"The client did not answer {keys} in time.") from None
 
-    def _place(self, questions: int, in_thread: bool, until: asyncio.Timeout) -> Place:
+    def _question_place(
+        self, questions: int, in_thread: bool, until: asyncio.Timeout
+    ) -> Place:
         exchange = self._exchange
         return Place(
             owner=exchange.owner,
             questions=questions,
             # Of several at once the first one stands for the thread.
-            in_thread=in_thread and not self._clock.stands,
-            give_up=partial(_expire, until),
+            in_thread=in_thread and not self._clock.is_question_open,
+            give_up=partial(_expire_timeout, until),
         )
 
-    def read(
+    def parse_results(
         self, prepared: Sequence[PreparedQuestion], results: Sequence[JsonObject]
     ) -> Mapping[str, Answer]:
         """Return the parsed answers by the questions' keys."""
@@ -243,25 +251,29 @@ class RoundTrip:
         )
         return answers
 
-    async def _results(self, prepared: Sequence[PreparedQuestion]) -> list[JsonObject]:
+    async def _wait_for_results(
+        self, prepared: Sequence[PreparedQuestion]
+    ) -> list[JsonObject]:
         exchange, session = self._exchange, self._exchange.own_session
         self._look_for_urls(prepared)
-        await exchange.adapters.sessions.opened(session)
+        await exchange.adapters.sessions.wait_for_handshake(session)
         waiting: dict[str, asyncio.Future[JsonObject]] = {}
         # The stream ends with the call: cancel open questions before that.
-        exchange.on_end(partial(self._withdraw, waiting))
+        exchange.add_end_callback(partial(self._withdraw_open, waiting))
         try:
             for each in prepared:
                 identifier = session.next_question_id()
                 instead = _withdrawal(identifier) if each.private else None
-                asked = exchange.adapters.questions.expect(session, identifier, instead)
-                waiting[identifier] = asked.answer
-                self._send(identifier, each, asked.beside)
+                stored = exchange.adapters.questions.expect_answer(
+                    session, identifier, instead
+                )
+                waiting[identifier] = stored.answer
+                self._send_question(identifier, each, stored.beside)
             return await asyncio.gather(*waiting.values())
         finally:
-            self._withdraw(waiting)
+            self._withdraw_open(waiting)
 
-    def _withdraw(self, waiting: dict[str, asyncio.Future[JsonObject]]) -> None:
+    def _withdraw_open(self, waiting: dict[str, asyncio.Future[JsonObject]]) -> None:
         """Forget the questions; cancel those that are open (utilities/cancellation).
 
         A client that has left is not told.
@@ -269,12 +281,12 @@ class RoundTrip:
         exchange = self._exchange
         left = exchange.end is End.CLIENT_GONE
         for identifier, answer in waiting.items():
-            exchange.adapters.questions.forget(identifier)
-            if _is_open(answer) and not left:
+            exchange.adapters.questions.forget_question(identifier)
+            if _is_unanswered(answer) and not left:
                 exchange.outgoing.send(_withdrawal(identifier))
         waiting.clear()
 
-    def _send(
+    def _send_question(
         self, identifier: str, question: PreparedQuestion, beside: Beside
     ) -> None:
         message = request_message(identifier, question.method, question.params or None)
@@ -283,7 +295,7 @@ class RoundTrip:
     def _check_way_back(self, prepared: Sequence[PreparedQuestion]) -> None:
         if self._exchange.outgoing.streams:
             return
-        urls = _urls(prepared)
+        urls = _url_elicitations(prepared)
         if urls:
             raise UrlElicitationRequired("This request needs a visit to a URL.", urls)
         why = (
@@ -296,7 +308,9 @@ class RoundTrip:
 
     # -- both -------------------------------------------------------------------
 
-    def prepare(self, questions: Mapping[str, Question[Any]]) -> list[PreparedQuestion]:
+    def prepare_all(
+        self, questions: Mapping[str, Question[Any]]
+    ) -> list[PreparedQuestion]:
         """Put the questions into the words of the revision.
 
         Raises `ClientCannot` with all that the client lacks, and ValueError for a key
@@ -312,12 +326,14 @@ class RoundTrip:
                     " each question a key of its own."
                 )
             try:
-                found = prepare(key, question, exchange.revision, exchange.client)
-                prepared.append(found)
+                prepared_question = prepare_question(
+                    key, question, exchange.revision, exchange.client
+                )
+                prepared.append(prepared_question)
             except ClientCannot as error:
                 refusals.append(error)
         if refusals:
-            raise _together(refusals)
+            raise _combined_refusal(refusals)
         return prepared
 
     def _look_for_urls(self, prepared: Sequence[PreparedQuestion]) -> None:
@@ -333,12 +349,12 @@ class RoundTrip:
                     " and its ".join(members),
                 )
 
-    def step(
+    def step_function(
         self,
         key: str,
         function: Callable[..., Any],
         arguments: Sequence[Any],
-        named: Mapping[str, Any],
+        keywords: Mapping[str, Any],
     ) -> Callable[[], Any]:
         """Return a blocking function that runs a step once per round trip."""
         if asyncio.iscoroutinefunction(function):
@@ -347,13 +363,15 @@ class RoundTrip:
                 " in the transaction of the step."
             )
         steps = self._exchange.adapters.steps
-        work = partial(function, *arguments, **named)
-        return partial(steps.once, self.state.round_trip, key, work)
+        work = partial(function, *arguments, **keywords)
+        return partial(steps.run_step_once, self.request_state.round_trip, key, work)
 
-    def user(self) -> User | None:
+    def read_user(self) -> User | None:
         """Return the Django user, read once per call; blocks."""
         if not self._user_read:
-            self._user = self._exchange.adapters.users.user(self._exchange.principal)
+            self._user = self._exchange.adapters.users.active_user(
+                self._exchange.principal
+            )
             self._user_read = True
         return self._user
 
@@ -365,29 +383,29 @@ def _withdrawal(identifier: str) -> bytes:
     return jsonrpc.write(notification_message("notifications/cancelled", params))
 
 
-def _expire(until: asyncio.Timeout) -> None:
+def _expire_timeout(until: asyncio.Timeout) -> None:
     if not until.expired():
         until.reschedule(0)
 
 
-def _urls(prepared: Sequence[PreparedQuestion]) -> list[JsonObject]:
+def _url_elicitations(prepared: Sequence[PreparedQuestion]) -> list[JsonObject]:
     """Return the URL elicitations that error -32042 can name."""
     return [each.params for each in prepared if "elicitationId" in each.params]
 
 
-def _is_open(answer: asyncio.Future[JsonObject]) -> bool:
+def _is_unanswered(answer: asyncio.Future[JsonObject]) -> bool:
     """Whether the client has not answered: nobody else resolves it."""
     return answer.cancelled() or not answer.done()
 
 
-def _together(refusals: Sequence[ClientCannot]) -> ClientCannot:
+def _combined_refusal(refusals: Sequence[ClientCannot]) -> ClientCannot:
     """Return one refusal that names everything that is missing."""
     required: JsonObject = {}
     for each in refusals:
-        _merge(required, each.required)
+        _merge_required(required, each.required)
     return ClientCannot(" ".join(each.message for each in refusals), required)
 
 
-def _merge(into: JsonObject, other: JsonObject) -> None:
+def _merge_required(into: JsonObject, other: JsonObject) -> None:
     for name, value in other.items():
-        _merge(into.setdefault(name, {}), value)
+        _merge_required(into.setdefault(name, {}), value)

@@ -36,8 +36,8 @@ from mcp_app.server.exchange import Exchange
 
 NAMES: Final = frozenset({SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL})
 USUAL: Final = 8
-MOST: Final = 20
-LONGEST_QUERY: Final = 200
+MAX_RESULTS: Final = 20
+MAX_QUERY_LENGTH: Final = 200
 INDEXES: Final = 8
 """So many indexes of a catalog are kept: each is for callers who see the same."""
 
@@ -59,13 +59,13 @@ _SEARCHED: Final[JsonObject] = {
         "query": {
             "type": "string",
             "minLength": 1,
-            "maxLength": LONGEST_QUERY,
+            "maxLength": MAX_QUERY_LENGTH,
             "description": "Words that say what the tool should do.",
         },
         "limit": {
             "type": "integer",
             "minimum": 1,
-            "maximum": MOST,
+            "maximum": MAX_RESULTS,
             "default": USUAL,
             "description": "How many tools to return at most.",
         },
@@ -93,7 +93,7 @@ def search_tools(tags: frozenset[str]) -> Sequence[ToolEntry]:
                 hints=_READS,
                 tags=tags,
             ),
-            _own(_search),
+            _own_runnable(_run_search),
         ),
         tool_entry(
             ToolDefinition(
@@ -107,7 +107,7 @@ def search_tools(tags: frozenset[str]) -> Sequence[ToolEntry]:
                 hints=_READS,
                 tags=tags,
             ),
-            _own(_not_reading),
+            _own_runnable(_not_reading),
         ),
         tool_entry(
             ToolDefinition(
@@ -118,12 +118,12 @@ def search_tools(tags: frozenset[str]) -> Sequence[ToolEntry]:
                 hints=ToolHints(read_only=False),
                 tags=tags,
             ),
-            _own(_not_called),
+            _own_runnable(_not_called),
         ),
     ]
 
 
-def _own(run: Any) -> Runnable[ToolOutput]:
+def _own_runnable(run: Any) -> Runnable[ToolOutput]:
     return Runnable(
         run=run,
         style="async",
@@ -138,41 +138,47 @@ def resolve_called_tool(exchange: Exchange) -> None:
 
     A transport does so before it asks whether the request may run twice.
     """
-    if exchange.method != "tools/call" or not exchange.catalog.server.searches:
+    if exchange.method != "tools/call" or not exchange.catalog.server.uses_search:
         return
-    name, given = exchange.params.get("name"), exchange.params.get("arguments")
-    if name not in (CALL_TOOL, CALL_READING_TOOL) or not isinstance(given, dict):
+    name, wrapped = exchange.params.get("name"), exchange.params.get("arguments")
+    if name not in (CALL_TOOL, CALL_READING_TOOL) or not isinstance(wrapped, dict):
         return
-    given = read_strings(_CALLED, given)
-    meant, arguments = given.get("name"), given.get("arguments", {})
-    well_formed = given.keys() <= {"name", "arguments"} and isinstance(arguments, dict)
+    wrapped = read_strings(_CALLED, wrapped)
+    meant, arguments = wrapped.get("name"), wrapped.get("arguments", {})
+    well_formed = wrapped.keys() <= {"name", "arguments"} and isinstance(
+        arguments, dict
+    )
     if not isinstance(meant, str) or meant in NAMES or not well_formed:
         return
     own = exchange.catalog.tools[name]
     entry = exchange.catalog.tools.get(meant)
     if not exchange.sees(own.definition):
         return
-    if name == CALL_READING_TOOL and entry is not None and _changes(exchange, entry):
+    if (
+        name == CALL_READING_TOOL
+        and entry is not None
+        and _is_visible_change(exchange, entry)
+    ):
         return
     exchange.params = {**exchange.params, "name": meant, "arguments": arguments}
     exchange.renamed = True
 
 
-def _changes(exchange: Exchange, entry: ToolEntry) -> bool:
+def _is_visible_change(exchange: Exchange, entry: ToolEntry) -> bool:
     """Whether the caller may see a tool, and it does not only read."""
     definition = entry.definition
     return exchange.sees(definition) and not definition.only_reads
 
 
 async def _not_reading(*, arguments: JsonObject) -> ToolOutput:
-    raise ToolError(_refusal(arguments, CALL_READING_TOOL))
+    raise ToolError(_refusal_text(arguments, CALL_READING_TOOL))
 
 
 async def _not_called(*, arguments: JsonObject) -> ToolOutput:
-    raise ToolError(_refusal(arguments, CALL_TOOL))
+    raise ToolError(_refusal_text(arguments, CALL_TOOL))
 
 
-def _refusal(arguments: Mapping[str, Any], own: str) -> str:
+def _refusal_text(arguments: Mapping[str, Any], own: str) -> str:
     """Say why a call stayed what it was."""
     meant = arguments["name"]
     if meant in NAMES:
@@ -180,47 +186,50 @@ def _refusal(arguments: Mapping[str, Any], own: str) -> str:
     return f"{meant:.200} changes things: call it with {CALL_TOOL}."
 
 
-async def _search(*, arguments: JsonObject) -> ToolOutput:
+async def _run_search(*, arguments: JsonObject) -> ToolOutput:
     exchange = current_call.get()
     assert exchange is not None  # noqa: S101 - `calls.run` has set it
-    seen = _seen(exchange)
+    listing = _visible_tools(exchange)
     if not has_full_text():
         raise ToolError("This server cannot search. Tell the user.")
-    index = await _indexes_of(exchange.catalog).index_of(seen)
+    index = await _indexes_of(exchange.catalog).index_of_listing(listing)
     limit = int(arguments.get("limit", USUAL))
-    places, total = index.find(arguments["query"], limit)
-    entries = [*seen]
-    return _output(exchange, [entries[place] for place in places], total)
+    places, total = index.find_tools(arguments["query"], limit)
+    entries = [*listing]
+    return _search_output(exchange, [entries[place] for place in places], total)
 
 
-def _seen(exchange: Exchange) -> Listing:
-    def visible(entry: Entry[Any, Any]) -> bool:
+def _visible_tools(exchange: Exchange) -> Listing:
+    def is_visible(entry: Entry[Any, Any]) -> bool:
         return exchange.sees(entry.definition)
 
     by = VisibilityKey(exchange.rights.met, exchange.principal.scope)
-    return exchange.catalog.offered["tools"].seen(by, visible)
+    return exchange.catalog.offered["tools"].visible_part(by, is_visible)
 
 
-def _output(
+def _search_output(
     exchange: Exchange, entries: Sequence[Entry[Any, Any]], total: int
 ) -> ToolOutput:
     """Return the found tools as `tools/list` shows them, as many as fit."""
     left = exchange.adapters.limits.tool_result // 4
-    shown: list[orjson.Fragment] = []
+    fragments: list[orjson.Fragment] = []
     for entry in entries:
-        text = entry.encoded(exchange.revision)
+        text = entry.encoded_text(exchange.revision)
         left -= len(text)
-        if left < 0 and shown:
+        if left < 0 and fragments:
             break
-        shown.append(orjson.Fragment(text))
-    structured: JsonObject = {"tools": shown, "total": total}
-    if len(shown) < len(entries):
+        fragments.append(orjson.Fragment(text))
+    structured: JsonObject = {"tools": fragments, "total": total}
+    if len(fragments) < len(entries):
         structured["note"] = (
-            f"Only {len(shown)} fit into one answer. Search with other words, or with"
+            f"Only {len(fragments)} fit into one answer. Search with other words, or"
+            f" with"
             " a smaller limit."
         )
-    elif total > len(shown):
-        structured["note"] = f"{total - len(shown)} more fit. Search with more words."
+    elif total > len(fragments):
+        structured["note"] = (
+            f"{total - len(fragments)} more fit. Search with more words."
+        )
     elif not total:
         structured["note"] = "No tool fits. Search with other words."
     return ToolOutput((), structured=structured)
@@ -230,23 +239,23 @@ class _Indexes:
     """The indexes of one catalog, each for a list that some callers see."""
 
     def __init__(self) -> None:
-        self._made: OrderedDict[Listing, SearchIndex] = OrderedDict()
+        self._cached_indexes: OrderedDict[Listing, SearchIndex] = OrderedDict()
         self._lock = asyncio.Lock()
 
-    async def index_of(self, seen: Listing) -> SearchIndex:
+    async def index_of_listing(self, listing: Listing) -> SearchIndex:
         """Return the index of a list, which a thread makes at its first use."""
-        index = self._made.get(seen)
+        index = self._cached_indexes.get(listing)
         if index is None:
             async with self._lock:
-                index = self._made.get(seen)
+                index = self._cached_indexes.get(listing)
                 if index is None:
-                    tools = [entry.definition for entry in seen]
+                    tools = [entry.definition for entry in listing]
                     index = await asyncio.to_thread(SearchIndex, tools)
-                    self._made[seen] = index
-                    while len(self._made) > INDEXES:
-                        self._made.popitem(last=False)
-        if seen in self._made:
-            self._made.move_to_end(seen)
+                    self._cached_indexes[listing] = index
+                    while len(self._cached_indexes) > INDEXES:
+                        self._cached_indexes.popitem(last=False)
+        if listing in self._cached_indexes:
+            self._cached_indexes.move_to_end(listing)
         return index
 
 

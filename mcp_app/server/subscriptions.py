@@ -10,7 +10,7 @@ from mcp_app.protocol.envelope import notification_message, result_message
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.negotiation import SUBSCRIPTION_ID
 from mcp_app.server import coercion
-from mcp_app.server.handlers.definitions import is_read
+from mcp_app.server.handlers.definitions import is_readable
 
 if TYPE_CHECKING:
     from mcp_app.protocol.json_types import JsonObject
@@ -22,7 +22,7 @@ LISTS = {
     "promptsListChanged": "prompts",
     "resourcesListChanged": "resources",
 }
-MOST_RESOURCES = 1_000
+MAX_RESOURCES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class Interest:
     uris: frozenset[str]
 
 
-async def accept(exchange: Exchange) -> tuple[Interest, JsonObject]:
+async def accept_subscription(exchange: Exchange) -> tuple[Interest, JsonObject]:
     """Return the interest of the stream, and the filter as acknowledged.
 
     A resource that the caller cannot read is left out, like one that is missing.
     """
-    wanted = coercion.mapping(exchange.params, "notifications", required=True)
+    wanted = coercion.object_member(exchange.params, "notifications", required=True)
     honoured: JsonObject = {}
     for member in LISTS:
         value = wanted.get(member)
@@ -46,25 +46,25 @@ async def accept(exchange: Exchange) -> tuple[Interest, JsonObject]:
             raise InvalidParams(f"params.notifications.{member} must be a boolean.")
         if value:
             honoured[member] = True
-    uris = [uri for uri in _uris(wanted) if await is_read(exchange, uri)]
+    uris = [uri for uri in _requested_uris(wanted) if await is_readable(exchange, uri)]
     if "resourceSubscriptions" in wanted:
         honoured["resourceSubscriptions"] = uris
     lists = frozenset(LISTS[member] for member in honoured if member in LISTS)
     return Interest(lists, frozenset(uris)), honoured
 
 
-def _uris(wanted: JsonObject) -> list[str]:
-    given = wanted.get("resourceSubscriptions", [])
-    if type(given) is not list or not all(type(each) is str for each in given):
+def _requested_uris(wanted: JsonObject) -> list[str]:
+    uris = wanted.get("resourceSubscriptions", [])
+    if type(uris) is not list or not all(type(each) is str for each in uris):
         raise InvalidParams(
             "params.notifications.resourceSubscriptions must be a list of strings."
         )
-    if len(given) > MOST_RESOURCES:
+    if len(uris) > MAX_RESOURCES:
         raise InvalidParams(
-            f"params.notifications.resourceSubscriptions has {len(given)} URIs;"
-            f" {MOST_RESOURCES} are allowed."
+            f"params.notifications.resourceSubscriptions has {len(uris)} URIs;"
+            f" {MAX_RESOURCES} are allowed."
         )
-    return list(dict.fromkeys(given))
+    return list(dict.fromkeys(uris))
 
 
 def acknowledged_message(exchange: Exchange, honoured: JsonObject) -> bytes:
@@ -78,7 +78,7 @@ def acknowledged_message(exchange: Exchange, honoured: JsonObject) -> bytes:
 def closed_message(exchange: Exchange) -> bytes:
     """Return the result that tells the client of a graceful end."""
     info = exchange.catalog.server_info(exchange.revision)
-    result = results.complete(
+    result = results.complete_result(
         {"_meta": {SUBSCRIPTION_ID: exchange.request_id}}, exchange.revision, info
     )
     return jsonrpc.write(result_message(exchange.request_id, result))

@@ -27,7 +27,7 @@ from mcp_app.streams.open_session import (
     delete_session,
     delete_sessions,
     new_session_id,
-    not_found,
+    unknown_session,
 )
 from mcp_app.streams.questions import AnswerStatus, OpenQuestions, StoredQuestion
 from mcp_app.streams.session_store import HANDSHAKE_S
@@ -68,16 +68,16 @@ class MemorySessions:
         """Open the session and return an id, which no client has to send."""
         await self._announced()
         session_id = new_session_id()
-        self.session = OpenSession.begun(opening, session_id)
+        self.session = OpenSession.from_opening(opening, session_id)
         self.session.created = time.monotonic()
         return session_id
 
-    def initialized(self, session: OpenSession) -> None:
+    def complete_handshake(self, session: OpenSession) -> None:
         """Note that the client has finished the handshake."""
         session.initialized = True
         self._ready.set()
 
-    async def opened(self, session: OpenSession) -> None:
+    async def wait_for_handshake(self, session: OpenSession) -> None:
         """Wait a limited time until the client has finished the handshake."""
         left = session.created + HANDSHAKE_S - time.monotonic()
         if not session.initialized and left > 0:
@@ -126,10 +126,12 @@ class MemorySessions:
 class MemoryQuestions(OpenQuestions):
     """Questions on a connection, which alone can bring their answers."""
 
-    def expect(
+    def expect_answer(
         self, session: OpenSession, identifier: str, instead: bytes | None = None
     ) -> StoredQuestion:
-        return replace(super().expect(session, identifier), beside=Beside(_no_row))
+        return replace(
+            super().expect_answer(session, identifier), beside=Beside(_write_nothing)
+        )
 
     async def take(
         self,
@@ -140,11 +142,13 @@ class MemoryQuestions(OpenQuestions):
     ) -> AnswerStatus:
         """Take an answer from the connection."""
         name = str(identifier)
-        self._resolve(name, {"result": result} if error is None else {"error": error})
+        self._resolve_question(
+            name, {"result": result} if error is None else {"error": error}
+        )
         return AnswerStatus.FIRST if name in self._waiting else AnswerStatus.UNKNOWN
 
 
-def _no_row(_: str) -> None:
+def _write_nothing(_: str) -> None:
     """Write nothing: the question is in memory only."""
 
 
@@ -169,12 +173,12 @@ class SseSessions:
         self._open: set[str] = set()
         """Digests of the sessions that have a stream here, or are about to."""
 
-    def new(self, principal: Principal, server: str) -> OpenSession:
-        """Return a session that has no row yet; whatever follows, call `end`."""
+    def new_session(self, principal: Principal, server: str) -> OpenSession:
+        """Return a session without a row; whatever follows, call `end_session`."""
         session_id = new_session_id()
         # Until `initialize` the revision is that of the transport.
         opening = Opening(principal, server, V2024_11_05, Client())
-        session = OpenSession.begun(opening, session_id)
+        session = OpenSession.from_opening(opening, session_id)
         session.session_id, session.holder = session_id, self._holder
         session.negotiated = False
         self._open.add(session.digest)
@@ -184,37 +188,39 @@ class SseSessions:
         self, session_id: str, principal: Principal, server: str
     ) -> OpenSession:
         """Return the caller's own session; otherwise 404 without a reason."""
-        session = await self._sessions.find(session_id, principal, server, held=True)
+        session = await self._sessions.find(
+            session_id, principal, server, with_stream=True
+        )
         if session.holder == self._holder and session.digest not in self._open:
             # Its stream has ended, and its row will be deleted in a moment.
-            raise not_found()
-        await self._sessions.negotiated(session)
+            raise unknown_session()
+        await self._sessions.load_agreement(session)
         return session
 
-    async def end(self, session: OpenSession) -> None:
+    async def end_session(self, session: OpenSession) -> None:
         """Close a session whose stream has ended, everywhere.
 
         If the database is unavailable, a later heartbeat deletes the row.
         """
         self._open.discard(session.digest)
-        self._sessions.drop(session)
+        self._sessions.close_here(session)
         if session.has_row:
             await delete_session(session.pk)
 
-    async def sweep(self) -> None:
+    async def delete_streamless(self) -> None:
         """Delete rows of this process that have no stream: nobody else will."""
         own = Session.objects.current().filter(holder=self._holder)
         rows = await reader.run(list, own.values_list("pk", "digest"))
         left = [pk for pk, digest in rows if digest not in self._open]
-        await _delete(Session.objects.all(), left)
+        await _delete_in_batches(Session.objects.all(), left)
 
     async def end_of_dead(self, dead: Mapping[str, int | None]) -> None:
         """Close the sessions of processes that were watched and are dead."""
-        rows = _of_dead(dict(islice(dead.items(), AT_ONCE)))
+        rows = _sessions_of_dead(dict(islice(dead.items(), AT_ONCE)))
         keys = await reader.run(list, rows.values_list("pk", flat=True))
         # Other processes do the same, so each takes another order.
         random.shuffle(keys)
-        await _delete(rows, keys)
+        await _delete_in_batches(rows, keys)
 
 
 class Negotiation:
@@ -234,11 +240,11 @@ class Negotiation:
         return session.session_id
 
 
-async def _delete(rows: SessionQuerySet, keys: Sequence[int]) -> None:
+async def _delete_in_batches(rows: SessionQuerySet, keys: Sequence[int]) -> None:
     """Delete a portion after the other: between them the heartbeat can write."""
     for start in range(0, len(keys), AT_ONCE):
         await delete_sessions(rows.filter(pk__in=keys[start : start + AT_ONCE]))
 
 
-def _of_dead(dead: Mapping[str, int | None]) -> SessionQuerySet:
+def _sessions_of_dead(dead: Mapping[str, int | None]) -> SessionQuerySet:
     return Session.objects.current().held().filter(of_the_dead("holder", dead))

@@ -36,7 +36,7 @@ from mcp_app.models.streams import StreamQuerySet
 from mcp_app.models.transactions import NowMilliseconds, is_conflict, own_transaction
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import InternalError, Unavailable
-from mcp_app.streams.event_ids import UNSTORED, final_message, is_batch
+from mcp_app.streams.event_ids import UNSTORED, answers_batch, final_message
 from mcp_app.streams.request_log import ABORTED
 
 if TYPE_CHECKING:
@@ -55,30 +55,30 @@ class Trouble:
         self._logger = logger
         self._what = what
         self._since = 0.0
-        self._told: set[type[Exception]] = set()
+        self._logged_kinds: set[type[Exception]] = set()
 
-    def failed(self, error: Exception) -> None:
+    def report_failure(self, error: Exception) -> None:
         """Log an outage, and each kind of error, once until it is over."""
         away = isinstance(error, DatabaseError | Unavailable)
         # In an outage a database may raise different exceptions.
         kind = Unavailable if away else type(error)
-        if kind in self._told:
+        if kind in self._logged_kinds:
             return
-        if not self._told:
+        if not self._logged_kinds:
             self._since = time.monotonic()
-        self._told.add(kind)
+        self._logged_kinds.add(kind)
         if away:
             self._logger.warning("%s: %r", self._what, error.__cause__ or error)
         else:
             self._logger.error("%s.", self._what, exc_info=error)
 
-    def passed(self) -> None:
+    def report_success(self) -> None:
         """Note a success, and log the end of what was logged before.
 
         It is a warning, like the outage: if the beginning is shown, so is the end.
         """
-        if self._told:
-            self._told.clear()
+        if self._logged_kinds:
+            self._logged_kinds.clear()
             lasted = time.monotonic() - self._since
             self._logger.warning("%s for %.1f s. It works again.", self._what, lasted)
 
@@ -93,27 +93,29 @@ NO_ROW: Final = Value(None, output_field=BigIntegerField())
 TRUE: Final = Value(True, output_field=BooleanField())
 
 
-def owners() -> list[Owner]:
+def stream_owners() -> list[Owner]:
     """Return the processes that have a row, an open stream, or a session; blocks."""
     using = router.db_for_write(Stream)
     running = Stream.objects.open().using(using)
-    held = Session.objects.held().using(using)
+    streaming_sessions = Session.objects.held().using(using)
     own = running.filter(owner=OuterRef("pk"))
-    holds = held.filter(holder=OuterRef("pk"))
+    holds = streaming_sessions.filter(holder=OuterRef("pk"))
     needed = ExpressionWrapper(Q(Exists(own)) | Q(Exists(holds)), BooleanField())
     rows = Worker.objects.using(using).values_list("pk", "seen_ms", needed)
     keys = Worker.objects.using(using).values("pk")
     gone = running.exclude(owner__in=keys).values_list("owner", NO_ROW, TRUE)
-    left = held.exclude(holder__in=keys).values_list("holder", NO_ROW, TRUE)
+    left = streaming_sessions.exclude(holder__in=keys).values_list(
+        "holder", NO_ROW, TRUE
+    )
     return [
-        (key, seen_ms, bool(runs))
-        for key, seen_ms, runs in rows.order_by().union(
+        (key, heartbeat_ms, bool(runs))
+        for key, heartbeat_ms, runs in rows.order_by().union(
             gone.order_by(), left.order_by()
         )
     ]
 
 
-def orphans(dead: Mapping[str, int | None]) -> StreamQuerySet:
+def orphaned_streams(dead: Mapping[str, int | None]) -> StreamQuerySet:
     """Return the open streams of processes that were watched and are dead."""
     return Stream.objects.open().filter(of_the_dead("owner", dead))
 
@@ -125,23 +127,23 @@ def of_the_dead(column: str, dead: Mapping[str, int | None]) -> Q:
     row since then is excluded, and keeps what it has.
     """
     silent = Q(pk=None)
-    for key, seen_ms in dead.items():
-        if seen_ms is not None:
-            silent |= Q(pk=key, seen_ms=seen_ms)
-    without = [key for key, seen_ms in dead.items() if seen_ms is None]
+    for key, heartbeat_ms in dead.items():
+        if heartbeat_ms is not None:
+            silent |= Q(pk=key, seen_ms=heartbeat_ms)
+    without = [key for key, heartbeat_ms in dead.items() if heartbeat_ms is None]
     rows = Worker.objects.filter(silent).values("pk")
-    named = Q(**{f"{column}__in": without})
+    without_row = Q(**{f"{column}__in": without})
     known = Q(**{f"{column}__in": Worker.objects.values("pk")})
-    return Q(**{f"{column}__in": rows}) | (named & ~known)
+    return Q(**{f"{column}__in": rows}) | (without_row & ~known)
 
 
-def claim(owner: str, dead: Mapping[str, int | None]) -> int:
+def claim_orphans(owner: str, dead: Mapping[str, int | None]) -> int:
     """Give some orphans their last message; return how many; blocks.
 
     From then on, a process that owned them cannot add to them if it comes back.
     """
     some = dict(islice(dead.items(), AT_ONCE))
-    return _ended(orphans(some), owner, _of_the_dead)
+    return _end_streams(orphaned_streams(some), owner, _of_the_dead)
 
 
 def open_streams(owner: str) -> list[str]:
@@ -150,16 +152,18 @@ def open_streams(owner: str) -> list[str]:
     return list(rows.values_list("public_id", flat=True))
 
 
-def end_own(owner: str, public_ids: Sequence[str]) -> int:
+def end_own_streams(owner: str, public_ids: Sequence[str]) -> int:
     """Give some of the owner's streams a last message; return how many; blocks.
 
     Their messages could not be stored, and the owner does not know them any more.
     """
     rows = Stream.objects.open().filter(owner=owner, public_id__in=public_ids)
-    return _ended(rows, owner, _unstored)
+    return _end_streams(rows, owner, _unstored_message)
 
 
-def _ended(rows: StreamQuerySet, owner: str, words: Callable[[Stream], bytes]) -> int:
+def _end_streams(
+    rows: StreamQuerySet, owner: str, words: Callable[[Stream], bytes]
+) -> int:
     using = router.db_for_write(Stream)
     skip = connections[using].features.has_select_for_update_skip_locked
     rows = rows.using(using)
@@ -167,27 +171,27 @@ def _ended(rows: StreamQuerySet, owner: str, words: Callable[[Stream], bytes]) -
         return 0
     with own_transaction(using):
         locked = rows.select_for_update(skip_locked=skip)
-        taken = list(locked.order_by("pk")[:AT_ONCE])
+        claimed = list(locked.order_by("pk")[:AT_ONCE])
         own = Stream.objects.using(using)
-        own.filter(pk__in=[stream.pk for stream in taken]).update(owner=owner)
-        ends = [_end(stream, words(stream)) for stream in taken]
+        own.filter(pk__in=[stream.pk for stream in claimed]).update(owner=owner)
+        ends = [_final_addition(stream, words(stream)) for stream in claimed]
         own.append(ends, owner, uuid4().hex)
-    return len(taken)
+    return len(claimed)
 
 
-def _end(stream: Stream, text: bytes) -> Addition:
+def _final_addition(stream: Stream, text: bytes) -> Addition:
     seq, size = stream.head_seq + 1, len(text)
     payload = (seq, text.decode(), size)
     return Addition(None, stream.pk, seq, stream.size + size, ABORTED, [payload])
 
 
-def _unstored(stream: Stream) -> bytes:
+def _unstored_message(stream: Stream) -> bytes:
     return final_message(stream.requests, UNSTORED)
 
 
 def _of_the_dead(stream: Stream) -> bytes:
     """Return the error; a batch is never `retryable`, as parts of it may have run."""
-    repeatable = stream.request_key is None and not is_batch(stream.requests)
+    repeatable = stream.request_key is None and not answers_batch(stream.requests)
     error = InternalError(
         "The worker that ran this call is gone. Nobody knows whether the call had an"
         " effect.",
@@ -215,34 +219,34 @@ class _Rollback(Exception):
 class StoredSteps:
     """Stores the results of steps."""
 
-    def once(
+    def run_step_once(
         self, round_trip: str, key: str, function: Callable[[], StepValue]
     ) -> StepValue:
         """Run the function, or return its earlier result, as JSON; blocks.
 
         If the function raises, its row is rolled back: the step may run again.
         """
-        named = {"round_trip": digest(round_trip), "key": digest(key)}
+        columns = {"round_trip": digest(round_trip), "key": digest(key)}
         alias = router.db_for_write(Once)
         for _ in range(ATTEMPTS):
             with suppress(_Rollback):
-                return self._once(alias, named, function)
-        return self._once(alias, named, function)
+                return self._run_in_transaction(alias, columns, function)
+        return self._run_in_transaction(alias, columns, function)
 
-    def _once(
-        self, alias: str, named: dict[str, str], function: Callable[[], StepValue]
+    def _run_in_transaction(
+        self, alias: str, columns: dict[str, str], function: Callable[[], StepValue]
     ) -> StepValue:
         with transaction.atomic(using=alias):
-            if not _claimed(alias, named):
-                return _stored(alias, named)
+            if not _claim_step(alias, columns):
+                return _stored_result(alias, columns)
             encoded = jsonrpc.write(function())
-            Once.objects.using(alias).filter(**named).update(result=encoded.decode())
+            Once.objects.using(alias).filter(**columns).update(result=encoded.decode())
         # The same value as later callers get.
         return jsonrpc.read(encoded)  # type: ignore[return-value]
 
 
-def _claimed(alias: str, named: dict[str, str]) -> bool:
-    row = Once(**named, result="null", created_ms=NowMilliseconds())
+def _claim_step(alias: str, columns: dict[str, str]) -> bool:
+    row = Once(**columns, result="null", created_ms=NowMilliseconds())
     # In an outer transaction, a rollback would lose more than the step.
     outermost = not connections[alias].savepoint_ids
     try:
@@ -257,7 +261,7 @@ def _claimed(alias: str, named: dict[str, str]) -> bool:
     return True
 
 
-def _stored(alias: str, named: dict[str, str]) -> StepValue:  # type: ignore[type-var]
+def _stored_result(alias: str, columns: dict[str, str]) -> StepValue:  # type: ignore[type-var]
     # A locking read sees the other transaction's commit under every isolation level.
-    row = Once.objects.using(alias).select_for_update().get(**named)
+    row = Once.objects.using(alias).select_for_update().get(**columns)
     return jsonrpc.read(row.result.encode())  # type: ignore[return-value]

@@ -3,8 +3,8 @@
 They are `<public_id>.<seq>` and `<public_id>.<seq>.<seen>`.  `public_id` is random for
 each stream, and carries a mark with which every process recognises, without a row, that
 the stream belongs to the session.  The `seq` of a request is the number of its message
-in the log; in a standing stream it counts the session's own log messages.  `seen` is
-the number up to which all changes have been announced on the stream.
+in the log; in a standing stream it counts the session's own log messages.  `announced`
+is the number up to which all changes have been announced on the stream.
 
 An id is used once in a session (transports, "Resumability and Redelivery").  If more
 events have the same number, each gets the id before it and one more part, a count.  A
@@ -48,8 +48,8 @@ class SeenEvents(NamedTuple):
 
 def new_public_id(session: str) -> str:
     """Return the id of a new stream of the session with this digest."""
-    chance = _chances.take()
-    return urlsafe_b64encode(chance + _mark(session, chance)).decode()
+    chance = _chances.take_bytes()
+    return urlsafe_b64encode(chance + _session_mark(session, chance)).decode()
 
 
 def position_of(event_id: str, session: str) -> SeenEvents:
@@ -57,12 +57,12 @@ def position_of(event_id: str, session: str) -> SeenEvents:
 
     Raises the same error for every wrong id.
     """
-    found = _EVENT_ID.fullmatch(event_id)
-    if found is None:
-        raise wrong()
-    public_id, seq, number = found.groups()
-    if not _is_own(public_id, session):
-        raise wrong()
+    match = _EVENT_ID.fullmatch(event_id)
+    if match is None:
+        raise wrong_event_id()
+    public_id, seq, number = match.groups()
+    if not _is_of_session(public_id, session):
+        raise wrong_event_id()
     return SeenEvents(int(seq), int(number))
 
 
@@ -76,25 +76,25 @@ def of_request(event_id: str, session: str) -> tuple[str, int] | None:
 
     None means that the id is not of a request's stream.
     """
-    found = _OF_REQUEST.fullmatch(event_id)
-    if found is None:
+    match = _OF_REQUEST.fullmatch(event_id)
+    if match is None:
         return None
-    if not _is_own(found[1], session):
-        raise wrong()
-    return found[1], int(found[2])
+    if not _is_of_session(match[1], session):
+        raise wrong_event_id()
+    return match[1], int(match[2])
 
 
-def _is_own(public_id: str, session: str) -> bool:
+def _is_of_session(public_id: str, session: str) -> bool:
     whole = urlsafe_b64decode(public_id)
-    return hmac.compare_digest(whole[_PART:], _mark(session, whole[:_PART]))
+    return hmac.compare_digest(whole[_PART:], _session_mark(session, whole[:_PART]))
 
 
-def wrong() -> InvalidRequest:
+def wrong_event_id() -> InvalidRequest:
     """Return the error for an id that is malformed, unknown, or of another session."""
     return InvalidRequest("Last-Event-ID is not an event of this session.")
 
 
-def _mark(session: str, chance: bytes) -> bytes:
+def _session_mark(session: str, chance: bytes) -> bytes:
     return blake2b(chance, key=session.encode(), digest_size=_PART).digest()
 
 
@@ -102,18 +102,18 @@ class _Chances:
     """Random bytes, drawn from the kernel in bulk, because it is slow to answer."""
 
     def __init__(self) -> None:
-        self._begin()
-        os.register_at_fork(after_in_child=self._begin)
+        self._drop_bytes()
+        os.register_at_fork(after_in_child=self._drop_bytes)
 
-    def _begin(self) -> None:
+    def _drop_bytes(self) -> None:
         self._left = b""
 
-    def take(self) -> bytes:
+    def take_bytes(self) -> bytes:
         """Return bytes for one stream."""
         if not self._left:
             self._left = secrets.token_bytes(_PART * _DRAWN)
-        taken, self._left = self._left[:_PART], self._left[_PART:]
-        return taken
+        drawn, self._left = self._left[:_PART], self._left[_PART:]
+        return drawn
 
 
 _chances = _Chances()
@@ -122,28 +122,28 @@ _chances = _Chances()
 class EventIds:
     """Creates the event ids of one stream."""
 
-    __slots__ = ("_more", "logged", "public_id", "seen")
+    __slots__ = ("_more", "announced", "logged", "public_id")
 
     def __init__(self, session: str) -> None:
         self.public_id = new_public_id(session)
-        self.seen = 0
+        self.announced = 0
         self.logged = 0
         self._more = 0
 
-    def first(self) -> str:
+    def current_id(self) -> str:
         """Return the id that precedes all events."""
-        return f"{self.public_id}.{self.logged}.{self.seen}"
+        return f"{self.public_id}.{self.logged}.{self.announced}"
 
-    def next(self, number: int) -> str:
+    def next_change_id(self, number: int) -> str:
         """Return the id of an event that announces everything up to a number."""
-        self._more = 0 if number > self.seen else self._more + 1
-        self.seen = max(number, self.seen)
-        return f"{self.first()}.{self._more}" if self._more else self.first()
+        self._more = 0 if number > self.announced else self._more + 1
+        self.announced = max(number, self.announced)
+        return f"{self.current_id()}.{self._more}" if self._more else self.current_id()
 
     def next_logged(self, seq: int) -> str:
         """Return the id of the event of a log message, by its number."""
         self._more, self.logged = 0, seq
-        return self.first()
+        return self.current_id()
 
 
 # -- final message ---------------------------------------------------------------------
@@ -166,12 +166,12 @@ CROWDED: Final = InternalError(
 )
 
 
-def why(failure: Exception) -> InternalError:
+def storage_error(failure: Exception) -> InternalError:
     """Return the error that answers a call whose own answer could not be stored."""
     return ENDED_ELSEWHERE if isinstance(failure, EXPECTED) else UNSTORED
 
 
-def too_long(events: int, size: int) -> InternalError:
+def stream_too_long(events: int, size: int) -> InternalError:
     """Return the error of a call that sent more than so many messages or bytes."""
     return InternalError(
         f"This call sent more than {events} messages or {size} bytes, which is the"
@@ -179,7 +179,7 @@ def too_long(events: int, size: int) -> InternalError:
     )
 
 
-def is_batch(requests: str) -> bool:
+def answers_batch(requests: str) -> bool:
     """Return whether a stream answers a batch; then its last message is an array."""
     return requests.startswith("[")
 
@@ -187,7 +187,7 @@ def is_batch(requests: str) -> bool:
 def request_ids(requests: str) -> list[str | int]:
     """Return the ids that a stream answers, from the column `requests`."""
     ids: Any = jsonrpc.read(requests.encode())
-    return ids if is_batch(requests) else [ids]
+    return ids if answers_batch(requests) else [ids]
 
 
 def is_answer(message: bytes) -> bool:
@@ -202,6 +202,6 @@ def final_message(requests: str, error: ProtocolError) -> bytes:
     `requests` is the column of the stream's row: an id, or an array of ids, as JSON.
     """
     ids: Any = jsonrpc.read(requests.encode())
-    if not is_batch(requests):
+    if not answers_batch(requests):
         return jsonrpc.write(error_message(ids, error, null_id=False))
     return jsonrpc.write([error_message(each, error, null_id=False) for each in ids])

@@ -68,43 +68,47 @@ class Announcement:
         """Return the lists and URIs to announce to a stream."""
         if self._everything:
             return list(dict.fromkeys(listener.watching()))
-        told = self._named(listener), self._of_models(listener), self._of(listener)
-        return list(dict.fromkeys(chain(*told)))
+        parts = (
+            self._changed_topics(listener),
+            self._of_models(listener),
+            self._lists_of_rights(listener),
+        )
+        return list(dict.fromkeys(chain(*parts)))
 
-    def _named(self, listener: Listener) -> Iterator[str]:
+    def _changed_topics(self, listener: Listener) -> Iterator[str]:
         for what, server, number in self._topics:
             here = server is None or server == listener.server
-            if here and _is_new(number, listener):
-                yield from _wanted(listener, what)
+            if here and _is_new_to(number, listener):
+                yield from _watched_topics(listener, what)
 
-    def _of(self, listener: Listener) -> Iterator[str]:
+    def _lists_of_rights(self, listener: Listener) -> Iterator[str]:
         """Yield the lists that may look different after a change of permissions."""
         kind, user, _ = parts_of_key(listener.owner)
         concerned = [
             ref
             for ref in (user, ANY)
-            if user and ref in self._rights and _is_new(self._rights[ref], listener)
+            if user and ref in self._rights and _is_new_to(self._rights[ref], listener)
         ]
         if concerned:
             # A token's scope affects all lists of its user, not only the personal ones.
             own = kind == ACCESS_TOKEN and user in concerned
             for what in LISTS if own else self._personal(listener.server):
-                yield from _wanted(listener, what)
+                yield from _watched_topics(listener, what)
 
     def _of_models(self, listener: Listener) -> Iterable[str]:
         new = frozenset(
-            label for label, number in self._models if _is_new(number, listener)
+            label for label, number in self._models if _is_new_to(number, listener)
         )
         if not new:
             return ()
         return (uri for uri in _resources(listener) if self._shows(new, uri))
 
 
-def _is_new(number: int | None, listener: Listener) -> bool:
+def _is_new_to(number: int | None, listener: Listener) -> bool:
     return number is None or number > listener.seen
 
 
-def _wanted(listener: Listener, what: str) -> list[str]:
+def _watched_topics(listener: Listener, what: str) -> list[str]:
     if what == ANY:
         return _resources(listener)
     wanted = listener.watched(what)
@@ -174,7 +178,7 @@ class Listeners:
     def __iter__(self) -> Iterator[Listener]:
         return iter(tuple(self._open))
 
-    def at(self, address: str) -> int:
+    def count_at_address(self, address: str) -> int:
         """Return how many anonymous callers have open from an address."""
         return sum(each == address for each in self._open.values())
 
@@ -207,7 +211,7 @@ class Deliveries:
         self._under_way: dict[int, bool] = {}
         """The sessions in progress, and whether to look at each once more."""
 
-    async def deliver(self, session: OpenSession) -> None:
+    async def deliver_messages(self, session: OpenSession) -> None:
         """Send a session's log messages on its newest stream, if that is open here.
 
         In an outage it retries, as long as the stream is open.
@@ -218,11 +222,11 @@ class Deliveries:
         try:
             self._under_way[session.pk] = True
             while self._under_way[session.pk]:
-                self._under_way[session.pk] = await self._sent(session)
+                self._under_way[session.pk] = await self._deliver_some(session)
         finally:
             del self._under_way[session.pk]
 
-    async def _sent(self, session: OpenSession) -> bool:
+    async def _deliver_some(self, session: OpenSession) -> bool:
         """Send some messages; return whether there may be more."""
         stream = next((each for each in session.streams if each.newest), None)
         if stream is None:

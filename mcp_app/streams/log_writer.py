@@ -71,7 +71,7 @@ class Gain:
     state: str
     beside: Sequence[Write] = ()
 
-    def addition(self) -> Addition:
+    def to_addition(self) -> Addition:
         """Return the messages to add, and the new values of the stream's row."""
         payloads = [
             (number, payload.decode(), len(payload))
@@ -117,18 +117,18 @@ def write(batch: Batch) -> list[Result]:
     committed all the same, so writing it again checks that first.
     """
     if not batch.results:
-        batch.results = _results(batch)
+        batch.results = _write_or_confirm(batch)
     return batch.results
 
 
-def _results(batch: Batch) -> list[Result]:
+def _write_or_confirm(batch: Batch) -> list[Result]:
     if batch.parts:
-        return _of_parts(batch.parts)
-    found = _committed(batch) if batch.tried else []
-    return found or _attempted(batch)
+        return _write_parts(batch.parts)
+    results = _committed(batch) if batch.tried else []
+    return results or _write_with_retries(batch)
 
 
-def _of_parts(parts: Sequence[Batch]) -> list[Result]:
+def _write_parts(parts: Sequence[Batch]) -> list[Result]:
     """Write the parts one by one; a part that fails by itself stops no other."""
     broken = None
     for part in parts:
@@ -144,7 +144,7 @@ def _of_parts(parts: Sequence[Batch]) -> list[Result]:
     return [part.results[0] for part in parts]
 
 
-def _attempted(batch: Batch) -> list[Result]:
+def _write_with_retries(batch: Batch) -> list[Result]:
     for _ in range(ATTEMPTS):
         try:
             results = _written(batch)
@@ -152,7 +152,7 @@ def _attempted(batch: Batch) -> list[Result]:
             if not is_outage(error):
                 return _committed_late(batch) or _apart(batch, error)
             if not is_conflict(error):
-                return _decided(batch, error)
+                return _resolve_outcome(batch, error)
         else:
             if any(isinstance(each, StreamFenced) for each in results):
                 return _committed_late(batch) or results
@@ -173,9 +173,9 @@ def _written(batch: Batch) -> list[Result]:
     beside = any(gain.beside for gain in batch.gains)
     if is_one_statement(connections[using]) and not beside:
         batch.tried = True
-        return _appended(using, batch)
+        return _append_gains(using, batch)
     with own_transaction(using):
-        results = _appended(using, batch)
+        results = _append_gains(using, batch)
         for gain, result in zip(batch.gains, results, strict=True):
             for write_row in gain.beside if isinstance(result, int) else ():
                 write_row(using)
@@ -183,21 +183,21 @@ def _written(batch: Batch) -> list[Result]:
     return results
 
 
-def _appended(using: str, batch: Batch) -> list[Result]:
-    additions = [gain.addition() for gain in batch.gains]
+def _append_gains(using: str, batch: Batch) -> list[Result]:
+    additions = [gain.to_addition() for gain in batch.gains]
     streams = Stream.objects.using(using)
     keys = streams.append(additions, batch.owner, batch.name)
     return [StreamFenced() if key is None else key for key in keys]
 
 
-def _decided(batch: Batch, error: Exception) -> list[Result]:
+def _resolve_outcome(batch: Batch, error: Exception) -> list[Result]:
     """Find out on a new connection whether a commit that failed took effect.
 
     A refusal of the data may look like an outage, and must not stop the log for ever.
     """
     connections.close_all()
-    if found := _committed(batch):
-        return found
+    if results := _committed(batch):
+        return results
     batch.refused += may_be_refused(error)
     if len(batch.gains) == 1:
         if batch.refused >= ALONE:
@@ -217,14 +217,14 @@ def _committed(batch: Batch) -> list[Result]:
     keys = [gain.key for gain in batch.gains if gain.key is not None]
     own = rows.filter(last_batch=batch.name)
     new = dict(own.filter(public_id__in=names).values_list("public_id", "pk"))
-    held = set(own.filter(pk__in=keys).values_list("pk", flat=True))
-    if not new and not held:
+    owned = set(own.filter(pk__in=keys).values_list("pk", flat=True))
+    if not new and not owned:
         batch.tried, batch.broke = False, True
         return []
     return [
         new.get(gain.new.public_id, StreamFenced())
         if gain.new is not None
-        else (gain.key if gain.key in held else StreamFenced())
+        else (gain.key if gain.key in owned else StreamFenced())
         for gain in batch.gains
     ]
 
@@ -238,4 +238,4 @@ def _apart(batch: Batch, error: Exception) -> list[Result]:
         Batch([gain], batch.owner, batch.name, broke=batch.broke)
         for gain in batch.gains
     ]
-    return _results(batch)
+    return _write_or_confirm(batch)

@@ -58,7 +58,7 @@ class OpenSession:
     level: int | None = None
     initialized: bool = False
     created: float = 0.0
-    seen: float = 0.0
+    last_used: float = 0.0
     """When the row was last updated because of use, by this process or another."""
     fresh: float = 0.0
     """Until when its row need not be read."""
@@ -81,7 +81,7 @@ class OpenSession:
     """Whether it has ended: its calls were cancelled, and nothing may start."""
 
     @classmethod
-    def begun(cls, opening: Opening, session_id: str) -> Self:
+    def from_opening(cls, opening: Opening, session_id: str) -> Self:
         """Return a session that has no row yet."""
         return cls(
             pk=0,
@@ -114,12 +114,12 @@ class SessionNotFound(RequestRefused):
         super().__init__(404, "Session not found. Initialize a new one.")
 
 
-def not_found() -> SessionNotFound:
+def unknown_session() -> SessionNotFound:
     """Return the error for a session that is closed, unknown or somebody else's."""
     return SessionNotFound()
 
 
-def agree(session: OpenSession, row: OpenSession) -> None:
+def adopt_agreement(session: OpenSession, row: OpenSession) -> None:
     """Copy what `initialize` has agreed on, which happens once."""
     if row.negotiated and not session.negotiated:
         session.revision, session.client = row.revision, row.client
@@ -149,7 +149,7 @@ async def delete_session(pk: int) -> None:
 
     For those whose clients are gone: one with many messages delays the others.
     """
-    while not await _deletions.run(pk):
+    while not await _deletions.load_value(pk):
         continue
 
 
@@ -173,7 +173,7 @@ class NewSession:
     """A session that has no row yet; `seen` is the number of the last change."""
 
     session: OpenSession
-    seen: int
+    change_number: int
     most: int
     """The number of sessions that its principal may have; 0 for any."""
     anonymous: bool
@@ -188,20 +188,20 @@ def insert(new: list[NewSession]) -> dict[NewSession, Rows]:
 
     With one principal's sessions these are returned once.
     """
-    rows = [_row(each) for each in new]
+    rows = [_session_row(each) for each in new]
     Session.objects.add(rows)
     for each, row in zip(new, rows, strict=True):
         each.session.pk = row.pk
-        each.session.created = each.session.seen = time.monotonic()
+        each.session.created = each.session.last_used = time.monotonic()
     first = {each.session.principal_key: each for each in reversed(new)}
-    surplus = {each: _surplus(each) for each in first.values()}
+    surplus = {each: _surplus_sessions(each) for each in first.values()}
     digests = {digest for rows in surplus.values() for digest in rows.values()}
     for each in new:
         each.session.closed = each.session.digest in digests
     return {each: surplus.get(each, {}) for each in new}
 
 
-def _row(new: NewSession) -> Session:
+def _session_row(new: NewSession) -> Session:
     session = new.session
     client = session.client if session.negotiated else None
     return Session(
@@ -213,12 +213,12 @@ def _row(new: NewSession) -> Session:
         # One moment: what is seen later is in use.
         created_ms=StatementMilliseconds(),
         seen_ms=StatementMilliseconds(),
-        seen=new.seen,
+        seen=new.change_number,
         **agreed_values(session.revision, client),
     )
 
 
-def _surplus(new: NewSession) -> Rows:
+def _surplus_sessions(new: NewSession) -> Rows:
     """Return the sessions of a principal that are too many, the most idle first."""
     if not new.most:
         return {}
@@ -305,19 +305,19 @@ def subscribe(pk: int, uri: str, most: int) -> bool:
             return True
         if Session.objects.filter(pk=pk).exists():
             raise
-        raise not_found() from error
+        raise unknown_session() from error
     return True
 
 
 def set_level(pk: int, level: int) -> None:
     if not Session.objects.set_level(pk, level):
-        raise not_found()
+        raise unknown_session()
 
 
-def seen_by(keys: list[int]) -> dict[int, SeenEvents]:
+def client_positions(keys: list[int]) -> dict[int, SeenEvents]:
     rows = Session.objects.current().filter(pk__in=keys)
     there = rows.values_list("pk", "logged", "seen")
-    return {pk: SeenEvents(logged, seen) for pk, logged, seen in there}
+    return {pk: SeenEvents(logged, changes) for pk, logged, changes in there}
 
 
 def is_initialized(pk: int) -> bool:
@@ -335,14 +335,14 @@ async def mark_empty(rows: SessionQuerySet) -> None:
 
 def read(digests: list[str]) -> dict[str, OpenSession]:
     current = Session.objects.current()
-    present = _present(current.db, digests)
+    present = _existing_digests(current.db, digests)
     if not present:
         return {}
-    rows = _aged(current.filter(digest__in=present))
-    return {row.digest: _open(row) for row in rows}
+    rows = _with_ages(current.filter(digest__in=present))
+    return {row.digest: _session_from_row(row) for row in rows}
 
 
-def _present(using: str, digests: list[str]) -> list[str]:
+def _existing_digests(using: str, digests: list[str]) -> list[str]:
     """Return those digests that are a session's.
 
     Strangers can show many that are nobody's, and everybody else waits while Django
@@ -358,11 +358,11 @@ def _present(using: str, digests: list[str]) -> list[str]:
 
 
 def read_some(pks: list[int]) -> Mapping[int, OpenSession]:
-    rows = _aged(Session.objects.current().filter(pk__in=pks))
-    return {row.pk: _open(row) for row in rows}
+    rows = _with_ages(Session.objects.current().filter(pk__in=pks))
+    return {row.pk: _session_from_row(row) for row in rows}
 
 
-def _aged(rows: SessionQuerySet) -> QuerySet[Any]:
+def _with_ages(rows: SessionQuerySet) -> QuerySet[Any]:
     """Add ages by the database's clock, and the resources that are watched."""
     now = NowMilliseconds()
     watched = Subscription.objects.using(rows.db)
@@ -370,7 +370,7 @@ def _aged(rows: SessionQuerySet) -> QuerySet[Any]:
     return rows.annotate(age_ms=now - F("created_ms"), idle_ms=now - F("seen_ms"))
 
 
-def _open(row: Any) -> OpenSession:
+def _session_from_row(row: Any) -> OpenSession:
     """Return a row as a session; times that lie in the future become now."""
     now = time.monotonic()
     return OpenSession(
@@ -379,11 +379,13 @@ def _open(row: Any) -> OpenSession:
         principal_key=row.principal_key,
         server=row.server,
         revision=REVISIONS[row.revision],
-        client=_client(row.client, jsonrpc.read(row.capabilities.encode() or b"{}")),
+        client=_stored_client(
+            row.client, jsonrpc.read(row.capabilities.encode() or b"{}")
+        ),
         level=row.log_level,
         initialized=row.initialized,
         created=now - max(0, row.age_ms) / 1000,
-        seen=now - max(0, row.idle_ms) / 1000,
+        last_used=now - max(0, row.idle_ms) / 1000,
         uris={each.uri_digest: each.uri for each in row.subscriptions.all()},
         newest=row.streams,
         holder=row.holder,
@@ -392,7 +394,7 @@ def _open(row: Any) -> OpenSession:
     )
 
 
-def _client(info: JsonObject, capabilities: object) -> Client:
+def _stored_client(info: JsonObject, capabilities: object) -> Client:
     return Client(
         name=str(info.get("name", "")),
         version=str(info.get("version", "")),

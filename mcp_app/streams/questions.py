@@ -24,7 +24,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.streams.log_writer import Beside
 from mcp_app.streams.open_session import OpenSession
 
-MOST_ID: Final = 64
+MAX_ID_LENGTH: Final = 64
 """Longest id of a question, in characters."""
 OUR_OWN: Final = jsonrpc.ReadLimits(depth=sys.maxsize, nodes=sys.maxsize)
 """No limits: a stored answer was within the limits when it arrived."""
@@ -69,15 +69,15 @@ class OpenQuestions:
         self._waiting: dict[str, asyncio.Future[JsonObject]] = {}
         self._coming: Counter[str] = Counter()
         """How many answers arrived here that may or may not be stored, by question."""
-        self._lookups = Batches(lookups, _waits)
-        self._answers = Batches(writer, _store)
+        self._lookups = Batches(lookups, _waiting_by_key)
+        self._answers = Batches(writer, _store_answers)
 
     @property
-    def open(self) -> frozenset[str]:
+    def open_identifiers(self) -> frozenset[str]:
         """The ids of the waiting questions."""
         return frozenset(self._waiting)
 
-    def expect(
+    def expect_answer(
         self, session: OpenSession, identifier: str, instead: bytes | None = None
     ) -> StoredQuestion:
         """Wait for the answer to a question of a session.
@@ -88,11 +88,13 @@ class OpenQuestions:
         future: asyncio.Future[JsonObject]
         future = asyncio.get_running_loop().create_future()
         self._waiting[identifier] = future
-        named = session.pk, identifier
-        rows = Beside(partial(_ask, *named), partial(_erase, *named, instead))
+        key = session.pk, identifier
+        rows = Beside(
+            partial(_insert_question, *key), partial(_erase_question, *key, instead)
+        )
         return StoredQuestion(future, rows)
 
-    def forget(self, identifier: str) -> None:
+    def forget_question(self, identifier: str) -> None:
         """Stop waiting; a late answer is accepted and dropped."""
         self._waiting.pop(identifier, None)
         self._coming.pop(identifier, None)
@@ -106,22 +108,22 @@ class OpenQuestions:
     ) -> AnswerStatus:
         """Take an answer from a session."""
         name = str(identifier)
-        if len(name) > MOST_ID or not name.isprintable():
+        if len(name) > MAX_ID_LENGTH or not name.isprintable():
             # No question has such an id, and not every database can look for it.
             return AnswerStatus.UNKNOWN
         key = QuestionKey(session.pk, name)
         here = self._is_waiting(name)
         if here:
-            # No change row tells of this: if the write fails from now on, `look` finds
-            # out.
+            # No change row tells of this: if the write fails from now on,
+            # `resolve_stored` finds out.
             self._coming[name] += 1
         # Programs answer what nobody asked, or again and again: only what may be the
         # first answer takes the writer.
-        elif not (waits := await self._lookups.run(key)):
+        elif not (waits := await self._lookups.load_value(key)):
             return AnswerStatus.UNKNOWN if waits is None else AnswerStatus.LATE
         reply = {"result": result} if error is None else {"error": error}
         text = jsonrpc.write(reply).decode()
-        first = await self._answers.run(Answer(key, text, tell=not here))
+        first = await self._answers.load_value(Answer(key, text, tell=not here))
         if first and here:
             self._resolve_all({name: first})
         self._coming -= Counter({name: here})
@@ -129,40 +131,40 @@ class OpenQuestions:
             return AnswerStatus.UNKNOWN
         return AnswerStatus.FIRST if first == text else AnswerStatus.LATE
 
-    async def look(self, identifiers: Collection[str]) -> None:
+    async def resolve_stored(self, identifiers: Collection[str]) -> None:
         """Resolve those of these questions that wait here with their stored answers.
 
         The first answer counts, at whichever process it arrived.  This includes
         questions whose answers may or may not have been stored.
         """
         own = self._waiting.keys() & {*identifiers, *self._coming}
-        found = await reader.run(_answers, own) if own else {}
-        self._resolve_all(found)
+        answers = await reader.run(_answers, own) if own else {}
+        self._resolve_all(answers)
 
     def _resolve_all(self, answers: Mapping[str, str]) -> None:
         for identifier, text in answers.items():
             if self._is_waiting(identifier):
-                self._resolve(identifier, jsonrpc.read(text.encode(), OUR_OWN))
+                self._resolve_question(identifier, jsonrpc.read(text.encode(), OUR_OWN))
 
     def _is_waiting(self, identifier: str) -> bool:
         future = self._waiting.get(identifier)
         return future is not None and not future.done()
 
-    def _resolve(self, identifier: str, reply: Any) -> None:
+    def _resolve_question(self, identifier: str, reply: Any) -> None:
         if not self._is_waiting(identifier):
             return
         future = self._waiting[identifier]
         if "error" in reply:
-            future.set_exception(ClientRefused(_reason(reply["error"])))
+            future.set_exception(ClientRefused(_refusal_reason(reply["error"])))
         else:
             future.set_result(reply["result"])
 
 
-def _ask(session: int, identifier: str, using: str) -> None:
+def _insert_question(session: int, identifier: str, using: str) -> None:
     Question.objects.using(using).ask(session, identifier)
 
 
-def _erase(
+def _erase_question(
     session: int, identifier: str, instead: bytes | None, using: str, key: int, seq: int
 ) -> None:
     Question.objects.using(using).erase(session, identifier)
@@ -170,15 +172,15 @@ def _erase(
         Event.objects.using(using).replace(key, seq, instead.decode())
 
 
-def _waits(keys: list[QuestionKey]) -> dict[QuestionKey, bool]:
+def _waiting_by_key(keys: list[QuestionKey]) -> dict[QuestionKey, bool]:
     """Return the questions that there are, and whether they have no answer yet."""
-    rows = _current().filter(rpc_id__in={each.identifier for each in keys})
+    rows = _current_questions().filter(rpc_id__in={each.identifier for each in keys})
     waits = Case(When(answer="", then=True), default=False)
     there = rows.values_list("session_id", "rpc_id", waits)
     return {QuestionKey(session, name): bool(waits) for session, name, waits in there}
 
 
-def _store(answers: list[Answer]) -> dict[Answer, str]:
+def _store_answers(answers: list[Answer]) -> dict[Answer, str]:
     """Store the first answer to each question; return the one that each has now.
 
     That is "" once the call is over.
@@ -196,21 +198,21 @@ def _store(answers: list[Answer]) -> dict[Answer, str]:
 
 
 def _answer(answer: Answer) -> bool:
-    rows = _current()
+    rows = _current_questions()
     with transaction.atomic(using=rows.db):
         return rows.answer(*answer.question, answer.text, tell=answer.tell)
 
 
 def _answers(identifiers: Collection[str]) -> Mapping[str, str]:
-    rows = _current().filter(rpc_id__in=identifiers)
+    rows = _current_questions().filter(rpc_id__in=identifiers)
     answered = rows.exclude(answer__in=["", FORGOTTEN])
     return dict(answered.values_list("rpc_id", "answer"))
 
 
-def _current() -> QuestionQuerySet:
+def _current_questions() -> QuestionQuerySet:
     """Return the questions as they are now: a replica may not have them yet."""
     return Question.objects.using(router.db_for_write(Question))
 
 
-def _reason(error: JsonObject) -> str:
+def _refusal_reason(error: JsonObject) -> str:
     return f"The client answered with error {error.get('code')}: {error.get('message')}"

@@ -48,7 +48,7 @@ class Place:
     requests: str
 
     @property
-    def expired(self) -> bool:
+    def is_expired_here(self) -> bool:
         """Whether the next messages are no longer kept."""
         return self.seq < self.floor
 
@@ -66,7 +66,7 @@ class Earlier:
     whole: bool
 
 
-def after(stream: OwnedStream) -> Place | None:
+def place_after(stream: OwnedStream) -> Place | None:
     """Return the place up to which a stream of this process was sent here.
 
     None means that the stream has no row.
@@ -108,19 +108,23 @@ class Followers:
         self._unread = Trouble(logger, "Streams could not be read")
         self._task: asyncio.Task[None] | None = None
 
-    async def find(self, session_id: int, public_id: str, seq: int) -> Place | None:
+    async def find_place(
+        self, session_id: int, public_id: str, seq: int
+    ) -> Place | None:
         """Return a place in a stream of a session; None if there is no such message."""
         row = await reader.run(_row, session_id, public_id=public_id)
         if row is None or seq > row.head_seq:
             return None
-        return _place(row, seq)
+        return _place_in_stream(row, seq)
 
-    async def earlier(self, session_id: int, request_key: str) -> Earlier | None:
+    async def earlier_request(
+        self, session_id: int, request_key: str
+    ) -> Earlier | None:
         """Return the earlier request of a session with this key."""
         row = await reader.run(_row, session_id, request_key=request_key)
         if row is None:
             return None
-        place = _place(row, row.floor_seq)
+        place = _place_in_stream(row, row.floor_seq)
         whole = row.state == COMPLETED and row.head_seq == 1
         return Earlier(place, row.request_digest, row.tool, whole)
 
@@ -129,27 +133,27 @@ class Followers:
         """Send what follows a place, until the block or the stream ends."""
         self._places[place] = to
         if self._task is None:
-            self._task = asyncio.create_task(self._follow())
+            self._task = asyncio.create_task(self._poll_places())
         try:
             yield
         finally:
             self._places.pop(place, None)
 
-    async def last(self, place: Place) -> bytes | None:
+    async def wait_for_last(self, place: Place) -> bytes | None:
         """Return the last message of a stream after a place, once it has ended."""
         to = LastMessage()
         with self.following(place, to):
             return await to.over
 
-    async def _follow(self) -> None:
+    async def _poll_places(self) -> None:
         try:
             while self._places:
-                await self._look()
+                await self._poll_once()
                 await asyncio.sleep(LOOK_S)
         finally:
             self._task = None
 
-    async def _look(self) -> None:
+    async def _poll_once(self) -> None:
         places, began = list(self._places), time.monotonic()
         try:
             heads = await reader.run(_heads, [place.key for place in places])
@@ -157,20 +161,27 @@ class Followers:
                 await self._orphaned()
             for place in places:
                 head, state, *_ = heads.get(place.key, (None, ""))
-                await self._advance(place, head, state)
+                await self._advance_place(place, head, state)
         except Exception as error:
             # The clients stay connected: the next poll may succeed.
-            self._unread.failed(error)
+            self._unread.report_failure(error)
         else:
-            self._unread.passed()
+            self._unread.report_success()
 
     def _any_orphaned(self, heads: Iterable[Head], now: float) -> bool:
         """Note the owners of all open streams; return whether any of them is dead."""
-        owners = {owner: seen for _, state, owner, seen in heads if state == OPEN}
-        dead = [self._peers.note(key, seen, now) for key, seen in owners.items()]
+        owners = {
+            owner: heartbeat_ms
+            for _, state, owner, heartbeat_ms in heads
+            if state == OPEN
+        }
+        dead = [
+            self._peers.observe_process(key, heartbeat_ms, now)
+            for key, heartbeat_ms in owners.items()
+        ]
         return any(dead)
 
-    async def _advance(self, place: Place, head: int | None, state: str) -> None:
+    async def _advance_place(self, place: Place, head: int | None, state: str) -> None:
         while head is not None and place.seq < head and place in self._places:
             events = await reader.run(_events, place)
             if not self._send(place, events):
@@ -193,23 +204,23 @@ class Followers:
 
     async def _look_into(self, place: Place) -> None:
         """Log an alarm, unless the missing message was deleted meanwhile."""
-        if await reader.run(_is_kept, place):
+        if await reader.run(_should_exist, place):
             number = place.seq + 1
             logger.critical("Stream %s lacks message %d.", place.public_id, number)
 
 
-def _row(session_id: int, **named: str) -> Stream | None:
-    return Stream.objects.current().filter(session_id=session_id, **named).first()
+def _row(session_id: int, **conditions: str) -> Stream | None:
+    return Stream.objects.current().filter(session_id=session_id, **conditions).first()
 
 
-def _place(row: Stream, seq: int) -> Place:
+def _place_in_stream(row: Stream, seq: int) -> Place:
     return Place(row.pk, row.public_id, seq, row.floor_seq, row.requests)
 
 
 def _heads(keys: Sequence[int]) -> Mapping[int, Head]:
-    seen = Worker.objects.filter(pk=OuterRef("owner")).values("seen_ms")
+    heartbeats = Worker.objects.filter(pk=OuterRef("owner")).values("seen_ms")
     rows = Stream.objects.current().filter(pk__in=keys)
-    columns = "pk", "head_seq", "state", "owner", Subquery(seen)
+    columns = "pk", "head_seq", "state", "owner", Subquery(heartbeats)
     return {pk: head for pk, *head in rows.values_list(*columns)}
 
 
@@ -217,7 +228,7 @@ def _events(place: Place) -> Sequence[tuple[int, str]]:
     return list(Event.objects.current().after(place.key, place.seq))
 
 
-def _is_kept(place: Place) -> bool:
+def _should_exist(place: Place) -> bool:
     """Return whether the next message should exist."""
     rows = Stream.objects.current().filter(pk=place.key, floor_seq__lte=place.seq)
     return rows.exists()

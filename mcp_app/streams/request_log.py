@@ -28,7 +28,7 @@ from mcp_app.streams.event_ids import (
     UNSTORED,
     final_message,
     request_ids,
-    too_long,
+    stream_too_long,
 )
 from mcp_app.streams.log_writer import Batch, Beside, Erase, Gain, Write, write
 
@@ -115,12 +115,12 @@ class OwnedStream:
         return self._ids
 
     @property
-    def full(self) -> bool:
+    def may_send_no_more(self) -> bool:
         """Whether it may send no more: it has sent too much, or too much waits."""
-        return self._is_long or self._log.is_crowded_by(self)
+        return self._has_reached_limit or self._log.is_crowded_by(self)
 
     @property
-    def _is_long(self) -> bool:
+    def _has_reached_limit(self) -> bool:
         """Whether it has reached a limit of what is kept of a running request."""
         events, size = self.seq + len(self._queue), self._size + self._queued
         return events >= KEPT_EVENTS or size >= KEPT_BYTES
@@ -145,11 +145,11 @@ class OwnedStream:
         if self._state != OPEN or self.failure is not None:
             return
         self._queue.append((payload, beside))
-        self._count(len(payload))
+        self._count_queued(len(payload))
         self._appended += 1
         if beside is not None and beside.erase is not None:
             self._erasers.append((self._appended, beside.erase))
-        self._log.wrote(self)
+        self._log.schedule_commit(self)
 
     def end(self, payload: bytes | None, state: str = COMPLETED) -> None:
         """Append the last message, if there is any, and end the stream."""
@@ -157,14 +157,18 @@ class OwnedStream:
             self.append(payload)
         if self._state == OPEN and self.failure is None:
             self._state = state
-            self._log.wrote(self)
+            self._log.schedule_commit(self)
 
-    def overflow(self) -> None:
-        """End the stream with an error: the call may send no more (`full`)."""
-        error = too_long(KEPT_EVENTS, KEPT_BYTES) if self._is_long else CROWDED
+    def end_with_overflow(self) -> None:
+        """End the stream with an error: the call may send no more messages."""
+        error = (
+            stream_too_long(KEPT_EVENTS, KEPT_BYTES)
+            if self._has_reached_limit
+            else CROWDED
+        )
         self.end(final_message(self.requests, error), ABORTED)
 
-    async def committed(self) -> None:
+    async def wait_until_committed(self) -> None:
         """Wait until everything appended so far is committed; raise if it cannot be."""
         if self.failure is not None:
             raise self.failure
@@ -174,24 +178,24 @@ class OwnedStream:
         self._waiting.append((self._appended, waiting))
         await waiting
 
-    def withdraw(self) -> None:
+    def withdraw_request(self) -> None:
         """Remove all traces of a request that did not start."""
         self._withdrawn = True
-        self._clear()
-        self._close()
+        self._clear_queue()
+        self._close_stream()
         if self.key is not None:
             self._log.left_over(self)
 
     # -- for the log --------------------------------------------------------------
 
-    def gain(self, events: int, size: int) -> Gain:
+    def take_gain(self, events: int, size: int) -> Gain:
         """Take the messages of the next commit, within these limits."""
         payloads: list[bytes] = []
         beside: list[Write] = []
         while self._queue and len(payloads) < events and size > 0:
             payload, rows = self._queue.popleft()
             payloads.append(payload)
-            self._count(-len(payload))
+            self._count_queued(-len(payload))
             size -= len(payload)
             if rows is not None:
                 beside.append(rows.write)
@@ -221,45 +225,45 @@ class OwnedStream:
             for reader in tuple(self.readers):
                 reader.message(payload, self.event_id(number))
         self._committed += len(gain.payloads)
-        self._resolve()
+        self._resolve_waiting()
         if gain.state != OPEN:
-            self._close()
+            self._close_stream()
 
-    def refused(self, gain: Gain, error: Exception) -> None:
+    def handle_refusal(self, gain: Gain, error: Exception) -> None:
         """Handle a refusal: try once to log an error message instead."""
         if not gain.payloads or self._refused or isinstance(error, EXPECTED):
-            self.failed(error)
+            self.close_after_failure(error)
             return
         self._refused = True
         words = final_message(self.requests, UNSTORED)
-        self._drop(error)
+        self._drop_queued(error)
         self._state, self._committed = OPEN, self._appended
         self.end(words, ABORTED)
         if self.lost is not None:
             self.lost(words)
 
-    def failed(self, error: Exception) -> None:
+    def close_after_failure(self, error: Exception) -> None:
         """Close the stream: its messages can never be committed."""
         self.failure = error
-        self._drop(error)
+        self._drop_queued(error)
         if self.lost is not None:
             self.lost(None)
-        self._close()
+        self._close_stream()
 
-    def _drop(self, error: Exception) -> None:
+    def _drop_queued(self, error: Exception) -> None:
         """Drop what is queued, and raise the error where somebody waits for it."""
-        self._clear()
+        self._clear_queue()
         self._erasers = [each for each in self._erasers if each[0] <= self.seq]
         for _, waiting in self._waiting:
             if not waiting.done():
                 waiting.set_exception(error)
         self._waiting.clear()
 
-    def _clear(self) -> None:
+    def _clear_queue(self) -> None:
         self._queue.clear()
-        self._count(-self._queued)
+        self._count_queued(-self._queued)
 
-    def _count(self, change: int) -> None:
+    def _count_queued(self, change: int) -> None:
         self._queued += change
         self._log.waiting += change
 
@@ -267,20 +271,20 @@ class OwnedStream:
         """Return the id of a message on the wire."""
         return event_ids.of_message(self.public_id, number)
 
-    def _resolve(self) -> None:
+    def _resolve_waiting(self) -> None:
         while self._waiting and self._waiting[0][0] <= self._committed:
             _, waiting = self._waiting.popleft()
             if not waiting.done():
                 waiting.set_result(None)
 
-    def _close(self) -> None:
+    def _close_stream(self) -> None:
         self.lost = None
         for reader in tuple(self.readers):
             reader.ended()
         self.readers.clear()
-        self._log.closed(self)
+        self._log.remove_stream(self)
         if self.key is not None and not self._withdrawn:
-            self._log.erase(self.key, self._erasers)
+            self._log.schedule_erasure(self.key, self._erasers)
 
 
 class RequestLog:
@@ -301,7 +305,7 @@ class RequestLog:
     def __len__(self) -> int:
         return len(self._open)
 
-    def answered(self) -> set[tuple[int, str | int]]:
+    def answered_requests(self) -> set[tuple[int, str | int]]:
         """Return what open streams answer, by the session's key and request's id."""
         return {
             (stream.session_id, each)
@@ -309,7 +313,7 @@ class RequestLog:
             for each in stream.request_ids
         }
 
-    def open(
+    def open_stream(
         self,
         session_id: int,
         public_id: str,
@@ -336,11 +340,11 @@ class RequestLog:
             ),
         )
         self._open[public_id] = stream
-        self.wrote(stream)
+        self.schedule_commit(stream)
         return stream
 
     @property
-    def busy(self) -> bool:
+    def is_committing(self) -> bool:
         """Whether anything is still to be committed."""
         return self._task is not None
 
@@ -350,28 +354,28 @@ class RequestLog:
             return False
         return stream.queued_bytes * len(self._dirty) >= self.waiting
 
-    def wrote(self, stream: OwnedStream) -> None:
+    def schedule_commit(self, stream: OwnedStream) -> None:
         """Schedule a commit: the stream has something to write."""
         self._dirty[stream] = None
-        self._begin()
+        self._start_committing()
 
     def left_over(self, stream: OwnedStream) -> None:
         """Schedule the deletion of a row: its request did not start."""
         self._left_over.add(stream.public_id)
-        self._begin()
+        self._start_committing()
 
-    def closed(self, stream: OwnedStream) -> None:
+    def remove_stream(self, stream: OwnedStream) -> None:
         """Remove a stream that has ended."""
         self._open.pop(stream.public_id, None)
         self._dirty.pop(stream, None)
 
-    def erase(self, key: int, erasers: Iterable[tuple[int, Erase]]) -> None:
+    def schedule_erasure(self, key: int, erasers: Iterable[tuple[int, Erase]]) -> None:
         """Schedule what takes secrets out of the rows of a stream that is over."""
         self._erasers += ((key, seq, erase) for seq, erase in erasers)
         if self._erasers:
-            self._begin()
+            self._start_committing()
 
-    def unknown(self, public_ids: Iterable[str]) -> list[str]:
+    def unknown_streams(self, public_ids: Iterable[str]) -> list[str]:
         """Return which of these rows, read before now, nobody here will end.
 
         Also tries again to delete the rows of requests that did not start.
@@ -379,11 +383,11 @@ class RequestLog:
         if self._later:
             self._left_over |= self._later
             self._later.clear()
-            self._begin()
+            self._start_committing()
         known = self._open.keys() | self._left_over
         return [each for each in public_ids if each not in known]
 
-    def _begin(self) -> None:
+    def _start_committing(self) -> None:
         if self._task is None:
             self._task = asyncio.create_task(self._commit_all())
 
@@ -391,15 +395,15 @@ class RequestLog:
         try:
             while self._dirty or self._left_over or self._erasers:
                 if self._dirty:
-                    await self._commit(list(self._taken()))
+                    await self._commit_gains(list(self._next_gains()))
                 if self._left_over:
-                    await self._clear()
+                    await self._delete_left_over()
                 if self._erasers:
-                    await self._erase()
+                    await self._erase_secrets()
         finally:
             self._task = None
 
-    async def _clear(self) -> None:
+    async def _delete_left_over(self) -> None:
         """Delete the rows of requests that did not start; retried after an outage."""
         names = list(self._left_over)
         rows = Stream.objects.current()
@@ -416,7 +420,7 @@ class RequestLog:
             self._later.update(names)
         self._left_over.difference_update(names)
 
-    async def _erase(self) -> None:
+    async def _erase_secrets(self) -> None:
         """Take secrets out of the rows of calls that are over; retried in an outage."""
         key, seq, erase = self._erasers[0]
         work = partial(erase, router.db_for_write(Stream), key, seq)
@@ -430,12 +434,12 @@ class RequestLog:
             logger.exception("A question of a call that is over could not be erased.")
         del self._erasers[0]
 
-    def _taken(self) -> Iterable[tuple[OwnedStream, Gain]]:
+    def _next_gains(self) -> Iterable[tuple[OwnedStream, Gain]]:
         """Yield the next batch."""
         events, size = MOST_EVENTS, MOST_BYTES
-        for stream in self._in_turn():
+        for stream in self._streams_in_turn():
             del self._dirty[stream]
-            gain = stream.gain(events, size)
+            gain = stream.take_gain(events, size)
             if stream.queued:
                 self._dirty[stream] = None
             events -= max(1, len(gain.payloads))
@@ -444,7 +448,7 @@ class RequestLog:
             if events <= 0 or size <= 0:
                 return
 
-    def _in_turn(self) -> list[OwnedStream]:
+    def _streams_in_turn(self) -> list[OwnedStream]:
         """Return who writes next: whoever has waited longest.
 
         If more waits than one commit takes, some with few bytes come first: a question
@@ -456,23 +460,23 @@ class RequestLog:
         few = (each for each in streams if each.queued_bytes <= FEW_BYTES)
         return list(dict.fromkeys([*islice(few, MOST_WITH_FEW), *streams]))
 
-    async def _commit(self, taken: list[tuple[OwnedStream, Gain]]) -> None:
-        batch = Batch([gain for _, gain in taken], self._owner)
-        results = await self._results(batch)
-        for (stream, gain), result in zip(taken, results, strict=True):
+    async def _commit_gains(self, gains: list[tuple[OwnedStream, Gain]]) -> None:
+        batch = Batch([gain for _, gain in gains], self._owner)
+        results = await self._write_batch(batch)
+        for (stream, gain), result in zip(gains, results, strict=True):
             if isinstance(result, Exception):
                 if not isinstance(result, EXPECTED):
                     logger.error("Stream %s lost messages: %r", stream, result)
-                stream.refused(gain, result)
+                stream.handle_refusal(gain, result)
                 continue
             try:
                 stream.gained(gain, result)
             except Exception as error:
                 # An error in our code: the other streams must not wait for this one.
                 logger.exception("Stream %s could not be sent.", stream)
-                stream.failed(error)
+                stream.close_after_failure(error)
 
-    async def _results(self, batch: Batch) -> list[int | Exception]:
+    async def _write_batch(self, batch: Batch) -> list[int | Exception]:
         """Write a batch; retry as long as the database is unavailable."""
         attempt = 0
         while True:

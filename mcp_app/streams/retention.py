@@ -29,7 +29,7 @@ STREAMS_KEPT_MS = 3_600_000
 """How long a client may come back for an answer, or send its request again."""
 SLACK_MS = 60_000
 """Nobody waits for an answer for longer than this after its deadline."""
-LOGGED_AT_ONCE = 100
+LOGGED_BATCH_SIZE = 100
 """Few, because log messages may be large."""
 
 
@@ -52,8 +52,12 @@ def expired_streams(limits: Limits) -> list[ExpiredRows]:
         _with_messages("anonymous sessions", strangers.order_by("pk")),
         expired_rows("questions", questions.order_by("created_ms")),
         _with_messages("streams", streams.order_by("ended_ms", "pk")),
-        ExpiredRows("messages of streams", too_much, lambda: trim() or None),
-        expired_rows("log messages", messages.order_by("created_ms"), LOGGED_AT_ONCE),
+        ExpiredRows(
+            "messages of streams", count_excess, lambda: trim_streams() or None
+        ),
+        expired_rows(
+            "log messages", messages.order_by("created_ms"), LOGGED_BATCH_SIZE
+        ),
         expired_rows("steps", steps.order_by("created_ms")),
     ]
 
@@ -75,26 +79,26 @@ STREAMS: Final = 50
 """Streams that are trimmed, with a transaction each, before others may write."""
 
 
-def too_much() -> int:
+def count_excess() -> int:
     """Return how many messages of ended streams exceed the limits; blocks."""
-    return sum(_kept(each)[0] - each.floor_seq for each in _too_large())
+    return sum(_retention_floor(each)[0] - each.floor_seq for each in _too_large())
 
 
-def trim() -> int:
+def trim_streams() -> int:
     """Delete some messages beyond the limits; blocks.
 
     Returns how many, 0 when nothing is left.
     """
     thrown = 0
-    for stream in islice(_too_much(), STREAMS):
-        thrown += _thrown(stream.pk)
+    for stream in islice(_excessive_streams(), STREAMS):
+        thrown += _trim_stream(stream.pk)
         if thrown >= MESSAGES:
             break
     return thrown
 
 
-def _too_much() -> Iterator[Stream]:
-    return (each for each in _too_large() if _kept(each)[0] > each.floor_seq)
+def _excessive_streams() -> Iterator[Stream]:
+    return (each for each in _too_large() if _retention_floor(each)[0] > each.floor_seq)
 
 
 def _too_large() -> Iterator[Stream]:
@@ -110,23 +114,27 @@ def _too_large() -> Iterator[Stream]:
         last = some[-1].pk
 
 
-def _kept(stream: Stream) -> tuple[int, int]:
+def _retention_floor(stream: Stream) -> tuple[int, int]:
     """Return the number of the last message to delete, and the bytes of the rest."""
     rows = Event.objects.current().filter(stream_id=stream.pk)
     newest = rows.order_by("-seq").values_list("seq", "size")[:EVENTS]
-    kept, floor = 0, stream.head_seq
+    retained, floor = 0, stream.head_seq
     for seq, size in newest:
-        if kept + size > BYTES and floor < stream.head_seq:
+        if retained + size > BYTES and floor < stream.head_seq:
             break
-        kept, floor = kept + size, seq - 1
-    return floor, kept
+        retained, floor = retained + size, seq - 1
+    return floor, retained
 
 
-def _thrown(key: int) -> int:
+def _trim_stream(key: int) -> int:
     """Delete a portion of a stream's messages; return how many."""
     using = router.db_for_write(Stream)
     with own_transaction(using):
         rows = Stream.objects.using(using).filter(pk=key)
         stream = rows.select_for_update().sized().first()
         # Another process may have been quicker.
-        return 0 if stream is None else throw_first(using, stream, _kept(stream)[0])
+        return (
+            0
+            if stream is None
+            else throw_first(using, stream, _retention_floor(stream)[0])
+        )

@@ -29,9 +29,9 @@ from mcp_app.streams.event_ids import SeenEvents
 from mcp_app.streams.open_session import (
     Opening,
     OpenSession,
-    agree,
+    adopt_agreement,
     new_session_id,
-    not_found,
+    unknown_session,
 )
 
 MAX_SESSIONS = 10_000
@@ -40,9 +40,9 @@ TOUCH_S = 60.0
 """Seconds by which a row's time of last use may lag behind."""
 STRANGERS_TOUCH_S = 20.0
 """That of anonymous callers: of many sessions those go first that are not used."""
-AT_ONCE = 500
+RELOAD_BATCH_SIZE = 500
 """Sessions that one statement reloads."""
-DELETED_AT_ONCE = 200
+DELETION_BATCH_SIZE = 200
 """Sessions that one transaction deletes, while others wait for the writer."""
 FEW = 10
 """If more sessions are too many, the request that has found them does not wait."""
@@ -74,10 +74,10 @@ class SessionStore:
         self._inserts = Batches(writer, queries.insert)
         self._uses = Batches(writer, queries.note_uses)
         self._handshakes = Batches(writer, queries.note_handshakes)
-        self._seen = Batches(reader, queries.seen_by)
+        self._positions = Batches(reader, queries.client_positions)
         self._deletions: dict[int, asyncio.Task[None]] = {}
         """Deletions that clients wait for, by the key of the session."""
-        self._kept: OrderedDict[str, OpenSession] = OrderedDict()
+        self._cached_sessions: OrderedDict[str, OpenSession] = OrderedDict()
         self._by_id: dict[str, OpenSession] = {}
         self._by_pk: dict[str, OpenSession] = {}
         self._closer: asyncio.Task[None] | None = None
@@ -88,27 +88,30 @@ class SessionStore:
     async def create(self, opening: Opening) -> str:
         """Open a session and return its id."""
         session_id = new_session_id()
-        session = OpenSession.begun(opening, session_id)
-        await self.store(session, opening.principal)
-        self._name(session, session_id)
+        session = OpenSession.from_opening(opening, session_id)
+        await self.store_session(session, opening.principal)
+        self._remember_id(session, session_id)
         return session_id
 
-    async def store(self, session: OpenSession, principal: Principal) -> None:
+    async def store_session(self, session: OpenSession, principal: Principal) -> None:
         """Insert the row of a session; beyond the limit, close the most idle one."""
         new = queries.NewSession(
-            session, await self._announced(), self._most(principal), principal.anonymous
+            session,
+            await self._announced(),
+            self._max_sessions(principal),
+            principal.anonymous,
         )
-        with self._overtaken() as reloaded:
-            surplus = await self._inserts.run(new) or {}
+        with self._collect_reloads() as reloaded:
+            surplus = await self._inserts.load_value(new) or {}
             while not reloaded.isdisjoint({str(session.pk), ANY}):
                 # If it was closed meanwhile, the change found no session here.
                 reloaded.clear()
                 await self._check_row(session)
             if not session.closed:
-                self._keep(session)
+                self._cache_session(session)
         await self._close_all(surplus)
 
-    def _most(self, principal: Principal) -> int:
+    def _max_sessions(self, principal: Principal) -> int:
         """Return how many sessions a principal may have; 0 for any number."""
         if not self._limits.rates:
             return 0
@@ -118,7 +121,7 @@ class SessionStore:
 
     async def _close_all(self, surplus: queries.Rows) -> None:
         for digest in surplus.values():
-            self._drop(digest)
+            self._close_cached(digest)
         if not surplus:
             return
         if len(surplus) <= FEW:
@@ -133,8 +136,8 @@ class SessionStore:
         """
         try:
             with suppress(DatabaseError, Unavailable):
-                for start in range(0, len(keys), DELETED_AT_ONCE):
-                    some = keys[start : start + DELETED_AT_ONCE]
+                for start in range(0, len(keys), DELETION_BATCH_SIZE):
+                    some = keys[start : start + DELETION_BATCH_SIZE]
                     await queries.delete_sessions(Session.objects.filter(pk__in=some))
         finally:
             self._closer = None
@@ -150,71 +153,76 @@ class SessionStore:
             or session.server != server
             or session.holder
             or session.fresh < time.monotonic()
-            or session.digest not in self._kept
+            or session.digest not in self._cached_sessions
         ):
             return None
-        self._kept.move_to_end(session.digest)
+        self._cached_sessions.move_to_end(session.digest)
         return session
 
     async def find(
-        self, session_id: str, principal: Principal, server: str, *, held: bool = False
+        self,
+        session_id: str,
+        principal: Principal,
+        server: str,
+        *,
+        with_stream: bool = False,
     ) -> OpenSession:
         """Return the caller's own session; otherwise 404 without a reason.
 
         Sessions of HTTP+SSE (`held`) are found at their own address only.
         """
         digest = digest_of(session_id)
-        session = self._kept.get(digest) or await self._loaded(digest)
+        session = self._cached_sessions.get(digest) or await self._load_session(digest)
         if (
             session is None
-            or bool(session.holder) is not held
-            or not self._usable(session, principal, server)
+            or bool(session.holder) is not with_stream
+            or not self._is_usable_by(session, principal, server)
         ):
-            raise not_found()
-        await self._touch(session)
-        self._name(session, session_id)
+            raise unknown_session()
+        await self._touch_session(session)
+        self._remember_id(session, session_id)
         return session
 
-    def _name(self, session: OpenSession, session_id: str) -> None:
+    def _remember_id(self, session: OpenSession, session_id: str) -> None:
         """Let `cached` find the session until its row must be read again."""
         expires = session.created + self._limits.session_age
-        session.fresh = min(session.seen + self._touch_after(session), expires)
+        session.fresh = min(session.last_used + self._touch_after(session), expires)
         if _is_unused(session):
             # Its next request is noted: it is in use from then on.
             session.fresh = NEVER
         session.session_id = session_id
-        if session.digest in self._kept:
+        if session.digest in self._cached_sessions:
             self._by_id[session_id] = session
 
     def _touch_after(self, session: OpenSession) -> float:
         most = STRANGERS_TOUCH_S if _is_strangers(session) else TOUCH_S
-        return min(most, self._idle(session) / 2)
+        return min(most, self._max_idle_s(session) / 2)
 
-    def _idle(self, session: OpenSession) -> float:
+    def _max_idle_s(self, session: OpenSession) -> float:
         """Return how many seconds a session may be idle."""
         limits = self._limits
         if _is_strangers(session):
             return limits.anonymous_idle
         return limits.session_idle
 
-    async def _loaded(self, digest: str) -> OpenSession | None:
-        session, overtaken = await self._read(digest)
+    async def _load_session(self, digest: str) -> OpenSession | None:
+        session, overtaken = await self._read_session(digest)
         while session is not None and not overtaken.isdisjoint({str(session.pk), ANY}):
             # A read that hung may be older than a reload meanwhile.
-            session, overtaken = await self._read(digest)
+            session, overtaken = await self._read_session(digest)
         # A session is one object, even if two requests load it at once.
-        known = self._kept.get(digest)
+        known = self._cached_sessions.get(digest)
         if known is None and session is not None:
-            self._keep(session)
+            self._cache_session(session)
         return known or session
 
-    async def _read(self, digest: str) -> tuple[OpenSession | None, set[str]]:
+    async def _read_session(self, digest: str) -> tuple[OpenSession | None, set[str]]:
         """Read a session's row; also return what was reloaded meanwhile."""
-        with self._overtaken() as reloaded:
-            return await self._lookups.run(digest), reloaded
+        with self._collect_reloads() as reloaded:
+            return await self._lookups.load_value(digest), reloaded
 
     @contextmanager
-    def _overtaken(self) -> Iterator[set[str]]:
+    def _collect_reloads(self) -> Iterator[set[str]]:
         """Collect the keys of sessions that are reloaded during the block."""
         reloaded: set[str] = set()
         self._overtaking[id(reloaded)] = reloaded
@@ -227,7 +235,7 @@ class SessionStore:
         """Raise 404 if a session is closed."""
         if not await reader.run(queries.read_some, [session.pk]):
             session.closed = True
-            raise not_found()
+            raise unknown_session()
 
     async def delete(self, session: OpenSession) -> None:
         """Close a session everywhere: its row, its calls and its streams.
@@ -236,28 +244,28 @@ class SessionStore:
         """
         deletion = self._deletions.get(session.pk)
         if deletion is None:
-            deletion = asyncio.create_task(self._delete(session))
+            deletion = asyncio.create_task(self._delete_session(session))
             self._deletions[session.pk] = deletion
-            deletion.add_done_callback(partial(self._deleted, session.pk))
+            deletion.add_done_callback(partial(self._forget_deletion, session.pk))
         await asyncio.shield(deletion)
 
-    async def _delete(self, session: OpenSession) -> None:
+    async def _delete_session(self, session: OpenSession) -> None:
         await queries.delete_sessions(Session.objects.filter(pk=session.pk))
-        self.drop(session)
+        self.close_here(session)
         await self._settled()
 
-    def _deleted(self, pk: int, deletion: asyncio.Task[None]) -> None:
+    def _forget_deletion(self, pk: int, deletion: asyncio.Task[None]) -> None:
         del self._deletions[pk]
         if not deletion.cancelled():
             # Whoever waited may have left.
             deletion.exception()
 
-    def drop(self, session: OpenSession) -> None:
+    def close_here(self, session: OpenSession) -> None:
         """Close what a session that ends has open here."""
         session.closed = True
-        self._drop(session.digest)
+        self._close_cached(session.digest)
 
-    async def reload(self, refs: Iterable[str] | None) -> None:
+    async def reload_sessions(self, refs: Iterable[str] | None) -> None:
         """Reload sessions that other processes changed; None stands for all.
 
         Sessions whose rows are gone are closed here, too.
@@ -269,13 +277,13 @@ class SessionStore:
             sessions = list(self._by_pk.values())
         else:
             sessions = [self._by_pk[ref] for ref in refs if ref in self._by_pk]
-        for start in range(0, len(sessions), AT_ONCE):
-            some = sessions[start : start + AT_ONCE]
+        for start in range(0, len(sessions), RELOAD_BATCH_SIZE):
+            some = sessions[start : start + RELOAD_BATCH_SIZE]
             rows = await reader.run(queries.read_some, [each.pk for each in some])
             for session in some:
                 self._bring_up_to_date(session, rows.get(session.pk))
 
-    async def negotiated(self, session: OpenSession) -> bool:
+    async def load_agreement(self, session: OpenSession) -> bool:
         """Return whether a session is initialized; if so, it has what was agreed on.
 
         Reads its row, as another process may have initialized it; 404 without a row.
@@ -283,26 +291,26 @@ class SessionStore:
         if not session.negotiated:
             row = (await reader.run(queries.read_some, [session.pk])).get(session.pk)
             if row is None:
-                self.drop(session)
-                raise not_found()
-            agree(session, row)
+                self.close_here(session)
+                raise unknown_session()
+            adopt_agreement(session, row)
         return session.negotiated
 
     def _bring_up_to_date(self, session: OpenSession, row: OpenSession | None) -> None:
         if row is None:
-            self._drop(session.digest)
+            self._close_cached(session.digest)
             return
-        agree(session, row)
+        adopt_agreement(session, row)
         session.level, session.uris = row.level, row.uris
         session.newest = max(session.newest, row.newest)
         session.initialized = session.initialized or row.initialized
 
-    def running(self, pk: str) -> Iterable[Any]:
+    def running_requests(self, pk: str) -> Iterable[Any]:
         """Return the requests that run here of the session with this key."""
         session = self._by_pk.get(pk)
         return () if session is None else session.running.values()
 
-    def standing(self, refs: Iterable[str] | None) -> Iterable[OpenSession]:
+    def standing_sessions(self, refs: Iterable[str] | None) -> Iterable[OpenSession]:
         """Return which of these have GET streams here; None stands for all."""
         if refs is None or ANY in refs:
             sessions = list(self._by_pk.values())
@@ -312,27 +320,29 @@ class SessionStore:
 
     def streaming(self) -> list[int]:
         """Return the keys of the sessions with a stream open here."""
-        return [each.pk for each in self._kept.values() if each.streams]
+        return [each.pk for each in self._cached_sessions.values() if each.streams]
 
-    def end_old(self) -> None:
+    def close_too_old(self) -> None:
         """Close what sessions that are too old have open here, without a statement.
 
         Each process does so at the same moment; the janitor deletes the rows.
         """
         open_ones = [
-            each for each in self._kept.values() if each.streams or each.running
+            each
+            for each in self._cached_sessions.values()
+            if each.streams or each.running
         ]
         for session in open_ones:
-            if self._is_old(session):
-                self._drop(session.digest)
+            if self._is_too_old(session):
+                self._close_cached(session.digest)
 
-    async def initialized(self, session: OpenSession) -> None:
+    async def complete_handshake(self, session: OpenSession) -> None:
         """Note that the client has finished the handshake."""
         if not session.initialized:
             session.initialized = True
-            await self._handshakes.run(session.pk)
+            await self._handshakes.load_value(session.pk)
 
-    async def opened(self, session: OpenSession) -> None:
+    async def wait_for_handshake(self, session: OpenSession) -> None:
         """Wait until the client has finished the handshake.
 
         Its notification may arrive at another process, or never.
@@ -345,28 +355,28 @@ class SessionStore:
                 session.initialized = initialized
 
     async def stream_opened(
-        self, session: OpenSession, public_id: str, seen: int
+        self, session: OpenSession, public_id: str, change_number: int
     ) -> int:
         """Make a GET stream the newest of its session; return its number.
 
-        `seen` is the number up to which the client knows all changes.
+        `client_position` is the number up to which the client knows all changes.
         """
         opened = Session.objects.stream_opened
-        number = await writer.run(opened, session.pk, public_id, seen)
+        number = await writer.run(opened, session.pk, public_id, change_number)
         if not number:
-            raise not_found()
+            raise unknown_session()
         session.newest = max(session.newest, number)
         return number
 
-    async def seen(self, session: OpenSession) -> SeenEvents:
+    async def client_position(self, session: OpenSession) -> SeenEvents:
         """Return what the client has seen, according to its row.
 
         Another process may have updated the row a moment ago.
         """
-        seen = await self._seen.run(session.pk)
-        if seen is None:
-            raise not_found()
-        return seen
+        position = await self._positions.load_value(session.pk)
+        if position is None:
+            raise unknown_session()
+        return position
 
     async def set_level(self, session: OpenSession, level: int) -> None:
         """Store the least severe level that the client wants."""
@@ -391,31 +401,33 @@ class SessionStore:
         session.uris.pop(digest_of(uri), None)
         await self._settled()
 
-    def _usable(self, session: OpenSession, principal: Principal, server: str) -> bool:
+    def _is_usable_by(
+        self, session: OpenSession, principal: Principal, server: str
+    ) -> bool:
         return (
             session.principal_key == principal.key
             and session.server == server
-            and not self._is_old(session)
+            and not self._is_too_old(session)
         )
 
-    def _is_old(self, session: OpenSession) -> bool:
+    def _is_too_old(self, session: OpenSession) -> bool:
         return time.monotonic() - session.created > self._limits.session_age
 
-    async def _touch(self, session: OpenSession) -> None:
+    async def _touch_session(self, session: OpenSession) -> None:
         """Note that the session is used; raise 404 if it has expired or was closed.
 
         Only the row knows whether other processes have used or closed it.
         """
-        self._kept.move_to_end(session.digest)
+        self._cached_sessions.move_to_end(session.digest)
         now = time.monotonic()
         used = not _is_unused(session)
-        if used and now - session.seen <= self._touch_after(session):
+        if used and now - session.last_used <= self._touch_after(session):
             return
-        use = queries.Use(session.pk, int(self._idle(session) * 1000))
-        if not await self._uses.run(use):
-            self._drop(session.digest)
-            raise not_found()
-        session.seen = now
+        use = queries.Use(session.pk, int(self._max_idle_s(session) * 1000))
+        if not await self._uses.load_value(use):
+            self._close_cached(session.digest)
+            raise unknown_session()
+        session.last_used = now
 
     async def touch_used(self) -> None:
         """Note that sessions with a stream or a running call here are in use.
@@ -425,36 +437,36 @@ class SessionStore:
         now = time.monotonic()
         used = [
             each
-            for each in self._kept.values()
+            for each in self._cached_sessions.values()
             if (each.streams or each.running)
-            and now - each.seen > self._touch_after(each)
+            and now - each.last_used > self._touch_after(each)
         ]
-        for start in range(0, len(used), AT_ONCE):
-            some = used[start : start + AT_ONCE]
+        for start in range(0, len(used), RELOAD_BATCH_SIZE):
+            some = used[start : start + RELOAD_BATCH_SIZE]
             rows = Session.objects.filter(pk__in=[each.pk for each in some])
             await writer.run(rows.update_together, seen_ms=queries.USED_NOW)
             for each in some:
-                each.seen = now
+                each.last_used = now
 
-    def _keep(self, session: OpenSession) -> None:
-        self._kept[session.digest] = session
+    def _cache_session(self, session: OpenSession) -> None:
+        self._cached_sessions[session.digest] = session
         self._by_pk[str(session.pk)] = session
-        while len(self._kept) > MAX_SESSIONS:
-            digest, oldest = next(iter(self._kept.items()))
+        while len(self._cached_sessions) > MAX_SESSIONS:
+            digest, oldest = next(iter(self._cached_sessions.items()))
             if oldest.running or oldest.streams:
-                self._kept.move_to_end(digest)
+                self._cached_sessions.move_to_end(digest)
                 break
-            self._forget(digest)
+            self._uncache_session(digest)
 
-    def _forget(self, digest: str) -> OpenSession | None:
-        session = self._kept.pop(digest, None)
+    def _uncache_session(self, digest: str) -> OpenSession | None:
+        session = self._cached_sessions.pop(digest, None)
         if session is not None:
             self._by_id.pop(session.session_id, None)
             self._by_pk.pop(str(session.pk), None)
         return session
 
-    def _drop(self, digest: str) -> None:
-        session = self._forget(digest)
+    def _close_cached(self, digest: str) -> None:
+        session = self._uncache_session(digest)
         if session is not None:
             session.closed = True
             self._closed(session)
@@ -466,5 +478,5 @@ def _is_strangers(session: OpenSession) -> bool:
 
 def _is_unused(session: OpenSession) -> bool:
     """Whether an anonymous caller has sent nothing since `initialize`."""
-    begun = session.initialized or session.seen > session.created
+    begun = session.initialized or session.last_used > session.created
     return _is_strangers(session) and not begun

@@ -55,7 +55,8 @@ class Sink(Protocol):
 
 
 class Head(NamedTuple):
-    """A stream: last message, size of all, and `seen_ms` of the owner's row or None."""
+    """A stream: last message, size of all, and `heartbeat_ms` of the owner's row or
+    None."""
 
     pk: int
     session: int
@@ -63,7 +64,7 @@ class Head(NamedTuple):
     size: int
     state: str
     owner: str
-    seen_ms: int | None
+    heartbeat_ms: int | None
 
 
 class Read(NamedTuple):
@@ -86,7 +87,7 @@ class Place(NamedTuple):
     much: bool
 
     @property
-    def whole(self) -> bool:
+    def is_everything(self) -> bool:
         """Whether this is everything that the stream will ever have."""
         return self.ended and not self.after and not self.much
 
@@ -102,7 +103,7 @@ class _SessionMessages:
     """Kept until a poll no longer finds them: it may have begun before the deletion."""
     busy: bool = False
 
-    def is_over(self, stream: int) -> bool:
+    def is_finished(self, stream: int) -> bool:
         return stream in self.over or stream in self.thrown
 
 
@@ -127,17 +128,19 @@ class SseReader:
         self._hurried, self._idle = asyncio.Event(), asyncio.Event()
         self._thrown = 0.0
         self._unread = Trouble(logger, "Streams could not be read")
-        self._kept = Trouble(logger, "Messages that were read could not be deleted")
+        self._undeleted = Trouble(
+            logger, "Messages that were read could not be deleted"
+        )
         self.looks = 0
         """How many polls have succeeded."""
 
     @contextmanager
-    def of(self, session: int, sink: Sink) -> Iterator[None]:
+    def deliver_to(self, session: int, sink: Sink) -> Iterator[None]:
         """Deliver the messages of a session to the sink, until the block ends."""
         self._sessions[session] = _SessionMessages(sink)
         self._idle.clear()
         if self._task is None:
-            self._task = asyncio.create_task(self._gather())
+            self._task = asyncio.create_task(self._poll_sessions())
         try:
             yield
         finally:
@@ -145,16 +148,16 @@ class SseReader:
             # Without sessions there is nothing to poll.
             if not self._sessions:
                 self._idle.set()
-            self.hurry()
+            self.poll_soon()
 
     def __contains__(self, session: int) -> bool:
         return session in self._sessions
 
-    def hurry(self) -> None:
+    def poll_soon(self) -> None:
         """Poll at once: a message was logged."""
         self._hurried.set()
 
-    def busy(self, session: int) -> bool:
+    def is_session_busy(self, session: int) -> bool:
         """Return whether anything ran or was unread at the last poll."""
         gathered = self._sessions.get(session)
         return gathered is not None and gathered.busy
@@ -167,79 +170,82 @@ class SseReader:
         """
         return self.looks + 2
 
-    def at_work(self, known: int) -> bool:
+    def has_work_until(self, known: int) -> bool:
         """Return whether any session is busy, or `looks` has not reached `known`."""
         if not self._sessions:
             return False
         return self.looks < known or any(each.busy for each in self._sessions.values())
 
-    async def _gather(self) -> None:
+    async def _poll_sessions(self) -> None:
         try:
             while self._sessions:
                 self._hurried.clear()
                 began = time.monotonic()
-                good = await self._look()
-                await self._rest(time.monotonic() - began, hurries=good)
+                good = await self._poll_once()
+                await self._rest_after_poll(time.monotonic() - began, hurries=good)
         finally:
             self._task = None
 
-    async def _rest(self, took: float, *, hurries: bool) -> None:
+    async def _rest_after_poll(self, took: float, *, hurries: bool) -> None:
         """Pause after a poll for as long as it took, even if messages are logged.
 
         So polling takes at most half of the time, and others may use the database.
         """
         rest = min(took, MOST_REST_S)
-        await _heard(self._idle, rest if hurries else max(rest, LOOK_S))
+        await _wait_for_event(self._idle, rest if hurries else max(rest, LOOK_S))
         if hurries and rest < LOOK_S:
-            await _heard(self._hurried, LOOK_S - rest)
+            await _wait_for_event(self._hurried, LOOK_S - rest)
 
-    async def _look(self) -> bool:
+    async def _poll_once(self) -> bool:
         """Poll once; return whether it succeeded."""
         began = time.monotonic()
         try:
             heads = await reader.run(_heads, list(self._sessions))
             # Deliver first: what follows may fail, or wait for others.
-            await self._read_all(heads)
+            await self._read_new_messages(heads)
             self.looks += 1
             self._begin_to_throw()
             if self._any_orphaned(heads, began):
                 await self._orphaned()
         except Exception as error:
             # The clients stay connected: the next poll may succeed.
-            self._unread.failed(error)
+            self._unread.report_failure(error)
             return False
-        self._unread.passed()
+        self._unread.report_success()
         return True
 
     def _any_orphaned(self, heads: Sequence[Head], now: float) -> bool:
         """Note the owners of all open streams; return whether any of them is dead."""
-        owners = {each.owner: each.seen_ms for each in heads if each.state == OPEN}
-        dead = [self._peers.note(key, seen, now) for key, seen in owners.items()]
+        owners = {each.owner: each.heartbeat_ms for each in heads if each.state == OPEN}
+        dead = [
+            self._peers.observe_process(key, heartbeat_ms, now)
+            for key, heartbeat_ms in owners.items()
+        ]
         return any(dead)
 
-    async def _read_all(self, heads: Sequence[Head]) -> None:
+    async def _read_new_messages(self, heads: Sequence[Head]) -> None:
         """Deliver the new messages of each stream, in portions if there are many."""
         there = {head.pk for head in heads}
         for gathered in self._sessions.values():
             gathered.thrown &= there
-        waiting = deque(head for head in heads if self._follows(head))
+        waiting = deque(head for head in heads if self._has_unread(head))
         while waiting:
-            if portion := self._portion(waiting):
+            if portion := self._next_portion(waiting):
                 events = await reader.run(_events, [each.place for each in portion])
                 for each in portion:
-                    self._pass_on(each, events.get(each.head.pk, ()))
-        busy = {head.session for head in heads if not self._is_read(head)}
+                    self._deliver_events(each, events.get(each.head.pk, ()))
+        busy = {head.session for head in heads if not self._finish_if_read(head)}
         for session, gathered in self._sessions.items():
             gathered.busy = session in busy
 
-    def _follows(self, head: Head) -> bool:
+    def _has_unread(self, head: Head) -> bool:
         """Return whether a stream has unread messages."""
         gathered = self._sessions.get(head.session)
-        if gathered is None or gathered.is_over(head.pk):
+        if gathered is None or gathered.is_finished(head.pk):
             return False
         return gathered.read[head.pk].seq < head.seq
 
-    def _portion(self, waiting: deque[Head]) -> list[_WantedMessages]:
+    def _next_portion(self, waiting: deque[Head]) -> list[_WantedMessages]:
         """Take what one statement reads, for clients that can take more now.
 
         If one stream exceeds the limits, it is a portion of its own, and only its first
@@ -263,7 +269,7 @@ class SseReader:
             waiting.popleft()
         return portion
 
-    def _pass_on(
+    def _deliver_events(
         self, wanted: _WantedMessages, events: Sequence[tuple[int, str]]
     ) -> None:
         gathered, head, _ = wanted
@@ -279,12 +285,12 @@ class SseReader:
             gathered.sink.deliver(payload, last=last)
         if events and read.seq < head.seq:
             # The other streams have their turn first.
-            self.hurry()
+            self.poll_soon()
 
-    def _is_read(self, head: Head) -> bool:
+    def _finish_if_read(self, head: Head) -> bool:
         """Return whether a stream is finished and read, and note it."""
         gathered = self._sessions.get(head.session)
-        if gathered is None or gathered.is_over(head.pk):
+        if gathered is None or gathered.is_finished(head.pk):
             return True
         if gathered.read[head.pk].seq < head.seq or head.state == OPEN:
             return False
@@ -313,14 +319,14 @@ class SseReader:
                     gathered.over -= done
                 if keys - done:
                     self._thrown = float("-inf")
-                self._kept.passed()
+                self._undeleted.report_success()
         except Exception as error:
-            self._kept.failed(error)
+            self._undeleted.report_failure(error)
         finally:
             self._throwing = None
 
 
-async def _heard(event: asyncio.Event, within: float) -> None:
+async def _wait_for_event(event: asyncio.Event, within: float) -> None:
     """Return when an event is set, or when this many seconds have passed."""
     with suppress(TimeoutError):
         async with asyncio.timeout(within):
@@ -328,10 +334,18 @@ async def _heard(event: asyncio.Event, within: float) -> None:
 
 
 def _heads(sessions: Sequence[int]) -> Sequence[Head]:
-    seen = Worker.objects.filter(pk=OuterRef("owner")).values("seen_ms")
+    heartbeats = Worker.objects.filter(pk=OuterRef("owner")).values("seen_ms")
     rows = Stream.objects.current().unread().filter(session_id__in=sessions)
     rows = rows.order_by("pk")
-    columns = "pk", "session_id", "head_seq", "size", "state", "owner", Subquery(seen)
+    columns = (
+        "pk",
+        "session_id",
+        "head_seq",
+        "size",
+        "state",
+        "owner",
+        Subquery(heartbeats),
+    )
     return [Head(*row) for row in rows.values_list(*columns)]
 
 
@@ -340,14 +354,14 @@ def _events(places: Sequence[Place]) -> Mapping[int, Sequence[tuple[int, str]]]:
     rows = Event.objects.current()
     some = [_first_ones(rows, each) if each.much else each for each in places]
     # Most streams have a single message, which ends them.
-    wanted = Q(stream_id__in=[each.stream for each in some if each.whole])
-    for stream, after, upto, *_ in (each for each in some if not each.whole):
+    wanted = Q(stream_id__in=[each.stream for each in some if each.is_everything])
+    for stream, after, upto, *_ in (each for each in some if not each.is_everything):
         wanted |= Q(stream_id=stream, seq__gt=after, seq__lte=upto)
-    found: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    by_stream: dict[int, list[tuple[int, str]]] = defaultdict(list)
     events = rows.filter(wanted).order_by("stream_id", "seq")
     for key, seq, payload in events.values_list("stream_id", "seq", "payload"):
-        found[key].append((seq, payload))
-    return found
+        by_stream[key].append((seq, payload))
+    return by_stream
 
 
 def _first_ones(rows: EventQuerySet, place: Place) -> Place:

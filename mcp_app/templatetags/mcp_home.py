@@ -13,6 +13,6 @@ register = template.Library()
 def mcp_home(context: Any) -> dict[str, object]:
     """Show how the site does, how to begin, what needs care, calls and servers."""
     # Import here: Django loads all tags, even on sites without the admin.
-    from mcp_app.admin.home.overview import overview  # noqa: PLC0415
+    from mcp_app.admin.home.overview import home_context  # noqa: PLC0415
 
-    return {**overview(context["request"]), "perms": context["perms"]}
+    return {**home_context(context["request"]), "perms": context["perms"]}

@@ -26,19 +26,19 @@ def mcp_stop_banner(context: Context, kind: str = "") -> dict[str, Any]:
     from mcp_app.admin.page import concurrency, header  # noqa: PLC0415
 
     request = context["request"]
-    on = header.stops_on(request)
+    on = header.active_stops(request)
     single = dict.fromkeys(
         each.what for each in on if each.scope == Scope.DEFINITION and each.kind == kind
     )
-    named = list(single)[: header.MOST_NAMED]
-    if more := len(single) - len(named):
-        named.append(
+    names = list(single)[: header.MAX_NAMES]
+    if more := len(single) - len(names):
+        names.append(
             ngettext("%(count)d more", "%(count)d more", more) % {"count": more}
         )
     return {
-        "sentences": [header.sentence(each) for each in header.wide(on)],
-        "single": ", ".join(named),
-        "may_stop": concurrency.may(request, header.RIGHT),
+        "sentences": [header.stop_sentence(each) for each in header.wide_stops(on)],
+        "single": ", ".join(names),
+        "may_stop": concurrency.has_right(request, header.RIGHT),
         "url": header.stops_url(),
     }
 
@@ -49,9 +49,9 @@ def mcp_stop_entry(context: Context) -> dict[str, Any]:
     from mcp_app.admin.page import concurrency, header  # noqa: PLC0415
 
     request = context["request"]
-    may_stop = concurrency.may(request, header.RIGHT)
+    may_stop = concurrency.has_right(request, header.RIGHT)
     return {
         "may_stop": may_stop,
-        "who_may": "" if may_stop else header.who_may(request),
+        "who_may": "" if may_stop else header.who_may_stop(request),
         "url": header.stops_url(),
     }

@@ -50,17 +50,19 @@ class Endpoint:
         part: str = "",
         streams: bool = True,
     ) -> Coroutine[Any, Any, None]:
-        sent = scope.get("raw_path")
-        if sent and b"%" in sent and NEEDLESS.search(sent):
-            slug, part = sent.decode("latin-1"), ""
+        raw_path = scope.get("raw_path")
+        if raw_path and b"%" in raw_path and NEEDLESS.search(raw_path):
+            slug, part = raw_path.decode("latin-1"), ""
         if slug == HEALTH_SLUG and not part:
-            return responses.answer(scope, send)
+            return responses.answer_health_check(scope, send)
         if not part and streams and scope["method"] == "POST":
             plain = _plain_call(scope, receive, send, slug)
             if plain is not None:
                 return plain.serve()
         request_handler = self._parts[part]
-        return request_handler(scope, receive, send, slug, streams=streams).answer()
+        return request_handler(
+            scope, receive, send, slug, streams=streams
+        ).answer_request()
 
 
 def _plain_call(

@@ -13,7 +13,7 @@ Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
 
 
-def below(root: str, path: str) -> str:
+def path_below_root(root: str, path: str) -> str:
     """Return a path without the root path, which some servers leave in it."""
     prefix = root.rstrip("/")
     return path[len(prefix) :] if path.startswith(prefix + "/") else path

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class AnsweredRequest(Waiting, Protocol):
     """Sends the answers of a batch."""
 
-    def answered(self, status: int, body: bytes) -> None:
+    def send_answer(self, status: int, body: bytes) -> None:
         """Send them all."""
 
 
@@ -45,9 +45,9 @@ class Together:
         self._bodies = refused
         self._size = 0
 
-    async def answer(self, exchange: Exchange) -> Answer:
+    async def answer_request(self, exchange: Exchange) -> Answer:
         """Answer one request; the answers share a size limit."""
-        answer = await self._answered(exchange)
+        answer = await self._answer_exchange(exchange)
         self._size += len(answer[1])
         most = exchange.adapters.limits.body
         if self._size <= most:
@@ -57,10 +57,10 @@ class Together:
             f"The answers of this batch have more than {most} bytes. Send this"
             " request by itself."
         )
-        return dispatch.refusal(exchange.revision, exchange.request_id, error)
+        return dispatch.encoded_refusal(exchange.revision, exchange.request_id, error)
 
-    async def _answered(self, exchange: Exchange) -> Answer:
-        return await dispatch.answer(exchange)
+    async def _answer_exchange(self, exchange: Exchange) -> Answer:
+        return await dispatch.answer_request(exchange)
 
     def lasting(self) -> None:
         self._reply.lasting()
@@ -76,13 +76,13 @@ class Together:
         if self._open > 0:
             return
         if self._bodies:
-            self._reply.answered(HTTPStatus.OK, array(self._bodies))
+            self._reply.send_answer(HTTPStatus.OK, encode_array(self._bodies))
         else:
             # Nothing is left to answer, and an empty array is no answer.
             self._reply.finished(task)
 
 
-def array(bodies: list[bytes]) -> bytes:
+def encode_array(bodies: list[bytes]) -> bytes:
     """Return encoded messages as an array."""
     return b"[" + b",".join(bodies) + b"]"
 
@@ -97,31 +97,31 @@ LOGGED: Final = 200
 CANCELLED: Final = "notifications/cancelled"
 
 
-async def take_all(
+async def take_in_order(
     current: Process, session: OpenSession, messages: Sequence[Message], person: str
 ) -> None:
     """Take the notifications and replies of one request, in their order.
 
-    Raises as `take` does; what follows is not taken then.  `person` is charged for
-    what turns out to belong to nothing that is open here.
+    Raises as `take_message` does; what follows is not taken then.  `person` is charged
+    for what turns out to belong to nothing that is open here.
     """
     log_cancellations(messages)
     for each in messages:
-        await take(current, session, each, person)
+        await take_message(current, session, each, person)
 
 
 def is_charged(message: Message) -> bool:
     """Whether a message may be refused because its sender has sent too many.
 
     An answer and a cancellation are not: what they belong to may be open at another
-    process.  The sender is charged for those that belong to nothing (`take`).
+    process.  The sender is charged for those that belong to nothing (`take_message`).
     """
     if type(message) is Notification:
         return message.method != CANCELLED
     return type(message) is not Reply
 
 
-async def take(
+async def take_message(
     current: Process, session: OpenSession, message: Message, person: str
 ) -> None:
     """Take a notification or a reply; a request is left alone.
@@ -136,7 +136,7 @@ async def take(
             current.rates.note_requests(person)
         if status is AnswerStatus.UNKNOWN:
             # A session that was closed elsewhere took its questions along.
-            await current.sessions.seen(session)
+            await current.sessions.client_position(session)
             raise InvalidRequest(
                 f"No question with the id {message.id!r} is waiting for an answer."
             )
@@ -146,14 +146,14 @@ async def take(
             await handler(current, session, message.params, person)
 
 
-async def _initialized(
+async def _handle_initialized(
     current: Process, session: OpenSession, _: dict[str, Any], __: str
 ) -> None:
     if session.negotiated:
-        await current.sessions.initialized(session)
+        await current.sessions.complete_handshake(session)
 
 
-async def _cancelled(
+async def _cancel_request(
     current: Process, session: OpenSession, params: dict[str, Any], person: str
 ) -> None:
     """Cancel the session's running request at any process; ignore others."""
@@ -199,6 +199,6 @@ _Handler: TypeAlias = (
 )
 
 _NOTIFICATIONS: Final[Mapping[str, _Handler]] = {
-    "notifications/initialized": _initialized,
-    CANCELLED: _cancelled,
+    "notifications/initialized": _handle_initialized,
+    CANCELLED: _cancel_request,
 }

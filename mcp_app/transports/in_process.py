@@ -61,9 +61,9 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message as it is on the wire; `sent` by the client, or received."""
+    """One message as it is on the wire; `from_client` by the client, or received."""
 
-    sent: bool
+    from_client: bool
     text: bytes
 
 
@@ -86,7 +86,7 @@ class Observe(Protocol):
     def __call__(self, message: Message, /) -> object: ...
 
 
-def decline(method: str, params: JsonObject) -> JsonObject:
+def decline_question(method: str, params: JsonObject) -> JsonObject:
     """Answer a question as a client whose user leaves it alone."""
     if method == "elicitation/create":
         return {"action": "cancel"}
@@ -95,7 +95,7 @@ def decline(method: str, params: JsonObject) -> JsonObject:
     raise Failure(REJECTED, "The user rejected the request.")
 
 
-def _ignore(message: Message, /) -> None:
+def _ignore_message(message: Message, /) -> None:
     """Do nothing."""
 
 
@@ -116,8 +116,8 @@ class InProcessClient:
         overlay: Callable[[Catalog], Catalog] | None = None,
         adapters: Adapters | None = None,
         streams: bool = True,
-        respond: Respond = decline,
-        observe: Observe = _ignore,
+        respond: Respond = decline_question,
+        observe: Observe = _ignore_message,
     ) -> None:
         self._caller = caller
         self._respond = respond
@@ -127,7 +127,7 @@ class InProcessClient:
         self._replies: set[asyncio.Task[None]] = set()
         self._opened = not caller.revision.sessions
         self._connection = _Connection(
-            current, slug, caller.principal, self._receive, adapters
+            current, slug, caller.principal, self._receive_message, adapters
         )
         self._connection.overlay = overlay
         self._connection.streams = streams
@@ -138,8 +138,8 @@ class InProcessClient:
 
         Also waits until the caches are fresh.
         """
-        await self._connection.current.gate.wait(time.monotonic())
-        await self._connection.served()
+        await self._connection.current.gate.wait_until_fresh(time.monotonic())
+        await self._connection.catalog_and_rights()
 
     @property
     def refusal(self) -> ProtocolError | None:
@@ -151,23 +151,23 @@ class InProcessClient:
         """The last request on its way, or answered; None if there was none."""
         return self._connection.exchange
 
-    async def request(self, method: str, params: JsonObject) -> bytes:
+    async def send_request(self, method: str, params: JsonObject) -> bytes:
         """Return the message that answers a request: a result or an error.
 
         In a revision with sessions the first one opens the session.  If this is
         cancelled, so is the request.
         """
         if not self._opened:
-            await self._open()
+            await self._open_session()
         if self._caller.revision.stateless:
             meta = {**params.get("_meta", {}), **self._stateless_meta()}
             params = {**params, "_meta": meta}
-        return await self._call(method, params)
+        return await self._call_method(method, params)
 
-    async def _open(self) -> None:
+    async def _open_session(self) -> None:
         """Open the session; what refuses that is raised as `SessionRefused`."""
         caller = self._caller
-        answer = await self._call(
+        answer = await self._call_method(
             "initialize",
             {
                 "protocolVersion": caller.revision.version,
@@ -178,7 +178,9 @@ class InProcessClient:
         if self._connection.sessions.session is None:
             raise SessionRefused(answer)
         self._opened = True
-        await self._send(notification_message("notifications/initialized", None))
+        await self._send_message(
+            notification_message("notifications/initialized", None)
+        )
 
     def _stateless_meta(self) -> JsonObject:
         caller = self._caller
@@ -189,7 +191,7 @@ class InProcessClient:
             LOG_LEVEL: "debug",
         }
 
-    async def _call(self, method: str, params: JsonObject) -> bytes:
+    async def _call_method(self, method: str, params: JsonObject) -> bytes:
         number = next(self._numbers)
         loop = self._connection.current.loop
         answer: asyncio.Future[bytes] = loop.create_future()
@@ -198,46 +200,46 @@ class InProcessClient:
             if method != "initialize":
                 meta = {"progressToken": number, **params.get("_meta", {})}
                 params = {**params, "_meta": meta}
-            await self._send(request_message(number, method, params))
+            await self._send_message(request_message(number, method, params))
             return await answer
         except asyncio.CancelledError:
-            self._connection.cancel(number)
+            self._connection.cancel_request(number)
             raise
         finally:
             del self._waiting[number]
             for reply in self._replies:
                 reply.cancel()
 
-    async def _send(self, message: JsonObject) -> None:
+    async def _send_message(self, message: JsonObject) -> None:
         text = jsonrpc.write(message)
         self._observe(Message(True, text))
         limit = self._connection.current.limits.body
         if len(text) > limit:
-            said = f"The body is larger than {limit} bytes."
-            self._connection.refuse(RequestRefused(413, said))
+            reason = f"The body is larger than {limit} bytes."
+            self._connection.refuse_message(RequestRefused(413, reason))
             return
-        await self._connection.take(text, time.monotonic())
+        await self._connection.take_line(text, time.monotonic())
 
-    def _receive(self, text: bytes) -> None:
+    def _receive_message(self, text: bytes) -> None:
         self._observe(Message(False, text))
         # It may have integers that orjson does not read.
         message: dict[str, Any] = json.loads(text)
         if "method" not in message:
-            waiting = self._asked_by(message.get("id"))
+            waiting = self._waiting_caller(message.get("id"))
             if waiting is not None and not waiting.done():
                 waiting.set_result(text)
         elif "id" in message:
-            reply = asyncio.create_task(self._reply(message))
+            reply = asyncio.create_task(self._answer_question(message))
             self._replies.add(reply)
             reply.add_done_callback(self._replies.discard)
 
-    def _asked_by(self, identifier: object) -> asyncio.Future[bytes] | None:
+    def _waiting_caller(self, identifier: object) -> asyncio.Future[bytes] | None:
         """Return who waits for an answer; one without an id is to the last request."""
         if isinstance(identifier, int):
             return self._waiting.get(identifier)
         return next(reversed(self._waiting.values()), None)
 
-    async def _reply(self, question: dict[str, Any]) -> None:
+    async def _answer_question(self, question: dict[str, Any]) -> None:
         identifier = question["id"]
         try:
             result = self._respond(question["method"], question.get("params", {}))
@@ -245,7 +247,7 @@ class InProcessClient:
         except Failure as failure:
             error = {"code": failure.code, "message": failure.message}
             answer = {"jsonrpc": "2.0", "id": identifier, "error": error}
-        await self._send(answer)
+        await self._send_message(answer)
 
 
 class SessionRefused(Exception):
@@ -266,17 +268,17 @@ class _Connection(Connection):
     sign_in: ClassVar[str] = "Sign in first."
     overlay: Callable[[Catalog], Catalog] | None = None
 
-    def catalog(self) -> Catalog | None:
-        catalog = super().catalog()
+    def find_catalog(self) -> Catalog | None:
+        catalog = super().find_catalog()
         if catalog is None or self.overlay is None:
             return catalog
         return self.overlay(catalog)
 
-    async def served(self) -> tuple[Catalog, Rights]:
-        catalog = super().catalog()
+    async def catalog_and_rights(self) -> tuple[Catalog, Rights]:
+        catalog = super().find_catalog()
         if catalog is not None and not lets_anyone_in(catalog.server):
             raise NotSignedIn(f"The MCP server {self.slug!r} lets nobody in.")
-        return await super().served()
+        return await super().catalog_and_rights()
 
     async def make_exchange(
         self,
@@ -288,19 +290,19 @@ class _Connection(Connection):
         self.exchange = await super().make_exchange(request, revision, meta, session)
         return self.exchange
 
-    def refuse(self, error: ProtocolError) -> None:
+    def refuse_message(self, error: ProtocolError) -> None:
         """Answer with an error before anything runs."""
-        self._refuse(error)
+        self._write_refusal(error)
 
-    def _refuse(self, error: ProtocolError) -> None:
+    def _write_refusal(self, error: ProtocolError) -> None:
         self.refusal = error
-        super()._refuse(error)
+        super()._write_refusal(error)
 
-    def cancel(self, request_id: int) -> None:
+    def cancel_request(self, request_id: int) -> None:
         """Cancel a request, if it still runs."""
         running = self.running.get(request_id)
         if running is not None:
             running.cancel()
 
-    def hear(self) -> None:
+    def announce_changes(self) -> None:
         """Do nothing: changes are no part of a call."""

@@ -25,19 +25,19 @@ class StreamOutput(Protocol):
     closed: asyncio.Future[None]
     """Resolved when all was sent, cancelled if the stream was abandoned."""
 
-    def message(self, data: bytes, event_id: str | None = None) -> None:
+    def queue_message(self, data: bytes, event_id: str | None = None) -> None:
         """Queue a message."""
 
-    def prime(self, event_id: str) -> None:
+    def queue_priming_event(self, event_id: str) -> None:
         """Queue an event that has an id only, if there are ids."""
 
-    def beat(self) -> None:
+    def queue_heartbeat(self) -> None:
         """Queue a heartbeat, if there are any."""
 
-    def end(self, *, retry_ms: int | None = None) -> None:
+    def end_output(self, *, retry_ms: int | None = None) -> None:
         """Send what is queued, then end."""
 
-    def abandon(self) -> None:
+    def abandon_output(self) -> None:
         """Send nothing any more."""
 
 
@@ -51,9 +51,9 @@ class OpenStream:
     lasts = False
 
     __slots__ = (
-        "_held",
         "_listeners",
         "_open",
+        "_pending",
         "_retry_ms",
         "_stream",
         "owner",
@@ -75,7 +75,7 @@ class OpenStream:
         self._stream = stream
         self._listeners = listeners
         self._open = False
-        self._held: dict[str, None] = {}
+        self._pending: dict[str, None] = {}
         self._retry_ms: list[int | None] = []
         self.server = server
         self.principal = principal
@@ -88,31 +88,31 @@ class OpenStream:
 
     def __exit__(self, *_: object) -> None:
         self._listeners.discard(self)
-        self._stream.abandon()
+        self._stream.abandon_output()
 
-    async def serve(self, receive: Receive) -> None:
+    async def serve_until_end(self, receive: Receive) -> None:
         """Return when the client has left, or when the stream was ended and sent.
 
         Only this task waits: a task more for each stream would cost its memory.
         """
         task, closed = asyncio.current_task(), self._stream.closed
-        closed.add_done_callback(partial(_wake, task))
+        closed.add_done_callback(partial(_cancel_waiting, task))
         try:
-            self._stream.beat()
+            self._stream.queue_heartbeat()
             while (await receive())["type"] != "http.disconnect":
                 continue
         except asyncio.CancelledError:
-            if not _woken(task, closed):
+            if not _was_woken_by_end(task, closed):
                 raise
 
-    def _opened(self, number: int) -> None:
+    def _open_stream(self, number: int) -> None:
         """Open the stream, and write the changes that have waited."""
         self._open = True
-        if self._held:
-            self._tell(list(self._held), number)
-            self._held = {}
+        if self._pending:
+            self._write_changes(list(self._pending), number)
+            self._pending = {}
         for retry_ms in self._retry_ms:
-            self._end(retry_ms)
+            self._write_end(retry_ms)
 
     @property
     def _begun_with(self) -> bool:
@@ -121,17 +121,17 @@ class OpenStream:
 
     def tell(self, what: Sequence[str], number: int) -> None:
         if self._begun_with:
-            self._tell(what, number)
+            self._write_changes(what, number)
         else:
-            self._held.update(dict.fromkeys(what))
+            self._pending.update(dict.fromkeys(what))
 
     def beat(self) -> None:
         if self._open:
-            self._stream.beat()
+            self._stream.queue_heartbeat()
 
     def end(self, *, retry_ms: int | None = None) -> None:
         if self._open:
-            self._end(retry_ms)
+            self._write_end(retry_ms)
         else:
             self._retry_ms.append(retry_ms)
 
@@ -141,19 +141,23 @@ class OpenStream:
     def watching(self) -> Iterable[str]:
         raise TypeError(f"{type(self).__name__} is abstract.")
 
-    def _tell(self, what: Sequence[str], number: int) -> None:
+    def _write_changes(self, what: Sequence[str], number: int) -> None:
         raise TypeError(f"{type(self).__name__} is abstract.")
 
-    def _end(self, retry_ms: int | None) -> None:
+    def _write_end(self, retry_ms: int | None) -> None:
         raise TypeError(f"{type(self).__name__} is abstract.")
 
 
-def _wake(task: asyncio.Task[Any] | None, closed: asyncio.Future[None]) -> None:
+def _cancel_waiting(
+    task: asyncio.Task[Any] | None, closed: asyncio.Future[None]
+) -> None:
     if task is not None and not closed.cancelled():
         task.cancel()
 
 
-def _woken(task: asyncio.Task[Any] | None, closed: asyncio.Future[None]) -> bool:
+def _was_woken_by_end(
+    task: asyncio.Task[Any] | None, closed: asyncio.Future[None]
+) -> bool:
     """Whether only the end of the stream has cancelled the task."""
     ended = closed.done() and not closed.cancelled()
     return ended and task is not None and task.uncancel() == 0
@@ -195,7 +199,7 @@ class StandingStream(OpenStream):
         super().__exit__()
         self._session.streams.remove(self)
         others = [each for each in self._session.streams if each.number]
-        if self._newest and others:
+        if self._is_newest and others:
             # Another one here takes its place; other processes cannot know.
             heir = max(others, key=lambda each: each.number)
             heir.number, heir.seen = self.number, max(heir.seen, self.seen)
@@ -217,19 +221,19 @@ class StandingStream(OpenStream):
         These and the changes since `begin` cover all up to the number `announced`.
         """
         self.number = number
-        told = (*missed, *self._held) if self._newest else ()
-        self._held = dict.fromkeys(told)
-        if self._newest and not told:
+        changes = (*missed, *self._pending) if self._is_newest else ()
+        self._pending = dict.fromkeys(changes)
+        if self._is_newest and not changes:
             self.seen = max(self.seen, announced)
-        self._ids.seen = self.seen
+        self._ids.announced = self.seen
         if self._session.revision.priming:
-            self._stream.prime(self._ids.first())
-        self._opened(announced)
+            self._stream.queue_priming_event(self._ids.current_id())
+        self._open_stream(announced)
 
     @property
     def newest(self) -> bool:
         """Whether it is open, and the newest of its session."""
-        return self._open and self._newest
+        return self._open and self._is_newest
 
     @property
     def logged(self) -> int:
@@ -242,39 +246,43 @@ class StandingStream(OpenStream):
         for number, payload in messages:
             if number > self._ids.logged:
                 event_id = self._ids.next_logged(number)
-                self._stream.message(payload.encode(), event_id if resumable else None)
+                self._stream.queue_message(
+                    payload.encode(), event_id if resumable else None
+                )
 
     def watched(self, what: str) -> str | None:
-        if not self._listens:
+        if not self._is_listening:
             return None
         uris: dict[str, str] = self._session.uris
         return what if what in LISTS else uris.get(what)
 
     def watching(self) -> Iterable[str]:
-        return (*LISTS, *self._session.uris.values()) if self._listens else ()
+        return (*LISTS, *self._session.uris.values()) if self._is_listening else ()
 
     @property
-    def _listens(self) -> bool:
-        return self._newest if self._open else self._begun
+    def _is_listening(self) -> bool:
+        return self._is_newest if self._open else self._begun
 
     @property
-    def _newest(self) -> bool:
+    def _is_newest(self) -> bool:
         return 0 < self.number == self._session.newest
 
-    def _tell(self, what: Sequence[str], number: int) -> None:
+    def _write_changes(self, what: Sequence[str], number: int) -> None:
         *others, last = what
         for each in others:
-            self._write(each, self.seen)
+            self._write_one_change(each, self.seen)
         self.seen = max(self.seen, number)
-        self._write(last, self.seen)
+        self._write_one_change(last, self.seen)
 
-    def _write(self, what: str, number: int) -> None:
+    def _write_one_change(self, what: str, number: int) -> None:
         message = subscriptions.change_message(what, None)
         resumable = self._session.revision.resumable
-        self._stream.message(message, self._ids.next(number) if resumable else None)
+        self._stream.queue_message(
+            message, self._ids.next_change_id(number) if resumable else None
+        )
 
-    def _end(self, retry_ms: int | None) -> None:
-        self._stream.end(retry_ms=retry_ms)
+    def _write_end(self, retry_ms: int | None) -> None:
+        self._stream.end_output(retry_ms=retry_ms)
 
 
 class ListenStream(OpenStream):
@@ -305,16 +313,18 @@ class ListenStream(OpenStream):
     def watching(self) -> Iterable[str]:
         return (*self._lists, *self._uris.values())
 
-    def opened(self, acknowledgement: bytes) -> None:
+    def open_with_message(self, acknowledgement: bytes) -> None:
         """Open with this message."""
-        self._stream.message(acknowledgement)
-        self._opened(0)
+        self._stream.queue_message(acknowledgement)
+        self._open_stream(0)
 
-    def _tell(self, what: Sequence[str], number: int) -> None:
+    def _write_changes(self, what: Sequence[str], number: int) -> None:
         for each in what:
-            self._stream.message(subscriptions.change_message(each, self._subscription))
+            self._stream.queue_message(
+                subscriptions.change_message(each, self._subscription)
+            )
 
-    def _end(self, retry_ms: int | None) -> None:
+    def _write_end(self, retry_ms: int | None) -> None:
         """End with the result that tells the client of a graceful end."""
-        self._stream.message(self._closing)
-        self._stream.end()
+        self._stream.queue_message(self._closing)
+        self._stream.end_output()

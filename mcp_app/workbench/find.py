@@ -27,28 +27,28 @@ from django.db.models import (
 )
 from django.db.models.functions import Cast, Lower, RowNumber
 
-from mcp_app.auth.permissions import users
+from mcp_app.auth.permissions import all_users
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.survey import declarations
 from mcp_app.models import AccessToken, Call, DefinitionRow, PublishedRow
 from mcp_app.models.call_rows import CallQuery
-from mcp_app.models.tokens import SHOWN
+from mcp_app.models.tokens import VISIBLE_LENGTH
 from mcp_app.workbench.viewer import Viewer
 
-LONGEST: Final = 2_000
+MAX_QUERY_LENGTH: Final = 2_000
 """Characters of what is looked for: the rest of a pasted text is left out."""
-LONGEST_NAME: Final = 255
+MAX_NAME_LENGTH: Final = 255
 """A longer text is no name."""
-MOST: Final = 10
+MAX_HITS: Final = 10
 """Findings of each type."""
-MOST_NUMBERS: Final = 20
+MAX_NUMBERS: Final = 20
 """Error numbers of one text."""
-MOST_WORDS: Final = 5
+MAX_WORDS: Final = 5
 """Words of a name of a person."""
-MOST_TOKENS: Final = 10
+MAX_TOKENS: Final = 10
 """Beginnings of tokens of one text."""
-MOST_TITLES: Final = 100
+MAX_TITLES: Final = 100
 """Titles in code that are looked up."""
 
 CALL: Final = "call"
@@ -81,22 +81,22 @@ class Hit:
     exact: bool = False
 
 
-def find(viewer: Viewer, text: str) -> list[Hit]:
-    """Return what a text may mean, at most `MOST` of each type; five statements."""
+def find_hits(viewer: Viewer, text: str) -> list[Hit]:
+    """Return what a text may mean, at most `MAX_HITS` of each type; five statements."""
     wanted = query_text(text)
     if not wanted:
         return []
     return [
-        *_calls(viewer, wanted),
+        *_call_hits(viewer, wanted),
         *_definitions(viewer, wanted),
-        *_people(viewer, wanted),
-        *_tokens(viewer, wanted),
+        *_person_hits(viewer, wanted),
+        *_token_hits(viewer, wanted),
     ]
 
 
 def query_text(text: str) -> str:
     """Return what is looked for: no row has NUL, and some databases refuse it."""
-    return " ".join(text.replace("\0", "")[:LONGEST].split())
+    return " ".join(text.replace("\0", "")[:MAX_QUERY_LENGTH].split())
 
 
 def without_secrets(text: str) -> str:
@@ -117,17 +117,17 @@ def error_numbers(text: str) -> list[str]:
 
     Case does not matter, and there may be blanks or hyphens between the digits.
     """
-    found = (re.sub(r"[ -]", "", each[1]) for each in _NUMBER.finditer(text.lower()))
-    return list(dict.fromkeys(found))[:MOST_NUMBERS]
+    numbers = (re.sub(r"[ -]", "", each[1]) for each in _NUMBER.finditer(text.lower()))
+    return list(dict.fromkeys(numbers))[:MAX_NUMBERS]
 
 
-def _calls(viewer: Viewer, text: str) -> Iterator[Hit]:
+def _call_hits(viewer: Viewer, text: str) -> Iterator[Hit]:
     numbers = error_numbers(text) if viewer.calls else []
     if not numbers:
         return
     ways = [("failure", "=", number) for number in numbers]
     newest: dict[str, Call] = {}
-    for call in Call.objects.page(CallQuery(0, ways=ways), MOST):
+    for call in Call.objects.page(CallQuery(0, ways=ways), MAX_HITS):
         newest.setdefault(call.failure, call)
     for number, call in newest.items():
         about = visible(call.name)
@@ -138,19 +138,19 @@ def _calls(viewer: Viewer, text: str) -> Iterator[Hit]:
 
 
 def _definitions(viewer: Viewer, text: str) -> Iterator[Hit]:
-    if not viewer.models or len(text) > LONGEST_NAME:
+    if not viewer.models or len(text) > MAX_NAME_LENGTH:
         return
     names = {str(model._meta.model_name): model for model in viewer.models}
-    one, *others = (_alike(model, text) for model in names.values())
+    one, *others = (_similar_rows(model, text) for model in names.values())
     rows = one.union(*others, all=True).order_by("rank", "shown_name", "kind_name")
     for rank, kind, pk, title, name, identity in rows:
-        shown = visible(title or _title_in_code(kind, identity) or name, None)
-        about = "" if shown == identity else visible(identity, None)
-        yield Hit(kind, str(pk), shown, about, exact=rank == 0)
+        label = visible(title or _title_in_code(kind, identity) or name, None)
+        about = "" if label == identity else visible(identity, None)
+        yield Hit(kind, str(pk), label, about, exact=rank == 0)
 
 
-def _alike(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
-    """Return `MOST` rows whose name, title or URI has a text; first what is called so.
+def _similar_rows(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
+    """Return `MAX_HITS` rows whose name, title or URI has a text, exact names first.
 
     Clients may still know a row by the name as which it was published.
     """
@@ -162,7 +162,7 @@ def _alike(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
     }
     letters = text.lower()
     exact = [Q(**{f"{each}__in": spellings(text)}) for each in lowered]
-    alike = [_contains(each, text) for each in lowered]
+    alike = [_contains_text(each, text) for each in lowered]
     if issubclass(model, DefinitionRow):
         exact.append(Q(published_identity=model.identity_hash(text)))
         titles = _titles_in_code(model, letters)
@@ -171,7 +171,7 @@ def _alike(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
         alike.append(Q(**{f"{identity}__in": list(titles)}))
     is_exact = reduce(or_, exact)
     rows: Any = model.rows().order_by().annotate(**lowered)
-    found: QuerySet[Any, Any] = (
+    matches: QuerySet[Any, Any] = (
         rows.filter(is_exact | reduce(or_, alike))
         .annotate(
             rank=Case(When(is_exact, then=0), default=1, output_field=IntegerField()),
@@ -180,10 +180,10 @@ def _alike(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
             shown_identity=Cast(F(identity), TextField()),
         )
         .annotate(place=Window(RowNumber(), order_by=["rank", "shown_name", "pk"]))
-        .filter(place__lte=MOST)
+        .filter(place__lte=MAX_HITS)
         .values_list("rank", "kind_name", "pk", "title", "shown_name", "shown_identity")
     )
-    return found
+    return matches
 
 
 def spellings(text: str) -> list[str]:
@@ -201,7 +201,7 @@ def _lower_ascii(text: str) -> str:
     return "".join(each.lower() if each.isascii() else each for each in text)
 
 
-def _contains(column: str, text: str) -> Q:
+def _contains_text(column: str, text: str) -> Q:
     each_spelling = (Q(**{f"{column}__contains": each}) for each in spellings(text))
     return reduce(or_, each_spelling)
 
@@ -219,8 +219,8 @@ def _titles_in_code(model: type[PublishedRow], letters: str) -> dict[str, str]:
     titles = {
         key: (each.definition.title or "").lower() for key, each in declared.items()
     }
-    found = [(key, title) for key, title in titles.items() if letters in title]
-    return dict(found[:MOST_TITLES])
+    matches = [(key, title) for key, title in titles.items() if letters in title]
+    return dict(matches[:MAX_TITLES])
 
 
 def _title_in_code(kind: str, identity: str) -> str:
@@ -231,12 +231,12 @@ def _title_in_code(kind: str, identity: str) -> str:
 # -- people ---------------------------------------------------------------------------
 
 
-def _people(viewer: Viewer, text: str) -> Iterator[Hit]:
+def _person_hits(viewer: Viewer, text: str) -> Iterator[Hit]:
     """Yield who made calls, by the name that calls keep, and users by any name."""
-    if not viewer.calls or len(text) > LONGEST_NAME:
+    if not viewer.calls or len(text) > MAX_NAME_LENGTH:
         return
     known: set[str] = set()
-    for hit in _users(text) if viewer.users else ():
+    for hit in _user_hits(text) if viewer.users else ():
         known.add(hit.key)
         yield hit
     ways = [("user_name", "=", text)]
@@ -246,23 +246,27 @@ def _people(viewer: Viewer, text: str) -> Iterator[Hit]:
             yield Hit(PERSON, call.user_name, name, exact=call.user_name == text)
 
 
-def _users(text: str) -> Iterator[Hit]:
+def _user_hits(text: str) -> Iterator[Hit]:
     columns = _name_columns()
     letters = text.lower()
-    words = text.split()[:MOST_WORDS]
+    words = text.split()[:MAX_WORDS]
     lowered = {f"low_{each}": Lower(each) for each in columns}
     each_word = [
-        reduce(or_, (_contains(column, word) for column in lowered)) for word in words
+        reduce(or_, (_contains_text(column, word) for column in lowered))
+        for word in words
     ]
-    rows: Any = users().annotate(**lowered).filter(reduce(and_, each_word))
-    for user in rows.order_by(columns[0])[:MOST]:
-        full = " ".join(_value(user, each) for each in FULL_NAME).strip()
+    rows: Any = all_users().annotate(**lowered).filter(reduce(and_, each_word))
+    for user in rows.order_by(columns[0])[:MAX_HITS]:
+        full = " ".join(_column_value(user, each) for each in FULL_NAME).strip()
         name = str(user.get_username())
-        names = {full.lower(), *(_value(user, each).lower() for each in columns[:2])}
+        names = {
+            full.lower(),
+            *(_column_value(user, each).lower() for each in columns[:2]),
+        }
         yield Hit(PERSON, name, visible(name), visible(full), letters in names)
 
 
-def _value(user: Any, column: str) -> str:
+def _column_value(user: Any, column: str) -> str:
     return str(getattr(user, column, None) or "")
 
 
@@ -271,14 +275,14 @@ def _name_columns() -> Sequence[str]:
     model = get_user_model()
     there = {each.name for each in model._meta.get_fields()}
     address = getattr(model, "EMAIL_FIELD", "")
-    named = (model.USERNAME_FIELD, address, *FULL_NAME)
-    return [each for each in dict.fromkeys(named) if each in there]
+    columns = (model.USERNAME_FIELD, address, *FULL_NAME)
+    return [each for each in dict.fromkeys(columns) if each in there]
 
 
 # -- tokens ---------------------------------------------------------------------------
 
 
-def _tokens(viewer: Viewer, text: str) -> Iterator[Hit]:
+def _token_hits(viewer: Viewer, text: str) -> Iterator[Hit]:
     """Yield the tokens and apps that begin as something in the text does."""
     beginnings = _beginnings(text)
     if not beginnings:
@@ -287,7 +291,7 @@ def _tokens(viewer: Viewer, text: str) -> Iterator[Hit]:
     rows = AccessToken.objects.filter(begins)
     if not viewer.tokens:
         rows = rows.filter(user=viewer.key)
-    for row in rows.order_by("-created", "-pk")[:MOST]:
+    for row in rows.order_by("-created", "-pk")[:MAX_HITS]:
         # SQLite takes no account of case here.
         if row.prefix.startswith(beginnings):
             yield Hit(TOKEN, str(row.pk), str(row), exact=True)
@@ -295,6 +299,8 @@ def _tokens(viewer: Viewer, text: str) -> Iterator[Hit]:
 
 def _beginnings(text: str) -> tuple[str, ...]:
     """Return what may begin tokens and apps: in logs, other words look alike."""
-    found = (each[0] for each in _TOKEN.finditer(text))
-    shown = (each[: SHOWN if each.startswith("mcp") else None] for each in found)
-    return tuple(dict.fromkeys(shown))[:MOST_TOKENS]
+    words = (each[0] for each in _TOKEN.finditer(text))
+    prefixes = (
+        each[: VISIBLE_LENGTH if each.startswith("mcp") else None] for each in words
+    )
+    return tuple(dict.fromkeys(prefixes))[:MAX_TOKENS]

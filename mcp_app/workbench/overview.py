@@ -30,8 +30,8 @@ from django.db.models import (
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from mcp_app.audit.tallies import begin_ms
-from mcp_app.auth.permissions import active, users
+from mcp_app.audit.tallies import period_start_ms
+from mcp_app.auth.permissions import active_condition, all_users
 from mcp_app.catalog.server_lint import MANY_TOOLS
 from mcp_app.interface.call_record import FAILED, Outcome
 from mcp_app.interface.server import PUBLIC
@@ -54,9 +54,9 @@ from mcp_app.workbench.viewer import Viewer
 
 MOST_BROKEN: Final = 100
 """Broken rows that are read."""
-MOST_FAILING: Final = 100
+MAX_FAILING: Final = 100
 """Of so many that failed most in the last minutes it is asked how often they failed."""
-MOST_NAMED: Final = 5
+MAX_RANKED: Final = 5
 """How many are the slowest, and how many those that fail most."""
 RECENT_MS: Final = 15 * MINUTE_S * 1_000
 """How long a client counts after its last request, and a failure as a new one."""
@@ -85,7 +85,7 @@ class RowCounts:
     begun: int = 0
 
     @property
-    def published(self) -> int:
+    def published_count(self) -> int:
         return self.total - self.states.get(State.UNPUBLISHED, 0)
 
 
@@ -175,11 +175,11 @@ class Overview:
     connected: bool
 
     @property
-    def calls(self) -> int:
+    def call_count(self) -> int:
         return sum(each.calls for each in self.hours)
 
     @property
-    def failed(self) -> int:
+    def failure_count(self) -> int:
         return sum(each.failed for each in self.hours)
 
 
@@ -195,7 +195,7 @@ def read_overview(
     broken = any(rows[model].states[State.BROKEN] for model in viewer.models)
     clients = client_count(reports)
     now = timezone.now()
-    since_ms = begin_ms(_milliseconds(now) - DAY_MS, HOUR_S)
+    since_ms = period_start_ms(_milliseconds(now) - DAY_MS, HOUR_S)
     hours = calls_by_hour(since_ms) if viewer.calls else []
     return Overview(
         rows=rows,
@@ -205,7 +205,7 @@ def read_overview(
         tokens=token_counts(viewer, now),
         since_ms=since_ms,
         hours=hours,
-        paces=paces(now) if hours else Paces(),
+        paces=read_paces(now) if hours else Paces(),
         # Counters tell of clients that opened no session, however long ago.
         connected=clients.ever or bool(hours) or CallStatistic.objects.exists(),
     )
@@ -220,21 +220,21 @@ def row_counts(
     """Count the rows of each model by what is to be done about them."""
     by_name = {str(model._meta.model_name): model for model in models}
     one, *others = (
-        _placed(model, broken_here)
+        _rows_with_places(model, broken_here)
         .annotate(begun=_has_begun(model))
         .values("kind_name", "place", "begun")
         .annotate(count=Count("pk"))
         .values_list("kind_name", "place", "begun", "count")
         for model in by_name.values()
     )
-    found = list(one.union(*others, all=True))
+    rows = list(one.union(*others, all=True))
     return {
-        model: _counts([row for row in found if row[0] == name])
+        model: _count_by_state([row for row in rows if row[0] == name])
         for name, model in by_name.items()
     }
 
 
-def _counts(rows: Sequence[tuple[str, int, int, int]]) -> RowCounts:
+def _count_by_state(rows: Sequence[tuple[str, int, int, int]]) -> RowCounts:
     return RowCounts(
         total=sum(count for *_key, count in rows),
         states={
@@ -252,20 +252,22 @@ def broken_rows(
     by_name = {str(model._meta.model_name): model for model in models}
     columns = ("kind_name", "pk", "title", "shown_name", "broken")
     one, *others = (
-        _placed(model, broken_here)
+        _rows_with_places(model, broken_here)
         .filter(place=PLACES.index(State.BROKEN))
         .annotate(shown_name=F(_name_column(model)))
         .values_list(*columns)
         for model in by_name.values()
     )
-    found = one.union(*others, all=True).order_by("kind_name", "pk")
+    rows = one.union(*others, all=True).order_by("kind_name", "pk")
     return [
         BrokenRow(by_name[kind], pk, title or name, reason)
-        for kind, pk, title, name, reason in found[:MOST_BROKEN]
+        for kind, pk, title, name, reason in rows[:MOST_BROKEN]
     ]
 
 
-def _placed(model: type[PublishedRow], broken_here: RowsOf) -> QuerySet[Any, Any]:
+def _rows_with_places(
+    model: type[PublishedRow], broken_here: RowsOf
+) -> QuerySet[Any, Any]:
     """Return all rows with the number of their state in `PLACES`, or one more."""
     rows: Any = model.rows().with_states(is_stopped(model)).order_by()
     broken = Q(reckoned_state=State.BROKEN) | (
@@ -304,13 +306,13 @@ def processes(reports: Sequence[Report]) -> Processes:
     codes = Counter(each.code for each in reports if each.code)
     lists: dict[str, int] = {}
     for each in reports:
-        for slug, count in _lists(each).items():
+        for slug, count in _long_lists(each).items():
             lists[slug] = max(count, lists.get(slug, 0))
     most = max(codes.values(), default=0)
     return Processes(len(reports), codes.total() - most, lists)
 
 
-def _lists(report: Report) -> dict[str, int]:
+def _long_lists(report: Report) -> dict[str, int]:
     """Return the long lists of a report, which another release may have written."""
     lists: object = report.lists
     return {
@@ -338,7 +340,7 @@ def token_counts(viewer: Viewer, now: datetime) -> TokenCounts:
     ending = usable & Q(
         expires__lte=now + SOON,
         connection=None,
-        user__in=users().filter(active()).values("pk"),
+        user__in=all_users().filter(active_condition()).values("pk"),
     )
     if not viewer.tokens:
         ending &= Q(user=viewer.key)
@@ -358,54 +360,56 @@ def calls_by_hour(since_ms: int) -> list[Hour]:
     return [
         Hour(start_ms, int(calls), int(failed))
         for start_ms, calls, failed in counted.annotate(
-            sum=Sum("calls"), failed=_failures()
+            sum=Sum("calls"), failed=_failure_sum()
         )
     ]
 
 
-def paces(now: datetime) -> Paces:
+def read_paces(now: datetime) -> Paces:
     """Return what fails in these minutes, and what was slow or failed in a day.
 
     One statement, over counters of minutes and of hours.
     """
-    rows = list(_ranked(_milliseconds(now)))
-    minutes = [_pace(row) for row in rows if row["seconds"] == MINUTE_S]
-    hours = [_pace(row) for row in rows if row["seconds"] == HOUR_S]
+    rows = list(_ranked_counters(_milliseconds(now)))
+    minutes = [_pace_of_row(row) for row in rows if row["seconds"] == MINUTE_S]
+    hours = [_pace_of_row(row) for row in rows if row["seconds"] == HOUR_S]
     steady = [each for each in hours if each.calls >= STEADY_CALLS]
     return Paces(
         failing=[each for each in _by_failures(minutes) if _is_failing(each)],
         slowest=sorted(steady, key=lambda each: (-each.mean_ms, each.name))[
-            :MOST_NAMED
+            :MAX_RANKED
         ],
-        most_failing=_by_failures(hours)[:MOST_NAMED],
+        most_failing=_by_failures(hours)[:MAX_RANKED],
     )
 
 
-def _ranked(now_ms: int) -> QuerySet[Any, dict[str, Any]]:
+def _ranked_counters(now_ms: int) -> QuerySet[Any, dict[str, Any]]:
     """Sum the counters of each name; return those that are slow or fail."""
-    recent = Q(seconds=MINUTE_S, start_ms__gte=begin_ms(now_ms - RECENT_MS, MINUTE_S))
+    recent = Q(
+        seconds=MINUTE_S, start_ms__gte=period_start_ms(now_ms - RECENT_MS, MINUTE_S)
+    )
     # What staff have stopped does not fail by itself.
     recent &= ~Q(outcome=Outcome.SWITCHED_OFF)
-    day = Q(seconds=HOUR_S, start_ms__gte=begin_ms(now_ms - DAY_MS, HOUR_S))
+    day = Q(seconds=HOUR_S, start_ms__gte=period_start_ms(now_ms - DAY_MS, HOUR_S))
     rows: Any = CallStatistic.objects.filter(recent | day).exclude(name="").order_by()
     summed = rows.values("seconds", "kind", "name").annotate(
-        sum=Sum("calls"), failed=_failures(), took=Sum("total_us") / Sum("calls")
+        sum=Sum("calls"), failed=_failure_sum(), took=Sum("total_us") / Sum("calls")
     )
     steady = Case(When(sum__gte=STEADY_CALLS, then=F("took")), default=-1)
     ranked: QuerySet[Any, dict[str, Any]] = summed.annotate(
-        slow=_place(OrderBy(steady, descending=True)),
-        worst=_place(F("failed").desc()),
+        slow=_rank_window(OrderBy(steady, descending=True)),
+        worst=_rank_window(F("failed").desc()),
     )
-    return ranked.filter(Q(slow__lte=MOST_NAMED) | Q(worst__lte=MOST_FAILING))
+    return ranked.filter(Q(slow__lte=MAX_RANKED) | Q(worst__lte=MAX_FAILING))
 
 
-def _place(order: OrderBy) -> Window:
+def _rank_window(order: OrderBy) -> Window:
     """Number the names of minutes, and those of hours, in an order."""
     by = [order, F("name").asc(), F("kind").asc()]
     return Window(RowNumber(), partition_by=[F("seconds")], order_by=by)
 
 
-def _failures() -> Sum:
+def _failure_sum() -> Sum:
     return Sum(
         Case(
             When(outcome__in=FAILED, then=F("calls")),
@@ -415,7 +419,7 @@ def _failures() -> Sum:
     )
 
 
-def _pace(row: Mapping[str, Any]) -> Pace:
+def _pace_of_row(row: Mapping[str, Any]) -> Pace:
     return Pace(
         kind=row["kind"],
         name=row["name"],

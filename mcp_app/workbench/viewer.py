@@ -55,16 +55,16 @@ def viewer_of(user: AbstractUser | AnonymousUser) -> Viewer:
         models=tuple(
             model
             for model in MODELS
-            if _may_view(user, "mcp_app", str(model._meta.model_name))
+            if _may_view_model(user, "mcp_app", str(model._meta.model_name))
         ),
         calls=user.has_perm("mcp_app.view_call"),
-        sessions=_may_view(user, "mcp_app", "session"),
-        users=_may_view(user, users.app_label, str(users.model_name)),
+        sessions=_may_view_model(user, "mcp_app", "session"),
+        users=_may_view_model(user, users.app_label, str(users.model_name)),
         tokens=user.has_perm("mcp_app.manage_tokens"),
     )
 
 
-def _may_view(user: AbstractUser | AnonymousUser, app: str, name: str) -> bool:
+def _may_view_model(user: AbstractUser | AnonymousUser, app: str, name: str) -> bool:
     return any(user.has_perm(f"{app}.{act}_{name}") for act in ("view", "change"))
 
 
@@ -75,7 +75,7 @@ def _may_view(user: AbstractUser | AnonymousUser, app: str, name: str) -> bool:
 Value = TypeVar("Value")
 
 
-def on_loop(
+def run_on_loop(
     request: HttpRequest, function: Callable[[], Coroutine[Any, Any, Value]]
 ) -> Value:
     """Run a coroutine where the endpoint is served, and return its result; blocks.
@@ -84,4 +84,4 @@ def on_loop(
     """
     if isinstance(request, ASGIRequest):
         return async_to_sync(function)()
-    return background.run(function)
+    return background.run_on_loop(function)

@@ -58,7 +58,7 @@ def app(
         until=until,
     )
     page = uuid4()
-    connections.allow(grant, page)
+    connections.store_grant(grant, page)
     row = AccessToken.objects.get(made_with=page)
     if is_used:
         now = timezone.now()
@@ -71,7 +71,7 @@ def app(
 
 def end(row: AccessToken, why: str) -> None:
     """End an app for a reason."""
-    rights.end_all([row], lambda _: Connection.Ended(why))
+    rights.end_connected_apps([row], lambda _: Connection.Ended(why))
 
 
 def many_apps(user: User, count: int) -> None:

@@ -10,12 +10,12 @@ from django.contrib.auth.models import User
 
 from mcp_app.account import connected_apps
 from mcp_app.account.connected_apps import (
-    calls_of,
-    claim_of,
     ended_words,
-    host_of,
-    may_of,
-    until_of,
+    identity_claim,
+    permission_words,
+    program_host,
+    recent_calls_of,
+    until_words,
 )
 from mcp_app.models import AccessToken, Connection
 from mcp_app.protocol.oauth.addresses import is_on_own_computer
@@ -37,15 +37,15 @@ def test_which_program(client_host: str, redirect: str, host: str, claim: str) -
     row = Connection(
         client_host=client_host, redirect_uri=redirect, redirect_host="cursor.com"
     )
-    assert host_of(row) == host
+    assert program_host(row) == host
     assert is_on_own_computer(redirect) is (host == HERE)
-    assert claim in claim_of(row)
+    assert claim in identity_claim(row)
 
 
 def test_words() -> None:
-    assert may_of("read") == "only look things up"
-    assert may_of("change") == "look things up and change them"
-    assert until_of(Connection()) == "never"
+    assert permission_words("read") == "only look things up"
+    assert permission_words("change") == "look things up and change them"
+    assert until_words(Connection()) == "never"
     assert ended_words(1) == "Ended: 1 connected app lets nobody in any more."
 
 
@@ -60,8 +60,12 @@ def test_calls_are_counted_by_app_up_to_a_bound(
         call(user_name="ana", principal_client=family, time_ms=now - number)
     rows = [AccessToken(family=each * 32) for each in "fgh"]
     with django_assert_num_queries(1):
-        calls = calls_of(ana)
-    assert [calls.words(row) for row in rows] == ["4", "1", "0"]
+        calls = recent_calls_of(ana)
+    assert [calls.count_words(row) for row in rows] == ["4", "1", "0"]
     monkeypatch.setattr(connected_apps, "MOST_CALLS", 3)
-    some = calls_of(ana)
-    assert [some.words(row) for row in rows] == ["2 or more", "1 or more", "0 or more"]
+    some = recent_calls_of(ana)
+    assert [some.count_words(row) for row in rows] == [
+        "2 or more",
+        "1 or more",
+        "0 or more",
+    ]

@@ -13,7 +13,7 @@ from mcp_app.account.client_configs import (
     CLIENTS,
     Guide,
     command_line,
-    guide_of,
+    connection_guide,
     server_name,
 )
 from mcp_app.account.client_formats import TOKEN, ClientProgram
@@ -42,23 +42,23 @@ def test_each_says_what_to_do_and_how_one_sees_that_it_works(
     for each in (*client.steps, *client.token_steps, client.check):
         assert str(each) % FILLED
         assert "%" not in str(each) % FILLED
-    assert date(2026, 1, 1) <= client.month <= date.today()
+    assert date(2026, 1, 1) <= client.month_checked <= date.today()
 
 
 def test_each_is_told_where(client: ClientProgram) -> None:
     assert not (client.file and client.elsewhere)
-    assert bool(client.place) is not client.signs_in
+    assert bool(client.place_for_people) is not client.signs_in
     assert not client.file.startswith(("/", "~", ".."))
 
 
 def test_what_takes_a_token_gets_it_and_nothing_else_does(
     client: ClientProgram,
 ) -> None:
-    text = client.text("site", URL, token="mcp_x")
+    text = client.http_text("site", URL, token="mcp_x")
     asks = client.title == "VS Code"
     assert ("mcp_x" in text) is not (client.signs_in or asks)
     assert URL in text
-    bare = client.text("site", URL)
+    bare = client.http_text("site", URL)
     assert "Bearer" not in bare
     assert "Authorization" not in bare
 
@@ -80,7 +80,7 @@ def test_a_line_for_a_terminal() -> None:
 
 @pytest.mark.parametrize("token", ["", 'm"c\\p\n'])
 def test_a_program_is_one_whatever_is_in_it(token: str) -> None:
-    tree = ast.parse(CLIENTS["python"].text("site", URL, token=token))
+    tree = ast.parse(CLIENTS["python"].http_text("site", URL, token=token))
     values = {
         node.targets[0].id: ast.literal_eval(node.value)
         for node in tree.body
@@ -91,7 +91,7 @@ def test_a_program_is_one_whatever_is_in_it(token: str) -> None:
 
 
 def test_the_line_for_curl_is_one_command() -> None:
-    text = CLIENTS["curl"].text("site", f"{URL}?a='b c'", token="mcp_x")
+    text = CLIENTS["curl"].http_text("site", f"{URL}?a='b c'", token="mcp_x")
     words = shlex.split(text.replace("\\\n", ""))
     assert words[:4] == ["curl", "--silent", "--show-error", f"{URL}?a='b c'"]
     assert words[4:6] == ["--header", "Authorization: Bearer mcp_x"]
@@ -121,7 +121,9 @@ SECRET = "mcp_secret"
 
 
 def guide(key: str, token: str = "", *, takes_token: bool = True) -> Guide:
-    return guide_of(key, "shop", GUIDES_URL, token=token, takes_token=takes_token)
+    return connection_guide(
+        key, "shop", GUIDES_URL, token=token, takes_token=takes_token
+    )
 
 
 @pytest.mark.parametrize("key", CLIENTS)

@@ -18,8 +18,8 @@ from mcp_app.account.client_formats import (
     Launch,
     NotMerged,
     cursor_link,
-    literal,
     merge_item,
+    quoted_literal,
     vscode_link,
 )
 from mcp_app.protocol.json_types import JsonObject
@@ -82,8 +82,8 @@ def test_on_stdio(name: str) -> None:
 def test_over_http(name: str) -> None:
     client = json_client(name)
     assert client.over_http("site", URL, token=TOKEN) == HTTP[name]
-    assert "Authorization" not in client.text("site", URL)
-    written = json.loads(client.text("site", URL, token=TOKEN))
+    assert "Authorization" not in client.http_text("site", URL)
+    written = json.loads(client.http_text("site", URL, token=TOKEN))
     assert written[client.root] == {"site": HTTP[name]}
     assert written.get("inputs") == ([QUESTION] if name == "vscode" else None)
 
@@ -111,9 +111,11 @@ def test_the_tables_have_every_client_with_a_json_file() -> None:
 def test_a_toml_file_is_read_as_it_is_meant(name: str) -> None:
     codex = CLIENTS["codex"]
     table = {"url": URL, "http_headers": {"Authorization": "Bearer mcp_x"}}
-    text = codex.text(name, URL, token="mcp_x")
+    text = codex.http_text(name, URL, token="mcp_x")
     assert tomllib.loads(text) == {"mcp_servers": {name: table}}
-    assert tomllib.loads(codex.text(name, URL)) == {"mcp_servers": {name: {"url": URL}}}
+    assert tomllib.loads(codex.http_text(name, URL)) == {
+        "mcp_servers": {name: {"url": URL}}
+    }
     launch = Launch(command="/a b/python", arguments=["manage.py", HOSTILE])
     table = {"command": launch.command, "args": [*launch.arguments]}
     assert tomllib.loads(codex.stdio_text(name, launch)) == {
@@ -122,7 +124,7 @@ def test_a_toml_file_is_read_as_it_is_meant(name: str) -> None:
 
 
 def test_a_name_that_toml_has_bare_has_no_quotes() -> None:
-    assert CLIENTS["codex"].text("site", URL).startswith("[mcp_servers.site]\n")
+    assert CLIENTS["codex"].http_text("site", URL).startswith("[mcp_servers.site]\n")
 
 
 def test_who_starts_no_server_has_no_text_for_it() -> None:
@@ -132,8 +134,11 @@ def test_who_starts_no_server_has_no_text_for_it() -> None:
 
 def test_a_client_without_a_format_of_its_own_gets_the_address() -> None:
     client = ClientProgram(title="A", steps=(), check="", verified=(2026, 11))
-    assert client.text("site", URL, token=TOKEN) == f"{URL}\n"
-    assert (client.place, client.month.isoformat()) == ("", "2026-11-01")
+    assert client.http_text("site", URL, token=TOKEN) == f"{URL}\n"
+    assert (client.place_for_people, client.month_checked.isoformat()) == (
+        "",
+        "2026-11-01",
+    )
 
 
 @pytest.mark.parametrize("name", ["site", "a&b=c#d ö"])
@@ -160,7 +165,7 @@ def test_a_link_for_vs_code_asks_for_the_token() -> None:
 
 
 def test_texts_are_quoted_alike_for_three_languages() -> None:
-    said = literal('\N{GRINNING FACE}"\\')
+    said = quoted_literal('\N{GRINNING FACE}"\\')
     assert json.loads(said) == tomllib.loads(f"a = {said}")["a"]
 
 
@@ -181,13 +186,13 @@ def client(request: pytest.FixtureRequest) -> JsonClient:
 def test_what_else_is_in_a_file_stays_in_its_order(client: JsonClient) -> None:
     others: JsonObject = {"z": {"command": "x"}, "site": {"command": "old"}, "a": 1}
     before: JsonObject = {"theme": "dark", client.root: others, "last": ["ü", None]}
-    merged = client.merge(_compact(before), "site", {"command": "new"})
+    merged = client.merge_entry(_compact(before), "site", {"command": "new"})
     expected = {**before, client.root: {**others, "site": {"command": "new"}}}
     assert json.loads(merged) == expected
     assert list(json.loads(merged)) == list(before)
     assert list(json.loads(merged)[client.root]) == list(others)
     assert "ü" in merged
-    assert client.merge(merged, "site", {"command": "new"}) == merged
+    assert client.merge_entry(merged, "site", {"command": "new"}) == merged
 
 
 def _compact(value: JsonObject) -> str:
@@ -216,7 +221,7 @@ OURS = """,
 def test_what_else_is_in_a_file_stays_to_the_byte(
     client: JsonClient, before: str
 ) -> None:
-    merged = client.merge(LINES % (client.root, before), "site", ENTRY)
+    merged = client.merge_entry(LINES % (client.root, before), "site", ENTRY)
     assert merged == LINES % (client.root, OURS)
 
 
@@ -234,13 +239,13 @@ def test_what_else_is_in_a_file_stays_to_the_byte(
 )
 def test_a_file_is_as_spread_as_it_was(before: str, after: str) -> None:
     client = JSON_CLIENTS["cursor"]
-    assert client.merge(before, "site", {"command": "new"}) == after
-    assert client.merge(after, "site", {"command": "new"}) == after
+    assert client.merge_entry(before, "site", {"command": "new"}) == after
+    assert client.merge_entry(after, "site", {"command": "new"}) == after
 
 
 @pytest.mark.parametrize("empty", ["", " \n", "{}"])
 def test_a_file_that_is_empty(client: JsonClient, empty: str) -> None:
-    merged = client.merge(empty, "site", {"command": "new"})
+    merged = client.merge_entry(empty, "site", {"command": "new"})
     assert json.loads(merged) == {client.root: {"site": {"command": "new"}}}
 
 
@@ -255,7 +260,7 @@ def test_a_file_that_is_empty(client: JsonClient, empty: str) -> None:
 )
 def test_what_is_not_understood_is_not_merged(text: str) -> None:
     with pytest.raises(NotMerged):
-        JSON_CLIENTS["cursor"].merge(text, "site", {})
+        JSON_CLIENTS["cursor"].merge_entry(text, "site", {})
 
 
 # -- what VS Code asks for ----------------------------------------------------------
@@ -264,7 +269,7 @@ def test_what_is_not_understood_is_not_merged(text: str) -> None:
 def with_token(text: str, name: str = "site") -> str:
     """Return the file of VS Code with a server that needs a token."""
     client = JSON_CLIENTS["vscode"]
-    return client.merge(
+    return client.merge_entry(
         text, name, client.over_http(name, JSON_MERGING_URL, token=TOKEN)
     )
 
@@ -305,7 +310,9 @@ def test_items_that_are_no_objects_stay() -> None:
 
 def test_without_a_token_nothing_is_asked() -> None:
     client = JSON_CLIENTS["vscode"]
-    merged = client.merge("{}", "site", client.over_http("site", JSON_MERGING_URL))
+    merged = client.merge_entry(
+        "{}", "site", client.over_http("site", JSON_MERGING_URL)
+    )
     assert json.loads(merged) == {
         "servers": {"site": {"type": "http", "url": JSON_MERGING_URL}}
     }

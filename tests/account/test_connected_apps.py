@@ -19,7 +19,7 @@ from django.utils.timezone import localtime
 
 from mcp_app.account import connected_apps, token_issuance
 from mcp_app.account.connected_apps import AppForm, ChangedMeanwhile
-from mcp_app.account.forms import MOST_TAGS
+from mcp_app.account.forms import MAX_TAGS
 from mcp_app.account.token_issuance import Irreplaceable
 from mcp_app.auth.rights import Choice
 from mcp_app.models import AccessToken, Connection
@@ -38,8 +38,8 @@ def said() -> list[str]:
 def test_its_owner_and_others_end_an_app(ana: User, bert: User) -> None:
     rows = [app(ana) for _ in range(3)]
     for by, row in zip((ana, bert, None), rows, strict=True):
-        token_issuance.end(by, row)
-        token_issuance.end(by, AccessToken.objects.get(pk=row.pk))
+        token_issuance.end_token(by, row)
+        token_issuance.end_token(by, AccessToken.objects.get(pk=row.pk))
     ended = Connection.objects.order_by("pk").values_list("ended", flat=True)
     assert list(ended) == ["person", "staff", "staff"]
     entries = LogEntry.objects.order_by("pk")
@@ -51,16 +51,16 @@ def test_its_owner_and_others_end_an_app(ana: User, bert: User) -> None:
 
 def test_a_change_by_its_owner(ana: User) -> None:
     row = app(ana)
-    before = Choice.of(row.connection)
+    before = Choice.of_connection(row.connection)
     after = replace(before, may="read", tags="orders")
-    connected_apps.change(ana, row, before, after)
+    connected_apps.change_app(ana, row, before, after)
     assert AccessToken.objects.get().may == "read"
     assert said() == [
         "Changed this connected app: “Claude”, Read, orders, until never."
     ]
     # Whoever saw what it was before that is told so.
     with pytest.raises(ChangedMeanwhile):
-        connected_apps.change(ana, row, before, before)
+        connected_apps.change_app(ana, row, before, before)
     assert AccessToken.objects.get().may == "read"
     assert len(said()) == 1
 
@@ -69,9 +69,11 @@ def test_staff_narrow_and_everybody_is_told(ana: User, bert: User) -> None:
     row, ended = app(ana), app(ana)
     apps.end(ended, "person")
     Change.objects.all().delete()
-    assert connected_apps.narrow(bert, row)
-    assert not connected_apps.narrow(bert, AccessToken.objects.get(pk=row.pk))
-    assert not connected_apps.narrow(bert, ended)
+    assert connected_apps.narrow_to_reading(bert, row)
+    assert not connected_apps.narrow_to_reading(
+        bert, AccessToken.objects.get(pk=row.pk)
+    )
+    assert not connected_apps.narrow_to_reading(bert, ended)
     assert AccessToken.objects.get(pk=row.pk).may == "read"
     assert [each.ref for each in Change.objects.filter(kind=RIGHTS)] == [str(ana.pk)]
     assert said() == [f"Let the connected app “{row}” only look things up."]
@@ -85,10 +87,10 @@ def test_all_of_one_person_end_together(ana: User, bert: User) -> None:
         app(ana)
     mine = list(connected_apps.open_apps(ana))
     Change.objects.all().delete()
-    assert connected_apps.end_all(ana, mine) == 3
+    assert connected_apps.end_connected_apps(ana, mine) == 3
     assert [each.ref for each in Change.objects.filter(kind=RIGHTS)] == [str(ana.pk)]
-    assert connected_apps.end_all(ana, mine) == 0
-    assert connected_apps.end_all(ana, connected_apps.open_apps(ana)) == 0
+    assert connected_apps.end_connected_apps(ana, mine) == 0
+    assert connected_apps.end_connected_apps(ana, connected_apps.open_apps(ana)) == 0
     assert {each.pk for each in AccessToken.objects.filter(revoked=None)} == kept
     assert set(Connection.objects.values_list("ended", flat=True)) == {"person", ""}
     assert len(said()) == 3
@@ -99,7 +101,7 @@ def test_ones_own_and_others_are_locked_in_one_order(ana: User, bert: User) -> N
     """Two who end the same ones wait for each other."""
     rows = [app(bert), app(ana), app(bert)]
     with CaptureQueriesContext(connection) as statements:
-        assert connected_apps.end_all(ana, rows[::-1]) == 3
+        assert connected_apps.end_connected_apps(ana, rows[::-1]) == 3
     locking = [
         each["sql"]
         for each in statements
@@ -118,7 +120,10 @@ def test_the_end_of_many_takes_no_more_statements(ana: User, bert: User) -> None
         for _ in range(many):
             app(ana)
         with CaptureQueriesContext(connection) as statements:
-            assert connected_apps.end_all(bert, connected_apps.open_apps(ana)) == many
+            assert (
+                connected_apps.end_connected_apps(bert, connected_apps.open_apps(ana))
+                == many
+            )
         counts.append(len(statements))
     assert counts[0] == counts[1]
 
@@ -126,7 +131,7 @@ def test_the_end_of_many_takes_no_more_statements(ana: User, bert: User) -> None
 def test_an_app_is_not_replaced(ana: User) -> None:
     row = app(ana)
     with pytest.raises(Irreplaceable, match="A connected app is not replaced"):
-        token_issuance.replace(ana, row, timedelta())
+        token_issuance.replace_token(ana, row, timedelta())
     with pytest.raises(ValueError, match="is a connected app"):
         row.replace(timedelta())
     assert AccessToken.objects.count() == 1
@@ -151,7 +156,7 @@ def test_what_is_sent_as_it_was_changes_nothing(row: AccessToken) -> None:
     form = AppForm(sent(empty), connection=row.connection, tags=tags)
     assert form.is_valid(), form.errors
     assert form.is_current()
-    assert form.choice() == Choice.of(row.connection)
+    assert form.chosen_rights() == Choice.of_connection(row.connection)
 
 
 def test_it_says_until_when_it_is_now(row: AccessToken) -> None:
@@ -163,13 +168,13 @@ def test_it_says_until_when_it_is_now(row: AccessToken) -> None:
 
 
 def test_many_groups_are_typed(row: AccessToken) -> None:
-    tags = Counter(f"tag{number}" for number in range(MOST_TAGS))
+    tags = Counter(f"tag{number}" for number in range(MAX_TAGS))
     empty = AppForm(None, connection=row.connection, tags=tags)
     assert empty.initial["tags"] == "orders"
     typed = sent(empty, tags="orders, tag1")
     form = AppForm(typed, connection=row.connection, tags=tags)
     assert form.is_valid(), form.errors
-    assert form.choice().tags == "orders tag1"
+    assert form.chosen_rights().tags == "orders tag1"
 
 
 def test_a_page_of_before(row: AccessToken) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from mcp_app.account.forms import LONGEST, ExpiryChoice
+from mcp_app.account.forms import MAX_LIFETIME, ExpiryChoice
 
 
 class Choice(ExpiryChoice):
@@ -27,12 +27,12 @@ def choice(form: type[Choice] = Choice, **typed: Any) -> Choice:
 def test_days_and_the_end_of_a_day() -> None:
     days = choice(ends="30")
     assert days.is_valid()
-    end = days.end()
+    end = days.chosen_end()
     assert end is not None
     assert abs(end - timezone.now() - timedelta(days=30)) < timedelta(minutes=10)
     today = choice(until=timezone.localdate())
     assert today.is_valid()
-    end = today.end()
+    end = today.chosen_end()
     assert end is not None
     midnight = timezone.localtime(end)
     assert midnight.date() == timezone.localdate() + timedelta(days=1)
@@ -44,7 +44,7 @@ def test_days_and_the_end_of_a_day() -> None:
     [
         (None, "Fill in a date"),
         (timedelta(days=-1), "is in the past"),
-        (LONGEST + timedelta(days=2), "is too far ahead"),
+        (MAX_LIFETIME + timedelta(days=2), "is too far ahead"),
     ],
 )
 def test_a_date_that_cannot_be(days: timedelta | None, said: str) -> None:
@@ -64,7 +64,7 @@ def test_never_only_where_the_site_allows_it(
     settings.MCP = {**settings.MCP, "ENDLESS_TOKENS": endless}
     asked = choice(form, ends="never")
     assert asked.is_valid() is is_valid
-    assert not is_valid or asked.end() is None
+    assert not is_valid or asked.chosen_end() is None
 
 
 def test_the_usual_days_are_chosen_at_first() -> None:

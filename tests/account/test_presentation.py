@@ -15,22 +15,22 @@ from django.utils.timezone import localtime
 from mcp_app.account import presentation
 from mcp_app.account.client_configs import CLIENTS
 from mcp_app.account.presentation import (
-    MOST_ADDRESSES,
-    MOST_REASONS,
+    MAX_ADDRESSES,
+    MAX_REASONS,
     Contact,
     begins_of,
     counts_of_text,
     counts_text,
-    ends_of,
+    end_or_reason,
     first_contact,
     last_use_of,
+    moment_html,
     open_servers,
     own_token,
-    refusals,
-    reveal,
+    refusal_counts,
+    reveal_token,
     servers_of,
-    state_of,
-    when,
+    token_state,
 )
 from mcp_app.audit.call_log import Reason
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
@@ -74,33 +74,33 @@ def test_how_a_token_stands(
         revoked=None if revoked is None else now + revoked,
         expires=None if expires is None else now + expires,
     )
-    state = state_of(made)
+    state = token_state(made)
     assert state.word == word
     assert state.has_ended is (word in {"Revoked", "Expired"})
     assert (state.look == "good") is (word == "Good")
     if word != "Good":
-        assert ends_of(made) == state.sentence
+        assert end_or_reason(made) == state.sentence
 
 
 def test_it_ends_at_the_moment_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     now = timezone.now()
     monkeypatch.setattr("django.utils.timezone.now", lambda: now)
-    assert state_of(row(expires=now)).word == "Expired"
-    assert state_of(row(expires=now + timedelta(microseconds=1))).word == "Good"
+    assert token_state(row(expires=now)).word == "Expired"
+    assert token_state(row(expires=now + timedelta(microseconds=1))).word == "Good"
 
 
 def test_when_it_ends_and_was_used() -> None:
-    assert (ends_of(row()), last_use_of(row())) == ("never", "never")
+    assert (end_or_reason(row()), last_use_of(row())) == ("never", "never")
     soon = timezone.now() + DAY
-    assert ends_of(row(expires=soon)) == when(soon)
-    assert last_use_of(row(used=soon)) == when(soon)
+    assert end_or_reason(row(expires=soon)) == moment_html(soon)
+    assert last_use_of(row(used=soon)) == moment_html(soon)
 
 
 def test_of_today_the_time_alone() -> None:
     at = localtime()
-    assert f">{at:%H:%M}</time>" in when(at)
-    assert f'title="{at:%Y-%m-%d %H:%M:%S}' in when(at)
-    assert f">{at:%H:%M}</time>" not in when(at - DAY)
+    assert f">{at:%H:%M}</time>" in moment_html(at)
+    assert f'title="{at:%Y-%m-%d %H:%M:%S}' in moment_html(at)
+    assert f">{at:%H:%M}</time>" not in moment_html(at - DAY)
 
 
 def test_the_beginning_is_no_markup() -> None:
@@ -153,7 +153,7 @@ def test_users_hear_only_of_servers_that_let_somebody_in(default: Server) -> Non
 
 def told(made: AccessToken) -> presentation.RevealedToken:
     request = RequestFactory().get("/", headers={"host": "testserver"})
-    return reveal(request, made, TOKEN)
+    return reveal_token(request, made, TOKEN)
 
 
 @pytest.mark.django_db
@@ -194,9 +194,9 @@ def test_without_a_server_the_default_address_is_told() -> None:
 
 @pytest.mark.django_db
 def test_only_so_many_addresses(default: Server) -> None:
-    for number in range(MOST_ADDRESSES + 1):
+    for number in range(MAX_ADDRESSES + 1):
         server(f"s{number}")
-    assert len(told(row()).others) == MOST_ADDRESSES
+    assert len(told(row()).others) == MAX_ADDRESSES
 
 
 # -- first contact ---------------------------------------------------------------------
@@ -219,8 +219,8 @@ def test_refusals_of_all_processes_since_the_hour_began() -> None:
     ]
     for minutes in (0, 59):
         since = NOON + timedelta(minutes=minutes)
-        assert refusals(reports, since) == {"nobody": 3, "host": 4}
-    assert refusals(reports, NOON + timedelta(hours=1)) == {"host": 4}
+        assert refusal_counts(reports, since) == {"nobody": 3, "host": 4}
+    assert refusal_counts(reports, NOON + timedelta(hours=1)) == {"host": 4}
 
 
 def test_counts_are_read_as_they_were_written() -> None:
@@ -238,7 +238,7 @@ def test_what_is_no_count_counts_as_nothing(text: str) -> None:
 
 def test_a_text_can_be_long() -> None:
     text = "-".join(f"{'x' * 20}.{number}" for number in range(100_000))
-    assert len(counts_of_text(text)) <= MOST_REASONS
+    assert len(counts_of_text(text)) <= MAX_REASONS
 
 
 @pytest.mark.django_db

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mcp_app.account.forms import MOST_TAGS, RightsChoice
+from mcp_app.account.forms import MAX_TAGS, RightsChoice
 
 FEW = Counter({"orders": 12, "refunds": 3})
-MANY = Counter(f"tag{number}" for number in range(MOST_TAGS + 1))
+MANY = Counter(f"tag{number}" for number in range(MAX_TAGS + 1))
 
 
 def choice(known: Counter[str] = FEW, may_ask: str = "change", **typed: Any) -> Any:

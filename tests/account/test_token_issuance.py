@@ -26,16 +26,18 @@ def make(user: User, **typed: str) -> tuple[AccessToken, str]:
     """Make what a page of this user asks for."""
     form = NewTokenForm({**SENT, **typed}, user=user, servers=Server.objects.none())
     assert form.is_valid(), form.errors
-    return token_issuance.make(user, made_with=form.made_with(user), **form.columns())
+    return token_issuance.issue_token(
+        user, idempotency_key=form.idempotency_key(user), **form.token_arguments()
+    )
 
 
 def next_of(row: AccessToken, overlap: str = "24") -> tuple[AccessToken, str]:
     """Replace a token, as the page of its user does."""
     form = ReplaceForm({"overlap": overlap, "once": "b" * 32})
     assert form.is_valid()
-    made_with = form.made_with(row.user)
-    return token_issuance.replace(
-        row.user, row, form.overlap_time(), made_with=made_with
+    made_with = form.idempotency_key(row.user)
+    return token_issuance.replace_token(
+        row.user, row, form.overlap_time(), idempotency_key=made_with
     )
 
 
@@ -104,17 +106,17 @@ def test_a_site_without_the_admin_has_no_log_of_it(settings: Settings) -> None:
         each for each in settings.INSTALLED_APPS if each != "django.contrib.admin"
     ]
     row, _ = make(ana)
-    token_issuance.end(ana, row)
+    token_issuance.end_token(ana, row)
     assert row.revoked is not None
 
 
 @pytest.mark.django_db
 def test_the_command_line_writes_no_log_of_users() -> None:
     ana = User.objects.create_user("ana")
-    row, _ = token_issuance.make(None, user=ana, name="x")
-    new, _ = token_issuance.replace(None, row, timedelta())
+    row, _ = token_issuance.issue_token(None, user=ana, name="x")
+    new, _ = token_issuance.replace_token(None, row, timedelta())
     assert (row.revoked is not None, new.revoked) == (True, None)
-    token_issuance.end(None, new)
+    token_issuance.end_token(None, new)
     assert new.revoked is not None
     assert not LogEntry.objects.exists()
 
@@ -123,5 +125,5 @@ def test_the_command_line_writes_no_log_of_users() -> None:
 def test_without_a_page_each_call_makes_a_token() -> None:
     ana = User.objects.create_user("ana")
     for _ in range(2):
-        token_issuance.make(None, user=ana, name="x")
+        token_issuance.issue_token(None, user=ana, name="x")
     assert AccessToken.objects.count() == 2

@@ -124,7 +124,7 @@ def errors(response: Any) -> dict[str, str]:
     for field in found.keys() & form.fields.keys():
         bound = form[field]
         if isinstance(bound.field.widget, SheetWidget):
-            for id_, _label, sentence in bound.field.widget.places(bound.data):
+            for id_, _label, sentence in bound.field.widget.error_places(bound.data):
                 assert f'id="{id_}"' in text
                 assert f'id="{id_}_error"' in text
                 found[field] += f" {sentence}"

@@ -12,7 +12,7 @@ from tests.admin.pages import Fields
 def html_of(sheet: JsonEditor, stored: str, own: str | None = None) -> str:
     """Return what a page shows of a column."""
     field = SheetField(sheet)
-    field.shows(stored, own)
+    field.set_stored_value(stored, own)
     name = name_of(sheet)
     return str(field.widget.render(name, stored, {"id": f"id_{name}"}))
 
@@ -44,6 +44,6 @@ def given_again(
         if value is not None:
             data[name] = value
     field = SheetField(sheet)
-    field.shows(stored, own)
+    field.set_stored_value(stored, own)
     sent: EditorInput = field.widget.value_from_datadict(data, None, name_of(sheet))
     return sent

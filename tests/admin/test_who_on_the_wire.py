@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
 
-from mcp_app.admin.access.visibility import Visibility, _rows
+from mcp_app.admin.access.visibility import Visibility, _people_rows
 from mcp_app.admin.publishing.who_can_see import check_person
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.catalog.registry import mcp as registry
@@ -120,13 +120,17 @@ def _said(made: dict[str, Any], slug: str) -> dict[tuple[str, str], tuple[bool, 
     for name, row in made["rows"].items():
         row.refresh_from_db()
         seen = Visibility(row, slug, list(Stop.objects.on()))
-        listed = set(_rows(seen.conditions, can=True).values_list("pk", flat=True))
-        left = set(_rows(seen.conditions, can=False).values_list("pk", flat=True))
+        listed = set(
+            _people_rows(seen.conditions, can=True).values_list("pk", flat=True)
+        )
+        left = set(
+            _people_rows(seen.conditions, can=False).values_list("pk", flat=True)
+        )
         assert not listed & left
         for who, user in made["people"].items():
             assert user.pk in listed | left
             alone = check_person(seen, user.get_username())["admitted"]
-            counted = user.pk in listed and not seen.closed
+            counted = user.pk in listed and not seen.closed_reason
             said[who, name] = (alone, counted)
     return said
 
@@ -136,8 +140,8 @@ def _said(made: dict[str, Any], slug: str) -> dict[tuple[str, str], tuple[bool, 
 async def test_the_page_and_clients_agree(
     made: dict[str, Any], connect: Connect, process: Process, slug: str
 ) -> None:
-    token_cache.forget()
-    await process.gate.look()
+    token_cache.forget_all()
+    await process.gate.wait_for_check()
     said = await writer.run(_said, made, slug)
     assert set(said.values()) >= {(True, True), (False, False)}
     for who in made["people"]:

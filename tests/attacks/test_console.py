@@ -69,7 +69,7 @@ async def test_nothing_of_a_client_is_reached_from_the_console(
                 continue
             message = of_era(version, row, what, target.client)["message"]
             line = json.dumps(message).encode()
-            await console._connection.take(line, time.monotonic())
+            await console._connection.take_line(line, time.monotonic())
         console._connection.cancel_subscriptions()
         assert seen
         assert target.untouched(), name

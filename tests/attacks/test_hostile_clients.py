@@ -68,7 +68,7 @@ async def test_t19_half_a_body_is_given_up(
     refused = await outcome(visit)
     assert (refused.status, refused.error["code"]) == (408, -32600)
     assert refused.headers["connection"] == "close"
-    assert not process.uploads._given_up
+    assert not process.uploads._cancelled
 
 
 async def test_a_body_that_is_slow_but_comes(
@@ -99,10 +99,10 @@ PIECE: Final = b" " * 30_000
 
 async def in_pieces(client: Client, process: Process, count: int) -> Visit:
     """Begin a body that stops after so many pieces; return when they are held."""
-    before = process.uploads._held
+    before = process.uploads._total_size
     visit = client.visit("POST", [PIECE] * count, complete=False)
     async with asyncio.timeout(60):
-        while process.uploads._held == before:
+        while process.uploads._total_size == before:
             await asyncio.sleep(0)
     return visit
 
@@ -123,9 +123,9 @@ async def test_t19_half_bodies_have_so_much_room_together(
         refused = await outcome(half)
         assert (refused.status, refused.error["code"]) == (408, -32600)
         assert "needed its room" in refused.error["message"]
-    assert process.uploads._held == len(PIECE)
+    assert process.uploads._total_size == len(PIECE)
     await halves[2].leave()
-    assert process.uploads._held == 0
+    assert process.uploads._total_size == 0
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"bodies": ROOM}}])
@@ -138,12 +138,12 @@ async def test_t19_a_refused_request_is_read_only_while_there_is_room(
     refused = await outcome(stranger.visit("POST", pieces, headers=headers))
     assert (refused.status, refused.answer.get("id")) == (401, 7)
     honest = await in_pieces(Client(application), process, 3)
-    halves = ROOM - process.uploads._held - 5
-    process.uploads._held += halves
+    halves = ROOM - process.uploads._total_size - 5
+    process.uploads._total_size += halves
     refused = await outcome(stranger.visit("POST", pieces, headers=headers))
-    process.uploads._held -= halves
+    process.uploads._total_size -= halves
     assert (refused.status, refused.answer.get("id")) == (401, None)
-    assert process.uploads._held == 3 * len(PIECE)
+    assert process.uploads._total_size == 3 * len(PIECE)
     await honest.leave()
 
 
@@ -156,10 +156,10 @@ async def test_t19_a_stop_waits_for_no_refused_request(
     async with asyncio.timeout(60):
         while not process.uploads._sizes:
             await asyncio.sleep(0)
-    process.uploads.give_up()
+    process.uploads.give_up_all()
     refused = await outcome(visit)
     assert (refused.status, refused.answer.get("id")) == (401, None)
-    assert not process.uploads._given_up
+    assert not process.uploads._cancelled
 
 
 # -- a reader that takes nothing ---------------------------------------------------

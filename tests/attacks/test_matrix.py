@@ -572,7 +572,7 @@ async def test_t11_my_cursors_show_others_what_is_theirs(
 ) -> None:
     """T11: a cursor is a place, no right; hidden things stay hidden."""
     await writer.run(_small_pages)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     ana = await own_client(application, who, version, OWN)
     ben = await own_client(application, who, version, OTHER_USER)
     for method, member in LISTS.items():
@@ -710,4 +710,4 @@ async def test_pipes_are_nobody_elses(process: Process, who: Callers) -> None:
         assert (STDIO, caller) in NO_SUCH_CALLER
     channel = Channel(process, "by-token", Principal.ANONYMOUS)
     with pytest.raises(NotServed):
-        await channel.connection.served()
+        await channel.connection.catalog_and_rights()

@@ -98,7 +98,7 @@ def test_the_prefix_of_a_site(prefix: str, path: str, slug: str | None) -> None:
     try:
         switch = mcp_app.asgi.application(ASGIHandler())
         assert isinstance(switch, Switch)
-        place = switch.place("", path)
+        place = switch.find_place("", path)
         assert place == (slug and (slug, ""))
     finally:
         set_script_prefix(before)

@@ -27,7 +27,7 @@ def mcp() -> dict[str, Any]:
 
 @pytest.fixture
 async def who(process: Process) -> AsyncIterator[Callers]:
-    host_and_origin._tell.cache_clear()
+    host_and_origin._warn_about_token.cache_clear()
     async with callers() as made:
         yield made
 

@@ -73,7 +73,7 @@ async def everything(process: Process) -> str:
     """Return all that stands in the rows of the app, once all is written."""
     await all_logged(process.log)
     assert process.audit is not None
-    process.audit.hurry()
+    process.audit.write_pending()
     await process.audit.wait_until_written()
     models = apps.get_app_config("mcp_app").get_models()
     rows: Any = [model._base_manager.values_list() for model in models]
@@ -124,10 +124,10 @@ async def test_t17_staff_are_told_how_many_secrets_there_were(
         # Who wants no such messages is sent none.
         ctx.log("debug", DATA)
 
-    before = process.report().secrets
+    before = process.build_report().secrets
     log_secrets._next_warning = 0
     await play("async", script, meta={f"{PREFIX}logLevel": "info"})
-    assert process.report().secrets == before + 3 * 6
+    assert process.build_report().secrets == before + 3 * 6
     told = [each for each in caplog.messages if "Secrets were taken out" in each]
     assert len(told) == 1
     assert f"{before + 6} so far" in told[0]

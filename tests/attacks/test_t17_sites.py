@@ -20,7 +20,7 @@ from mcp_app.models import Tool
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.bundle.writing import everything, export
+from mcp_app.publishing.bundle.writing import everything, export_bundle
 from tests.attacks.canaries import Canaries
 from tests.audit.reading import kept
 from tests.egress.conftest import peer
@@ -120,7 +120,7 @@ def _written() -> Iterator[str]:
     """Yield all rows, the bundle and the pages of the tool and of its calls."""
     for model in apps.get_models():
         yield from map(repr, model._default_manager.values())
-    yield export(everything()).decode()
+    yield export_bundle(everything()).decode()
     user = User.objects.create_superuser("sees-all")
     try:
         client = Client()

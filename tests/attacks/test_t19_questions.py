@@ -132,7 +132,7 @@ async def test_t19_one_person_has_few_questions_open(
     rows = [each.outcome for each in await kept(process)]
     assert rows.count("unavailable") == 3
     await scene.answer_all()
-    assert not process.questions.open
+    assert not process.questions.open_identifiers
 
 
 @pytest.mark.parametrize("tool", THREADED)
@@ -142,7 +142,7 @@ async def test_t19_who_waits_holds_half_of_the_threads(
     people = [await scene.person(f"person {number}") for number in range(6)]
     for person in people[:4]:
         await scene.asked(person, tool)
-    assert process.threads.uncounted == 4
+    assert process.threads.uncounted_threads == 4
     for person in people[4:]:
         assert "as many people as it can" in await scene.refused(person, tool)
         # Nobody waits for them in a thread: these may be as many as there are.
@@ -151,7 +151,7 @@ async def test_t19_who_waits_holds_half_of_the_threads(
     await scene.answer()
     await scene.asked(people[4], tool)
     await scene.answer_all()
-    assert not process.questions.open
+    assert not process.questions.open_identifiers
 
 
 @pytest.mark.parametrize("tool", THREADED)
@@ -168,7 +168,7 @@ async def test_t19_one_who_never_answers_keeps_nobody_from_being_asked(
         await scene.runs(other)
         await scene.asked(other, tool)
     await scene.taken_back(2)
-    assert process.threads.uncounted == 4
+    assert process.threads.uncounted_threads == 4
     await scene.answer_all()
 
 
@@ -246,9 +246,9 @@ async def test_what_is_no_tool_is_refused_with_an_error(
 async def idle(process: Process) -> None:
     """Wait until nobody waits for anybody."""
     async with asyncio.timeout(PATIENCE_S):
-        while process.running or process.threads.uncounted:
+        while process.running or process.threads.uncounted_threads:
             await asyncio.sleep(0.001)
-    assert not process.questions.open
+    assert not process.questions.open_identifiers
     assert not process.adapters.places._open
     assert not process.adapters.places._in_threads
 
@@ -263,7 +263,7 @@ async def test_t19_a_stateless_question_holds_nothing(
     for _ in range(40):
         found = await client.request("tools/call", play.params(tool, SCRIPTS[tool]))
         assert found.result["resultType"] == "input_required"
-        assert not process.threads.uncounted
+        assert not process.threads.uncounted_threads
     await idle(process)
     person = await scene.person("maria")
     await scene.asked(person, "sync")
@@ -321,6 +321,6 @@ async def test_t19_a_thread_wakes_when_the_stream_of_its_session_ends(
     question = await client.next()
     assert question is not None
     assert question.get("method") == "sampling/createMessage", question
-    assert process.threads.uncounted == 1
+    assert process.threads.uncounted_threads == 1
     await client.leave()
     await idle(process)

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from mcp_app.audit.call_log import STRANGERS_ROWS
-from mcp_app.audit.writing import LONGEST
+from mcp_app.audit.writing import MAX_TEXT_BYTES
 from mcp_app.process.runtime import Process
 from tests.asgi_client import Client, JsonObject
 from tests.audit.reading import counted, kept
@@ -43,7 +43,7 @@ async def rows_of(client: Client, process: Process, batches: int) -> tuple[int, 
     seconds = int(time.monotonic()) - began + 1
     rows = await kept(process)
     for row in rows:
-        assert len(row.error.encode()) <= LONGEST
+        assert len(row.error.encode()) <= MAX_TEXT_BYTES
         assert not row.name
     return len(rows), seconds
 

@@ -31,7 +31,7 @@ def log() -> Iterator[StringIO]:
     for each in loggers:
         each.addHandler(handler)
         each.setLevel(logging.DEBUG)
-    host_and_origin._tell.cache_clear()
+    host_and_origin._warn_about_token.cache_clear()
     yield written
     for each, level in zip(loggers, before, strict=True):
         each.removeHandler(handler)

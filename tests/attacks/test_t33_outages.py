@@ -30,7 +30,7 @@ def mcp() -> dict[str, Any]:
 async def who(process: Process) -> AsyncIterator[Callers]:
     async with callers() as made:
         yield made
-    token_cache.forget()
+    token_cache.forget_all()
 
 
 @pytest.mark.parametrize("broken", [OperationalError, InterfaceError])
@@ -58,7 +58,7 @@ async def test_an_outage_denies_nobody(
         patched.setattr(token_cache._tokens, "_work", away)
         # As after a change that may have been any.
         process.generation += 1
-        token_cache.forget()
+        token_cache.forget_all()
         for caller in (OWN, OTHER_USER, REVOKED):
             headers = who.headers(caller)
             for visit in (
@@ -90,7 +90,7 @@ async def test_an_outage_hides_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(permissions, "active_users", away)
         patched.setattr(token_entries, "active_users", away)
-        token_cache.forget()
+        token_cache.forget_all()
         found = await client.call("secret")
         assert (found.status, found.error["code"]) == (503, -32603)
     assert (await client.call("secret")).text == "for few"

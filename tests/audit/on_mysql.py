@@ -51,10 +51,10 @@ async def test_a_text_that_its_characters_cannot_say_stops_nobody(strict: bool) 
     kept = CallLog("writer", most=1_000, key=b"key", strict=strict)
     for number in range(50):
         kept.add(record(client="🦊" if number == 20 else "fox"))
-    kept.hurry()
+    kept.write_pending()
     async with asyncio.timeout(PATIENCE_S):
         await kept.wait_until_written()
-        while kept.busy:
+        while kept.has_pending:
             await asyncio.sleep(0.01)
     assert await writer.run(figures) == (49, {KEY: 50}, {KEY: 1})
     assert kept.dropped == 1

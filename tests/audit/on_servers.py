@@ -86,7 +86,7 @@ async def test_a_row_that_the_database_refuses_is_counted() -> None:
     kept.add(record(failure="longer than its column"))
     kept.add(record())
     await kept.wait_until_written()
-    while kept.busy:
+    while kept.has_pending:
         await asyncio.sleep(0.01)
     rows, calls, dropped = await writer.run(_figures)
     key = "default", "tool", "add", "answered"

@@ -18,8 +18,8 @@ async def kept(process: Process) -> list[Call]:
     audit = process.audit
     assert audit is not None
     async with asyncio.timeout(PATIENCE_S):
-        while audit.busy:
-            audit.hurry()
+        while audit.has_pending:
+            audit.write_pending()
             await asyncio.sleep(0.001)
     return await writer.run(lambda: list(Call.objects.order_by("time_ms", "id")))
 

@@ -51,7 +51,7 @@ def log(most: int = 1_000, *, strict: bool = False, **options: float) -> CallLog
 async def idle(log: CallLog) -> None:
     """Wait until everything is written, and no sooner than it is due."""
     async with asyncio.timeout(PATIENCE_S):
-        while log.busy:
+        while log.has_pending:
             await asyncio.sleep(0.001)
 
 
@@ -102,11 +102,11 @@ def away(_: Batch) -> int:
 @pytest.mark.usefixtures("often")
 async def test_what_gathered_is_written_when_its_second_is_over() -> None:
     kept = log()
-    kept.hurry()
-    busy = [kept.busy]
+    kept.write_pending()
+    busy = [kept.has_pending]
     for _ in range(3):
         kept.add(record())
-    busy.append(kept.busy)
+    busy.append(kept.has_pending)
     await idle(kept)
     assert busy == [False, True]
     assert await figures() == (3, 3, 0)
@@ -127,25 +127,25 @@ async def test_many_do_not_wait_for_their_second(
         while (await figures())[0] < 20:
             await asyncio.sleep(0.001)
     # The others are too few.
-    assert kept.busy
+    assert kept.has_pending
     assert await figures() == (20, 20, 0)
-    kept.hurry()
-    kept.hurry()
+    kept.write_pending()
+    kept.write_pending()
     await idle(kept)
     assert await figures() == (25, 25, 0)
 
 
 async def test_it_hurries_with_what_came_meanwhile() -> None:
     kept = log()
-    kept.hurry()
+    kept.write_pending()
     kept.add(record())
-    kept.hurry()
+    kept.write_pending()
     async with held():
         kept.add(record())
-        kept.hurry()
+        kept.write_pending()
     async with asyncio.timeout(PATIENCE_S):
-        while kept.busy:
-            kept.hurry()
+        while kept.has_pending:
+            kept.write_pending()
             await asyncio.sleep(0.001)
     assert await figures() == (2, 2, 0)
 
@@ -164,7 +164,7 @@ async def test_what_a_thread_adds_as_a_batch_ends_is_written(
         add(pending, given)
 
     async with held():
-        kept.hurry()
+        kept.write_pending()
         await asyncio.sleep(0.02)
         monkeypatch.setattr(PendingCalls, "add", add_slowly)
         adding = asyncio.create_task(asyncio.to_thread(kept.add, record()))
@@ -183,13 +183,13 @@ async def test_who_stops_writes_no_more(monkeypatch: pytest.MonkeyPatch) -> None
     await asyncio.sleep(0.02)
     kept.add(record())
     await asyncio.sleep(0.02)
-    assert kept.busy
+    assert kept.has_pending
     assert await figures() == (0, 0, 0)
-    kept.hurry()
+    kept.write_pending()
     await idle(kept)
     kept.add(record())
     await asyncio.sleep(0.02)
-    assert kept.busy
+    assert kept.has_pending
     assert await figures() == (2, 2, 0)
 
 
@@ -224,7 +224,7 @@ async def test_a_small_room_is_emptied_before_it_is_full() -> None:
     for _ in range(2):
         kept.add(record())
     async with asyncio.timeout(PATIENCE_S):
-        while kept.busy:
+        while kept.has_pending:
             await asyncio.sleep(0.001)
     assert await figures() == (2, 2, 0)
 
@@ -314,7 +314,7 @@ async def test_one_warning_does_not_silence_another(
     with monkeypatch.context() as outage:
         outage.setattr(call_log, "write", away)
         kept.add(record())
-        kept.hurry()
+        kept.write_pending()
         async with asyncio.timeout(PATIENCE_S):
             while "The call log could not be written" not in caplog.text:
                 await asyncio.sleep(0.001)
@@ -383,7 +383,7 @@ async def test_t21_of_what_strangers_call_in_vain_few_have_rows(
 async def test_calls_that_are_counted_alone_are_written_soon(strict: bool) -> None:
     kept = log(strict=strict, strangers_rows=0)
     kept.add_in_vain(in_vain(int(time.monotonic())))
-    assert kept.busy
+    assert kept.has_pending
     await idle(kept)
     assert await vain() == (0, 1, 1)
     kept.add(record())
@@ -419,7 +419,7 @@ async def test_strict_waits_for_its_own_call_only() -> None:
 
 async def test_digests_need_the_key() -> None:
     def digest(key: bytes) -> str:
-        return CallLog("w", most=1, key=key, strict=False).digest(b"{}")
+        return CallLog("w", most=1, key=key, strict=False).digest_arguments(b"{}")
 
     assert digest(b"a") == digest(b"a")
     assert digest(b"a") != digest(b"b")

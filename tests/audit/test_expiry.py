@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from mcp_app.audit import expiry
-from mcp_app.audit.expiry import MINUTES_KEPT_MS, WRITERS_KEPT_MS, expired_calls
+from mcp_app.audit.expiry import MINUTE_RETENTION_MS, WRITER_RETENTION_MS, expired_calls
 from mcp_app.audit.writing import write
 from mcp_app.conf import Limits
 from mcp_app.interface.call_record import FAILED, FINE
@@ -49,9 +49,9 @@ def test_each_kind_of_row_has_its_own_age() -> None:
         call(time_ms=NowMilliseconds() - age_ms)
     for age_ms in around(3 * DAY_S * 1_000):
         counter(HOUR_S, age_ms)
-    for age_ms in around(MINUTES_KEPT_MS):
+    for age_ms in around(MINUTE_RETENTION_MS):
         counter(MINUTE_S, age_ms)
-    for number, age_ms in enumerate(around(WRITERS_KEPT_MS)):
+    for number, age_ms in enumerate(around(WRITER_RETENTION_MS)):
         written = NowMilliseconds() - age_ms
         CallWriter.objects.create(id=str(number), number=1, written_ms=written)
     assert list(expired().values()) == [1, 0, 1, 1, 1]

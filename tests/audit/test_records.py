@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_app.audit.writing import LONGEST, PendingCalls, cut, storable
+from mcp_app.audit.writing import (
+    MAX_TEXT_BYTES,
+    PendingCalls,
+    cut_to_bytes,
+    storable_text,
+)
 from mcp_app.interface.call_record import CallRecord, CallValues
 from tests.audit.records import record
 
@@ -32,7 +37,7 @@ def test_calls_are_taken_in_the_order_in_which_they_came(
     records = [record(number, name=name) for number, name in enumerate(names)]
     waiting = gathered(records)
     assert (len(waiting), calls_of(waiting)) == (len(records), records)
-    taken = waiting.take(count)
+    taken = waiting.take_first(count)
     assert (len(taken), calls_of(taken)) == (len(records[:count]), records[:count])
     assert calls_of(waiting) == records[count:]
     waiting.add(last := record(99, name="last"))
@@ -65,7 +70,7 @@ def test_what_was_taken_is_not_known_for_ever() -> None:
     waiting = gathered([record(name="left")])
     for number in range(20):
         waiting.add(record(name=f"tool{number}"))
-        waiting.take(1)
+        waiting.take_first(1)
         assert len(waiting) == 1
         assert len(waiting._known) == 1
     last = record(name="tool19")
@@ -92,8 +97,8 @@ def test_what_was_taken_is_not_known_for_ever() -> None:
     ],
 )
 def test_a_text(text: str, stored: str) -> None:
-    assert storable(text) == stored
-    assert storable(stored) == stored
+    assert storable_text(text) == stored
+    assert storable_text(stored) == stored
     stored.encode()
 
 
@@ -101,8 +106,8 @@ def test_a_text_is_cut_by_bytes_and_no_character_is_split() -> None:
     for character, size in {"a": 1, "é": 2, "€": 3, "𝄞": 4}.items():
         for count in (0, 1, 124, 125, 126, 166, 167, 250, 251, 500, 501, 2_000):
             text = character * count
-            assert cut(text) == character * min(count, LONGEST // size)
-    assert [cut("a𝄞é", most) for most in range(8)] == [
+            assert cut_to_bytes(text) == character * min(count, MAX_TEXT_BYTES // size)
+    assert [cut_to_bytes("a𝄞é", most) for most in range(8)] == [
         *("", "a", "a", "a", "a"),
         *("a𝄞", "a𝄞", "a𝄞é"),
     ]

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcp_app.audit.call_log import GROUPS, HOURS, LONGEST, OTHERS, Reason, TurnedAway
+from mcp_app.audit.call_log import (
+    GROUPS,
+    HOURS,
+    MAX_CLIENT_LENGTH,
+    OTHERS,
+    Reason,
+    TurnedAway,
+)
 from mcp_app.models.calls import HOUR_S
 
 START: Final = 500_000 * HOUR_S
@@ -22,11 +29,11 @@ def test_they_are_counted_by_hour_reason_and_client() -> None:
     clock = Clock()
     counted = TurnedAway(clock)
     for client in ("curl/8", "curl/8", "other"):
-        counted.note(Reason.HOST, client)
-    counted.note(Reason.JSON, "curl/8")
+        counted.count_refusal(Reason.HOST, client)
+    counted.count_refusal(Reason.JSON, "curl/8")
     clock.now += HOUR_S
-    counted.note(Reason.HOST, "curl/8")
-    assert counted.counts() == (
+    counted.count_refusal(Reason.HOST, "curl/8")
+    assert counted.counts_of_day() == (
         (START_MS, "host", "curl/8", 2),
         (START_MS, "host", "other", 1),
         (START_MS, "json", "curl/8", 1),
@@ -37,24 +44,24 @@ def test_they_are_counted_by_hour_reason_and_client() -> None:
 def test_after_a_day_they_are_forgotten() -> None:
     clock = Clock()
     counted = TurnedAway(clock)
-    counted.note(Reason.HOST, "")
+    counted.count_refusal(Reason.HOST, "")
     clock.now += (HOURS - 1) * HOUR_S
-    assert len(counted.counts()) == 1
+    assert len(counted.counts_of_day()) == 1
     clock.now += HOUR_S
-    assert counted.counts() == ()
-    counted.note(Reason.JSON, "")
-    assert [reason for _, reason, _, _ in counted.counts()] == ["json"]
+    assert counted.counts_of_day() == ()
+    counted.count_refusal(Reason.JSON, "")
+    assert [reason for _, reason, _, _ in counted.counts_of_day()] == ["json"]
 
 
 def test_however_many_clients_there_are_little_is_kept() -> None:
     counted = TurnedAway(Clock())
     for number in range(10_000):
-        counted.note(Reason.NOBODY, f"client {number} {'x' * 1_000}")
-    counted.note(Reason.HOST, "late")
-    said = counted.counts()
+        counted.count_refusal(Reason.NOBODY, f"client {number} {'x' * 1_000}")
+    counted.count_refusal(Reason.HOST, "late")
+    said = counted.counts_of_day()
     assert len(said) == GROUPS + 2
     assert sum(count for *_, count in said) == 10_001
-    assert max(len(client) for _, _, client, _ in said) == LONGEST
+    assert max(len(client) for _, _, client, _ in said) == MAX_CLIENT_LENGTH
     assert (START_MS, "host", OTHERS, 1) in said
     assert (START_MS, "nobody", OTHERS, 10_000 - GROUPS) in said
 
@@ -63,16 +70,16 @@ def test_who_fills_an_hour_does_not_fill_the_next() -> None:
     clock = Clock()
     counted = TurnedAway(clock)
     for number in range(GROUPS + 5):
-        counted.note(Reason.NOBODY, f"client {number}")
+        counted.count_refusal(Reason.NOBODY, f"client {number}")
     clock.now += HOUR_S
-    counted.note(Reason.NOBODY, "Claude Code")
+    counted.count_refusal(Reason.NOBODY, "Claude Code")
     next_ms = START_MS + HOUR_S * 1_000
-    assert counted.counts()[-1] == (next_ms, "nobody", "Claude Code", 1)
-    assert (START_MS, "nobody", OTHERS, 5) in counted.counts()
+    assert counted.counts_of_day()[-1] == (next_ms, "nobody", "Claude Code", 1)
+    assert (START_MS, "nobody", OTHERS, 5) in counted.counts_of_day()
 
 
 def test_what_no_database_takes_is_not_kept() -> None:
     counted = TurnedAway(Clock())
-    counted.note(Reason.HOST, "a\0b\ud800")
-    counted.note(Reason.HOST, "\0")
-    assert [client for _, _, client, _ in counted.counts()] == ["ab?", ""]
+    counted.count_refusal(Reason.HOST, "a\0b\ud800")
+    counted.count_refusal(Reason.HOST, "\0")
+    assert [client for _, _, client, _ in counted.counts_of_day()] == ["ab?", ""]

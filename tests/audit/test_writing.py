@@ -20,16 +20,16 @@ from django.test.utils import CaptureQueriesContext
 from mcp_app.audit import writing
 from mcp_app.audit.tallies import Tallies
 from mcp_app.audit.writing import (
-    LONGEST,
-    LONGEST_NAME,
+    MAX_NAME_LENGTH,
+    MAX_TEXT_BYTES,
     Batch,
     RefusedBatch,
-    is_cut,
+    may_be_cut,
     stored_name,
     write,
 )
 from mcp_app.models import Call, CallStatistic, CallWriter
-from mcp_app.models.call_rows import at_once
+from mcp_app.models.call_rows import rows_per_statement
 from mcp_app.models.calls import CallQuerySet, CallStatisticQuerySet, CallWriterQuerySet
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.pools.connections import TOGETHER
@@ -40,7 +40,7 @@ from tests.audit.refusing import refusing
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
 
 KEY: Final = ("default", "tool", "add", "answered")
-SEVERAL: Final = at_once("sqlite", len((*Call.SHARED, *Call.OWN)))
+SEVERAL: Final = rows_per_statement("sqlite", len((*Call.SHARED, *Call.OWN)))
 ODD: Final = ["a\tb", "a\nb\r", "\\N", "\\", "a\\tb", "\\.", "é𝄞", "%s '\"", "a b "]
 
 
@@ -120,7 +120,7 @@ def test_long_names_stay_different() -> None:
     write(batch(*(record(name=uri) for uri in uris)))
     names = set(Call.objects.values_list("name", flat=True))
     assert names == {stored_name(uri) for uri in uris}
-    assert {len(name) for name in names} == {LONGEST_NAME}
+    assert {len(name) for name in names} == {MAX_NAME_LENGTH}
     assert {name for _, _, name, _ in totals()} == names
 
 
@@ -130,11 +130,11 @@ def test_no_text_of_others_takes_more_bytes_than_it_may() -> None:
     write(batch(*(record(name=name, client=long, error=long) for name in names)))
     rows = Call.objects.all()
     assert {row.name for row in rows} == {stored_name(name) for name in names}
-    assert all(is_cut(row.name) and len(row.name) < LONGEST_NAME for row in rows)
+    assert all(may_be_cut(row.name) and len(row.name) < MAX_NAME_LENGTH for row in rows)
     for row in rows:
         texts = [row.name, row.client_name, row.error]
-        assert {len(text.encode()) for text in texts} == {LONGEST}
-    assert not is_cut("a" * (LONGEST_NAME - 1))
+        assert {len(text.encode()) for text in texts} == {MAX_TEXT_BYTES}
+    assert not may_be_cut("a" * (MAX_NAME_LENGTH - 1))
 
 
 def test_counters_are_raised() -> None:
@@ -176,7 +176,7 @@ def test_many_counters_cost_a_few_statements() -> None:
 
 def test_what_was_only_counted_has_no_row() -> None:
     tallies = Tallies()
-    tallies.add(0, ("default", "tool", "add", "answered"), [1_000, 2_000], 2)
+    tallies.add_calls(0, ("default", "tool", "add", "answered"), [1_000, 2_000], 2)
     write(batch(tallies=tallies))
     assert Call.objects.count() == 0
     key = "default", "tool", "add", "answered"
@@ -226,14 +226,14 @@ def test_a_commit_that_breaks_after_a_refusal_counts_once(
     refusing(monkeypatch, DataError("too long"), "bad")
     given = batch(record(client="bad"), record())
     kind: Any = type(connections["default"])
-    commit = kind._commit
+    commit = kind._commit_gains
 
     def broken(self: Any) -> None:
-        monkeypatch.setattr(kind, "_commit", commit)
+        monkeypatch.setattr(kind, "_commit_gains", commit)
         commit(self)
         raise OperationalError("The connection was cut.")
 
-    monkeypatch.setattr(kind, "_commit", broken)
+    monkeypatch.setattr(kind, "_commit_gains", broken)
     assert persistently(given) == 1
     assert Call.objects.count() == 1
     assert (totals(), totals("dropped")) == ({KEY: 2}, {KEY: 1})
@@ -303,7 +303,7 @@ def test_a_counter_that_is_refused_takes_no_other_with_it(
     # By hour, and by minute.
     assert given.refused == RefusedBatch(0, 2, UNSAYABLE)
     only_counted = Tallies()
-    only_counted.add(0, ("default", "tool", "bad", "answered"), [1_000], 1)
+    only_counted.add_calls(0, ("default", "tool", "bad", "answered"), [1_000], 1)
     given = batch(tallies=only_counted)
     assert persistently(given) == 2
     assert given.refused.counters == 2
@@ -334,15 +334,15 @@ def test_a_commit_that_breaks_neither_doubles_nor_loses(
         write(batch(writer=given.writer))
         CallWriter.objects.update(number=given.number - 1)
     kind: Any = type(connections["default"])
-    commit = kind._commit
+    commit = kind._commit_gains
 
     def broken(self: Any) -> None:
-        monkeypatch.setattr(kind, "_commit", commit)
+        monkeypatch.setattr(kind, "_commit_gains", commit)
         if happened:
             commit(self)
         raise OperationalError("The connection was cut.")
 
-    monkeypatch.setattr(kind, "_commit", broken)
+    monkeypatch.setattr(kind, "_commit_gains", broken)
     with pytest.raises(OperationalError):
         write(given)
     connections.close_all()

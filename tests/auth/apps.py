@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from mcp_app.auth import connections, rights
 from mcp_app.auth.connections import Client, Grant
-from mcp_app.conf import secrets
+from mcp_app.conf import secret_keys
 from mcp_app.models import AccessToken, Connection, Server
 from mcp_app.protocol.oauth.clients import Registration, client_id_of
 from mcp_app.protocol.oauth.requests import CodeGrant, RefreshGrant
@@ -26,7 +26,7 @@ def registered() -> str:
         grants=("authorization_code", "refresh_token"),
         issued=next(_seconds),
     )
-    return client_id_of(registration, secrets()[0])
+    return client_id_of(registration, secret_keys()[0])
 
 
 @dataclass
@@ -57,18 +57,18 @@ class Program:
             may_ask="change",
             **columns,
         )
-        return connections.allow(grant, made_with or uuid4())[0]
+        return connections.store_grant(grant, made_with or uuid4())[0]
 
     def exchange(self, code: str, slug: str | None = None, **changes: Any) -> Any:
         given = {"code": code, "redirect_uri": REDIRECT, "verifier": VERIFIER}
         grant = CodeGrant(resource="", **{**given, **changes})
-        return self._took(connections.exchange(self.client_id, grant, slug))
+        return self._took(connections.exchange_code(self.client_id, grant, slug))
 
     def refresh(self, token: str | None = None) -> Any:
         grant = RefreshGrant(
             refresh_token=self.refresh_token if token is None else token, resource=""
         )
-        return self._took(connections.refresh(self.client_id, grant, None))
+        return self._took(connections.refresh_tokens(self.client_id, grant, None))
 
     def _took(self, answer: Any) -> Any:
         self.access = answer["access_token"]
@@ -88,4 +88,4 @@ class Program:
 
 def end(token: AccessToken) -> None:
     """End an app as its person does."""
-    rights.end_all([token], lambda _: Connection.Ended.PERSON)
+    rights.end_connected_apps([token], lambda _: Connection.Ended.PERSON)

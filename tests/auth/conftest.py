@@ -28,7 +28,7 @@ def commit(process: Process) -> Commit:
 
     async def committed(function: Callable[..., object], *arguments: object) -> Any:
         result = await writer.run(function, *arguments)
-        await process.gate.look()
+        await process.gate.wait_for_check()
         return result
 
     return committed

@@ -279,12 +279,12 @@ async def test_what_is_open_ends_for_who_may_not_log_in_any_more(
     visit = browser.begin("subscriptions/listen", watched)
     assert await visit.message() is not None
     await writer.run(user.save)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     await visit.quiet()
     assert not visit.ended
     user.is_active = False
     await writer.run(user.save)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     await visit.done()
 
 
@@ -479,7 +479,7 @@ async def test_behind_a_proxy_that_speaks_tls(
     browser: Client, settings: Settings
 ) -> None:
     settings.MCP = {**settings.MCP, "ORIGINS": ["https://localhost"]}
-    policy.forget()
+    policy.clear_cache()
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     proof = {"origin": "https://localhost", "x_forwarded_proto": "https"}
     assert (await asked(browser, **proof)).status == 200

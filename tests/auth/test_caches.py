@@ -42,19 +42,19 @@ class Numbers:
 async def test_a_value_is_loaded_once() -> None:
     cache: AgedCache[str, int] = AgedCache()
     numbers = Numbers()
-    assert cache.cached("a") is None
-    assert [await cache.find("a", numbers.load) for _ in range(3)] == [1, 1, 1]
-    assert (cache.cached("a"), cache.cached("b")) == (1, None)
-    assert await cache.find("b", numbers.load) == 2
+    assert cache.cached_value("a") is None
+    assert [await cache.find_or_load("a", numbers.load) for _ in range(3)] == [1, 1, 1]
+    assert (cache.cached_value("a"), cache.cached_value("b")) == (1, None)
+    assert await cache.find_or_load("b", numbers.load) == 2
 
 
 async def test_an_old_value_is_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     cache: AgedCache[str, int] = AgedCache()
     numbers = Numbers()
-    assert await cache.find("a", numbers.load) == 1
+    assert await cache.find_or_load("a", numbers.load) == 1
     monkeypatch.setattr(caches, "MAX_AGE_S", 0.0)
-    assert cache.cached("a") is None
-    assert await cache.find("a", numbers.load) == 2
+    assert cache.cached_value("a") is None
+    assert await cache.find_or_load("a", numbers.load) == 2
 
 
 async def test_none_is_not_cached() -> None:
@@ -63,7 +63,7 @@ async def test_none_is_not_cached() -> None:
     async def load() -> int | None:
         return None
 
-    assert await cache.find("a", load) is None
+    assert await cache.find_or_load("a", load) is None
     assert len(cache) == 0
 
 
@@ -75,12 +75,12 @@ async def test_what_is_loaded_while_everything_is_forgotten_is_not_cached() -> N
         await go.wait()
         return 1
 
-    loading = asyncio.ensure_future(cache.find("a", load))
+    loading = asyncio.ensure_future(cache.find_or_load("a", load))
     await asyncio.sleep(0)
-    cache.forget()
+    cache.forget_all()
     go.set()
     assert await loading == 1
-    assert cache.cached("a") is None
+    assert cache.cached_value("a") is None
 
 
 async def test_a_full_cache_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,8 +88,8 @@ async def test_a_full_cache_starts_again(monkeypatch: pytest.MonkeyPatch) -> Non
     cache: AgedCache[int, int] = AgedCache()
     numbers = Numbers()
     for key in range(3):
-        await cache.find(key, numbers.load)
-    assert (len(cache), cache.cached(2)) == (1, 3)
+        await cache.find_or_load(key, numbers.load)
+    assert (len(cache), cache.cached_value(2)) == (1, 3)
 
 
 # -- result cache ----------------------------------------------------------------------
@@ -111,10 +111,10 @@ def mcp() -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _nothing_kept() -> Iterator[None]:
-    authentication_cache.forget()
+    authentication_cache.forget_all()
     callables.answers.clear()
     yield
-    authentication_cache.forget()
+    authentication_cache.forget_all()
 
 
 @pytest.fixture(autouse=True)
@@ -173,7 +173,7 @@ async def test_an_answer_is_kept_for_one_way_in_one_server_and_one_host() -> Non
             times.append(who)
             return who
 
-        assert await keeps.find(name, request, ask) == who
+        assert await keeps.find_or_authenticate(name, request, ask) == who
         assert times == [who] * asked
     assert len(keeps) == 16
 
@@ -203,7 +203,7 @@ async def test_a_change_of_rights_forgets(
     user = await writer.run(users.create_user, "somebody")
     user.is_active = False
     await writer.run(user.save)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert await status(application, "/mcp/kept", "ana") == 200
     assert callables.answers == ["ana", "ana"]
     await writer.run(user.delete)
@@ -235,7 +235,7 @@ async def test_what_is_asked_while_rights_change_is_not_kept(
     monkeypatch.setattr(callables, "PAUSE", (entered, go))
     asked = asyncio.ensure_future(status(application, "/mcp/kept", "ana"))
     await entered.wait()
-    authentication_cache.forget()
+    authentication_cache.forget_all()
     go.set()
     assert await asked == 200
     assert len(authentication_cache) == 0

@@ -50,7 +50,7 @@ async def server(served_rows: None) -> AsyncIterator[Server]:
 
 @pytest.fixture
 def program(server: Server, user: Any, process: Process) -> Program:
-    token_cache.forget()
+    token_cache.forget_all()
     return Program(server, user)
 
 
@@ -141,7 +141,7 @@ async def test_its_call_asks_no_more_than_that_of_a_token(
     columns = {"user": program.user, "may": "change", "servers": [program.server]}
     make = partial(AccessToken.objects.make, name="laptop", **columns)
     _, token = await writer.run(make)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     counts = []
     for bearer in (token, program.access):
         client = bearing(application, bearer)
@@ -169,7 +169,7 @@ async def test_a_call_outlives_the_key_that_began_it(
     await stage.begun()
     later = began + timedelta(hours=8, seconds=1)
     monkeypatch.setattr(timezone, "now", lambda: later)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert (await client.request("tools/list")).status == 401
     stage.released.set()
     assert (await outcome(call)).text == "waited"
@@ -247,7 +247,7 @@ async def test_whoever_is_another_client_gets_and_changes_nothing(
     with pytest.raises(OAuthError) as error:
         await writer.run(program.exchange, code)
     assert refusal(error) == "invalid_grant"
-    await writer.run(connections.revoke, program.client_id, code)
+    await writer.run(connections.revoke_token, program.client_id, code)
     program.client_id = own
     await writer.run(program.exchange, code)
     with pytest.raises(OAuthError) as error:
@@ -322,7 +322,7 @@ async def test_some_keys_are_good_at_the_same_time(
         at = began + timedelta(minutes=number)
         monkeypatch.setattr(timezone, "now", lambda at=at: at)
         await writer.run(program.refresh)
-    assert await writer.run(IssuedToken.objects.count) == connections.MOST_KEYS
+    assert await writer.run(IssuedToken.objects.count) == connections.MAX_KEYS
 
     def often() -> None:
         for _ in range(50):
@@ -350,10 +350,10 @@ async def test_many_at_once(program: Program, what: str) -> None:
                 grant = CodeGrant(
                     code=code, redirect_uri=REDIRECT, verifier=VERIFIER, resource=""
                 )
-                answer = connections.exchange(program.client_id, grant, None)
+                answer = connections.exchange_code(program.client_id, grant, None)
             else:
                 again = RefreshGrant(refresh_token=old, resource="")
-                answer = connections.refresh(program.client_id, again, None)
+                answer = connections.refresh_tokens(program.client_id, again, None)
         except OAuthError as error:
             return error.error
         finally:

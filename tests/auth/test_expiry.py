@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from mcp_app.auth import rights
-from mcp_app.auth.rights import APPS_KEPT, KEYS_KEPT, expired_apps
+from mcp_app.auth.rights import APP_RETENTION, KEY_RETENTION, expired_apps
 from mcp_app.models import AccessToken, Connection, IssuedToken
 from tests.account.apps import app
 
@@ -50,8 +50,8 @@ def test_nothing_expires_where_nothing_is() -> None:
 
 def test_keys_go_an_hour_after_their_end(ana: User) -> None:
     row, now = app(ana), timezone.now()
-    kept = key(row, now - KEYS_KEPT + MARGIN)
-    key(row, now - KEYS_KEPT - MARGIN)
+    kept = key(row, now - KEY_RETENTION + MARGIN)
+    key(row, now - KEY_RETENTION - MARGIN)
     assert counts() == [1, 0, 0]
     assert removed() == [1, None, None]
     assert IssuedToken.objects.get() == kept
@@ -63,12 +63,14 @@ def test_what_nobody_finished_goes_an_hour_after_its_code(ana: User) -> None:
     kept, old = app(ana, is_used=False), app(ana, is_used=False)
     used = app(ana)
     for row, end in (
-        (kept, now - KEYS_KEPT + MARGIN),
-        (old, now - KEYS_KEPT - MARGIN),
-        (used, now - KEYS_KEPT - MARGIN),
+        (kept, now - KEY_RETENTION + MARGIN),
+        (old, now - KEY_RETENTION - MARGIN),
+        (used, now - KEY_RETENTION - MARGIN),
     ):
         Connection.objects.filter(pk=row.pk).update(code_ends=end)
-        AccessToken.objects.move_end(row.pk, now + KEYS_KEPT if row == used else end)
+        AccessToken.objects.move_end(
+            row.pk, now + KEY_RETENTION if row == used else end
+        )
     assert counts() == [0, 1, 0]
     assert removed() == [None, 1, None]
     assert apps() == {kept.pk, used.pk}
@@ -76,7 +78,7 @@ def test_what_nobody_finished_goes_an_hour_after_its_code(ana: User) -> None:
 
 def test_what_has_ended_goes_after_90_days_with_all_that_it_has(ana: User) -> None:
     now = timezone.now()
-    old, young = now - APPS_KEPT - MARGIN, now - APPS_KEPT + MARGIN
+    old, young = now - APP_RETENTION - MARGIN, now - APP_RETENTION + MARGIN
     gone = [app(ana, revoked=old), app(ana, expires=old)]
     kept = [
         app(ana, revoked=young),
@@ -100,7 +102,7 @@ def test_what_has_ended_goes_after_90_days_with_all_that_it_has(ana: User) -> No
 def test_they_go_in_portions(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rights, "PORTION", 2)
     for _ in range(5):
-        app(ana, expires=timezone.now() - APPS_KEPT - MARGIN)
+        app(ana, expires=timezone.now() - APP_RETENTION - MARGIN)
     _, _, ended = expired_apps()
     assert ended.count() == 5
     assert [ended.remove() for _ in range(4)] == [2, 2, 1, None]

@@ -11,7 +11,7 @@ from django.db import IntegrityError, OperationalError
 from pytest_django import Settings
 
 from mcp_app.auth import principals
-from mcp_app.auth.principals import outage
+from mcp_app.auth.principals import outage_answer
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.principal import AuthenticationRequest, AuthenticationUnavailable
 from mcp_app.interface.server import ServerDefinition
@@ -40,10 +40,10 @@ def raised_from(error: Exception, how: str) -> Exception:
 
 @pytest.mark.parametrize("how", ["from", "from none", "during", "group"])
 def test_what_it_comes_from_decides(how: str) -> None:
-    found = outage(raised_from(ConnectionRefusedError(), how))
+    found = outage_answer(raised_from(ConnectionRefusedError(), how))
     assert found is not None
     assert (found.http_status, found.headers) == (503, {"Retry-After": "5"})
-    assert outage(raised_from(KeyError(), how)) is None
+    assert outage_answer(raised_from(KeyError(), how)) is None
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_what_it_comes_from_decides(how: str) -> None:
     ],
 )
 def test_kinds_of_errors(error: Exception, is_away: bool) -> None:
-    assert (outage(error) is not None) is is_away
+    assert (outage_answer(error) is not None) is is_away
 
 
 def test_errors_that_lead_to_each_other() -> None:
     one, other = ValueError(), KeyError()
     one.__context__, other.__context__ = other, one
-    assert outage(one) is None
+    assert outage_answer(one) is None
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ class Hold:
         """Change something while a request waits; return its answer."""
         await self.entered.wait()
         await writer.run(change)
-        await process.gate.look()
+        await process.gate.wait_for_check()
         self.go.set()
         return await outcome(visit)
 
@@ -132,7 +132,7 @@ async def test_a_slow_body_over_http_sse(
     while visit.unread:
         await asyncio.sleep(0.001)
     await writer.run(guard.groups.clear)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     visit.goes_on(body[20:])
     await outcome(visit)
     assert "error" in (await client.answered(message["id"])).answer
@@ -164,7 +164,7 @@ async def test_a_servers_rule_looks_at_arguments(
     registry.rules["small"] = Rule(
         "small", lambda asked: (asked.arguments or {}).get("a", 0) != 7, True
     )
-    await process.gate.look()
+    await process.gate.wait_for_check()
     path = "/mcp/modestly"
     client = await connect(STATELESS, path=path, headers=header(people["plain"]))
     try:
@@ -181,7 +181,7 @@ async def test_a_stream_ends_with_the_way_to_its_server(
 ) -> None:
     row = Server(slug="guarding", access="header", groups="guards")
     await writer.run(published, row)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     path, headers = "/mcp/guarding", header(people["guard"])
     client = await connect(STATELESS, path=path, headers=headers)
     wanted = {"notifications": {"resourceSubscriptions": ["test://static-text"]}}
@@ -196,7 +196,7 @@ async def test_a_stream_ends_with_the_way_to_its_server(
         row.save()
 
     await writer.run(close)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     await stream.done()
     assert (await client.request("tools/list")).status in (401, 403)
     await writer.run(row.delete)

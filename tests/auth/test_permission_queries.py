@@ -78,7 +78,9 @@ def names(which: Q | None) -> set[str]:
     assert which is not None
     return {
         each.username
-        for each in permissions.users().filter(which & permissions.active())
+        for each in permissions.all_users().filter(
+            which & permissions.active_condition()
+        )
     }
 
 
@@ -101,7 +103,9 @@ def backends(settings: LazySettings, *classes: type) -> None:
 )
 def test_who_has_a_permission(name: str, who: set[str]) -> None:
     assert names(permissions.with_permission(name)) == who
-    assert who == {each.username for each in permissions.users() if each.has_perm(name)}
+    assert who == {
+        each.username for each in permissions.all_users() if each.has_perm(name)
+    }
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ class Store(RightsCache):
         self, who: Principal, demands: AccessRequirements = NEEDS_SECRET
     ) -> bool:
         rights = await self.find(who, "default", frozenset({demands}))
-        return rights.meet(demands)
+        return rights.meets_demands(demands)
 
 
 def _users() -> dict[str, Any]:
@@ -174,7 +174,7 @@ async def test_forgetting_reads_all_rights_again(users: dict[str, Any]) -> None:
     store, who = Store(), principal(users["granted"])
     assert await store.may(who)
     await writer.run(users["granted"].user_permissions.clear)
-    store.forget()
+    store.forget_all()
     assert not await store.may(who)
 
 
@@ -184,7 +184,7 @@ async def test_what_is_read_while_all_is_forgotten_is_not_kept(
     store, who = Store(), principal(users["granted"])
     reading = asyncio.ensure_future(store.may(who))
     await asyncio.sleep(0)
-    store.forget()
+    store.forget_all()
     assert await reading
     await writer.run(users["granted"].user_permissions.clear)
     assert not await store.may(who)
@@ -216,13 +216,15 @@ async def test_a_database_that_is_away_says_nothing_about_rights(
 @pytest.mark.databases
 async def test_users_are_fresh_rows(users: dict[str, Any]) -> None:
     rows, who = UserRows(), principal(users["plain"])
-    first = await writer.run(rows.user, who)
+    first = await writer.run(rows.active_user, who)
     assert first is not None
     assert first.pk == users["plain"].pk
-    assert await writer.run(rows.user, who) is not first
-    assert await writer.run(rows.user, principal(users["inactive"])) is None
-    assert await writer.run(rows.user, Principal(kind="badge")) is None
-    assert await writer.run(rows.user, Principal(kind="user", user_id="0")) is None
+    assert await writer.run(rows.active_user, who) is not first
+    assert await writer.run(rows.active_user, principal(users["inactive"])) is None
+    assert await writer.run(rows.active_user, Principal(kind="badge")) is None
+    assert (
+        await writer.run(rows.active_user, Principal(kind="user", user_id="0")) is None
+    )
 
 
 # -- groups and rules -----------------------------------------------------------
@@ -354,7 +356,7 @@ async def test_a_change_of_rights_counts_after_any_change_that_is_told(
     assert "isError" not in (await client.call("secret")).result
     await writer.run(users["granted"].user_permissions.clear)
     await writer.run(Change.objects.record, "server")
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert "error" in (await client.call("secret")).answer
 
 
@@ -405,7 +407,7 @@ async def test_a_server_that_was_closed_answers_401(
     assert (await client.request("tools/list")).status == 200
     rows = Server.objects.filter(slug="private")
     await writer.run(rows.update, access="header unheard_of")
-    await process.gate.look()
+    await process.gate.wait_for_check()
     try:
         refused = await client.request("tools/list")
     finally:

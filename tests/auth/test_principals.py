@@ -11,7 +11,6 @@ import pytest
 
 from mcp_app import Principal
 from mcp_app.auth import principals
-from mcp_app.auth import principals as outages
 from mcp_app.interface.principal import AuthenticationFailed, AuthenticationRequest
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.protocol.errors import RequestRefused, Unavailable
@@ -289,7 +288,7 @@ async def test_a_fault_is_no_outage(error: str) -> None:
 
 
 async def test_t33_a_callable_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    outages._told_at = float("-inf")
+    principals._reported_at = float("-inf")
     with caplog.at_level(logging.WARNING, "mcp_app.auth"):
         refused = await unavailable("said_away")
         await unavailable("said_away")

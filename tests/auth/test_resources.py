@@ -15,7 +15,7 @@ from mcp_app.auth.resources import (
     oauth_settings,
     server_url,
     site_origin,
-    slug_of,
+    slug_of_resource,
 )
 
 ORIGIN = "https://shop.example"
@@ -80,7 +80,7 @@ def test_the_server_of_a_resource(
     settings: Settings, resource: str, slug: str | None
 ) -> None:
     settings.MCP = {"PUBLIC_URL": ORIGIN}
-    assert slug_of(resource, ORIGIN) == slug
+    assert slug_of_resource(resource, ORIGIN) == slug
 
 
 @pytest.mark.parametrize(
@@ -209,4 +209,4 @@ def test_whom_it_lets_in(
     settings: Settings, clients: list[str], hosts: list[str], is_in: bool
 ) -> None:
     settings.MCP = {**settings.MCP, "OAUTH": {"clients": clients}}
-    assert oauth_settings().lets_in(hosts) is is_in
+    assert oauth_settings().admits_hosts(hosts) is is_in

@@ -13,7 +13,7 @@ from django.contrib.auth.signals import user_logged_in
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from mcp_app.auth.rights import AppEnded, Choice, change
+from mcp_app.auth.rights import AppEnded, Choice, change_app
 from mcp_app.models import AccessToken, Connection
 from mcp_app.models.changes import Change
 from mcp_app.models.tokens import RIGHTS
@@ -130,11 +130,11 @@ def ana() -> User:
 
 
 def stored(row: AccessToken) -> Choice:
-    return Choice.of(Connection.objects.get(pk=row.pk))
+    return Choice.of_connection(Connection.objects.get(pk=row.pk))
 
 
 def changed_to(row: AccessToken, **choice: Any) -> Choice:
-    return change(row.connection, lambda now: replace(now, **choice))
+    return change_app(row.connection, lambda now: replace(now, **choice))
 
 
 def told() -> list[str]:
@@ -205,7 +205,7 @@ def test_what_no_row_can_have_changes_nothing(ana: User) -> None:
     for wrong in ({"name": "a\u202eb"}, {"name": ""}, {"tags": "no/tag!"}):
         with pytest.raises(ValidationError):
             changed_to(row, may="read", **wrong)
-    assert stored(row) == Choice.of(row.connection)
+    assert stored(row) == Choice.of_connection(row.connection)
     assert stored(row).may == "change"
 
 
@@ -214,4 +214,4 @@ def test_an_app_that_is_deleted_meanwhile_has_ended(ana: User) -> None:
     connection = row.connection
     row.delete()
     with pytest.raises(AppEnded):
-        change(connection, lambda now: replace(now, may="read"))
+        change_app(connection, lambda now: replace(now, may="read"))

@@ -64,7 +64,7 @@ async def people(served_rows: None) -> AsyncIterator[dict[str, Any]]:
 
 async def all_told(process: Process) -> None:
     """Wait until what was changed before is told: who begins meanwhile hears of it."""
-    await process.gate.look()
+    await process.gate.wait_for_check()
     telling = process.announcements._tasks
     async with asyncio.timeout(60):
         while telling:
@@ -215,7 +215,7 @@ async def test_a_changed_group_is_told_to_its_people(
         streams[who] = client.begin("subscriptions/listen", wanted)
         await streams[who].message()
     await writer.run(people["guard"].groups.remove, people["group"])
-    await process.gate.look()
+    await process.gate.wait_for_check()
     told = await streams["guard"].message()
     assert told is not None
     assert told["method"] == "notifications/tools/list_changed"
@@ -246,7 +246,7 @@ async def test_what_one_may_not_read_any_more_is_not_told(
     for worker, told in (("another", False), (own, True)):
         await writer.run(rows.update, worker=worker)
         await writer.run(changed, uri)
-        await process.gate.look()
+        await process.gate.wait_for_check()
         if told:
             message = await stream.message()
             assert message is not None
@@ -262,7 +262,7 @@ async def test_what_not_everybody_sees_is_kept_by_no_shared_cache(
 ) -> None:
     row = Server(slug="public-ruled", access="public", rule="modest")
     await writer.run(published, row)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     try:
         client = await connect(
             STATELESS, path="/mcp/public-ruled", headers=header(people["plain"])

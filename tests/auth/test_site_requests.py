@@ -14,9 +14,9 @@ from mcp_app.auth.site_requests import (
     CallerAddresses,
     client_address,
     insufficient_scope,
-    let_in,
+    principal_of_user,
     site_request,
-    unauthenticated,
+    unauthenticated_refusal,
 )
 from mcp_app.interface.principal import AuthenticationFailed, AuthenticationRequest
 from mcp_app.protocol.headers import Headers
@@ -59,7 +59,9 @@ def test_another_method_and_no_peer() -> None:
 
 
 def test_an_active_user_comes_in() -> None:
-    principal = let_in(User(pk=7, username="ana"), kind="drf", client="shop.Basic")
+    principal = principal_of_user(
+        User(pk=7, username="ana"), kind="drf", client="shop.Basic"
+    )
     assert (principal.kind, principal.client) == ("drf", "shop.Basic")
     assert (principal.user_id, principal.user_name) == ("7", "ana")
     # What the user may is asked of Django, each time.
@@ -68,7 +70,7 @@ def test_an_active_user_comes_in() -> None:
 
 def test_a_user_who_may_not_log_in() -> None:
     with pytest.raises(AuthenticationFailed):
-        let_in(User(pk=7, is_active=False), kind="drf", client="")
+        principal_of_user(User(pk=7, is_active=False), kind="drf", client="")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_a_user_who_may_not_log_in() -> None:
 )
 def test_who_is_no_user_stands_for_nobody(user: Any) -> None:
     with pytest.raises(TypeError, match=r"^shop\.Basic authenticated a \w+, which is"):
-        let_in(user, kind="drf", client="shop.Basic")
+        principal_of_user(user, kind="drf", client="shop.Basic")
 
 
 # -- addresses -------------------------------------------------------------------------
@@ -148,8 +150,8 @@ def test_an_address_counts_where_it_is_vouched_for(
     peer: str, forwarded: str | None, trusted: int | Sequence[str], key: str
 ) -> None:
     addresses = CallerAddresses(trusted)
-    assert addresses.of(peer, forwarded) == key
-    assert addresses.of(peer, forwarded) == key
+    assert addresses.address_key(peer, forwarded) == key
+    assert addresses.address_key(peer, forwarded) == key
 
 
 def test_that_addresses_are_not_known_is_logged_once(
@@ -158,7 +160,7 @@ def test_that_addresses_are_not_known_is_logged_once(
     addresses = CallerAddresses(0)
     with caplog.at_level(logging.INFO, "mcp_app.auth"):
         for number in range(5):
-            assert addresses.of(FAR, f"198.51.100.{number}") == ""
+            assert addresses.address_key(FAR, f"198.51.100.{number}") == ""
     assert len(caplog.records) == 1
     assert 'MCP["TRUSTED_PROXIES"]' in caplog.text
 
@@ -179,7 +181,7 @@ def test_that_addresses_are_not_known_is_logged_once(
     ],
 )
 def test_what_a_client_is_told(given: tuple[str, ...], challenge: str) -> None:
-    refused = unauthenticated(*given)
+    refused = unauthenticated_refusal(*given)
     assert (refused.http_status, refused.message) == (401, given[0])
     assert refused.headers == {"WWW-Authenticate": challenge}
 

@@ -23,7 +23,7 @@ from mcp_app.models.tokens import AccessTokenRows
 from mcp_app.pools.database import authenticators, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.transports.http.host_and_origin import PARAMETER, _tell
+from mcp_app.transports.http.host_and_origin import PARAMETER, _warn_about_token
 from tests.asgi_client import Client, Outcome, Visit, outcome, routing_headers
 from tests.auth.conftest import Commit
 from tests.behaviours import Stage
@@ -61,7 +61,7 @@ async def admin() -> Any:
 @pytest.fixture
 def make(server: Server, user: Any, process: Process) -> Make:
     """Make a token that may all, unless something else is said."""
-    token_cache.forget()
+    token_cache.forget_all()
     columns = {"user": user, "name": "a laptop", "may": "change"}
 
     async def made(**changes: Any) -> tuple[AccessToken, str]:
@@ -97,7 +97,7 @@ async def test_a_token_lets_its_user_in(
     client = await bearing(application, token, version).open()
     found = (await client.call("drill_whoami")).result["structuredContent"]
     assert found["user"] == "ana"
-    known = await token_cache.find(row.digest)
+    known = await token_cache.find_entry(row.digest)
     assert known is not None
     assert (known.principal.kind, known.principal.client) == (KIND, row.family)
 
@@ -567,7 +567,7 @@ async def test_no_token_is_logged(
     await writer.run(row.revoke)
     await bearing(application, token).request("tools/list")
     await bearing(application, f"{token}x").request("tools/list")
-    _tell.cache_clear()
+    _warn_about_token.cache_clear()
     client = Client(application, NEWEST, path=f"{BY}?{PARAMETER}={token}")
     assert (await client.request("tools/list")).status == 401
     assert "sends its access token in the address" in caplog.text

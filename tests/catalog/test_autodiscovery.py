@@ -16,7 +16,7 @@ from django.apps import AppConfig
 
 import mcp_app
 from mcp_app.catalog.autodiscovery import fingerprint, import_modules
-from mcp_app.catalog.lint import problems
+from mcp_app.catalog.lint import registry_problems
 from mcp_app.catalog.registry import Registry
 from tests.drill.running import OWN, ROOT
 
@@ -73,7 +73,7 @@ def discover(
             packages.append(package)
             configs.append(AppConfig(package, import_module(package)))
         import_modules(registry, configs, name)
-        said = problems(registry)
+        said = registry_problems(registry)
         for package in packages:
             said = [each.replace(str(tmp_path / package), "shop") for each in said]
             said = [each.replace(package, "shop") for each in said]
@@ -379,7 +379,7 @@ def test_apps_without_a_module(discover: Discover) -> None:
     config = AppConfig("mcp_app", mcp_app)
     registry = Registry()
     import_modules(registry, [config], "no_such_module")
-    assert problems(registry) == []
+    assert registry_problems(registry) == []
 
 
 def test_a_module_is_loaded_again(discover: Discover) -> None:
@@ -387,7 +387,7 @@ def test_a_module_is_loaded_again(discover: Discover) -> None:
     first = registry.tools["before"].function.function
     reload(sys.modules[first.__module__])
     assert registry.tools["before"].function.function is not first
-    assert said == problems(registry) == []
+    assert said == registry_problems(registry) == []
 
 
 def test_problems_are_raised_again_afterwards(registry: Registry) -> None:

@@ -34,8 +34,8 @@ def registry() -> Registry:
 def connected(registry: Registry) -> Iterator[None]:
     registry.resource("ledger://{key}", model=Ledger)(line)
     registry.resource("ledger://all", model=Ledger)(lines)
-    bindings.connect(registry.bindings.values())
-    bindings.connect(registry.bindings.values())
+    bindings.connect_signals(registry.bindings.values())
+    bindings.connect_signals(registry.bindings.values())
     yield
     for uri in registry.bindings:
         for signal in (post_save, post_delete):
@@ -104,8 +104,8 @@ def test_what_a_binding_shows(
 ) -> None:
     registry.resource(uri, model=Ledger)(line if "{" in uri else lines)
     binding: Binding = registry.bindings[uri]
-    assert binding.shows(shown)
-    assert not binding.shows(other)
+    assert binding.may_show_uri(shown)
+    assert not binding.may_show_uri(other)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from mcp_app.catalog.callables import (
     MISSING,
     Function,
     Parameter,
+    build_rule,
     inspect_function,
-    made_rule,
     object_rule,
 )
 from mcp_app.catalog.errors import RegistrationError
@@ -129,7 +129,7 @@ def test_docstrings_come_from_within() -> None:
 def test_a_partial_argument_becomes_a_default() -> None:
     (parameter,) = inspect_function(partial(later, a=7)).parameters
     assert parameter.default == 7
-    assert not parameter.required
+    assert not parameter.is_required
 
 
 def test_no_annotations() -> None:
@@ -312,14 +312,14 @@ def named_only(*, asked: AccessRequest) -> bool:
 
 
 def test_a_rule_is_called_as_its_function_is() -> None:
-    rule = made_rule(judge)
+    rule = build_rule(judge)
     assert (rule.key, rule.judge, rule.arguments) == (
         "tests.catalog.test_callables.judge",
         judge,
         False,
     )
-    assert made_rule(judge, "shop.may", arguments=True).key == "shop.may"
-    assert made_rule(judge, "shop.may", arguments=True).arguments
+    assert build_rule(judge, "shop.may", arguments=True).key == "shop.may"
+    assert build_rule(judge, "shop.may", arguments=True).arguments
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_a_rule_is_called_as_its_function_is() -> None:
     ],
 )
 def test_what_takes_one_argument(function: Any) -> None:
-    assert made_rule(function, "x").judge is function
+    assert build_rule(function, "x").judge is function
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_what_takes_one_argument(function: Any) -> None:
 )
 def test_a_coroutine_would_always_say_yes(function: Any) -> None:
     with pytest.raises(RegistrationError, match="runs in a thread"):
-        made_rule(function, "x")
+        build_rule(function, "x")
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_a_coroutine_would_always_say_yes(function: Any) -> None:
 )
 def test_another_number_of_arguments(function: Any) -> None:
     with pytest.raises(RegistrationError, match="a rule must take one argument"):
-        made_rule(function, "x")
+        build_rule(function, "x")
 
 
 def test_the_name_of_what_has_none() -> None:

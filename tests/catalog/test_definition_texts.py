@@ -17,7 +17,7 @@ from tests.catalog.lint_cases import CITY, CLEAN, TOOL, taking, tool
 
 def test_the_tokens_of_a_tool_are_those_of_its_entry() -> None:
     definition = taking({**CITY, "description": "Zürich"})
-    entry = jsonrpc.write(listing.tool(definition, LATEST)).decode()
+    entry = jsonrpc.write(listing.tool_to_wire(definition, LATEST)).decode()
     assert tokens(definition) == -(-len(entry) // 4)
     assert tokens(TOOL) < tokens(replace(TOOL, title="A title of some length"))
 
@@ -84,30 +84,30 @@ def index() -> SearchIndex:
     ],
 )
 def test_queries(index: SearchIndex, query: str, names: list[str]) -> None:
-    places, total = index.find(query, 10)
+    places, total = index.find_tools(query, 10)
     assert sorted(TOOLS[at].name for at in places) == sorted(names)
     assert total == len(names)
 
 
 def test_the_name_counts_most(index: SearchIndex) -> None:
-    places, _total = index.find("invoices", 10)
+    places, _total = index.find_tools("invoices", 10)
     assert TOOLS[places[0]].name == "listInvoices"
 
 
 def test_verbs_of_people() -> None:
     """A tool that creates comes first for who makes something, and alone for nobody."""
     index = SearchIndex([search_index_tool("list_tickets", "Tickets"), *TOOLS])
-    assert index.find("make ticket", 2) == ([1, 0], 2)
-    assert index.find("make", 2) == ([], 0)
+    assert index.find_tools("make ticket", 2) == ([1, 0], 2)
+    assert index.find_tools("make", 2) == ([], 0)
 
 
 def test_the_limit(index: SearchIndex) -> None:
-    places, total = index.find("invoices", 1)
+    places, total = index.find_tools("invoices", 1)
     assert (len(places), total) == (1, 3)
 
 
 def test_very_long_queries(index: SearchIndex) -> None:
-    assert index.find("rain " * 10_000, 5) == ([3], 1)
+    assert index.find_tools("rain " * 10_000, 5) == ([3], 1)
 
 
 def test_odd_schemas() -> None:
@@ -115,7 +115,7 @@ def test_odd_schemas() -> None:
         name="odd", input_schema={"properties": {"a": True, "b": {"title": "Blue"}}}
     )
     other = ToolDefinition(name="other", input_schema={"properties": []})
-    assert SearchIndex([odd, other]).find("blue", 5) == ([0], 1)
+    assert SearchIndex([odd, other]).find_tools("blue", 5) == ([0], 1)
 
 
 def test_a_python_without_full_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,8 +151,8 @@ def test_ten_thousand_tools() -> None:
     seen = tools[::2]
     index = SearchIndex(seen)
     for number in range(0, 10_000, 2):
-        places, total = index.find(f"own{number}word", 8)
+        places, total = index.find_tools(f"own{number}word", 8)
         assert [seen[at] for at in places] == [tools[number]]
         assert total == 1
-        assert index.find(f"own{number + 1}word", 8) == ([], 0)
-    assert index.find("what all tools have", 8)[1] == 5_000
+        assert index.find_tools(f"own{number + 1}word", 8) == ([], 0)
+    assert index.find_tools("what all tools have", 8)[1] == 5_000

@@ -12,9 +12,9 @@ from mcp_app.catalog.findings import (
     advice,
     collecting,
     count_text,
-    in_order,
     must_fix,
-    record,
+    record_problem,
+    worst_first,
 )
 from mcp_app.catalog.registry import Registry
 
@@ -31,7 +31,7 @@ def test_the_worst_comes_first_and_the_rest_as_it_came() -> None:
         must_fix("kind", "", "b"),
         advice("kind", "", ""),
     ]
-    assert in_order(found) == [found[1], found[0], found[2]]
+    assert worst_first(found) == [found[1], found[0], found[2]]
 
 
 def test_levels_have_their_words() -> None:
@@ -68,7 +68,7 @@ def several(*numbers: int) -> int:
 
 def test_one_line_for_each() -> None:
     registry = Registry()
-    record(registry.problems, Place("mcp.py", 2), "It\n  does not fit. ")
+    record_problem(registry.problems, Place("mcp.py", 2), "It\n  does not fit. ")
     assert registry.problems == {"mcp.py:2: It does not fit.": Place("mcp.py", 2)}
 
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext, gettext_lazy
 from pydantic import BaseModel, Field
 
 from mcp_app import Context, Elicit, SyncContext
-from mcp_app.catalog.form_urls import findings_of, urls_in
+from mcp_app.catalog.form_urls import findings_of, urls_in_question
 from mcp_app.catalog.forms import form_schema
 from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import Registry
@@ -201,4 +201,4 @@ def test_it_is_a_finding_of_the_definition() -> None:
     ],
 )
 def test_what_is_asked(message: object, form: Any, members: list[str]) -> None:
-    assert [*dict(urls_in(message, form_schema(form).schema))] == members
+    assert [*dict(urls_in_question(message, form_schema(form).schema))] == members

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.json_schemas import adapter, json_schema
+from mcp_app.catalog.json_schemas import json_schema, type_adapter
 
 
 class Colour(enum.StrEnum):
@@ -40,7 +40,7 @@ class Opaque: ...
 
 
 def schema_of(annotation: Any) -> dict[str, Any]:
-    return json_schema("here", adapter("here", annotation), "validation")
+    return json_schema("here", type_adapter("here", annotation), "validation")
 
 
 def test_the_root_is_no_reference() -> None:
@@ -84,5 +84,5 @@ def test_types_without_json_are_refused(annotation: Any) -> None:
 def test_parameters_need_choices_that_json_has() -> None:
     with pytest.raises(RegistrationError, match="the enumeration Rate needs values"):
         schema_of(list[Rate])
-    given = json_schema("here", adapter("here", Rate), "serialization")
+    given = json_schema("here", type_adapter("here", Rate), "serialization")
     assert given == {"enum": ["0.19"], "type": "string"}

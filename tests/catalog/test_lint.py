@@ -13,7 +13,7 @@ from mcp_app.catalog.lint import (
     Finding,
     Level,
     findings,
-    problems,
+    registry_problems,
     unknown_rules,
 )
 from mcp_app.catalog.registry import Registry
@@ -281,7 +281,7 @@ def test_completers_of_unknown_arguments(
         f"{__file__}:{registry.origins['completer', (reference, argument)].place.line}"
     )
     expected = [] if said is None else [f"{start}: {__name__}.words: {said}"]
-    assert problems(registry) == expected
+    assert registry_problems(registry) == expected
 
 
 @pytest.mark.parametrize(

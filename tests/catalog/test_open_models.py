@@ -9,12 +9,12 @@ from django.db import models
 from django.test.utils import isolate_apps
 
 from mcp_app.catalog.errors import RegistrationError
-from mcp_app.catalog.lint import problems
+from mcp_app.catalog.lint import registry_problems
 from mcp_app.catalog.open_models import (
     FieldKind,
     Link,
     OpenModel,
-    advice,
+    exposure_advice,
     missing_targets,
     open_model,
 )
@@ -36,7 +36,7 @@ def test_what_a_model_offers() -> None:
     model = opened(Order, "number", "items", filters=["state"], title="All orders")
     assert [*model.fields] == ["number", "items"]
     assert [*model.filters] == ["state"]
-    assert [*model.named] == ["state", "number", "items"]
+    assert [*model.all_fields] == ["state", "number", "items"]
     assert (model.label, model.title) == ("drill.Order", "All orders")
     assert model.permission == "drill.view_order"
     assert (model.per_caller, model.rows_name) == (False, "")
@@ -81,7 +81,7 @@ def test_nobody_asks_by_relations_to_many_unless_told() -> None:
 def test_kinds_of_fields(model: Any, name: str, kind: FieldKind) -> None:
     field = opened(model, name).fields[name]
     assert field.kind is kind
-    assert field.relation is (kind in (FieldKind.TO_ONE, FieldKind.TO_MANY))
+    assert field.is_relation is (kind in (FieldKind.TO_ONE, FieldKind.TO_MANY))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_how_relations_are_joined(
     model: Any, name: str, link: tuple[str, str], key: str
 ) -> None:
     field = opened(model, name).fields[name]
-    assert field.link == Link(*link)
+    assert field.join_columns == Link(*link)
     if field.kind is FieldKind.TO_ONE:
         assert field.key_column == key
 
@@ -109,15 +109,15 @@ def test_the_table_of_a_many_to_many_relation() -> None:
         (Order, "suppliers", "country"),
         (Country, "supplies", "order"),
     ):
-        between = opened(model, name).fields[name].between
+        between = opened(model, name).fields[name].through_table
         assert between is not None
         assert between.model is Order.suppliers.through
         assert between.forward.name == forward
 
 
 def test_a_key_is_shown_as_the_column_that_it_points_to() -> None:
-    assert opened(Customer, "country").fields["country"].column.name == "code"
-    assert opened(Order, "invoice").fields["invoice"].column.name == "key"
+    assert opened(Customer, "country").fields["country"].value_column.name == "code"
+    assert opened(Order, "invoice").fields["invoice"].value_column.name == "key"
 
 
 @pytest.mark.parametrize(
@@ -227,12 +227,12 @@ def test_a_relation_needs_its_target() -> None:
         "drill.Order opens 'customer', which leads to drill.Customer, but no code opens"
         " drill.Customer. Open it, too, or leave 'customer' out."
     )
-    [problem] = problems(registry)
+    [problem] = registry_problems(registry)
     assert problem.endswith(sentence)
     assert __file__ in problem
     registry.open_model(Customer, fields=["name"], rows="all")
     assert [*missing_targets(registry.open_models)] == []
-    assert problems(registry) == []
+    assert registry_problems(registry) == []
 
 
 def test_a_model_is_opened_once() -> None:
@@ -250,7 +250,7 @@ def test_advice() -> None:
         opened(Permission, "codename"),
         opened(Group, "name"),
     ]
-    assert [*advice({each.label: each for each in both})] == [
+    assert [*exposure_advice({each.label: each for each in both})] == [
         "auth.User: 'email' is in filters and not in fields. Nobody sees it, but who"
         " asks often enough can guess its values."
     ]
@@ -265,6 +265,6 @@ def test_advice_about_secrets() -> None:
             app_label = "drill"
 
     account = opened(Account, "api_key")
-    assert [*advice({account.label: account})] == [
+    assert [*exposure_advice({account.label: account})] == [
         "drill.Account: 'api_key' sounds like a secret, and it is opened."
     ]

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, RootModel
 from mcp_app.catalog.callables import MISSING
 from mcp_app.catalog.outputs import (
     completion,
-    jsonable,
+    jsonable_value,
     prompt_output,
     resource_output,
     tool_returns,
@@ -117,7 +117,7 @@ def test_what_is_no_object_is_wrapped(
     assert returns.schema == wrapped(inner)
     output = returns.convert(value)
     assert output == ToolOutput((Text(text),), structured={"result": result})
-    assert schemas.compile(returns.schema).is_valid(output.structured)
+    assert schemas.compile_schema(returns.schema).is_valid(output.structured)
 
 
 def test_definitions_stay_at_the_root() -> None:
@@ -161,7 +161,7 @@ def test_objects_are_sent_as_they_are(
     assert returns.schema["type"] == "object"
     output = returns.convert(value)
     assert output.structured == structured
-    assert schemas.compile(returns.schema).is_valid(structured)
+    assert schemas.compile_schema(returns.schema).is_valid(structured)
 
 
 def test_the_text_of_an_object_is_its_json() -> None:
@@ -329,7 +329,7 @@ def test_completions(value: object, expected: Completion) -> None:
 
 
 def test_jsonable() -> None:
-    assert jsonable({"a": Order(1), "b": Rows(), Colour.RED: {1}}) == {
+    assert jsonable_value({"a": Order(1), "b": Rows(), Colour.RED: {1}}) == {
         "a": {"number": 1, "day": "2026-01-31"},
         "b": [1, 2],
         "red": [1],

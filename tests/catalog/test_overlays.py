@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.catalog.overlays import overlaid
+from mcp_app.catalog.overlays import apply_overlay
 from mcp_app.interface.definitions import PromptDefinition, ToolDefinition, ToolHints
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.protocol.json_types import JsonObject
@@ -24,7 +24,7 @@ CODE = ToolDefinition(
 
 
 def test_what_is_not_named_is_as_in_code() -> None:
-    assert overlaid(CODE, {}) == CODE
+    assert apply_overlay(CODE, {}) == CODE
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_what_is_not_named_is_as_in_code() -> None:
     ],
 )
 def test_a_column_is_replaced(column: str, value: object) -> None:
-    made = overlaid(CODE, {column: value})
+    made = apply_overlay(CODE, {column: value})
     assert getattr(made, column) == value
     assert made.name == "refund"
     assert made.demands == CODE.demands
@@ -51,11 +51,11 @@ def test_tags_are_replaced_if_they_are_named(
     tags: str | None, result: set[str]
 ) -> None:
     content: JsonObject = {} if tags is None else {"tags": tags}
-    assert overlaid(CODE, content).tags == result
+    assert apply_overlay(CODE, content).tags == result
 
 
 def test_demands_are_added_and_none_goes() -> None:
-    made = overlaid(CODE, {"permission": "shop.audit", "groups": "Night\nDay"})
+    made = apply_overlay(CODE, {"permission": "shop.audit", "groups": "Night\nDay"})
     assert made.demands.permissions == ("shop.refund", "shop.audit")
     assert made.demands.groups == (
         frozenset({"Support"}),
@@ -64,17 +64,17 @@ def test_demands_are_added_and_none_goes() -> None:
 
 
 def test_the_same_demand_stands_once() -> None:
-    made = overlaid(CODE, {"permission": "shop.refund", "groups": "Support"})
+    made = apply_overlay(CODE, {"permission": "shop.refund", "groups": "Support"})
     assert made.demands == CODE.demands
 
 
 def test_a_hint_that_is_named_stands_in_place_of_the_codes() -> None:
-    made = overlaid(CODE, {"destructive": False})
+    made = apply_overlay(CODE, {"destructive": False})
     assert made.hints == ToolHints(read_only=False, destructive=False)
-    assert overlaid(CODE, {"title": "x"}).hints == CODE.hints
+    assert apply_overlay(CODE, {"title": "x"}).hints == CODE.hints
 
 
 def test_what_is_no_tool_has_no_hints() -> None:
     prompt = PromptDefinition(name="write")
-    made = overlaid(prompt, {"title": "Write", "read_only": True})
+    made = apply_overlay(prompt, {"title": "Write", "read_only": True})
     assert made == PromptDefinition(name="write", title="Write")

@@ -23,7 +23,7 @@ from mcp_app.interface.questions import (
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.protocol.content import Text
 from mcp_app.protocol.revisions import LATEST
-from mcp_app.protocol.schemas import compile as compiled
+from mcp_app.protocol.schemas import compile_schema as compiled
 
 
 async def add(ctx: Context, a: int, b: int = 2) -> int:
@@ -111,7 +111,7 @@ def test_a_completer_takes_nothing_else() -> None:
 
 
 def test_fits() -> None:
-    assert RegisteredFunction(greet).fits({}) == [
+    assert RegisteredFunction(greet).schema_problems({}) == [
         "The function greet requires 'name', but the schema does not."
     ]
 
@@ -143,9 +143,9 @@ def adding() -> Registry:
 
 
 def plain(found: ToolEntry) -> PlainTool:
-    made = found.plain(LATEST)
+    made = found.as_plain_tool(LATEST)
     assert made is not None
-    assert found.plain(LATEST) is made
+    assert found.as_plain_tool(LATEST) is made
     return made
 
 
@@ -170,7 +170,7 @@ def test_an_async_function_is_plain(adding: Registry) -> None:
     ],
 )
 def test_what_is_not_plain(adding: Registry, changes: Mapping[str, Any]) -> None:
-    assert entry(adding, **changes).plain(LATEST) is None
+    assert entry(adding, **changes).as_plain_tool(LATEST) is None
 
 
 def test_functions_that_run_in_threads_are_plain() -> None:

@@ -13,7 +13,7 @@ from mcp_app.catalog.row_loader import (
     StoredDefinition,
     StoredOverlay,
     demands_of,
-    load,
+    load_rows,
     load_servers,
     served_versions,
     stored_definition,
@@ -29,7 +29,7 @@ from mcp_app.interface.definitions import (
 )
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.interface.server import ServerDefinition
-from mcp_app.kinds import complete, kinds_of
+from mcp_app.kinds import complete_definition, usable_kinds
 from mcp_app.models import (
     Blob,
     Prompt,
@@ -76,11 +76,11 @@ def make(model: type[Row], **columns: Any) -> Row:
 def loaded(registry: Registry) -> list[StoredDefinition[Definition]]:
     """Return all that is served and not declared in code, in the order of lists."""
     found: list[StoredDefinition[Definition]] = []
-    kinds = kinds_of(registry)
+    kinds = usable_kinds(registry)
     for kind in MODELS:
-        stored = load(served_versions(kind))
+        stored = load_rows(served_versions(kind))
         made_here = [
-            complete(each, kinds)
+            complete_definition(each, kinds)
             for each in stored
             if isinstance(each, StoredDefinition)
         ]
@@ -194,7 +194,7 @@ def test_kind_config_and_row_come_along(registry: Registry) -> None:
     row = make(Tool, name="a", config='{"content": []}')
     [stored] = loaded(registry)
     assert (stored.kind, stored.config) == ("text", {"content": []})
-    assert stored.row == f"tool {row.pk}"
+    assert stored.row_label == f"tool {row.pk}"
 
 
 def test_uploaded_content_comes_along(registry: Registry) -> None:
@@ -264,7 +264,7 @@ def test_only_some_rows() -> None:
     rows = [make(Tool, name=name) for name in "abc"]
     keys = served_versions("tool", [str(rows[1].pk), "99", "no key"])
     assert keys == {("tool", str(rows[1].pk)): rows[1].published_id}
-    [one] = load(keys)
+    [one] = load_rows(keys)
     assert isinstance(one, StoredDefinition)
     assert (one.definition.name, one.version) == ("b", 1)
 
@@ -272,10 +272,10 @@ def test_only_some_rows() -> None:
 def test_an_overlay_has_only_what_staff_published() -> None:
     row = Tool.objects.create(name="declared", source="code", title="Better")
     key = ("tool", str(row.pk))
-    assert load([key]) == [StoredOverlay(key, "declared", {})]
+    assert load_rows([key]) == [StoredOverlay(key, "declared", {})]
     assert served_versions("tool") == {key: 0}
     published(row)
-    [overlay] = load(served_versions("tool"))
+    [overlay] = load_rows(served_versions("tool"))
     assert overlay == StoredOverlay(key, "declared", {"title": "Better"}, 1)
 
 

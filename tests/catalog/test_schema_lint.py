@@ -12,10 +12,10 @@ from mcp_app.catalog.definition_texts import DefinitionText
 from mcp_app.catalog.findings import Level
 from mcp_app.catalog.schema_lint import (
     LONG_DESCRIPTION,
-    NAMED,
+    MAX_NAMES,
     description_findings,
     hidden_findings,
-    name_of,
+    names_text,
     order_findings,
     parameter_findings,
     parameters,
@@ -86,7 +86,12 @@ def test_where_a_keyword_is_misspelt_and_what_was_meant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(NAMED - 1, NAMED - 1), (NAMED, NAMED), (NAMED + 5, NAMED)]
+    ("count", "said"),
+    [
+        (MAX_NAMES - 1, MAX_NAMES - 1),
+        (MAX_NAMES, MAX_NAMES),
+        (MAX_NAMES + 5, MAX_NAMES),
+    ],
 )
 def test_only_some_misspelt_keywords_are_named(count: int, said: int) -> None:
     told = {f"description{letter}": 1 for letter in ascii_lowercase[:count]}
@@ -181,10 +186,10 @@ def test_what_is_no_object_has_no_parameters() -> None:
     assert parameters({}) == {}
 
 
-@pytest.mark.parametrize(("count", "more"), [(NAMED, ""), (NAMED + 1, ", …")])
+@pytest.mark.parametrize(("count", "more"), [(MAX_NAMES, ""), (MAX_NAMES + 1, ", …")])
 def test_the_first_of_many_names(count: int, more: str) -> None:
     names = [f"n{each}" for each in range(count)]
-    assert name_of(names) == ", ".join(names[:NAMED]) + more
+    assert names_text(names) == ", ".join(names[:MAX_NAMES]) + more
 
 
 # -- what is required ----------------------------------------------------------------

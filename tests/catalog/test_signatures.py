@@ -82,7 +82,7 @@ def test_no_parameters() -> None:
         "properties": {},
         "additionalProperties": False,
     }
-    assert found.bind({}) == {}
+    assert found.bind_arguments({}) == {}
 
 
 HINTS: list[tuple[Any, dict[str, Any], Any, Any]] = [
@@ -136,8 +136,8 @@ def test_hints(hint: Any, schema: Any, given: Any, bound: Any) -> None:
     function.__annotations__["value"] = hint
     found = signature(function)
     assert found.input_schema["properties"] == {"value": schema}
-    assert schemas.compile(found.input_schema).is_valid({"value": given})
-    result = found.bind({"value": given})["value"]
+    assert schemas.compile_schema(found.input_schema).is_valid({"value": given})
+    result = found.bind_arguments({"value": given})["value"]
     assert result == bound
     assert type(result) is type(bound)
 
@@ -189,8 +189,8 @@ def test_classes_have_local_definitions() -> None:
         "customer": {"fullName": "Ada"},
         "root": {"name": "/", "folders": [{"name": "a"}]},
     }
-    assert schemas.compile(found.input_schema).is_valid(given)
-    assert found.bind(given) == {
+    assert schemas.compile_schema(found.input_schema).is_valid(given)
+    assert found.bind_arguments(given) == {
         "lines": [Line("tea")],
         "home": {"street": "Main"},
         "customer": Customer(fullName="Ada"),
@@ -219,7 +219,7 @@ def test_defaults_stay_with_the_function() -> None:
         "most": {"type": "number"},
         "marker": {},
     }
-    assert signature(order).bind({}) == {}
+    assert signature(order).bind_arguments({}) == {}
 
 
 def test_fields_of_pydantic_as_defaults() -> None:
@@ -241,8 +241,12 @@ def test_fields_of_pydantic_as_defaults() -> None:
         "from": {"type": "string", "default": "there"},
     }
     assert found.input_schema["required"] == ["name"]
-    assert found.bind({"name": "a"}) == {"count": 3, "name": "a", "sort": "here"}
-    assert found.bind({"name": "a", "count": 1, "from": "x"}) == {
+    assert found.bind_arguments({"name": "a"}) == {
+        "count": 3,
+        "name": "a",
+        "sort": "here",
+    }
+    assert found.bind_arguments({"name": "a", "count": 1, "from": "x"}) == {
         "count": 1,
         "name": "a",
         "sort": "x",
@@ -288,13 +292,15 @@ def test_names_that_pydantic_models_could_not_have() -> None:
     def odd(_private: int, model_config: int, json: int, schema: int) -> None: ...
 
     given = {"_private": 1, "model_config": 2, "json": 3, "schema": 4}
-    assert signature(odd).bind(given) == given
+    assert signature(odd).bind_arguments(given) == given
 
 
 def test_strings_become_what_the_hint_says() -> None:
     def read(id: int, day: dt.date, deep: bool) -> None: ...
 
-    assert signature(read).bind({"id": "7", "day": "2026-01-31", "deep": "true"}) == {
+    assert signature(read).bind_arguments(
+        {"id": "7", "day": "2026-01-31", "deep": "true"}
+    ) == {
         "id": 7,
         "day": dt.date(2026, 1, 31),
         "deep": True,
@@ -305,7 +311,7 @@ def test_refused_arguments_are_named() -> None:
     def order(lines: list[Line], day: dt.date) -> None: ...
 
     with pytest.raises(ArgumentsRefused) as refusal:
-        signature(order).bind({"lines": [{"article": 1}], "more": 1})
+        signature(order).bind_arguments({"lines": [{"article": 1}], "more": 1})
     assert refusal.value.violations == [
         Violation(
             "$.lines[0].article", "string_type", "Input should be a valid string."
@@ -371,4 +377,4 @@ def one(a: int, b: int = 2) -> int:
     ],
 )
 def test_fits(schema: dict[str, Any], sentences: list[str]) -> None:
-    assert signature(one).fits(schema) == sentences
+    assert signature(one).schema_problems(schema) == sentences

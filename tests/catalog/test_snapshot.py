@@ -11,8 +11,8 @@ import pytest
 
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import (
-    LONGEST_PLACE,
-    MOST_SEEN,
+    MAX_PLACE_LENGTH,
+    MAX_SELECTIONS,
     Catalog,
     Entry,
     Listing,
@@ -85,14 +85,14 @@ def test_two_of_one_name_are_both_listed() -> None:
 
 @pytest.mark.parametrize("more", [0, 1, 900])
 def test_a_long_place_fits_into_a_cursor_and_stays_apart(more: int) -> None:
-    uri = "shop://" + "x" * (LONGEST_PLACE - len("r\nshop://") + more - 1)
-    places = {resource(uri + end).place for end in "ab"}
+    uri = "shop://" + "x" * (MAX_PLACE_LENGTH - len("r\nshop://") + more - 1)
+    places = {resource(uri + end).place_in_list for end in "ab"}
     assert len(places) == 2
-    assert all(len(text) <= LONGEST_PLACE for _, text in places)
+    assert all(len(text) <= MAX_PLACE_LENGTH for _, text in places)
 
 
 def shown(listed: Listing, after: Any = None) -> tuple[str, Any]:
-    page = listed.page(LATEST, after)
+    page = listed.page_after(LATEST, after)
     items = json.loads(jsonrpc.write(page.items))
     return "".join(each["name"] for each in items), page.next
 
@@ -117,10 +117,10 @@ def test_a_place_that_is_gone_and_one_beyond_the_end() -> None:
 
 def test_only_our_own_pages_are_kept_each_for_its_revision() -> None:
     listed = listing("abcd", 2)
-    first, within = listed.page(LATEST, None), listed.page(LATEST, (0, "a"))
-    assert listed.page(LATEST, None) is first
-    assert listed.page(OLDEST, None) is not first
-    assert listed.page(LATEST, (0, "a")) is not within
+    first, within = listed.page_after(LATEST, None), listed.page_after(LATEST, (0, "a"))
+    assert listed.page_after(LATEST, None) is first
+    assert listed.page_after(OLDEST, None) is not first
+    assert listed.page_after(LATEST, (0, "a")) is not within
     assert listed.first_result(LATEST) is None
     first.result = b"{}"
     assert listed.first_result(LATEST) == b"{}"
@@ -140,12 +140,12 @@ def seen(
             return False
         return not demands or demands in met
 
-    return listed.seen(VisibilityKey(frozenset(met), scope), visible)
+    return listed.visible_part(VisibilityKey(frozenset(met), scope), visible)
 
 
 def test_everybody_sees_the_list_itself() -> None:
     listed = listing("ab")
-    assert not listed.restricted
+    assert not listed.is_restricted
     assert seen(listed, VIEW) is listed
 
 
@@ -173,7 +173,7 @@ def test_rights_and_scopes_are_kept_apart() -> None:
 def test_the_selection_asked_for_longest_ago_is_dropped() -> None:
     each = [
         AccessRequirements(permissions=(f"shop.p{number}",))
-        for number in range(MOST_SEEN)
+        for number in range(MAX_SELECTIONS)
     ]
     listed = Listing(
         [tool(f"t{number}", demands=demands) for number, demands in enumerate(each)],
@@ -194,7 +194,7 @@ def test_the_selection_asked_for_longest_ago_is_dropped() -> None:
 def test_a_changed_list_is_as_one_made_anew() -> None:
     gone, stays = tool("b", demands=VIEW), tool("a", demands=VIEW)
     before = Listing([gone, stays, tool("d")], 2)
-    after = before.changed([gone], [tool("c", demands=AUDIT), tool("e", -1)])
+    after = before.with_changes([gone], [tool("c", demands=AUDIT), tool("e", -1)])
     assert names(after) == "eacd"
     assert after.demands == {VIEW, AUDIT}
     assert shown(after)[0] == "ea"
@@ -205,9 +205,9 @@ def test_a_changed_list_is_as_one_made_anew() -> None:
 def test_a_demand_goes_with_the_last_that_has_it() -> None:
     first, second = tool("a", demands=VIEW), tool("b", demands=VIEW)
     both = Listing([first, second], 100)
-    one = both.changed([first], [])
+    one = both.with_changes([first], [])
     assert one.demands == {VIEW}
-    assert one.changed([second], []).demands == frozenset()
+    assert one.with_changes([second], []).demands == frozenset()
 
 
 def catalog(**more: Any) -> Catalog:
@@ -217,21 +217,21 @@ def catalog(**more: Any) -> Catalog:
 def test_what_did_not_change_is_the_same() -> None:
     entry = tool("a")
     before = catalog(tools=[entry], prompts=[prompt("p")])
-    assert before.changed({}) is before
-    assert before.changed({"tools": {"a": entry, "b": None}}) is before
-    after = before.changed({"tools": {"b": tool("b")}})
+    assert before.with_changes({}) is before
+    assert before.with_changes({"tools": {"a": entry, "b": None}}) is before
+    after = before.with_changes({"tools": {"b": tool("b")}})
     assert [*after.tools] == ["a", "b"]
     assert after.tools["a"] is entry
     assert after.listings["prompts"] is before.listings["prompts"]
     assert [*before.tools] == ["a"]
-    assert [*after.changed({"tools": {"a": None}}).tools] == ["b"]
+    assert [*after.with_changes({"tools": {"a": None}}).tools] == ["b"]
 
 
 def test_what_was_encoded_of_a_server_is_not_its_successors() -> None:
     before = catalog()
     end = before.result_end(LATEST)
     assert before.result_end(LATEST) is end
-    after = before.changed({"tools": {"b": tool("b", demands=VIEW)}})
+    after = before.with_changes({"tools": {"b": tool("b", demands=VIEW)}})
     assert (before.open, after.open) == (True, False)
 
 
@@ -275,7 +275,7 @@ def test_lists_that_differ_from_user_to_user() -> None:
 def found(made: Catalog, uri: str) -> list[tuple[str, Any, bool]]:
     return [
         (each.entry.definition.name, each.variables, each.stopped)
-        for each in made.matching(uri)
+        for each in made.matches_of_uri(uri)
     ]
 
 
@@ -319,11 +319,11 @@ def test_what_is_switched_off_is_told_by_kind_and_identity() -> None:
 def test_to_switch_off_and_on_again() -> None:
     entry = tool("a", demands=VIEW)
     on = catalog(tools=[entry])
-    off = on.changed({"tools": {"a": None}}, {"tools": {"a": entry}})
+    off = on.with_changes({"tools": {"a": None}}, {"tools": {"a": entry}})
     assert (len(off.tools), off.switched_off("tools", "a")) == (0, entry)
     assert off.demands == {VIEW}
     assert on.switched_off("tools", "a") is None
-    again = off.changed({"tools": {"a": entry}}, {"tools": {"a": None}})
+    again = off.with_changes({"tools": {"a": entry}}, {"tools": {"a": None}})
     assert again.tools == {"a": entry}
     assert again.stopped == {}
 
@@ -333,10 +333,10 @@ def test_to_switch_off_and_on_again() -> None:
 
 def test_an_entry_is_encoded_once_for_each_revision() -> None:
     entry = tool("a", title="A")
-    assert entry.encoded(LATEST) is entry.encoded(LATEST)
-    assert json.loads(entry.encoded(LATEST))["title"] == "A"
+    assert entry.encoded_text(LATEST) is entry.encoded_text(LATEST)
+    assert json.loads(entry.encoded_text(LATEST))["title"] == "A"
     # The oldest revision knows no titles.
-    assert "title" not in json.loads(entry.encoded(OLDEST))
+    assert "title" not in json.loads(entry.encoded_text(OLDEST))
 
 
 def test_a_tool_and_its_schemas() -> None:
@@ -387,19 +387,19 @@ def test_a_server_that_searches() -> None:
 def test_a_server_that_searches_changes() -> None:
     catalog = searched()
     new = tool("c", tags=frozenset({"listed", "new"}))
-    changed = catalog.changed({"tools": {"c": new, "a": None}})
+    changed = catalog.with_changes({"tools": {"c": new, "a": None}})
     assert names_in(changed.listings["tools"]) == ["c", "search_tools"]
     assert names_in(changed.offered["tools"]) == ["b", "c"]
     assert changed.tools.keys() == {"b", "c", "search_tools"}
     assert changed.tools["search_tools"].definition.tags == {"money", "listed", "new"}
-    assert changed.changed({"tools": {"c": new}}) is changed
+    assert changed.with_changes({"tools": {"c": new}}) is changed
     # The tools that search win, whatever a row is called.
     row = tool("search_tools", tags=frozenset({"listed"}))
-    both = changed.changed({"tools": {"search_tools": row}})
+    both = changed.with_changes({"tools": {"search_tools": row}})
     assert both.tools["search_tools"] is not row
     assert names_in(both.listings["tools"]) == ["c", "search_tools"]
     assert names_in(
-        both.changed({"tools": {"search_tools": None}}).offered["tools"]
+        both.with_changes({"tools": {"search_tools": None}}).offered["tools"]
     ) == [
         "b",
         "c",

@@ -11,7 +11,7 @@ from mcp_app.catalog.stops import (
     Halt,
     Stops,
     cancelling,
-    fitting,
+    fitting_suggestions,
     retry_after_s,
     suggestions_of,
 )
@@ -46,19 +46,19 @@ PROMPT = PromptDefinition(name="prompt")
     ],
 )
 def test_what_changes_things(definition: ToolDefinition, found: object) -> None:
-    assert Stops(changes=(CHANGES,)).of(definition, None, NAME) == found
+    assert Stops(changes=(CHANGES,)).of_definition(definition, None, NAME) == found
 
 
 def test_a_row_of_its_own() -> None:
     stops = Stops(rows={KEY: (ROW,)}, names={NAME: (ROW, OTHER)})
     other = ("tool", "other")
-    assert stops.of(READS, KEY, other) == (ROW,)
-    assert stops.of(READS, ("prompt", "7"), other) == ()
-    assert stops.of(READS, None, other) == ()
+    assert stops.of_definition(READS, KEY, other) == (ROW,)
+    assert stops.of_definition(READS, ("prompt", "7"), other) == ()
+    assert stops.of_definition(READS, None, other) == ()
     # What was deleted and made again, or has no row, is held by its name.
-    assert stops.of(READS, None, NAME) == (ROW, OTHER)
-    assert stops.of(READS, KEY, NAME) == (ROW, OTHER)
-    assert stops.of(READS, None, ("prompt", "reads")) == ()
+    assert stops.of_definition(READS, None, NAME) == (ROW, OTHER)
+    assert stops.of_definition(READS, KEY, NAME) == (ROW, OTHER)
+    assert stops.of_definition(READS, None, ("prompt", "reads")) == ()
 
 
 def test_a_server_goes_with_everything() -> None:
@@ -103,11 +103,11 @@ COLOURS = ("Red", "dark red", "green", "Infrared", "REDDISH")
 def test_what_begins_so_comes_before_what_holds_it(
     typed: str, found: list[str]
 ) -> None:
-    assert fitting(COLOURS, typed).values == found
+    assert fitting_suggestions(COLOURS, typed).values == found
 
 
 def test_case_is_that_of_all_languages() -> None:
-    assert fitting(["Straße"], "STRASSE").values == ["Straße"]
+    assert fitting_suggestions(["Straße"], "STRASSE").values == ["Straße"]
 
 
 def test_what_is_suggested_by_name() -> None:

@@ -26,16 +26,16 @@ from mcp_app.catalog.type_hints import (
     SCALARS,
     Documentation,
     ScalarOutput,
-    bare,
+    bare_hint,
     documentation,
     for_pydantic,
+    hint_metadata,
     is_kind,
-    members,
-    metadata,
     or_none,
     scalar_of,
     scalar_schema,
     typed_dict,
+    union_members,
     without_metadata,
     without_none,
 )
@@ -74,7 +74,7 @@ class Person(TypedDict):
     ],
 )
 def test_bare(annotation: Any, expected: Any) -> None:
-    assert bare(annotation) == expected
+    assert bare_hint(annotation) == expected
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_bare(annotation: Any, expected: Any) -> None:
     ],
 )
 def test_members(annotation: Any, expected: list[Any]) -> None:
-    assert list(members(annotation)) == expected
+    assert list(union_members(annotation)) == expected
 
 
 def test_metadata() -> None:
-    assert metadata(Annotated[int, "a", 2]) == ("a", 2)
-    assert metadata(Annotated[int, "a"] | None) == ()
+    assert hint_metadata(Annotated[int, "a", 2]) == ("a", 2)
+    assert hint_metadata(Annotated[int, "a"] | None) == ()
     assert without_metadata(Annotated[int, "a"]) is int
     assert without_metadata(int) is int
 
@@ -206,7 +206,7 @@ def test_a_schema_that_promises_more(schema: object) -> None:
 )
 def test_a_result_as_json(value: Any, text: str) -> None:
     output = ScalarOutput(value)
-    read = json.loads(output.members() + b"}")
+    read = json.loads(output.encoded_members() + b"}")
     assert read == {
         "content": [{"type": "text", "text": text}],
         "structuredContent": {"result": value},
@@ -219,7 +219,7 @@ def test_a_result_as_json(value: Any, text: str) -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, "\ud800"])
 def test_what_is_no_json(value: Any) -> None:
     with pytest.raises(UnserializableValue):
-        ScalarOutput(value).members()
+        ScalarOutput(value).encoded_members()
 
 
 def test_it_is_equal_to_the_output_that_it_stands_for() -> None:

@@ -14,7 +14,7 @@ from django.test import override_settings
 from django.urls import path
 
 from mcp_app.admin import register
-from mcp_app.catalog.findings import Place, record
+from mcp_app.catalog.findings import Place, record_problem
 from mcp_app.catalog.registry import Registry
 from mcp_app.checks import modules
 from mcp_app.checks.modules import check_admin_site, check_modules
@@ -149,7 +149,7 @@ def test_libraries_are_not_searched(
 
 
 def test_few_folders_are_searched(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(modules, "MOST_FOLDERS", 2)
+    monkeypatch.setattr(modules, "MAX_FOLDERS", 2)
     for name in ("a", "b", "c"):
         declare(site, f"{name}/mcp.py")
     assert [hint for _, hint in found()] == [
@@ -162,7 +162,7 @@ def test_broken_definitions_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = Registry()
     for line, name in ((12, "a"), (2, "b")):
         place = Place("/site/shop/mcp.py", line)
-        record(registry.problems, place, f"shop.mcp.{name}: it is wrong.")
+        record_problem(registry.problems, place, f"shop.mcp.{name}: it is wrong.")
     monkeypatch.setattr(modules, "mcp", registry)
     for mcp in ({}, {"LIMITS": "of"}):
         with override_settings(MCP=mcp):

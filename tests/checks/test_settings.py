@@ -13,7 +13,7 @@ from django.urls import path
 from django.views.generic import TemplateView
 
 from mcp_app.checks.deployment import check_deployment
-from mcp_app.checks.settings import advising, check_settings, check_sign_in
+from mcp_app.checks.settings import advising_check, check_settings, check_sign_in
 from tests.oauth.program import ORIGIN, WAYS
 
 ISSUER = {
@@ -172,7 +172,7 @@ INFO = checks.Info("Could be better.")
 WARNING = checks.Warning("Is unsafe.")
 
 
-@advising
+@advising_check
 def check(**_: object) -> list[checks.CheckMessage]:
     return [INFO, WARNING]
 

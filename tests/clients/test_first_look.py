@@ -25,11 +25,11 @@ def run(command: Sequence[str | Path]) -> str:
 
 
 def text(key: str, guarded: Guarded) -> str:
-    return CLIENTS[key].text("site", guarded.url, token=guarded.token())
+    return CLIENTS[key].http_text("site", guarded.url, token=guarded.token())
 
 
 def test_python(guarded: Guarded, tmp_path: Path) -> None:
-    program = tmp_path / CLIENTS["python"].place
+    program = tmp_path / CLIENTS["python"].place_for_people
     program.write_text(text("python", guarded), encoding="utf-8")
     assert "'drill_add'" in run([sys.executable, program])
 

@@ -90,14 +90,14 @@ async def _rows(served_rows: None) -> AsyncIterator[None]:
     await writer.run(user.save)
     await writer.run(published, server)
     yield
-    authentication_cache.forget()
+    authentication_cache.forget_all()
     await writer.run(server.delete)
     await writer.run(user.delete)
 
 
 async def listing(application: WireCheck, token: str) -> Outcome:
     # Nothing is to come from what was answered before.
-    authentication_cache.forget()
+    authentication_cache.forget_all()
     headers = {"authorization": f"Bearer {token}"}
     return await Client(application, path=BY, headers=headers).request("tools/list")
 

@@ -23,7 +23,6 @@ from mcp_app.egress import sites
 from mcp_app.interface import log_secrets, rules
 from mcp_app.models import fields
 from mcp_app.oauth import consent, endpoints
-from mcp_app.oauth import consent as consent_views
 from mcp_app.process import rates
 from mcp_app.protocol import (
     content,
@@ -39,7 +38,6 @@ from mcp_app.protocol import (
     schemas,
     uri_templates,
 )
-from mcp_app.protocol import results as meta
 from mcp_app.protocol import texts as plain_text
 from mcp_app.protocol.oauth import addresses as redirects
 from mcp_app.protocol.oauth import clients, requests, texts
@@ -55,7 +53,6 @@ from mcp_app.server import (
     round_trip,
     subscriptions,
 )
-from mcp_app.server import call as log_handler
 from mcp_app.server.handlers import HANDLERS, definitions, tools
 from mcp_app.streams import claims, event_ids, open_session, session_store
 from mcp_app.streams import questions as open_questions
@@ -69,12 +66,11 @@ from mcp_app.transports.http import (
 )
 from mcp_app.transports.http_sse import sse_handler
 from mcp_app.transports.stdio import channel, connection
-from mcp_app.transports.stdio import channel as stdio_calls
 from tests.conformance.disabling import AnyGuard, Guard, GuardEntry
 
 GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(
-        site_requests.unauthenticated,
+        site_requests.unauthenticated_refusal,
         returns=None,
         demands=(
             "S-ELICIT-039",
@@ -92,7 +88,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     ),
     Guard(site_requests.insufficient_scope, returns=None, demands=("L-AUTH-033",)),
     Guard(
-        unwrap(connections.exchange),
+        unwrap(connections.exchange_code),
         returns=None,
         demands=(
             "S-AUTH-005",
@@ -140,7 +136,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-SEC-029",
         ),
     ),
-    Guard(issuer_tokens.IssuerWay._scope, returns=None, demands=("L-AUTH-041",)),
+    Guard(issuer_tokens.IssuerWay._token_scope, returns=None, demands=("L-AUTH-041",)),
     Guard(
         settings._public_url,
         returns=None,
@@ -171,7 +167,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        consent.words_of,
+        consent.program_words,
         returns=None,
         demands=(
             "S-AUTH-112",
@@ -179,10 +175,10 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-SEC-010",
         ),
     ),
-    Guard(consent_views._address, returns=None, demands=("L-AUTH-112",)),
-    Guard(consent_views._forbid_frames, returns=None, demands=("L-SEC-014",)),
-    Guard(connected_apps.allow, returns=None, demands=("L-SEC-009",)),
-    Guard(endpoints._slug, returns=None, demands=("S-AUTH-081",)),
+    Guard(consent._answer_address, returns=None, demands=("L-AUTH-112",)),
+    Guard(consent._forbid_frames, returns=None, demands=("L-SEC-014",)),
+    Guard(connected_apps.allow_app, returns=None, demands=("L-SEC-009",)),
+    Guard(endpoints._requested_slug, returns=None, demands=("S-AUTH-081",)),
     Guard(requests._check_challenge, returns=None, demands=("S-AUTH-023",)),
     Guard(requests.check_before_resource, returns=None, demands=("L-AUTH-034",)),
     Guard(
@@ -235,7 +231,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        requests.fits,
+        requests.is_verifier_of,
         returns=True,
         demands=(
             "S-AUTH-022",
@@ -278,14 +274,14 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-AUTH-068",
         ),
     ),
-    Guard(decorators._problems, returns=None, demands=("L-CACHE-004",)),
+    Guard(decorators._definition_problems, returns=None, demands=("L-CACHE-004",)),
     Guard(form_fields._check_offered, returns=None, demands=("S-ELICIT-012",)),
     Guard(
         form_fields.field_schema,
         returns=None,
         demands=("S-ELICIT-001", "S-ELICIT-002", "L-ELICIT-002"),
     ),
-    Guard(outputs._wrapped, returns=None, demands=("L-BASE-069",)),
+    Guard(outputs._wrapped_schema, returns=None, demands=("L-BASE-069",)),
     Guard(rules.uri_problem, returns=None, demands=("S-RES-030", "L-RES-025")),
     Guard(
         content.ResourceContents.__post_init__, returns=None, demands=("S-PROMPT-018",)
@@ -301,15 +297,19 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         demands=("S-PROMPT-014", "S-PROMPT-015", "L-PROMPT-014", "L-PROMPT-015"),
     ),
     Guard(content._check_uri, returns=None, demands=("S-PROMPT-016",)),
-    Guard(content._embedded, returns=None, demands=("S-PROMPT-017", "L-PROMPT-017")),
-    Guard(envelope._is_id, returns=None, demands=("S-BASE-004",)),
     Guard(
-        envelope._is_id,
+        content._embedded_members,
+        returns=None,
+        demands=("S-PROMPT-017", "L-PROMPT-017"),
+    ),
+    Guard(envelope._is_request_id, returns=None, demands=("S-BASE-004",)),
+    Guard(
+        envelope._is_request_id,
         returns=True,
         demands=("S-BASE-005", "L-BASE-004", "L-BASE-005"),
     ),
-    Guard(envelope._notification, returns=None, demands=("L-HTTP-012",)),
-    Guard(envelope._request, returns=None, demands=("S-LIFE-036",)),
+    Guard(envelope._read_notification, returns=None, demands=("L-HTTP-012",)),
+    Guard(envelope._read_request, returns=None, demands=("S-LIFE-036",)),
     Guard(
         envelope.error_message,
         returns=None,
@@ -327,7 +327,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         returns=None,
         demands=("S-BASE-018", "L-BASE-022"),
     ),
-    Guard(envelope.parse, returns="argument", demands=("L-BASE-003",)),
+    Guard(envelope.parse_message, returns="argument", demands=("L-BASE-003",)),
     Guard(envelope.parse_batch, returns=None, demands=("S-BASE-028",)),
     Guard(envelope.result_message, returns=None, demands=("L-SUBS-018",)),
     Guard(
@@ -335,14 +335,14 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         returns=None,
         demands=("L-HEAD-030", "L-HEAD-044", "S-AUTH-036", "L-AUTH-021"),
     ),
-    Guard(headers._argument, returns=None, demands=("L-HEAD-028",)),
+    Guard(headers._argument_at, returns=None, demands=("L-HEAD-028",)),
     Guard(
-        headers._is_taken,
+        headers._is_accepted,
         returns=True,
         demands=("S-HTTP-016", "S-HTTP-017", "S-HTTP-076", "L-HTTP-014"),
     ),
     Guard(
-        headers._mirrored,
+        headers._mirrored_parameter,
         returns=None,
         demands=(
             "L-HEAD-011",
@@ -357,7 +357,9 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        headers._says, returns=True, demands=("L-HEAD-016", "L-HEAD-026", "L-HEAD-039")
+        headers._stands_for,
+        returns=True,
+        demands=("L-HEAD-016", "L-HEAD-026", "L-HEAD-039"),
     ),
     Guard(
         headers.check_mirrored,
@@ -377,15 +379,19 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        headers.decode,
+        headers.decode_value,
         returns="argument",
         demands=("L-HEAD-021", "L-HEAD-022", "L-HEAD-025", "L-HEAD-047"),
     ),
     Guard(headers.mirrored_parameters, returns=None, demands=("L-HEAD-014",)),
-    Guard(jsonrpc._text, returns="argument", demands=("S-BASE-034", "L-BASE-047")),
-    Guard(framing.line, returns="argument", demands=("S-STDIO-006", "L-STDIO-002")),
     Guard(
-        meta.meta_key_problem,
+        jsonrpc._decode_body, returns="argument", demands=("S-BASE-034", "L-BASE-047")
+    ),
+    Guard(
+        framing.encode_line, returns="argument", demands=("S-STDIO-006", "L-STDIO-002")
+    ),
+    Guard(
+        results.meta_key_problem,
         returns=None,
         demands=(
             "S-BASE-037",
@@ -420,7 +426,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     GuardEntry(results.CAPABILITIES, "resources", demands=("S-RES-001", "L-RES-001")),
     GuardEntry(results.CAPABILITIES, "tools", demands=("S-TOOLS-001", "L-TOOLS-001")),
     Guard(
-        results.complete,
+        results.complete_result,
         returns="argument",
         demands=("L-BASE-010", "L-BASE-013", "L-CACHE-001"),
     ),
@@ -432,7 +438,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         demands=("L-BASE-054", "L-STDIO-005"),
     ),
     Guard(
-        schema_graph.SchemaGraph._target,
+        schema_graph.SchemaGraph._reference_target,
         returns=None,
         demands=("L-BASE-038", "L-BASE-040"),
     ),
@@ -442,7 +448,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         demands=("S-TOOLS-046", "L-TOOLS-048", "L-TOOLS-055"),
     ),
     Guard(
-        schemas._built,
+        schemas._build_validator,
         returns=None,
         demands=("S-BASE-049", "S-BASE-052", "L-BASE-032", "L-BASE-035", "L-BASE-070"),
     ),
@@ -452,21 +458,23 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         returns=None,
         demands=("S-BASE-054", "S-TOOLS-011", "L-BASE-037", "L-TOOLS-018"),
     ),
-    Guard(framing.endpoint, returns=None, demands=("S-SSE-003",)),
+    Guard(framing.endpoint_event, returns=None, demands=("S-SSE-003",)),
     Guard(
         uri_templates._leaves_its_place,
         returns=None,
         demands=("S-RES-033", "L-RES-030", "L-RES-034"),
     ),
-    Guard(call.unknown, returns=None, demands=("L-RES-026", "L-RES-028")),
-    Guard(clock.CallClock.stop, returns=None, demands=("L-HTTP-044",)),
+    Guard(call.unknown_error, returns=None, demands=("L-RES-026", "L-RES-028")),
+    Guard(clock.CallClock.pause_timer, returns=None, demands=("L-HTTP-044",)),
     Guard(
         context.CallCore._increases, returns=True, demands=("S-PROG-006", "L-PROG-005")
     ),
-    Guard(context.CallCore._level, returns=True, demands=("L-LOG-005",)),
-    Guard(context.CallCore.key, returns=None, demands=("L-MRTR-011",)),
+    Guard(context.CallCore._least_level, returns=True, demands=("L-LOG-005",)),
+    Guard(context.CallCore.question_key, returns=None, demands=("L-MRTR-011",)),
     Guard(
-        context.CallCore.visited, returns=None, demands=("S-ELICIT-027", "S-ELICIT-028")
+        context.CallCore.complete_visit,
+        returns=None,
+        demands=("S-ELICIT-027", "S-ELICIT-028"),
     ),
     Guard(
         conversation._check_tool_uses,
@@ -481,7 +489,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-SAMPLE-019",
         ),
     ),
-    Guard(conversation._message, returns=None, demands=("L-SAMPLE-011",)),
+    Guard(conversation._wire_messages, returns=None, demands=("L-SAMPLE-011",)),
     Guard(
         dispatch.result_message,
         returns=None,
@@ -499,8 +507,12 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(
         dispatch._check_wanted, returns=None, demands=("S-CANCEL-010", "L-CANCEL-014")
     ),
-    Guard(dispatch._status, returns=None, demands=("L-HEAD-004",)),
-    Guard(exchange.Exchange.allows, returns=True, demands=("L-HEAD-059", "L-HEAD-060")),
+    Guard(dispatch._status_of_error, returns=None, demands=("L-HEAD-004",)),
+    Guard(
+        exchange.Exchange.allows_arguments,
+        returns=True,
+        demands=("L-HEAD-059", "L-HEAD-060"),
+    ),
     Guard(
         exchange.Exchange.sees,
         returns=True,
@@ -529,7 +541,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         returns=None,
         demands=("S-PROMPT-024", "L-PROMPT-023"),
     ),
-    Guard(definitions._hint, returns=None, demands=("L-CACHE-006",)),
+    Guard(definitions._resource_hint, returns=None, demands=("L-CACHE-006",)),
     Guard(tools._add_structured, returns=None, demands=("L-TOOLS-054",)),
     Guard(
         tools._check_structured, returns=None, demands=("S-TOOLS-038", "L-TOOLS-040")
@@ -541,21 +553,27 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     ),
     Guard(log_secrets.names_secret, returns=None, demands=("S-LOG-013", "L-LOG-016")),
     Guard(
-        open_questions._erase,
+        open_questions._erase_question,
         returns=None,
         demands=("S-SAMPLING-010", "L-SAMPLE-014"),
     ),
-    Guard(log_handler._without_traceback, returns="argument", demands=("S-LOG-015",)),
-    Guard(coercion.string, returns=None, demands=("S-COMPL-016", "L-COMPL-015")),
-    Guard(questions.PreparedQuestion.request, returns=None, demands=("L-MRTR-012",)),
+    Guard(call._without_traceback, returns="argument", demands=("S-LOG-015",)),
+    Guard(coercion.string_member, returns=None, demands=("S-COMPL-016", "L-COMPL-015")),
+    Guard(
+        questions.PreparedQuestion.input_request, returns=None, demands=("L-MRTR-012",)
+    ),
     Guard(
         questions._check_url,
         returns=None,
         demands=("S-ELICIT-022", "S-ELICIT-046", "L-ELICIT-016"),
     ),
-    Guard(questions._elicit, returns=None, demands=("S-ELICIT-011", "L-ELICIT-009")),
     Guard(
-        questions._elicit_url,
+        questions._prepare_elicitation,
+        returns=None,
+        demands=("S-ELICIT-011", "L-ELICIT-009"),
+    ),
+    Guard(
+        questions._prepare_visit,
         returns=None,
         demands=(
             "S-ELICIT-003",
@@ -566,15 +584,15 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-ELICIT-015",
         ),
     ),
-    Guard(questions._elicited, returns=None, demands=("L-ELICIT-030",)),
+    Guard(questions._parse_elicitation, returns=None, demands=("L-ELICIT-030",)),
     Guard(
         questions._require_tools,
         returns=None,
         demands=("S-SAMPLING-011", "L-SAMPLE-002"),
     ),
-    Guard(questions._sample, returns=None, demands=("L-BASE-065",)),
+    Guard(questions._prepare_sample, returns=None, demands=("L-BASE-065",)),
     Guard(
-        questions.require,
+        questions.require_capability,
         returns=None,
         demands=(
             "S-LIFE-024",
@@ -590,17 +608,17 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(
-        cursors.Sealer._decoded,
+        cursors.Sealer._decode_sealed,
         returns=None,
         demands=("L-MRTR-014", "L-MRTR-033", "L-MRTR-037"),
     ),
     Guard(
-        cursors.Sealer._decrypted,
+        cursors.Sealer._decrypt_sealed,
         returns=None,
         demands=("L-MRTR-015", "L-MRTR-016"),
     ),
     Guard(
-        conversation.binding,
+        conversation.state_binding,
         returns=None,
         demands=(
             "L-BASE-027",
@@ -613,19 +631,19 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         ),
     ),
     Guard(round_trip.RoundTrip._check_may_ask, returns=None, demands=("L-MRTR-007",)),
-    Guard(round_trip.RoundTrip._withdraw, returns=None, demands=("S-CANCEL-016",)),
+    Guard(round_trip.RoundTrip._withdraw_open, returns=None, demands=("S-CANCEL-016",)),
     Guard(
         round_trip.RoundTrip.ask_by_retry,
         returns=None,
         demands=("L-HTTP-018", "L-MRTR-001", "L-MRTR-024"),
     ),
-    Guard(round_trip._is_open, returns=True, demands=("S-CANCEL-002",)),
+    Guard(round_trip._is_unanswered, returns=True, demands=("S-CANCEL-002",)),
     Guard(
-        round_trip._urls,
+        round_trip._url_elicitations,
         returns=None,
         demands=("S-ELICIT-031", "S-ELICIT-032", "S-ELICIT-033"),
     ),
-    Guard(round_trip._urls, returns="argument", demands=("S-ELICIT-030",)),
+    Guard(round_trip._url_elicitations, returns="argument", demands=("S-ELICIT-030",)),
     Guard(
         subscriptions.acknowledged_message,
         returns=None,
@@ -641,12 +659,12 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         open_session.OpenSession.next_question_id, returns=None, demands=("S-BASE-006",)
     ),
     Guard(
-        session_store.SessionStore._usable,
+        session_store.SessionStore._is_usable_by,
         returns=True,
         demands=("S-ELICIT-035", "S-ELICIT-036", "S-ELICIT-045"),
     ),
     Guard(session_store.SessionStore.delete, returns=None, demands=("S-HTTP-062",)),
-    Guard(claims._claimed, returns=True, demands=("L-MRTR-021",)),
+    Guard(claims._claim_step, returns=True, demands=("L-MRTR-021",)),
     Guard(
         rates.Rates.wait_for_tool,
         returns=None,
@@ -657,14 +675,14 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         returns=None,
         demands=("S-COMPL-014", "S-COMPL-017", "L-COMPL-013", "L-COMPL-016"),
     ),
-    Guard(client_messages.take, returns=None, demands=("S-HTTP-014",)),
+    Guard(client_messages.take_message, returns=None, demands=("S-HTTP-014",)),
     Guard(channel.Listening.cancel, returns=None, demands=("L-SUBS-019",)),
     Guard(
-        stdio_calls.RunningCall._heard,
+        channel.RunningCall._may_send_more,
         returns=True,
         demands=("S-PROG-009", "S-PROG-013", "L-PROG-008", "L-PROG-012"),
     ),
-    Guard(stdio_calls.RunningCall.cancel, returns=None, demands=("L-STDIO-012",)),
+    Guard(channel.RunningCall.cancel, returns=None, demands=("L-STDIO-012",)),
     Guard(connection._wants_no_answer, returns=None, demands=("L-BASE-021",)),
     Guard(
         host_and_origin._origin_allowed,
@@ -681,7 +699,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         returns=None,
         demands=("L-HTTP-038", "L-HTTP-041"),
     ),
-    Guard(handler.EndpointHandler._session, returns=None, demands=("S-LIFE-001",)),
+    Guard(handler.EndpointHandler._find_session, returns=None, demands=("S-LIFE-001",)),
     Guard(
         handler.EndpointHandler.get, returns=None, demands=("S-HTTP-001", "S-HTTP-035")
     ),
@@ -689,9 +707,17 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(handler._refuse_answer, returns=None, demands=("L-ERR-009", "L-BASE-048")),
     Guard(sse_handler.MessagesHandler.post, returns=None, demands=("S-SSE-004",)),
     Guard(sse_handler.StreamHandler.get, returns=None, demands=("S-SSE-002",)),
-    Guard(logged_replies.LoggedReply._begin, returns=None, demands=("L-HTTP-046",)),
+    Guard(
+        logged_replies.LoggedReply._write_beginning,
+        returns=None,
+        demands=("L-HTTP-046",),
+    ),
     Guard(replies.Reply.gone, returns=None, demands=("L-HTTP-025", "L-CANCEL-005")),
-    Guard(open_streams.ListenStream.opened, returns=None, demands=("L-SUBS-005",)),
+    Guard(
+        open_streams.ListenStream.open_with_message,
+        returns=None,
+        demands=("L-SUBS-005",),
+    ),
     Guard(
         open_streams.ListenStream.watched,
         returns="argument",
@@ -699,7 +725,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     ),
     Guard(open_streams.OpenStream._begun_with, returns=True, demands=("L-SUBS-006",)),
     Guard(
-        open_streams.StandingStream._newest,
+        open_streams.StandingStream._is_newest,
         returns=True,
         demands=("S-HTTP-044", "S-HTTP-045"),
     ),

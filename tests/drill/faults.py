@@ -138,7 +138,7 @@ def _committed(_good: object, here: Any) -> None:
 
 async def _settled(_good: object, process: Process) -> None:
     """The same on the loop."""
-    process.gate.stale()
+    process.gate.mark_stale()
     await asyncio.sleep(0)
 
 
@@ -207,7 +207,7 @@ def _compact_some(_good: object) -> int:
                 cursor.execute(statement, keys)
                 deleted = cursor.rowcount
             if deleted == len(rows):
-                compaction._raise(using, number, ids)
+                compaction._raise_topics(using, number, ids)
     return 0
 
 

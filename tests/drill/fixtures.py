@@ -8,7 +8,7 @@ from django.db import transaction
 
 from mcp_app import mcp
 from mcp_app.catalog.row_loader import stored_definition
-from mcp_app.kinds import complete, kinds_of, problems
+from mcp_app.kinds import complete_definition, serving_problems, usable_kinds
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Tool
 from mcp_app.models.definitions import DefinitionRow
 from tests.drill.rows import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Row, plain_tool
@@ -66,8 +66,10 @@ def _save_if_different(row: DefinitionRow, columns: Row) -> None:
 
 def _check_kind(row: DefinitionRow) -> None:
     """Demand what the admin's forms demand."""
-    stored = complete(stored_definition(row), kinds_of(mcp))
-    found = problems(stored.definition, stored.kind, stored.config, stored.uploads)
+    stored = complete_definition(stored_definition(row), usable_kinds(mcp))
+    found = serving_problems(
+        stored.definition, stored.kind, stored.config, stored.uploads
+    )
     if found:
         sentences = " ".join(problem.message for problem in found)
         raise ValueError(f"The fixture {row.name!r} cannot be served: {sentences}")

@@ -111,7 +111,7 @@ async def _swept(session_id: str) -> int:
     janitor = Janitor(asyncio.get_running_loop(), Limits(), _never)
     for _ in range(ATTEMPTS):
         await writer.run(own.update, seen_ms=0)
-        await janitor.sweep()
+        await janitor.remove_expired()
         if not await writer.run(own.count):
             break
     janitor.stop()

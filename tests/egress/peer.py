@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from mcp_app.egress.sites import Site, sites
+from mcp_app.egress.sites import Site, usable_sites
 
 LOOPBACK = ["127.0.0.0/8", "::1/128"]
 
@@ -138,4 +138,4 @@ def peer_in_thread() -> Iterator[Peer]:
 
 def site(key: str = "peer") -> Site:
     """Return a site of the settings in force."""
-    return sites()[key]
+    return usable_sites()[key]

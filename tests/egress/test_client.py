@@ -45,7 +45,7 @@ POST = SiteRequest(method="POST", path="/things", body=b'{"a":1}', log_path="/th
 
 
 async def call(own: Connections, request: SiteRequest = GET) -> SiteAnswer:
-    return await own.call(site(), request, ASKED)
+    return await own.call_site(site(), request, ASKED)
 
 
 async def failure(own: Connections, request: SiteRequest = GET) -> EgressError:

@@ -22,11 +22,11 @@ from mcp_app.egress.connecting import (
     GuardedBackend,
     Resolver,
     Unreachable,
-    pool_for,
+    connection_pool_for,
     system_lookup,
 )
 from mcp_app.egress.requests import SiteRequest
-from mcp_app.egress.sites import sites
+from mcp_app.egress.sites import usable_sites
 from mcp_app.interface.principal import AccessRequest, Principal
 from tests.egress.test_sites import PRIVATE
 
@@ -120,7 +120,7 @@ async def canary() -> AsyncIterator[Any]:
 def backend(settings: Settings, lookup: Any, **options: Any) -> GuardedBackend:
     given = {"url": "https://peer.example", **options}
     settings.MCP = {"HTTP": {"peer": given}}
-    return GuardedBackend(sites()["peer"], Resolver(lookup))
+    return GuardedBackend(usable_sites()["peer"], Resolver(lookup))
 
 
 @pytest.mark.parametrize(
@@ -196,11 +196,11 @@ async def test_without_the_extra(
     asked = AccessRequest(principal=Principal.ANONYMOUS, server="")
     request = SiteRequest(method="GET", path="/", log_path="/")
     with pytest.raises(Unreachable, match=r'pip install "django-mcp-app\[http\]"'):
-        await Connections().call(sites()["peer"], request, asked)
+        await Connections().call_site(usable_sites()["peer"], request, asked)
 
 
 def test_certificates_are_checked(settings: Settings) -> None:
     settings.MCP = {"HTTP": {"peer": {"url": "https://peer.example"}}}
-    context: Any = pool_for(sites()["peer"], Resolver())._ssl_context
+    context: Any = connection_pool_for(usable_sites()["peer"], Resolver())._ssl_context
     assert context.verify_mode == ssl.CERT_REQUIRED
     assert context.check_hostname

@@ -11,7 +11,7 @@ import pytest
 from pytest_django import Settings
 
 from mcp_app.egress.client import Connections
-from mcp_app.egress.connecting import MOST_KEPT
+from mcp_app.egress.connecting import MAX_KEEPALIVE_BYTES
 from tests.egress.certificates import write_certificate
 from tests.egress.peer import Peer, Received, answer
 from tests.egress.test_client import GET, POST, call
@@ -63,7 +63,7 @@ async def test_a_second_answer(
         CHUNKED,
         b"HTTP/1.1 204 No\r\n\r\n",
         b"HTTP/1.1 100 Go on\r\n\r\n" + answer("asked"),
-        answer("a" * (MOST_KEPT // 2)),
+        answer("a" * (MAX_KEEPALIVE_BYTES // 2)),
     ],
 )
 async def test_one_answer(peer: Peer, own: Connections, sent: bytes) -> None:
@@ -75,8 +75,8 @@ async def test_one_answer(peer: Peer, own: Connections, sent: bytes) -> None:
 
 
 async def test_a_large_answer(peer: Peer, own: Connections) -> None:
-    peer.send = answer("a" * MOST_KEPT)
-    assert len((await call(own)).body) == MOST_KEPT
+    peer.send = answer("a" * MAX_KEEPALIVE_BYTES)
+    assert len((await call(own)).body) == MAX_KEEPALIVE_BYTES
     await call(own)
     assert peer.connections == 2
 

@@ -14,7 +14,7 @@ from mcp_app.egress import requests as secrets_module
 from mcp_app.egress.connecting import Forbidden
 from mcp_app.egress.requests import (
     BLOT,
-    MOST_TARGET,
+    MAX_TARGET_LENGTH,
     Secrets,
     SiteAnswer,
     SiteRequest,
@@ -23,7 +23,7 @@ from mcp_app.egress.requests import (
     secrets_for,
     target_of,
 )
-from mcp_app.egress.sites import Site, sites
+from mcp_app.egress.sites import Site, usable_sites
 from mcp_app.interface.principal import AccessRequest, Principal
 
 NONE = Secrets({}, {})
@@ -32,7 +32,7 @@ NONE = Secrets({}, {})
 @pytest.fixture
 def site(settings: Settings) -> Site:
     settings.MCP = {"HTTP": {"peer": {"url": "https://peer.example/api"}}}
-    return sites()["peer"]
+    return usable_sites()["peer"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_queries_that_may_not_be_sent(site: Site, query: str) -> None:
 
 def test_a_long_address(site: Site) -> None:
     with pytest.raises(Forbidden, match="longer than 16,384 characters"):
-        target(site, path="/" + "a" * MOST_TARGET)
+        target(site, path="/" + "a" * MAX_TARGET_LENGTH)
 
 
 def headers(site: Site, *given: tuple[str, str], **secret: str) -> dict[str, str]:
@@ -212,7 +212,7 @@ async def secrets_headers(settings: Settings, name: str) -> Any:
     path = f"{__name__}.{name}"
     given = {"url": "https://peer.example", "secret_headers": path}
     settings.MCP = {"HTTP": {"peer": given}}
-    return (await secrets_for(sites()["peer"], LEE)).headers
+    return (await secrets_for(usable_sites()["peer"], LEE)).headers
 
 
 async def test_headers_of_a_caller(settings: Settings) -> None:

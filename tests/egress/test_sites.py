@@ -14,9 +14,9 @@ from mcp_app.egress.sites import (
     header_problem,
     is_allowed,
     is_public,
-    problems,
-    read,
-    sites,
+    parse_address,
+    setting_problems,
+    usable_sites,
 )
 from mcp_app.interface.principal import AccessRequest
 
@@ -50,14 +50,14 @@ def test_a_site(settings: Settings, tmp_path: Path) -> None:
             "rates": {"url": "https://rates.example"},
         }
     }
-    site = sites()["helpdesk"]
+    site = usable_sites()["helpdesk"]
     assert site.url == "https://help.example.com:8443/api/v2"
     assert site.authority == "help.example.com:8443"
     assert (site.title, site.timeout, site.connections) == ("Help desk", 5.0, 3)
     assert site.secret_names == {"x-partner"}
     assert not site.per_caller
     assert SECRET not in repr(site)
-    plain = sites()["rates"]
+    plain = usable_sites()["rates"]
     assert (plain.title, plain.port, plain.prefix) == ("rates", 443, "")
     assert (plain.timeout, plain.connections, plain.answer) == (30.0, 10, 4 * MIB)
     assert plain.url == "https://rates.example"
@@ -66,7 +66,7 @@ def test_a_site(settings: Settings, tmp_path: Path) -> None:
 def test_headers_of_the_caller(settings: Settings) -> None:
     path = f"{__name__}.own_headers"
     settings.MCP = {"HTTP": {"peer": {"url": URL, "secret_headers": path}}}
-    site = sites()["peer"]
+    site = usable_sites()["peer"]
     assert site.per_caller
     assert site.secret_names == frozenset()
 
@@ -74,8 +74,8 @@ def test_headers_of_the_caller(settings: Settings) -> None:
 def test_an_address_with_colons(settings: Settings) -> None:
     options = {"url": "http://[fd00::1]:81/x", "networks": ["fd00::/8"]}
     settings.MCP = {"HTTP": {"peer": options}}
-    assert sites()["peer"].url == "http://[fd00::1]:81/x"
-    assert sites()["peer"].host == "fd00::1"
+    assert usable_sites()["peer"].url == "http://[fd00::1]:81/x"
+    assert usable_sites()["peer"].host == "fd00::1"
 
 
 NEEDS = 'needs "url", an address such as'
@@ -150,23 +150,23 @@ PRIVATE_ALONE = "which is for private networks alone"
 )
 def test_what_cannot_be_used(settings: Settings, options: Any, sentence: str) -> None:
     given = {"peer": options, "other": {"url": URL}}
-    (problem,) = problems(given)
+    (problem,) = setting_problems(given)
     assert problem.startswith("MCP[\"HTTP\"]['peer'] ")
     assert sentence in problem
     assert SECRET not in problem
     settings.MCP = {"HTTP": given}
-    assert [*sites()] == ["other"]
+    assert [*usable_sites()] == ["other"]
 
 
 def test_networks_that_were_read(settings: Settings) -> None:
     network = ip_network("10.2.0.0/16")
     settings.MCP = {"HTTP": {"peer": {"url": URL, "networks": [network]}}}
-    assert sites()["peer"].networks == (network,)
+    assert usable_sites()["peer"].networks == (network,)
 
 
 @pytest.mark.parametrize("key", ["", "Help", "1a", "a b", "a" * 41, 5, None, b"a"])
 def test_keys(key: Any) -> None:
-    (problem,) = problems({key: {"url": URL}})
+    (problem,) = setting_problems({key: {"url": URL}})
     assert "no row can name" in problem
 
 
@@ -263,8 +263,8 @@ def test_networks_of_a_site() -> None:
 
 @pytest.mark.parametrize("text", ["example.org", "127.1", "2130706433", "0x7f.1", ""])
 def test_what_is_no_address(text: str) -> None:
-    assert read(text) is None
+    assert parse_address(text) is None
 
 
 def test_an_address_is_read() -> None:
-    assert str(read("::1")) == "::1"
+    assert str(parse_address("::1")) == "::1"

@@ -5,7 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from mcp_app.interface.context import LEVELS, MOST_AFTER, Context, SyncContext
+from mcp_app.interface.context import (
+    LEVELS,
+    MAX_RECONNECT_DELAY_S,
+    Context,
+    SyncContext,
+)
 
 WAITING = {"elicit", "elicit_url", "sample", "list_roots", "ask", "once", "user"}
 
@@ -57,4 +62,4 @@ def test_the_levels_are_those_of_the_protocol_the_least_severe_first() -> None:
 
 
 def test_a_client_is_sent_away_for_minutes() -> None:
-    assert MOST_AFTER == 600
+    assert MAX_RECONNECT_DELAY_S == 600

@@ -66,7 +66,7 @@ def shown(data: Fragment) -> Any:
 
 
 def removed(data: object) -> Any:
-    return shown(LogSecrets().remove(data))
+    return shown(LogSecrets().remove_secrets(data))
 
 
 def test_names_that_secrets_have() -> None:
@@ -88,7 +88,7 @@ def test_they_are_found_at_any_depth_and_counted() -> None:
         "said": f"{JWT} {TOKEN}",
         TOKEN: {"api_key": {"deeper": [1, 2]}},
     }
-    assert shown(secrets.remove(data)) == {
+    assert shown(secrets.remove_secrets(data)) == {
         "user": "ana",
         "Password": BLOT,
         "steps": [{"headers": {"Authorization": BLOT, "Accept": "*/*"}}],
@@ -99,7 +99,7 @@ def test_they_are_found_at_any_depth_and_counted() -> None:
     deep: Any = {"password": "hunter2"}
     for _ in range(240):
         deep = [deep]
-    assert "hunter2" not in str(shown(secrets.remove(deep)))
+    assert "hunter2" not in str(shown(secrets.remove_secrets(deep)))
     assert secrets.count == 7
 
 
@@ -121,7 +121,7 @@ def test_objects_are_looked_at_as_clients_would_see_them() -> None:
 )
 def test_other_data_stays_as_it_is(data: object) -> None:
     secrets = LogSecrets()
-    assert shown(secrets.remove(data)) == data
+    assert shown(secrets.remove_secrets(data)) == data
     assert secrets.count == 0
 
 
@@ -150,7 +150,7 @@ def test_numbers_beside_a_secret_stay_exact() -> None:
 @pytest.mark.parametrize("data", [object(), float("nan"), "\ud800"])
 def test_what_is_no_json_is_refused(data: object) -> None:
     with pytest.raises(UnserializableValue, match=r"^\$ "):
-        LogSecrets().remove(data)
+        LogSecrets().remove_secrets(data)
 
 
 def test_the_log_tells_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
@@ -159,7 +159,7 @@ def test_the_log_tells_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     secrets = LogSecrets(lambda: now[0])
     for seconds in (0, 0, WARN_EVERY - 1, 1, 30):
         now[0] += seconds
-        secrets.remove({"password": "hunter2", "cookie": "a=b"})
+        secrets.remove_secrets({"password": "hunter2", "cookie": "a=b"})
     assert secrets.count == 10
     assert [each.levelname for each in caplog.records] == ["WARNING"] * 2
     first, second = [each.getMessage() for each in caplog.records]
@@ -172,7 +172,7 @@ def test_the_log_tells_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
 def test_threads_do_not_lose_a_count() -> None:
     secrets = LogSecrets()
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda _: secrets.remove({"key": 1}), range(400)))
+        list(threads.map(lambda _: secrets.remove_secrets({"key": 1}), range(400)))
     assert secrets.count == 400
 
 

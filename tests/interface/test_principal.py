@@ -169,14 +169,14 @@ STAFF = AccessRequirements(groups=(frozenset({"Support", "Finance"}),))
         (VIEW, True),
         (STAFF, False),
         # To meet one of two is not to meet both together.
-        (VIEW.and_also(STAFF), False),
+        (VIEW.combined_with(STAFF), False),
     ],
 )
 def test_who_meets_demands(demands: AccessRequirements | None, meets: bool) -> None:
-    assert Rights(frozenset({VIEW})).meet(demands) is meets
+    assert Rights(frozenset({VIEW})).meets_demands(demands) is meets
 
 
 def test_nobody_has_a_right() -> None:
-    assert not NOTHING.meet(VIEW)
-    assert NOTHING.meet(NO_REQUIREMENTS)
+    assert not NOTHING.meets_demands(VIEW)
+    assert NOTHING.meets_demands(NO_REQUIREMENTS)
     assert not NOTHING.gone

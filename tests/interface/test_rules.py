@@ -229,7 +229,7 @@ def test_what_is_demanded(told: dict[str, Any], demands: AccessRequirements) -> 
 
 
 def test_both_demands_hold() -> None:
-    both = VIEW.and_also(STAFF).and_also(RULE)
+    both = VIEW.combined_with(STAFF).combined_with(RULE)
     assert (both.permissions, both.groups, both.rules) == (
         VIEW.permissions,
         STAFF.groups,
@@ -237,7 +237,7 @@ def test_both_demands_hold() -> None:
     )
     # Being in one group of each is not being in one group of all.
     night = AccessRequirements(groups=(frozenset({"Night"}),))
-    assert STAFF.and_also(night).groups == (*STAFF.groups, *night.groups)
+    assert STAFF.combined_with(night).groups == (*STAFF.groups, *night.groups)
 
 
 @pytest.mark.parametrize(
@@ -246,12 +246,12 @@ def test_both_demands_hold() -> None:
 def test_what_is_demanded_twice_stands_once(
     one: AccessRequirements, other: AccessRequirements
 ) -> None:
-    both = one.and_also(other)
-    assert both.and_also(one) == both.and_also(other) == both
+    both = one.combined_with(other)
+    assert both.combined_with(one) == both.combined_with(other) == both
     assert bool(both) is bool(one or other)
 
 
 def test_the_order_of_permissions_is_kept() -> None:
     first = AccessRequirements(permissions=("a.b", "a.a"))
     second = AccessRequirements(permissions=("a.c", "a.b"))
-    assert first.and_also(second).permissions == ("a.b", "a.a", "a.c")
+    assert first.combined_with(second).permissions == ("a.b", "a.a", "a.c")

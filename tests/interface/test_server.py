@@ -13,7 +13,7 @@ from mcp_app.protocol.content import Icon
     [((), False), (("public",), True), (("token",), False), (("token", "x"), False)],
 )
 def test_only_the_word_public_is_public(access: tuple[str, ...], public: bool) -> None:
-    assert ServerDefinition(slug="a", access=access).public is public
+    assert ServerDefinition(slug="a", access=access).is_public is public
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_only_the_word_public_is_public(access: tuple[str, ...], public: bool) -
 )
 def test_what_a_server_offers(selection: Any, tags: str, offered: bool) -> None:
     server = ServerDefinition(slug="a", selection=selection, tags=frozenset("ac"))
-    assert server.offers(frozenset(tags)) is offered
+    assert server.offers_definition(frozenset(tags)) is offered
 
 
 def test_what_a_server_says_of_itself() -> None:

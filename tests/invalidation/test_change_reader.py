@@ -34,20 +34,20 @@ def record(kind: str, ref: str) -> Change:
 def reader() -> ChangeReader:
     """A reader that has seen all there was."""
     made = ChangeReader()
-    made.seen(made.read())
+    made.advance_past(made.read_changes())
     return made
 
 
 def seen(reader: ChangeReader) -> tuple[tuple[str, str], ...]:
     """Read what is new, and have seen it."""
-    found = reader.read()
+    found = reader.read_changes()
     assert not found.everything
-    reader.seen(found)
+    reader.advance_past(found)
     return found.rows
 
 
 def test_at_first_everything_is_new() -> None:
-    found = ChangeReader().read()
+    found = ChangeReader().read_changes()
     assert found.everything
     assert found.definitions_changed
     assert found.rights_changed
@@ -55,7 +55,7 @@ def test_at_first_everything_is_new() -> None:
 
 def test_nothing_is_new(reader: ChangeReader) -> None:
     with CaptureQueriesContext(connection) as statements:
-        found = reader.read()
+        found = reader.read_changes()
     assert len(statements) == 1
     assert (found.rows, found.everything) == ((), False)
     assert not found.definitions_changed
@@ -65,16 +65,16 @@ def test_new_rows_in_their_order(reader: ChangeReader) -> None:
     record(*TOOL)
     record(*RESOURCE)
     record(*TOOL)
-    assert reader.read().rows == (TOOL, RESOURCE)
+    assert reader.read_changes().rows == (TOOL, RESOURCE)
 
 
 def test_news_stay_news_until_they_were_seen(reader: ChangeReader) -> None:
     """What a check found is new to the next one where loading it failed."""
     record(*TOOL)
-    first = reader.read()
-    assert reader.read() == first
-    reader.seen(first)
-    assert reader.read().rows == ()
+    first = reader.read_changes()
+    assert reader.read_changes() == first
+    reader.advance_past(first)
+    assert reader.read_changes().rows == ()
 
 
 def test_a_row_with_a_smaller_id_that_was_committed_late(reader: ChangeReader) -> None:
@@ -94,10 +94,10 @@ def test_what_was_folded_before_it_was_seen_is_new(reader: ChangeReader) -> None
     record(*TOOL)
     compaction.compact()
     with CaptureQueriesContext(connection) as statements:
-        found = reader.read()
+        found = reader.read_changes()
     assert len(statements) == 1
     assert found.rows == (TOOL,)
-    reader.seen(found)
+    reader.advance_past(found)
     assert seen(reader) == ()
 
 
@@ -150,10 +150,10 @@ def test_whoever_has_seen_less_than_is_kept_reads_everything(
     record("list", "tools:*")
     compaction.compact()
     Topic.objects.update(changed_ms=1)
-    compaction.prune()
+    compaction.prune_topics()
     assert not Topic.objects.exists()
-    assert reader.read().everything
-    reader.seen(reader.read())
+    assert reader.read_changes().everything
+    reader.advance_past(reader.read_changes())
     assert seen(reader) == ()
 
 
@@ -161,7 +161,7 @@ def test_definitions_are_kept() -> None:
     record(*TOOL)
     compaction.compact()
     Topic.objects.update(changed_ms=1)
-    compaction.prune()
+    compaction.prune_topics()
     assert Topic.objects.get().kind == "tool"
     assert Counter.objects.get().floor == 0
 
@@ -172,7 +172,7 @@ def test_an_emptied_database_is_another_one(reader: ChangeReader) -> None:
     assert seen(reader) == (TOOL,)
     Topic.objects.all().delete()
     Counter.objects.all().delete()
-    assert reader.read().everything
+    assert reader.read_changes().everything
 
 
 @pytest.mark.parametrize("folded", [False, True])
@@ -182,11 +182,11 @@ def test_too_many_rows_are_everything(
     monkeypatch.setattr(change_reader, "MOST_ROWS", 2)
     for number in range(2):
         record("tool", str(number))
-    assert not reader.read().everything
+    assert not reader.read_changes().everything
     record("tool", "2")
     if folded:
         compaction.compact()
-    assert reader.read().everything
+    assert reader.read_changes().everything
 
 
 @pytest.mark.parametrize("folded", [False, True])
@@ -203,11 +203,11 @@ def test_calls_that_end_are_named_among_too_many(
         record(*name)
     if folded:
         compaction.compact()
-    found = reader.read()
+    found = reader.read_changes()
     assert found.everything
     assert sorted(found.rows) == ends
-    reader.seen(found)
-    assert reader.read().rows == ()
+    reader.advance_past(found)
+    assert reader.read_changes().rows == ()
 
 
 def test_calls_that_end_are_named_after_more_than_is_kept(reader: ChangeReader) -> None:
@@ -218,9 +218,9 @@ def test_calls_that_end_are_named_after_more_than_is_kept(reader: ChangeReader) 
         record(*name)
         compaction.compact()
     Topic.objects.filter(kind="list").update(changed_ms=1)
-    compaction.prune()
+    compaction.prune_topics()
     assert Counter.objects.get().floor == 2
-    found = reader.read()
+    found = reader.read_changes()
     assert (found.everything, found.rows) == (True, (("stopped", "1:b"),))
 
 
@@ -231,16 +231,16 @@ def test_numbers_of_what_was_folded(reader: ChangeReader) -> None:
     """A topic that is no news has a number, unless it is raised again."""
     record(*TOOL)
     record("prompt", "1")
-    assert reader.read().numbers == {}
-    reader.seen(reader.read())
+    assert reader.read_changes().numbers == {}
+    reader.advance_past(reader.read_changes())
     compaction.compact()
     record("prompt", "1")
-    found = reader.read()
+    found = reader.read_changes()
     assert found.rows == (("prompt", "1"),)
     assert found.numbers == {TOOL: found.number}
-    reader.seen(found)
-    assert reader.number == found.number
-    assert reader.known == found.unfolded != frozenset()
+    reader.advance_past(found)
+    assert reader.last_number == found.number
+    assert reader.known_rows == found.unfolded != frozenset()
 
 
 def test_what_was_missed() -> None:
@@ -271,7 +271,7 @@ def test_what_was_missed_cannot_be_told_apart(monkeypatch: pytest.MonkeyPatch) -
     # There is no such number.
     assert missed_since(number + 1) == MissedTopics(number, everything=True)
     Topic.objects.update(changed_ms=1)
-    compaction.prune()
+    compaction.prune_topics()
     assert missed_since(0).everything
     assert not missed_since(number).everything
     for _ in range(3):
@@ -326,8 +326,8 @@ def test_what_makes_the_caches_old(
 
 def test_refs() -> None:
     found = ChangeSet(rows=(("session", "1"), TOOL, ("session", "*")))
-    assert found.refs("session") == {"1", "*"}
-    assert found.refs("rights") == frozenset()
+    assert found.refs_of_kind("session") == {"1", "*"}
+    assert found.refs_of_kind("rights") == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -347,8 +347,8 @@ def test_refs() -> None:
     ],
 )
 def test_topics(rows: Any, topics: Any) -> None:
-    assert ChangeSet(rows=tuple(rows)).topics() == topics
+    assert ChangeSet(rows=tuple(rows)).changed_topics() == topics
 
 
 def test_everything_names_no_topic() -> None:
-    assert ChangeSet(rows=(TOOL,), everything=True).topics() == []
+    assert ChangeSet(rows=(TOOL,), everything=True).changed_topics() == []

@@ -91,11 +91,11 @@ def elsewhere() -> Iterator[str]:
 
 def test_what_another_database_changes_is_written_at_its_commit(elsewhere: str) -> None:
     with transaction.atomic(using=elsewhere):
-        changes.record(elsewhere, "rights", "1")
-        changes.record(elsewhere, "rights", "1")
+        changes.record_change(elsewhere, "rights", "1")
+        changes.record_change(elsewhere, "rights", "1")
         assert rows() == []
     assert rows() == [("rights", "1")]
-    changes.record(elsewhere, "rights", "2")
+    changes.record_change(elsewhere, "rights", "2")
     assert rows() == [("rights", "1"), ("rights", "2")]
 
 
@@ -105,12 +105,12 @@ def test_where_another_database_is_committed_by_hand_it_is_written_at_once(
 ) -> None:
     transaction.set_autocommit(False, using=elsewhere)
     with block(elsewhere):
-        changes.record(elsewhere, "rights", "1")
+        changes.record_change(elsewhere, "rights", "1")
     assert rows() == [("rights", "1")]
     transaction.commit(using=elsewhere)
     Change.objects.all().delete()
     with block(elsewhere):
-        changes.record(elsewhere, "rights", "1")
+        changes.record_change(elsewhere, "rights", "1")
     assert rows() == [("rights", "1")]
 
 
@@ -229,10 +229,10 @@ def test_a_resource_is_watched_as_long_as_a_stream_does(row: WorkerRow) -> None:
         resources.begin(some)
         row.watch(some)
     assert uris(row) == ["x:a", "x:b"]
-    resources.erase(resources.end(["x:a", "x:b"]))
+    resources.delete_rows(resources.end(["x:a", "x:b"]))
     assert uris(row) == ["x:b"]
     assert resources.end(["x:b"]) == ["x:b"]
-    resources.erase(["x:b"])
+    resources.delete_rows(["x:b"])
     assert uris(row) == []
 
 
@@ -241,13 +241,13 @@ def test_processes_watch_by_themselves(row: WorkerRow) -> None:
     other.renew()
     for each in (row, other):
         each.watch(["x:a"])
-    row.resources.erase(["x:a"])
+    row.resources.delete_rows(["x:a"])
     assert (uris(row), uris(other)) == ([], ["x:a"])
 
 
 def test_no_session_is_loaded_again_for_it(row: WorkerRow) -> None:
     row.watch(["x:a"])
-    row.resources.erase(["x:a"])
+    row.resources.delete_rows(["x:a"])
     row.watch(["x:b"])
     row.remove()
     assert not Change.objects.exists()
@@ -259,7 +259,7 @@ def test_many_resources(row: WorkerRow, monkeypatch: pytest.MonkeyPatch) -> None
     row.watch(many[:3])
     row.watch(many)
     assert uris(row) == many
-    row.resources.erase(many)
+    row.resources.delete_rows(many)
     assert uris(row) == []
 
 
@@ -282,7 +282,7 @@ def test_they_go_with_a_process_that_died(row: WorkerRow) -> None:
 def test_they_come_back_with_a_process_that_was_taken_for_dead(row: WorkerRow) -> None:
     row.resources.begin(["x:a", "x:b"])
     row.watch(["x:a", "x:b"])
-    workers._forget(Worker.objects.all())
+    workers._delete_workers(Worker.objects.all())
     assert uris(row) == []
     row.renew()
     assert uris(row) == ["x:a", "x:b"]
@@ -294,7 +294,7 @@ def test_they_come_back_with_a_process_that_was_taken_for_dead(row: WorkerRow) -
 def test_a_process_that_was_taken_for_dead_watches_more(row: WorkerRow) -> None:
     row.resources.begin(["x:a"])
     row.watch(["x:a"])
-    workers._forget(Worker.objects.all())
+    workers._delete_workers(Worker.objects.all())
     row.resources.begin(["x:b"])
     row.watch(["x:b"])
     assert uris(row) == ["x:a", "x:b"]

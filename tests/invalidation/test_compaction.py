@@ -132,7 +132,7 @@ def test_how_long_a_number_is_kept(kind: str, age_ms: int) -> None:
     old = Topic.objects.filter(ref="*")
     old.update(changed_ms=NowMilliseconds() - age_ms)
     floor, forgotten = Counter.objects.get().floor, old.get().version
-    compaction.prune()
+    compaction.prune_topics()
     kept = kind in KEPT or age_ms < compaction.KEPT_MS
     assert old.exists() is kept
     assert Counter.objects.get().floor == (floor if kept else forgotten)

@@ -6,7 +6,6 @@ import pytest
 from django.db import transaction
 
 from mcp_app.invalidation import workers
-from mcp_app.invalidation import workers as stops
 from mcp_app.models import Stop
 from mcp_app.models.stops import By, Scope
 
@@ -27,15 +26,15 @@ def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_once_for_a_commit(held: list[int]) -> None:
     with transaction.atomic():
         for _ in range(2):
-            stops.stop(Scope.EVERYTHING, by=KIM)
+            workers.stop(Scope.EVERYTHING, by=KIM)
         assert held == []
     assert len(held) == 1
 
 
 def test_a_start_waits_where_it_ended_something(held: list[int]) -> None:
-    made = stops.stop(Scope.CHANGES, by=KIM)
+    made = workers.stop(Scope.CHANGES, by=KIM)
     assert held == [1]
-    assert stops.start([made.pk], by=KIM) == [made]
+    assert workers.start([made.pk], by=KIM) == [made]
     assert held == [1, 0]
-    assert stops.start([made.pk], by=KIM) == []
+    assert workers.start([made.pk], by=KIM) == []
     assert held == [1, 0]

@@ -30,7 +30,7 @@ def row() -> Iterator[WorkerRow]:
     made = WorkerRow()
     made.renew()
     yield made
-    here.forget()
+    here.forget_process()
 
 
 def other(age_ms: int = 0) -> None:
@@ -93,7 +93,7 @@ def test_a_caller_without_a_row_waits_for_any(
 
 def test_a_process_does_not_wait_for_itself(slept: list[float], row: WorkerRow) -> None:
     told: list[bool] = []
-    here.serves(row, lambda: told.append(True), lambda: None)
+    here.register_process(row, lambda: told.append(True), lambda: None)
     here.committed()
     assert (slept, told) == ([], [True])
     other()
@@ -104,7 +104,7 @@ def test_a_process_does_not_wait_for_itself(slept: list[float], row: WorkerRow) 
 @pytest.mark.django_db(transaction=True)
 def test_the_process_knows_of_each_commit(row: WorkerRow) -> None:
     told: list[bool] = []
-    here.serves(row, lambda: None, lambda: told.append(True))
+    here.register_process(row, lambda: None, lambda: told.append(True))
     with transaction.atomic():
         for ref in "abc":
             Change.objects.record("tool", ref)
@@ -121,11 +121,11 @@ def test_the_process_knows_of_each_commit(row: WorkerRow) -> None:
 def test_a_process_that_ends_leaves_the_next_one_alone(
     slept: list[float], row: WorkerRow
 ) -> None:
-    here.serves(row, lambda: None, lambda: None)
-    here.forget(WorkerRow())
+    here.register_process(row, lambda: None, lambda: None)
+    here.forget_process(WorkerRow())
     here.committed()
     assert slept == []
-    here.forget(row)
+    here.forget_process(row)
     here.committed()
     assert slept == [FRESHNESS]
 
@@ -158,7 +158,7 @@ def test_where_a_site_commits_by_hand_nobody_waits(slept: list[float]) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_what_is_committed_by_hand_is_told_at_once(row: WorkerRow) -> None:
     told: list[bool] = []
-    here.serves(row, lambda: None, lambda: told.append(True))
+    here.register_process(row, lambda: None, lambda: told.append(True))
     with by_hand():
         for _ in range(2):
             Change.objects.record("tool", "a")

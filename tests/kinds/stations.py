@@ -51,7 +51,7 @@ class Station(Kind):
             definition,
             input_schema=measures(config["station"]),
             hints=ToolHints(read_only=True),
-            demands=definition.demands.and_also(
+            demands=definition.demands.combined_with(
                 AccessRequirements(permissions=("sea.view",))
             ),
         )

@@ -50,7 +50,7 @@ def tool(schema: Mapping[str, object] = SCHEMA) -> ToolDefinition:
 
 
 def test_a_tool_runs_its_function(kind: FunctionKind) -> None:
-    runnable = kind.tool(tool(), ORDERS)
+    runnable = kind.tool_runnable(tool(), ORDERS)
     given = runnable.bind({"customer": "a", "limit": 3})
     assert runnable.style == "sync"
     expected = ToolOutput((Text("3"),), structured={"result": 3})
@@ -59,19 +59,21 @@ def test_a_tool_runs_its_function(kind: FunctionKind) -> None:
 
 def test_a_row_may_say_that_a_function_returns_an_object(kind: FunctionKind) -> None:
     definition = ToolDefinition(name="t", output_schema={"type": "object"})
-    runnable = kind.tool(definition, {"function": "shop.free"})
+    runnable = kind.tool_runnable(definition, {"function": "shop.free"})
     assert runnable.convert({"a": 1}).structured == {"a": 1}
-    plain = kind.tool(ToolDefinition(name="t"), {"function": "shop.free"})
+    plain = kind.tool_runnable(ToolDefinition(name="t"), {"function": "shop.free"})
     assert plain.convert({"a": 1}).structured is None
 
 
 def test_resources_templates_and_prompts_run_it_too(kind: FunctionKind) -> None:
     policy = {"function": "shop.policy"}
-    resource = kind.resource(ResourceDefinition(name="r", uri="x:r"), policy)
+    resource = kind.resource_runnable(ResourceDefinition(name="r", uri="x:r"), policy)
     assert resource.run() == "No returns."
     template = ResourceTemplateDefinition(name="t", uri_template="x:{customer}")
-    assert kind.template(template, ORDERS).bind({"customer": "a"}) == {"customer": "a"}
-    prompt = kind.prompt(PromptDefinition(name="p"), policy)
+    assert kind.template_runnable(template, ORDERS).bind({"customer": "a"}) == {
+        "customer": "a"
+    }
+    prompt = kind.prompt_runnable(PromptDefinition(name="p"), policy)
     [message] = prompt.convert(prompt.run()).messages
     assert message.content == Text("No returns.")
 
@@ -96,16 +98,16 @@ def test_resources_templates_and_prompts_run_it_too(kind: FunctionKind) -> None:
 def test_only_registered_functions(
     kind: FunctionKind, config: dict[str, object], said: str
 ) -> None:
-    [problem] = kind.problems(tool(), config)
+    [problem] = kind.config_problems(tool(), config)
     assert problem.field == "config"
     assert said in problem.message
     with pytest.raises(KindError) as caught:
-        kind.tool(tool(), config)
+        kind.tool_runnable(tool(), config)
     assert caught.value.message == problem.message
 
 
 def test_without_functions_the_way_to_one_is_told() -> None:
-    [problem] = FunctionKind(Registry()).problems(tool(), ORDERS)
+    [problem] = FunctionKind(Registry()).config_problems(tool(), ORDERS)
     assert "A developer registers one with @mcp.function" in problem.message
 
 
@@ -134,17 +136,17 @@ def test_without_functions_the_way_to_one_is_told() -> None:
 def test_what_does_not_fit_the_function_is_told_at_its_column(
     kind: FunctionKind, definition: Definition, field: str
 ) -> None:
-    problems = kind.problems(definition, ORDERS)
+    problems = kind.config_problems(definition, ORDERS)
     assert problems
     assert {problem.field for problem in problems} == {field}
 
 
 def test_what_does_not_fit_is_not_run(kind: FunctionKind) -> None:
     with pytest.raises(KindError) as caught:
-        kind.tool(tool({"type": "object", "properties": {}}), ORDERS)
+        kind.tool_runnable(tool({"type": "object", "properties": {}}), ORDERS)
     assert caught.value.field == "input_schema"
 
 
 def test_what_fits_has_no_problem(kind: FunctionKind) -> None:
-    assert kind.problems(tool(), ORDERS) == []
-    assert Problem("config", "") not in kind.problems(tool(), ORDERS)
+    assert kind.config_problems(tool(), ORDERS) == []
+    assert Problem("config", "") not in kind.config_problems(tool(), ORDERS)

@@ -16,7 +16,14 @@ from mcp_app.interface.definitions import (
     ToolHints,
 )
 from mcp_app.interface.rules import AccessRequirements
-from mcp_app.kinds import KindError, Problem, complete, findings, kinds_of, problems
+from mcp_app.kinds import (
+    KindError,
+    Problem,
+    complete_definition,
+    findings_with_kind,
+    serving_problems,
+    usable_kinds,
+)
 from mcp_app.kinds.kind import AnyDefinition
 from mcp_app.protocol.json_types import JsonObject
 from tests.catalog.lint_cases import (
@@ -69,7 +76,7 @@ def registry() -> Registry:
 def test_what_code_declares_cannot_be_made_again(
     registry: Registry, definition: Definition, field: str, value: str
 ) -> None:
-    said = problems(definition, "text", {}, registry=registry)
+    said = serving_problems(definition, "text", {}, registry=registry)
     assert said[0] == Problem(
         field, f"“{value}” is declared in code already; choose another one."
     )
@@ -79,11 +86,11 @@ def test_what_code_declares_cannot_be_made_again(
 def test_other_names_are_free(registry: Registry) -> None:
     definition = ToolDefinition(name="other")
     config = {"content": [{"type": "text", "text": "a"}]}
-    assert problems(definition, "text", config, registry=registry) == []
+    assert serving_problems(definition, "text", config, registry=registry) == []
 
 
 def test_an_unknown_kind_is_told(registry: Registry) -> None:
-    said = problems(ToolDefinition(name="a"), "smoke", {}, registry=registry)
+    said = serving_problems(ToolDefinition(name="a"), "smoke", {}, registry=registry)
     assert said == [Problem("kind", "There is no kind “smoke”.")]
 
 
@@ -104,7 +111,7 @@ STATIONS = {"station": Station()}
 
 def test_a_kind_completes_a_definition() -> None:
     stored = of_station(ToolDefinition(name="a", title="Wind"), {"station": "hill"})
-    made = complete(stored, STATIONS)
+    made = complete_definition(stored, STATIONS)
     assert made == replace(
         stored,
         definition=ToolDefinition(
@@ -122,7 +129,7 @@ def test_what_a_row_states_wins_over_its_kind() -> None:
     stored = of_station(
         ToolDefinition(name="a", input_schema=own), {"station": "hill"}, "input_schema"
     )
-    made = complete(stored, STATIONS).definition
+    made = complete_definition(stored, STATIONS).definition
     assert isinstance(made, ToolDefinition)
     assert made.input_schema == own
     assert made.hints.read_only
@@ -141,8 +148,8 @@ def test_nothing_follows_from_what_does_not_fit(
     definition: Definition, config: JsonObject
 ) -> None:
     stored = of_station(definition, config)
-    assert complete(stored, STATIONS) == stored
-    assert complete(stored, {}) == stored
+    assert complete_definition(stored, STATIONS) == stored
+    assert complete_definition(stored, {}) == stored
 
 
 def test_a_kind_that_fails_to_complete_is_told(
@@ -156,23 +163,25 @@ def test_a_kind_that_fails_to_complete_is_told(
 
     stored = of_station(ToolDefinition(name="a"), {"station": "hill"})
     with pytest.raises(KindError, match=r"failed to read this: LookupError\('no map'"):
-        complete(stored, {"station": Lost()})
+        complete_definition(stored, {"station": Lost()})
     assert "The kind Lost raised an exception." in caplog.text
 
 
 def test_the_kinds_of_rows() -> None:
-    assert [*kinds_of(Registry())] == ["text", "function", "query", "http"]
+    assert [*usable_kinds(Registry())] == ["text", "function", "query", "http"]
 
 
 @pytest.mark.parametrize(("definition", "kind", "config", "rules"), FOUND_OF_KINDS)
 def test_lint_looks_behind_a_definition(
     definition: Definition, kind: str, config: JsonObject, rules: list[str]
 ) -> None:
-    assert [each.rule for each in findings(definition, kind, config)] == rules
+    assert [each.rule for each in findings_with_kind(definition, kind, config)] == rules
 
 
 def test_what_cannot_be_served_must_be_fixed(registry: Registry) -> None:
-    [found] = findings(tool(name="find"), "text", saying("a"), registry=registry)
+    [found] = findings_with_kind(
+        tool(name="find"), "text", saying("a"), registry=registry
+    )
     assert found == must_fix(
         "kind", "name", "“find” is declared in code already; choose another one."
     )
@@ -181,12 +190,14 @@ def test_what_cannot_be_served_must_be_fixed(registry: Registry) -> None:
 def test_uploads_come_along() -> None:
     image = {"type": "image", "upload": "d", "mimeType": "image/png"}
     config = {"content": [image]}
-    assert findings(tool(), "text", config, {"d": b"a"}) == []
-    assert [each.rule for each in findings(tool(), "text", config)] == ["kind"]
+    assert findings_with_kind(tool(), "text", config, {"d": b"a"}) == []
+    assert [each.rule for each in findings_with_kind(tool(), "text", config)] == [
+        "kind"
+    ]
 
 
 def test_names_that_no_text_uses() -> None:
-    assert findings(taking(), "text", saying("Rain.")) == [
+    assert findings_with_kind(taking(), "text", saying("Rain.")) == [
         must_fix(
             "parameter-unused",
             "input_schema",
@@ -194,13 +205,15 @@ def test_names_that_no_text_uses() -> None:
             " it.",
         )
     ]
-    assert findings(TONE, "text", prompting("Be kind.")) == [
+    assert findings_with_kind(TONE, "text", prompting("Be kind.")) == [
         advice("parameter-unused", "arguments", "The argument tone is never used.")
     ]
 
 
 def test_all_that_is_said_of_code_is_advice() -> None:
-    found = findings(ToolDefinition(name="find", input_schema={"type": "array"}))
+    found = findings_with_kind(
+        ToolDefinition(name="find", input_schema={"type": "array"})
+    )
     assert {each.rule for each in found} == {
         "description-missing",
         "changes-unsaid",
@@ -215,7 +228,7 @@ def test_what_hides_in_code_is_no_advice() -> None:
         "properties": {"a": {"type": "string", "default": "\u200b"}},
     }
     tool = ToolDefinition(name="a", description="d\u202e", input_schema=schema)
-    found = findings(tool)
+    found = findings_with_kind(tool)
     hidden = [each for each in found if each.rule == "hidden-character"]
     assert [each.field for each in hidden] == ["description", "input_schema"]
     assert found[:2] == hidden
@@ -224,5 +237,5 @@ def test_what_hides_in_code_is_no_advice() -> None:
 
 
 def test_what_must_be_fixed_comes_first() -> None:
-    found = findings(tool(name="a.b"), "text", {})
+    found = findings_with_kind(tool(name="a.b"), "text", {})
     assert [each.level for each in found] == [Level.MUST_FIX, Level.ADVICE]

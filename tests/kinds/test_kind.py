@@ -13,7 +13,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.kinds.function import FunctionKind
-from mcp_app.kinds.kind import KindError, Problem, only
+from mcp_app.kinds.kind import KindError, Problem, refuse_unknown_members
 from mcp_app.kinds.text import TextKind
 from mcp_app.protocol.json_types import JsonObject
 from tests.kinds.stations import Careless, Everywhere, Failing, Renamed, Silent, Station
@@ -37,14 +37,16 @@ from tests.kinds.stations import Careless, Everywhere, Failing, Renamed, Silent,
 def test_problems_look_at_what_the_definition_is(
     definition: Definition, config: JsonObject
 ) -> None:
-    assert TextKind().problems(definition, config) == []
-    assert [each.field for each in TextKind().problems(definition, {})] == ["config"]
+    assert TextKind().config_problems(definition, config) == []
+    assert [each.field for each in TextKind().config_problems(definition, {})] == [
+        "config"
+    ]
 
 
 def test_only_names_the_members_that_mean_something() -> None:
-    only({"a": 1}, "a", "b")
+    refuse_unknown_members({"a": 1}, "a", "b")
     with pytest.raises(KindError) as caught:
-        only({"c": 1}, "a", "b")
+        refuse_unknown_members({"c": 1}, "a", "b")
     assert caught.value.message == "“c” is not allowed here. Allowed are: a, b."
 
 
@@ -74,13 +76,13 @@ TOOL = ToolDefinition(name="t")
 def test_a_config_is_judged_by_schema_and_check(
     definition: Definition, config: JsonObject, field: str, sentence: str
 ) -> None:
-    [problem] = Station().problems(definition, config)
+    [problem] = Station().config_problems(definition, config)
     assert problem.field == field
     assert sentence in problem.message
 
 
 def test_a_kind_that_fails_breaks_one_row(caplog: pytest.LogCaptureFixture) -> None:
-    [problem] = Failing().problems(TOOL, {"station": "hill"})
+    [problem] = Failing().config_problems(TOOL, {"station": "hill"})
     assert "ZeroDivisionError" in problem.message
     assert "The kind Failing raised an exception." in caplog.text
 
@@ -95,7 +97,7 @@ def test_a_kind_that_fails_breaks_one_row(caplog: pytest.LogCaptureFixture) -> N
     ],
 )
 def test_what_it_returns_is_converted(definition: Definition, shown: str) -> None:
-    runnable = Everywhere().runnable(definition, {})
+    runnable = Everywhere().definition_runnable(definition, {})
     assert (runnable.style, runnable.context) == ("sync", None)
     output = runnable.convert(runnable.run(**runnable.bind({"a": 1})))
     content = getattr(output, "content", output)
@@ -103,20 +105,20 @@ def test_what_it_returns_is_converted(definition: Definition, shown: str) -> Non
 
 
 def test_it_may_take_the_context() -> None:
-    runnable = Station().runnable(TOOL, {"station": "hill"})
+    runnable = Station().definition_runnable(TOOL, {"station": "hill"})
     assert (runnable.style, runnable.context) == ("async", "context")
 
 
 def test_what_is_published_is_what_was_written() -> None:
     config: JsonObject = {"station": "hill"}
-    assert Careless().problems(TOOL, config) == []
+    assert Careless().config_problems(TOOL, config) == []
     assert config == {"station": "hill"}
-    [problem] = Careless().problems(TOOL, {"station": "moon"})
+    [problem] = Careless().config_problems(TOOL, {"station": "moon"})
     assert problem.message == "It is the moon."
 
 
 async def test_each_call_has_a_config_of_its_own() -> None:
-    runnable = Careless().runnable(TOOL, {"station": "hill"})
+    runnable = Careless().definition_runnable(TOOL, {"station": "hill"})
     for _ in range(2):
         called: Any = runnable.run(**runnable.bind({}))
         assert await called == "hill"

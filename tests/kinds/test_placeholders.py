@@ -6,7 +6,12 @@ import pytest
 from django.test import override_settings
 
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.placeholders import as_text, check, fill, names_in
+from mcp_app.kinds.placeholders import (
+    check_placeholders,
+    fill_placeholders,
+    names_in_value,
+    value_as_text,
+)
 from mcp_app.protocol.errors import InvalidParams
 
 NAMES = ("order", "tone", "a-b")
@@ -26,7 +31,7 @@ NAMES = ("order", "tone", "a-b")
     ],
 )
 def test_placeholders_are_found_in_all_strings(value: object, there: bool) -> None:
-    assert check(value, NAMES, "argument") is there
+    assert check_placeholders(value, NAMES, "argument") is there
 
 
 @pytest.mark.parametrize(
@@ -46,21 +51,21 @@ def test_placeholders_are_found_in_all_strings(value: object, there: bool) -> No
 )
 def test_everything_else_in_double_braces_is_refused(text: str, said: str) -> None:
     with pytest.raises(KindError) as caught:
-        check({"deep": [text]}, NAMES, "argument")
+        check_placeholders({"deep": [text]}, NAMES, "argument")
     assert said in caught.value.message
 
 
 @pytest.mark.parametrize("value", [{"{{a}}": 1}, [{"b": {"c {{a}}": "x"}}]])
 def test_a_placeholder_in_a_name_is_refused(value: object) -> None:
     with pytest.raises(KindError, match="stands in a name"):
-        check(value, ["a"], "parameter")
+        check_placeholders(value, ["a"], "parameter")
 
 
 def test_a_text_without_names_says_so() -> None:
     with pytest.raises(
         KindError, match=r"is not a variable\. There are no variables\."
     ):
-        check("{{x}}", (), "variable")
+        check_placeholders("{{x}}", (), "variable")
 
 
 @pytest.mark.parametrize(
@@ -81,28 +86,31 @@ def test_a_text_without_names_says_so() -> None:
 def test_filling_is_a_single_pass(
     value: object, values: dict[str, Any], expected: object
 ) -> None:
-    assert fill(value, values) == expected
+    assert fill_placeholders(value, values) == expected
 
 
 @override_settings(MCP={"LIMITS": {"text": 10}})
 def test_all_filled_texts_together_have_a_limit() -> None:
-    assert fill("{{a}}", {"a": "x" * 10}) == "x" * 10
+    assert fill_placeholders("{{a}}", {"a": "x" * 10}) == "x" * 10
     for value in ("{{a}}b", ["{{a}}", "{{b}}"], "{{a}}{{a}}"):
         with pytest.raises(InvalidParams, match="longer than 10"):
-            fill(value, {"a": "x" * 10, "b": "y"})
-    assert fill("a text without placeholders", {}) == "a text without placeholders"
+            fill_placeholders(value, {"a": "x" * 10, "b": "y"})
+    assert (
+        fill_placeholders("a text without placeholders", {})
+        == "a text without placeholders"
+    )
 
 
 def test_the_limit_holds_before_anything_is_built() -> None:
     with pytest.raises(InvalidParams):
-        fill("{{a}}" * 100_000, {"a": "x" * 4_000_000})
+        fill_placeholders("{{a}}" * 100_000, {"a": "x" * 4_000_000})
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [("é", "é"), (True, "true"), (None, ""), ([1], "[1]")]
 )
 def test_values_as_text(value: object, text: str) -> None:
-    assert as_text(value) == text
+    assert value_as_text(value) == text
 
 
 @pytest.mark.parametrize(
@@ -114,4 +122,4 @@ def test_values_as_text(value: object, text: str) -> None:
     ],
 )
 def test_names_that_a_value_uses(value: object, names: set[str]) -> None:
-    assert names_in(value) == names
+    assert names_in_value(value) == names

@@ -41,7 +41,7 @@ def text(said: str) -> dict[str, str]:
 
 
 def test_a_tool_answers_with_its_blocks() -> None:
-    runnable = KIND.tool(
+    runnable = KIND.tool_runnable(
         TOOL, {"content": [text("{{days}} days in {{city}}"), text("Fixed.")]}
     )
     expected = ToolOutput([Text("3 days in Lisbon"), Text("Fixed.")])
@@ -57,12 +57,12 @@ def test_a_tool_has_structured_content_and_an_error_mark() -> None:
     expected = ToolOutput(
         [Text("a")], structured={"city": "Lisbon", "n": 1}, is_error=True
     )
-    assert answer(KIND.tool(TOOL, config), city="Lisbon") == expected
+    assert answer(KIND.tool_runnable(TOOL, config), city="Lisbon") == expected
 
 
 def test_uploads_are_answered() -> None:
     config = {"content": [{"type": "image", "upload": "d", "mimeType": "image/png"}]}
-    runnable = KIND.tool(TOOL, config, {"d": b"\xff"})
+    runnable = KIND.tool_runnable(TOOL, config, {"d": b"\xff"})
     assert answer(runnable) == ToolOutput([Image(b"\xff", "image/png")])
 
 
@@ -77,11 +77,13 @@ def test_uploads_are_answered() -> None:
 def test_a_resource_is_answered_as_it_is(
     config: dict[str, str], expected: str | bytes
 ) -> None:
-    assert answer(KIND.resource(RESOURCE, config, {"d": b"\xff"})) == expected
+    assert answer(KIND.resource_runnable(RESOURCE, config, {"d": b"\xff"})) == expected
 
 
 def test_a_template_knows_its_variables() -> None:
-    runnable = KIND.template(TEMPLATE, {"text": '{"id":"{{id}}","p":"{{part}}"}'})
+    runnable = KIND.template_runnable(
+        TEMPLATE, {"text": '{"id":"{{id}}","p":"{{part}}"}'}
+    )
     assert answer(runnable, id="123", part="a") == '{"id":"123","p":"a"}'
 
 
@@ -106,25 +108,27 @@ def test_a_prompt_fills_in_texts_and_uris() -> None:
         ],
         "Writes.",
     )
-    assert answer(KIND.prompt(PROMPT, config), order="7", uri="x:a") == expected
+    assert (
+        answer(KIND.prompt_runnable(PROMPT, config), order="7", uri="x:a") == expected
+    )
 
 
 def test_a_value_that_makes_no_uri_is_the_callers_mistake() -> None:
     link = {"type": "resource_link", "uri": "x:{{order}}", "name": "n"}
-    runnable = KIND.prompt(PROMPT, {"messages": [{"content": link}]})
+    runnable = KIND.prompt_runnable(PROMPT, {"messages": [{"content": link}]})
     with pytest.raises(InvalidParams, match="not an absolute URI"):
         answer(runnable, order="a b")
 
 
 def test_a_value_is_never_looked_at_again() -> None:
-    runnable = KIND.tool(TOOL, {"content": [text("{{city}}")]})
+    runnable = KIND.tool_runnable(TOOL, {"content": [text("{{city}}")]})
     said = answer(runnable, city="{{days}} {% x %}", days="3")
     assert said == ToolOutput([Text("{{days}} {% x %}")])
 
 
 @override_settings(MCP={"LIMITS": {"text": 100}})
 def test_one_answer_has_one_limit() -> None:
-    runnable = KIND.tool(TOOL, {"content": [text("{{city}}")]})
+    runnable = KIND.tool_runnable(TOOL, {"content": [text("{{city}}")]})
     assert answer(runnable, city="x" * 100) == ToolOutput([Text("x" * 100)])
     with pytest.raises(InvalidParams, match="longer than 100"):
         answer(runnable, city="x" * 101)
@@ -150,7 +154,7 @@ def test_one_answer_has_one_limit() -> None:
 )
 def test_tools_that_cannot_be_made(config: dict[str, Any], said: str) -> None:
     with pytest.raises(KindError) as caught:
-        KIND.tool(TOOL, config)
+        KIND.tool_runnable(TOOL, config)
     assert said in caught.value.message
 
 
@@ -167,13 +171,13 @@ def test_tools_that_cannot_be_made(config: dict[str, Any], said: str) -> None:
 )
 def test_resources_that_cannot_be_made(config: dict[str, Any], said: str) -> None:
     with pytest.raises(KindError) as caught:
-        KIND.resource(RESOURCE, config)
+        KIND.resource_runnable(RESOURCE, config)
     assert said in caught.value.message
 
 
 def test_a_template_that_cannot_be_made() -> None:
     with pytest.raises(KindError, match="is not a variable"):
-        KIND.template(TEMPLATE, {"text": "{{order}}"})
+        KIND.template_runnable(TEMPLATE, {"text": "{{order}}"})
 
 
 @pytest.mark.parametrize(
@@ -189,5 +193,5 @@ def test_a_template_that_cannot_be_made() -> None:
 )
 def test_prompts_that_cannot_be_made(messages: list[Any], said: str) -> None:
     with pytest.raises(KindError) as caught:
-        KIND.prompt(PROMPT, {"messages": messages})
+        KIND.prompt_runnable(PROMPT, {"messages": messages})
     assert said in caught.value.message

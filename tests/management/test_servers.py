@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.management import CommandError
 
-from mcp_app.management.servers import MOST, find_server
+from mcp_app.management.servers import MAX_SLUGS, find_server
 from mcp_app.models import Server
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,7 @@ def test_those_that_there_are_are_named() -> None:
     with pytest.raises(CommandError, match=r"'team', 'staff'\.$") as error:
         find_server("x", 2)
     assert error.value.returncode == 2
-    for number in range(MOST):
+    for number in range(MAX_SLUGS):
         Server.objects.create(slug=f"s{number}")
     with pytest.raises(CommandError, match=r"'s17' and more\.$"):
         find_server("x")

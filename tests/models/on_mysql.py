@@ -25,4 +25,4 @@ def test_a_table_of_another_engine() -> None:
     finally:
         execute(f"ALTER TABLE {table} ENGINE = InnoDB")
     assert doubt.kind == Kind.ENGINE
-    assert f"{table} (MyISAM)" in doubt.said
+    assert f"{table} (MyISAM)" in doubt.sentence

@@ -73,7 +73,9 @@ def test_mariadb_calls_the_isolation_otherwise() -> None:
 
 def test_what_is_said_names_the_value_and_how_to_set_it() -> None:
     (doubt,) = durability.on_postgresql({**POSTGRESQL, "fsync": "off"})
-    assert doubt.said.startswith("The database has fsync = off: if its machine crashes")
+    assert doubt.sentence.startswith(
+        "The database has fsync = off: if its machine crashes"
+    )
     assert doubt.remedy == "Set fsync = on in postgresql.conf."
 
 
@@ -133,7 +135,7 @@ def test_a_file_on_a_network(
         (doubt,) = doubts(using)
         mounts.unlink()
         assert doubts(using) == []
-    assert doubt.said.startswith("The database has its file on a network (nfs4): ")
+    assert doubt.sentence.startswith("The database has its file on a network (nfs4): ")
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from mcp_app.models.fields import (
     content_of,
     demand_problems,
     digest,
-    parse,
+    parse_json,
     put_content,
+    split_words,
     tag_problems,
-    words,
 )
 
 
@@ -116,7 +116,7 @@ def test_long_texts_that_differ_at_the_end_are_different() -> None:
 @pytest.mark.django_db
 def test_any_json_round_trips() -> None:
     Once.objects.create(round_trip="0" * 64, key="1" * 64, result="3", created_ms=1)
-    assert parse(Once.objects.get().result) == 3
+    assert parse_json(Once.objects.get().result) == 3
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_line_breaks_belong_into_descriptions_only() -> None:
     ],
 )
 def test_words(text: str, expected: tuple[str, ...]) -> None:
-    assert words(text) == expected
+    assert split_words(text) == expected
 
 
 def test_each_bad_tag_is_named() -> None:

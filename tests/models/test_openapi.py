@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
 from mcp_app.models import openapi as module
-from mcp_app.models.openapi import TooManyOffers, pack
+from mcp_app.models.openapi import TooManyOffers, pack_offers
 
 pytestmark = [pytest.mark.django_db]
 
@@ -17,7 +17,7 @@ def document(title: str = "Shop") -> OpenApiDocument:
         title=title,
         site="helpdesk",
         digest="0" * 64,
-        offers=pack([{"key": "GET /a", "name": "a"}]),
+        offers=pack_offers([{"key": "GET /a", "name": "a"}]),
         operations=1,
         read_at=timezone.now(),
     )
@@ -27,13 +27,13 @@ def test_offers_are_kept() -> None:
     document()
     row = OpenApiDocument.objects.get()
     assert str(row) == "Shop"
-    assert row.unpack() == [{"key": "GET /a", "name": "a"}]
+    assert row.unpack_offers() == [{"key": "GET /a", "name": "a"}]
 
 
 def test_too_many_offers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_INFLATED", 10)
     with pytest.raises(TooManyOffers, match="take 1 MiB"):
-        pack([{"key": "GET /a"}])
+        pack_offers([{"key": "GET /a"}])
 
 
 def test_tools_and_documents_end_each_other() -> None:

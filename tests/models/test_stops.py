@@ -17,7 +17,7 @@ from mcp_app.models import (
     Stop,
     Tool,
 )
-from mcp_app.models.stops import STOP, By, Running, Scope, is_stopped, row_is_held
+from mcp_app.models.stops import STOP, By, Running, Scope, is_stopped, stop_matcher
 from tests.published import published, start, stopped
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
@@ -194,7 +194,7 @@ def test_the_database_and_python_agree_on_what_is_held(
     model = type(row)
 
     def held() -> list[Any]:
-        is_held = row_is_held(Stop.objects.on())
+        is_held = stop_matcher(Stop.objects.on())
         rows = list(model.objects.filter(is_stopped(model)))
         assert rows == [each for each in model.objects.all() if is_held(each)]
         return rows

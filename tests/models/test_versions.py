@@ -20,8 +20,8 @@ from mcp_app.models import (
     Stop,
     Tool,
 )
-from mcp_app.models.stops import is_stopped, row_is_held
-from mcp_app.models.versions import AT_ONCE
+from mcp_app.models.stops import is_stopped, stop_matcher
+from mcp_app.models.versions import PUBLISH_BATCH_SIZE
 from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
@@ -146,13 +146,15 @@ def test_two_rows_are_never_served_under_one_name(
 def test_many_rows_cost_few_statements(
     django_assert_max_num_queries: Callable[[int], AbstractContextManager[object]],
 ) -> None:
-    rows = Tool.objects.bulk_create([Tool(name=f"t{n}") for n in range(AT_ONCE + 1)])
+    rows = Tool.objects.bulk_create(
+        [Tool(name=f"t{n}") for n in range(PUBLISH_BATCH_SIZE + 1)]
+    )
     rows = list(Tool.objects.all())
     # For each 500: to lock, to number, to insert, to read back; for each row two.
     with django_assert_max_num_queries(2 * len(rows) + 20):
         versions = Tool.objects.publish(rows)
     assert [version.ref for version in versions] == [str(row.pk) for row in rows]
-    assert Tool.objects.filter(published__number=1).count() == AT_ONCE + 1
+    assert Tool.objects.filter(published__number=1).count() == PUBLISH_BATCH_SIZE + 1
 
 
 # -- contents -----------------------------------------------------------------------
@@ -276,7 +278,7 @@ def test_python_and_the_database_agree_on_states(model: type[Any]) -> None:
     overlay = {} if model is Server else {"source": "code"}
     model.objects.create(**{name: "touched"}, title="T", **overlay)
     states = model.objects.with_states(is_stopped(model))
-    rows, is_held = list(states), row_is_held(Stop.objects.on())
+    rows, is_held = list(states), stop_matcher(Stop.objects.on())
     assert {row.reckoned_state for row in rows} == set(State)
     for row in rows:
         state = State.STOPPED if is_held(row) else row.state

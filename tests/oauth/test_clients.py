@@ -9,24 +9,24 @@ import pytest
 from django.contrib.auth.models import User
 
 from mcp_app.oauth import clients
-from mcp_app.oauth.clients import MOST_A_MINUTE, Documents, MinuteLimit
+from mcp_app.oauth.clients import MAX_FETCHES_PER_MINUTE, Documents, MinuteLimit
 from mcp_app.protocol.oauth.clients import ClientDocument
 from mcp_app.protocol.oauth.requests import OAuthError
 
 
 def test_each_person_has_a_limit() -> None:
     limit = MinuteLimit(2)
-    assert [limit.take("ana", at) for at in (0, 1, 2, 59, 60.5)] == [
+    assert [limit.count_attempt("ana", at) for at in (0, 1, 2, 59, 60.5)] == [
         *(True, True, False, False, True)
     ]
-    assert limit.take("bert", 2)
+    assert limit.count_attempt("bert", 2)
 
 
 def test_it_remembers_no_more_than_so_many_people() -> None:
     limit = MinuteLimit(1)
-    for number in range(clients.MOST_PEOPLE + 2):
-        assert limit.take(str(number), 0)
-    assert len(limit._recent) <= clients.MOST_PEOPLE + 1
+    for number in range(clients.MAX_PEOPLE + 2):
+        assert limit.count_attempt(str(number), 0)
+    assert len(limit._recent) <= clients.MAX_PEOPLE + 1
 
 
 # -- documents -------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def documents(web: Web) -> Documents:
 def test_one_serves_as_long_as_it_says(documents: Documents, web: Web) -> None:
     for at, fetches in ((0, 1), (59, 1), (61, 2)):
         web.now = at
-        assert documents.find(URL, ANA).url == URL
+        assert documents.find_document(URL, ANA).url == URL
         assert len(web.fetches) == fetches
 
 
@@ -86,28 +86,28 @@ def test_what_cannot_be_had_is_not_asked_for_again(
     for at, fetches in ((0, 1), (59, 1), (61, 2)):
         web.now = at
         with pytest.raises(OAuthError):
-            documents.find(URL, ANA)
+            documents.find_document(URL, ANA)
         assert len(web.fetches) == fetches
 
 
 def test_one_that_was_read_serves_for_a_day(documents: Documents, web: Web) -> None:
-    documents.find(URL, ANA)
+    documents.find_document(URL, ANA)
     web.away, web.now = True, 80_000
-    assert documents.find(URL, ANA).url == URL
+    assert documents.find_document(URL, ANA).url == URL
     web.now = 86_500
     with pytest.raises(OAuthError):
-        documents.find(URL, ANA)
+        documents.find_document(URL, ANA)
 
 
 def test_ten_a_minute_for_each_person(documents: Documents, web: Web) -> None:
-    for number in range(MOST_A_MINUTE):
-        documents.find(f"{URL}?{number}", ANA)
+    for number in range(MAX_FETCHES_PER_MINUTE):
+        documents.find_document(f"{URL}?{number}", ANA)
     with pytest.raises(OAuthError, match="at the moment"):
-        documents.find(URL, ANA)
-    assert documents.find(URL, BERT).url == URL
+        documents.find_document(URL, ANA)
+    assert documents.find_document(URL, BERT).url == URL
     web.now = 61
-    assert documents.find(f"{URL}?more", ANA).url == f"{URL}?more"
-    assert len(web.fetches) == MOST_A_MINUTE + 2
+    assert documents.find_document(f"{URL}?more", ANA).url == f"{URL}?more"
+    assert len(web.fetches) == MAX_FETCHES_PER_MINUTE + 2
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_what_is_no_address_of_a_document_is_not_fetched(
     documents: Documents, web: Web, url: str
 ) -> None:
     with pytest.raises(OAuthError):
-        documents.find(url, ANA)
+        documents.find_document(url, ANA)
     assert web.fetches == []
 
 
@@ -139,15 +139,15 @@ def test_a_slow_one_keeps_nobody_else_waiting(web: Web) -> None:
         return web.fetch(url)
 
     documents = Documents(fetch, web.clock)
-    slow = Thread(target=documents.find, args=(f"{URL}?slow", ANA))
+    slow = Thread(target=documents.find_document, args=(f"{URL}?slow", ANA))
     slow.start()
     try:
         assert begun.wait(30)
-        assert documents.find(URL, BERT).url == URL
+        assert documents.find_document(URL, BERT).url == URL
         # A document that the process has serves the one who waits, too.
-        assert documents.find(URL, ANA).url == URL
+        assert documents.find_document(URL, ANA).url == URL
         with pytest.raises(OAuthError, match="at the moment"):
-            documents.find(f"{URL}?another", ANA)
+            documents.find_document(f"{URL}?another", ANA)
     finally:
         over.set()
         slow.join(30)

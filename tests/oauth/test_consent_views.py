@@ -16,7 +16,6 @@ from django.urls import reverse
 from mcp_app.auth import connections
 from mcp_app.models import AccessToken, Connection, Server, Tool
 from mcp_app.oauth import consent
-from mcp_app.oauth import consent as consent_views
 from tests.oauth.program import (
     AUTHORIZE,
     CONSENT,
@@ -232,7 +231,7 @@ def test_an_outage_is_a_page_that_says_so(
 
     program.register()
     sealed = sealed_in(page_of(hers, program.request()))
-    monkeypatch.setattr(consent_views, "visible_to", fail)
+    monkeypatch.setattr(consent, "visible_to", fail)
     sent = {"sealed": sealed, "may": "read", "which": "all", "ends": "90"}
     for response in (hers.get(program.request()), hers.post(CONSENT, sent)):
         assert response.status_code == 503

@@ -79,7 +79,7 @@ async def test_signing_in(
     await writer.run(made)
     # It serves, and has its catalogs.
     monkeypatch.setitem(background._alive, process.loop, process)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     page = await taken(PAGE, lambda: page_of(browser, program.request()))
     chosen = {"may": "change", "which": "all", "ends": "90"}
     sent = {"sealed": sealed_in(page), **chosen}

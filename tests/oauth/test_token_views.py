@@ -22,7 +22,7 @@ from mcp_app.auth.token_cache import read_keys
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server
 from mcp_app.models.fields import digest
 from mcp_app.oauth import endpoints
-from mcp_app.oauth.endpoints import MAX_AT_ONCE
+from mcp_app.oauth.endpoints import MAX_CONCURRENT_REQUESTS
 from tests.oauth.program import ORIGIN, RESOURCE, Program, allow, answer_in, sign_in
 from tests.published import published
 
@@ -190,7 +190,7 @@ def test_an_app_that_is_deleted_while_it_is_asked_for(
     monkeypatch.setattr(connections, "lock", late)
     assert program.post("revoke", token=answer["refresh_token"]).status_code == 200
     assert not Connection.objects.exists()
-    assert rights.end_all([token], lambda _: Connection.Ended.PERSON) == []
+    assert rights.end_connected_apps([token], lambda _: Connection.Ended.PERSON) == []
 
 
 @contextmanager
@@ -282,8 +282,8 @@ def test_so_many_programs_are_served_at_once(monkeypatch: pytest.MonkeyPatch) ->
         return Client().post("/mcp-oauth/revoke", {"token": "made-up"})
 
     monkeypatch.setattr(endpoints, "issuer_of", wait)
-    with ThreadPoolExecutor(MAX_AT_ONCE) as pool:
-        served = [pool.submit(revoke) for _ in range(MAX_AT_ONCE)]
+    with ThreadPoolExecutor(MAX_CONCURRENT_REQUESTS) as pool:
+        served = [pool.submit(revoke) for _ in range(MAX_CONCURRENT_REQUESTS)]
         for _ in served:
             assert entered.acquire(timeout=PATIENCE_S)
         refused = revoke()

@@ -17,7 +17,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import resolve
 
-from mcp_app.egress.sites import sites
+from mcp_app.egress.sites import usable_sites
 from mcp_app.models import Call, Prompt, Resource, ResourceTemplate, Server, Tool
 from mcp_app.process import freshness
 from mcp_app.publishing.openapi import store
@@ -123,7 +123,7 @@ def publish_definitions() -> None:
     published(ResourceTemplate(name="one", uri_template="day://{day}", **query))
     published(Prompt(name="hello", config=json.dumps(hello)))
     published(Server(slug="support", title="Support", access="oauth token"))
-    store(json.dumps(DOCUMENT).encode(), sites()["peer"])
+    store(json.dumps(DOCUMENT).encode(), usable_sites()["peer"])
 
 
 class Caller:

@@ -11,7 +11,13 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.pools import batching
-from mcp_app.pools.batching import AT_ONCE, Batches, Connections, of_process, pool_size
+from mcp_app.pools.batching import (
+    KEY_BATCH_SIZE,
+    Batches,
+    Connections,
+    of_process,
+    pool_size,
+)
 from mcp_app.pools.database import DatabaseThreads
 from mcp_app.protocol.errors import Unavailable
 
@@ -70,9 +76,11 @@ async def test_what_comes_meanwhile_is_done_together(
     batches: Batches[int, int], doubles: Doubles
 ) -> None:
     with doubles.busy():
-        first = asyncio.create_task(batches.run(1))
+        first = asyncio.create_task(batches.load_value(1))
         await begun(doubles)
-        later = [asyncio.create_task(batches.run(each)) for each in (1, 2, 2, 200)]
+        later = [
+            asyncio.create_task(batches.load_value(each)) for each in (1, 2, 2, 200)
+        ]
         await asyncio.sleep(0)
     assert [await each for each in (first, *later)] == [2, 2, 4, 4, None]
     # The same key that is under way is done again: it began before it was asked for.
@@ -83,21 +91,28 @@ async def test_no_work_takes_more_than_so_many(
     batches: Batches[int, int], doubles: Doubles
 ) -> None:
     with doubles.busy():
-        tasks = [asyncio.create_task(batches.run(0))]
+        tasks = [asyncio.create_task(batches.load_value(0))]
         await begun(doubles)
-        tasks += [asyncio.create_task(batches.run(-each)) for each in range(1_200)]
+        tasks += [
+            asyncio.create_task(batches.load_value(-each)) for each in range(1_200)
+        ]
         await asyncio.sleep(0)
     await asyncio.gather(*tasks)
-    assert [len(each) for each in doubles.asked] == [1, AT_ONCE, AT_ONCE, 200]
+    assert [len(each) for each in doubles.asked] == [
+        1,
+        KEY_BATCH_SIZE,
+        KEY_BATCH_SIZE,
+        200,
+    ]
 
 
 async def test_a_key_that_fails_fails_alone(
     batches: Batches[int, int], doubles: Doubles
 ) -> None:
     with doubles.busy():
-        tasks = [asyncio.create_task(batches.run(0))]
+        tasks = [asyncio.create_task(batches.load_value(0))]
         await begun(doubles)
-        tasks += [asyncio.create_task(batches.run(each)) for each in (1, BAD, 2)]
+        tasks += [asyncio.create_task(batches.load_value(each)) for each in (1, BAD, 2)]
         await asyncio.sleep(0)
     answers = await asyncio.gather(*tasks, return_exceptions=True)
     assert answers[:2] + answers[3:] == [0, 2, 4]
@@ -108,9 +123,9 @@ async def test_an_outage_is_everybodys(
     batches: Batches[int, int], doubles: Doubles, pool: DatabaseThreads
 ) -> None:
     with doubles.busy():
-        first = asyncio.create_task(batches.run(0))
+        first = asyncio.create_task(batches.load_value(0))
         await begun(doubles)
-        later = [asyncio.create_task(batches.run(each)) for each in (1, 2)]
+        later = [asyncio.create_task(batches.load_value(each)) for each in (1, 2)]
         await asyncio.sleep(0)
         pool.give_up(0.0)
         with pytest.raises(Unavailable):
@@ -122,7 +137,9 @@ async def test_who_leaves_takes_nobody_along(
     batches: Batches[int, int], doubles: Doubles
 ) -> None:
     with doubles.busy():
-        leaving, staying = (asyncio.create_task(batches.run(1)) for _ in range(2))
+        leaving, staying = (
+            asyncio.create_task(batches.load_value(1)) for _ in range(2)
+        )
         await begun(doubles)
         leaving.cancel()
         await asyncio.sleep(0)
@@ -142,10 +159,10 @@ async def test_t20_keys_that_nobody_has_are_looked_up_seldom(
         await sleep(0)
 
     monkeypatch.setattr(asyncio, "sleep", slept)
-    assert await batches.run(1) == 2
-    assert await batches.run(200) is None
+    assert await batches.load_value(1) == 2
+    assert await batches.load_value(200) is None
     assert pauses == []
-    assert await batches.run(2) == 4
+    assert await batches.load_value(2) == 4
     [pause] = pauses
     assert 0 < pause <= batching.SPACING_S
 
@@ -156,7 +173,7 @@ async def test_others_are_served_between_the_answers_of_strangers(
     turns: list[str] = []
 
     async def ask(key: int) -> None:
-        await batches.run(key)
+        await batches.load_value(key)
         turns.append(str(key))
 
     async def serve_others() -> None:
@@ -187,17 +204,17 @@ async def test_t20_many_strangers_are_answered_in_portions(
 ) -> None:
     monkeypatch.setattr(batching, "PACE_S", 3_600.0)
     with doubles.busy():
-        first = asyncio.create_task(batches.run(1))
+        first = asyncio.create_task(batches.load_value(1))
         await begun(doubles)
-        honest = asyncio.create_task(batches.run(2))
+        honest = asyncio.create_task(batches.load_value(2))
         many = range(100, 100 + 3 * batching.SHARE)
-        strangers = [asyncio.create_task(batches.run(each)) for each in many]
+        strangers = [asyncio.create_task(batches.load_value(each)) for each in many]
         await asyncio.sleep(0)
     assert await first == 2
     assert await honest == 4
     await asyncio.wait(strangers, return_when=asyncio.FIRST_COMPLETED)
     assert [each.done() for each in strangers].count(True) == 3
-    assert await batches.run(3) == 6
+    assert await batches.load_value(3) == 6
     for each in strangers:
         each.cancel()
 
@@ -206,9 +223,11 @@ async def test_a_stranger_who_has_left_delays_nobody(
     batches: Batches[int, int], doubles: Doubles
 ) -> None:
     with doubles.busy():
-        first = asyncio.create_task(batches.run(1))
+        first = asyncio.create_task(batches.load_value(1))
         await begun(doubles)
-        asking = [asyncio.create_task(batches.run(200 + each)) for each in range(3)]
+        asking = [
+            asyncio.create_task(batches.load_value(200 + each)) for each in range(3)
+        ]
         await asyncio.sleep(0)
         asking[1].cancel()
     assert await first == 2
@@ -217,7 +236,7 @@ async def test_a_stranger_who_has_left_delays_nobody(
     )
     assert [answers[0], answers[2]] == [None, None]
     # One who comes later waits for nobody.
-    assert await batches.run(300) is None
+    assert await batches.load_value(300) is None
 
 
 async def test_the_next_statement_does_not_wait_for_the_answers_of_strangers(
@@ -235,14 +254,16 @@ async def test_the_next_statement_does_not_wait_for_the_answers_of_strangers(
         return await run(*arguments)
 
     with doubles.busy():
-        first = asyncio.create_task(batches.run(1))
+        first = asyncio.create_task(batches.load_value(1))
         await begun(doubles)
-        strangers = [asyncio.create_task(batches.run(200 + each)) for each in range(50)]
+        strangers = [
+            asyncio.create_task(batches.load_value(200 + each)) for each in range(50)
+        ]
         await asyncio.sleep(0)
     await first
     await asyncio.wait(strangers, return_when=asyncio.FIRST_COMPLETED)
     monkeypatch.setattr(pool, "run", noted)
-    assert await batches.run(2) == 4
+    assert await batches.load_value(2) == 4
     assert unanswered[0] > len(strangers) / 2
     assert await asyncio.gather(*strangers) == [None] * 50
 
@@ -251,9 +272,11 @@ async def test_strangers_get_their_answer_though_the_work_is_cancelled(
     batches: Batches[int, int], doubles: Doubles
 ) -> None:
     with doubles.busy():
-        first = asyncio.create_task(batches.run(1))
+        first = asyncio.create_task(batches.load_value(1))
         await begun(doubles)
-        waiting = [asyncio.create_task(batches.run(200 + each)) for each in range(20)]
+        waiting = [
+            asyncio.create_task(batches.load_value(200 + each)) for each in range(20)
+        ]
         await asyncio.sleep(0)
     await first
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -267,9 +290,9 @@ async def test_who_waits_for_the_next_statement_is_refused_when_it_is_cancelled(
     batches: Batches[int, int], doubles: Doubles
 ) -> None:
     with doubles.busy():
-        waiting = [asyncio.create_task(batches.run(1))]
+        waiting = [asyncio.create_task(batches.load_value(1))]
         await begun(doubles)
-        waiting += [asyncio.create_task(batches.run(each)) for each in (2, 3)]
+        waiting += [asyncio.create_task(batches.load_value(each)) for each in (2, 3)]
         await asyncio.sleep(0)
         assert batches._task is not None
         batches._task.cancel()
@@ -278,16 +301,18 @@ async def test_who_waits_for_the_next_statement_is_refused_when_it_is_cancelled(
         )
     assert {str(each) for each in answers} == {"This process is stopping."}
     # Whoever comes later is served.
-    assert await batches.run(4) == 8
+    assert await batches.load_value(4) == 8
 
 
 async def test_who_waits_for_a_second_try_is_refused_when_it_is_cancelled(
     batches: Batches[int, int], doubles: Doubles
 ) -> None:
     with doubles.busy():
-        first = asyncio.create_task(batches.run(1))
+        first = asyncio.create_task(batches.load_value(1))
         await begun(doubles)
-        waiting = [asyncio.create_task(batches.run(each)) for each in (BAD, 2, 3)]
+        waiting = [
+            asyncio.create_task(batches.load_value(each)) for each in (BAD, 2, 3)
+        ]
         await asyncio.sleep(0)
     await first
     with pytest.raises(ValueError, match="thirteen"):
@@ -305,12 +330,12 @@ def test_another_loop_begins_anew(doubles: Doubles) -> None:
     batches = Batches(pool, doubles)
 
     async def left() -> None:
-        asyncio.create_task(batches.run(1))  # noqa: RUF006 - its loop ends first
+        asyncio.create_task(batches.load_value(1))  # noqa: RUF006 - its loop ends first
         await begun(doubles)
 
     with doubles.busy():
         asyncio.run(left())
-    assert asyncio.run(batches.run(2)) == 4
+    assert asyncio.run(batches.load_value(2)) == 4
     pool.close()
 
 

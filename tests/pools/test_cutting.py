@@ -51,7 +51,7 @@ class Pair:
         self.wrapper.connection = None
 
     def line(self) -> ConnectionKiller:
-        line = ConnectionKiller.of(self.wrapper)
+        line = ConnectionKiller.from_wrapper(self.wrapper)
         assert line is not None
         return line
 
@@ -72,14 +72,14 @@ def pair() -> Iterator[Pair]:
 
 def test_a_connection_that_is_shut_breaks(pair: Pair) -> None:
     assert pair.is_open()
-    pair.line().shut()
+    pair.line().break_connection()
     assert not pair.is_open()
 
 
 def test_what_went_back_to_a_pool_is_left_alone(pair: Pair) -> None:
     line = pair.line()
     pair.wrapper.connection = None
-    line.shut()
+    line.break_connection()
     assert pair.is_open()
 
 
@@ -103,12 +103,12 @@ def test_where_no_thread_can_cancel_it_is_shut(
 
     monkeypatch.setattr(connections, "_hears_of_cancelling", lambda _: True)
     monkeypatch.setattr(threading.Thread, "start", no_thread)
-    connections.cut([pair.line()])
+    connections.cut_connections([pair.line()])
     assert not pair.is_open()
 
 
 def test_what_has_no_socket_cannot_be_cut() -> None:
-    assert ConnectionKiller.of(SimpleNamespace(connection=object())) is None
+    assert ConnectionKiller.from_wrapper(SimpleNamespace(connection=object())) is None
 
 
 # -- outages ---------------------------------------------------------------------------

@@ -242,7 +242,7 @@ async def test_what_waits_behind_a_statement_that_hangs_is_done_by_others(
     await hanging.began()
     waiting = asyncio.ensure_future(threads.run(threading.current_thread))
     await asyncio.sleep(0)
-    threads.replace()
+    threads.replace_hanging()
     other = await asyncio.wait_for(waiting, PATIENCE_S)
     assert await threads.run(threading.current_thread) is other
     hanging.released.set()
@@ -257,7 +257,7 @@ async def test_what_was_left_between_two_pieces_of_work_ends_with_its_pool() -> 
     while pool.busy:
         await asyncio.sleep(0.001)
     with pool._lock:
-        pool._leave(pool._hands[0])
+        pool._abandon_thread(pool._hands[0])
     pool.close()
     await asyncio.to_thread(thread.join, PATIENCE_S)
     assert not thread.is_alive()
@@ -281,7 +281,7 @@ async def test_what_a_thread_has_in_hand_when_it_is_left_is_done(
     waiting = asyncio.ensure_future(pool.run(threading.current_thread))
     assert await asyncio.to_thread(taken.wait, PATIENCE_S)
     with pool._lock:
-        pool._leave(pool._hands[0])
+        pool._abandon_thread(pool._hands[0])
     if closes:
         pool.close()
     goes_on.set()
@@ -295,7 +295,7 @@ async def test_so_many_threads_are_left_alone_and_no_more(
     threads: DatabaseThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each holds a connection of the site's database."""
-    monkeypatch.setattr(database, "MOST_LEFT", 2)
+    monkeypatch.setattr(database, "MAX_ABANDONED", 2)
     released, began = threading.Event(), threading.Semaphore(0)
     hanging: list[asyncio.Future[bool]] = []
 
@@ -308,7 +308,7 @@ async def test_so_many_threads_are_left_alone_and_no_more(
         # Two are left alone; the third one that hangs is not replaced.
         if number < 3:
             await asyncio.to_thread(began.acquire, timeout=PATIENCE_S)
-        threads.replace()
+        threads.replace_hanging()
     names = [each.name for each in threading.enumerate()]
     assert names.count("test-database") == 3
     released.set()
@@ -527,7 +527,7 @@ async def test_an_open_file_does_not_keep_other_connections_from_being_cut(
 async def test_what_waits_can_be_refused(threads: DatabaseThreads) -> None:
     hanging, waiting = Hangs(threads), Hangs(threads)
     await hanging.began()
-    threads.refuse()
+    threads.refuse_queued()
     with pytest.raises(Unavailable):
         await asyncio.wait_for(waiting.future, PATIENCE_S)
     hanging.released.set()

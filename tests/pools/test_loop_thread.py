@@ -13,7 +13,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from mcp_app.pools import loop_thread
-from mcp_app.pools.loop_thread import Mailbox, settle
+from mcp_app.pools.loop_thread import Mailbox, settle_future
 
 PATIENCE_S = 60
 
@@ -44,7 +44,7 @@ def test_a_fork_has_such_a_thread_of_its_own() -> None:
 async def settled(function: Callable[[], Any]) -> Any:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
-    await asyncio.to_thread(settle, loop.call_soon_threadsafe, future, function)
+    await asyncio.to_thread(settle_future, loop.call_soon_threadsafe, future, function)
     return await future
 
 
@@ -90,7 +90,7 @@ async def test_nothing_is_called_for_nobody() -> None:
     loop, called = asyncio.get_running_loop(), []
     future: asyncio.Future[Any] = loop.create_future()
     future.cancel()
-    settle(loop.call_soon_threadsafe, future, lambda: called.append(1))
+    settle_future(loop.call_soon_threadsafe, future, lambda: called.append(1))
     assert called == []
 
 
@@ -105,7 +105,7 @@ async def test_who_leaves_meanwhile_gets_nothing() -> None:
         return 42
 
     thread = threading.Thread(
-        target=settle, args=(loop.call_soon_threadsafe, future, function)
+        target=settle_future, args=(loop.call_soon_threadsafe, future, function)
     )
     thread.start()
     await asyncio.to_thread(begun.wait, 5)
@@ -122,7 +122,7 @@ async def test_a_loop_that_is_closed() -> None:
     def closed(*_: object) -> None:
         raise RuntimeError("Event loop is closed")
 
-    settle(closed, future, lambda: 42)
+    settle_future(closed, future, lambda: 42)
     assert not future.done()
 
 

@@ -53,7 +53,7 @@ class Scene:
         self.ended.put(threading.get_ident())
 
     def _wait(self, job: Job) -> None:
-        with self.pool.waiting(job):
+        with self.pool.waiting_for_answer(job):
             self._hold(job)
 
     def threads(self, count: int) -> set[int]:
@@ -118,11 +118,11 @@ def test_an_idle_thread_is_used_again(scene: Scene) -> None:
 def test_who_waits_for_an_answer_lets_others_work(scene: Scene) -> None:
     scene.wait(SIZE)
     scene.threads(SIZE)
-    assert settled(lambda: scene.pool.uncounted == SIZE)
+    assert settled(lambda: scene.pool.uncounted_threads == SIZE)
     scene.begin(SIZE)
     assert len(scene.threads(SIZE)) == SIZE
     scene.finish(2 * SIZE)
-    assert settled(lambda: scene.pool.uncounted == 0)
+    assert settled(lambda: scene.pool.uncounted_threads == 0)
     # The substitutes are one too many each, and end.
     assert settled(lambda: alive(scene.pool) == SIZE)
 
@@ -134,7 +134,7 @@ def test_a_job_that_waits_in_the_queue_gets_the_place_of_one_that_asks(
     scene.threads(SIZE)
     scene.begin()
     assert scene.idle()
-    scene.pool.uncount(jobs[0])
+    scene.pool.uncount_job(jobs[0])
     scene.threads(1)
 
 
@@ -145,7 +145,7 @@ def test_all_threads_wait_and_the_next_is_refused(
     assert ceiling == 4 * SIZE
     scene.wait(ceiling)
     assert len(scene.threads(ceiling)) == ceiling
-    assert settled(lambda: scene.pool.uncounted == ceiling)
+    assert settled(lambda: scene.pool.uncounted_threads == ceiling)
     with caplog.at_level(logging.ERROR), pytest.raises(Unavailable) as refused:
         scene.begin()
     assert refused.value.http_status == 503
@@ -153,7 +153,7 @@ def test_all_threads_wait_and_the_next_is_refused(
     assert f"All {ceiling} threads" in refused.value.message
     assert f"wait or hang: {{'wait': {ceiling}}}" in caplog.text
     scene.finish(ceiling)
-    assert settled(lambda: scene.pool.uncounted == 0)
+    assert settled(lambda: scene.pool.uncounted_threads == 0)
     scene.begin()
     scene.threads(1)
 
@@ -162,7 +162,7 @@ def test_no_more_threads_than_the_ceiling(scene: Scene) -> None:
     ceiling = scene.pool.ceiling
     scene.wait(ceiling - 1)
     scene.threads(ceiling - 1)
-    assert settled(lambda: scene.pool.uncounted == ceiling - 1)
+    assert settled(lambda: scene.pool.uncounted_threads == ceiling - 1)
     scene.begin(SIZE)
     scene.threads(1)
     assert scene.idle()
@@ -173,14 +173,14 @@ def test_a_lost_thread_gives_its_place_away_and_comes_back(scene: Scene) -> None
     jobs = scene.begin(SIZE)
     scene.threads(SIZE)
     for job in jobs:
-        scene.pool.give_up(job)
+        scene.pool.give_up_job(job)
         # Who gives up twice has given up.
-        scene.pool.give_up(job)
-    assert scene.pool.uncounted == scene.pool.lost == SIZE
+        scene.pool.give_up_job(job)
+    assert scene.pool.uncounted_threads == scene.pool.lost_threads == SIZE
     scene.begin(SIZE)
     assert len(scene.threads(SIZE)) == SIZE
     scene.finish(2 * SIZE)
-    assert settled(lambda: scene.pool.uncounted == 0)
+    assert settled(lambda: scene.pool.uncounted_threads == 0)
     assert settled(lambda: alive(scene.pool) == SIZE)
 
 
@@ -188,12 +188,12 @@ def test_a_job_that_has_not_begun_is_taken_back(scene: Scene) -> None:
     scene.begin(SIZE)
     scene.threads(SIZE)
     (waiting,) = scene.begin()
-    scene.pool.give_up(waiting)
+    scene.pool.give_up_job(waiting)
     scene.finish(SIZE)
     scene.begin()
     scene.threads(1)
     assert scene.idle()
-    assert scene.pool.uncounted == 0
+    assert scene.pool.uncounted_threads == 0
 
 
 def test_a_job_that_is_done_is_not_lost(scene: Scene) -> None:
@@ -204,20 +204,20 @@ def test_a_job_that_is_done_is_not_lost(scene: Scene) -> None:
         scene.threads(1)
         scene.finish(1)
         settled(lambda job=job: job.is_unwanted)  # type: ignore[misc]
-        scene.pool.give_up(job)
-    assert scene.pool.uncounted == 0
+        scene.pool.give_up_job(job)
+    assert scene.pool.uncounted_threads == 0
     assert settled(lambda: alive(scene.pool) <= SIZE)
 
 
 def test_a_lost_job_that_waits_is_no_place_twice(scene: Scene) -> None:
     (job,) = scene.wait()
     scene.threads(1)
-    assert settled(lambda: scene.pool.uncounted == 1)
-    assert scene.pool.lost == 0
-    scene.pool.give_up(job)
-    assert scene.pool.uncounted == scene.pool.lost == 1
+    assert settled(lambda: scene.pool.uncounted_threads == 1)
+    assert scene.pool.lost_threads == 0
+    scene.pool.give_up_job(job)
+    assert scene.pool.uncounted_threads == scene.pool.lost_threads == 1
     scene.finish(1)
-    assert settled(lambda: scene.pool.uncounted == 0)
+    assert settled(lambda: scene.pool.uncounted_threads == 0)
     assert alive(scene.pool) == 1
 
 
@@ -226,22 +226,22 @@ def test_a_job_that_waited_and_is_wanted_no_more_takes_no_place(scene: Scene) ->
     asked, goes_on = threading.Event(), threading.Event()
 
     def waits_and_hangs(job: Job) -> None:
-        with scene.pool.waiting(job):
+        with scene.pool.waiting_for_answer(job):
             assert asked.wait(PATIENCE_S)
         goes_on.set()
         assert scene.go.wait(PATIENCE_S)
 
     jobs = [scene.pool.submit(waits_and_hangs, "waits", UNKNOWN) for _ in range(SIZE)]
-    assert settled(lambda: scene.pool.uncounted == SIZE)
+    assert settled(lambda: scene.pool.uncounted_threads == SIZE)
     for job in jobs:
-        scene.pool.give_up(job)
+        scene.pool.give_up_job(job)
     asked.set()
     assert goes_on.wait(PATIENCE_S)
-    assert scene.pool.lost == SIZE
+    assert scene.pool.lost_threads == SIZE
     scene.begin(SIZE)
     assert len(scene.threads(SIZE)) == SIZE
     scene.finish(SIZE)
-    assert settled(lambda: scene.pool.uncounted == 0)
+    assert settled(lambda: scene.pool.uncounted_threads == 0)
 
 
 def no_thread(self: threading.Thread) -> None:
@@ -291,7 +291,7 @@ def test_a_substitute_that_cannot_be_started_does_not_hurt_who_waits(
 def test_counting_a_job_that_is_counted_changes_nothing(scene: Scene) -> None:
     (job,) = scene.begin()
     scene.threads(1)
-    scene.pool.count(job)
+    scene.pool.count_job(job)
     assert alive(scene.pool) == 1
 
 
@@ -411,13 +411,13 @@ def test_half_of_the_threads_wait_or_hang_for_one_owner(
     for _ in range(half):
         (job,) = scene.begin(1, owner)
         scene.threads(1)
-        scene.pool.give_up(job)
+        scene.pool.give_up_job(job)
     with pytest.raises(Unavailable, match=words):
         scene.begin(1, owner)
     scene.begin(SIZE, other)
     scene.threads(SIZE)
     scene.finish(half + SIZE)
-    assert settled(lambda: scene.pool.uncounted == 0)
+    assert settled(lambda: scene.pool.uncounted_threads == 0)
     scene.begin(1, owner)
     scene.threads(1)
 
@@ -442,8 +442,8 @@ def test_a_job_is_given_up_before_its_turn_has_come(scene: Scene) -> None:
     scene.threads(SIZE)
     waiting = scene.begin(3, ANN)
     for each in waiting[:2]:
-        scene.pool.give_up(each)
-        scene.pool.give_up(each)
+        scene.pool.give_up_job(each)
+        scene.pool.give_up_job(each)
     scene.finish(SIZE + 1)
     scene.threads(1)
     assert scene.idle()
@@ -458,7 +458,7 @@ def test_many_at_once_from_many_sides(pool: UserThreads) -> None:
     def work(job: Job) -> None:
         most.append(pool._threads)
         if job.owner is CAT:
-            with pool.waiting(job):
+            with pool.waiting_for_answer(job):
                 begun.put(1)
         begun.put(1)
 
@@ -468,7 +468,7 @@ def test_many_at_once_from_many_sides(pool: UserThreads) -> None:
             with suppress(NoPlace):
                 job = pool.submit(work, "works", owner)
                 if index % 7 == 0:
-                    pool.give_up(job)
+                    pool.give_up_job(job)
                     begun.put(0)
 
     sides = [threading.Thread(target=submit, args=(each,)) for each in owners]
@@ -477,7 +477,7 @@ def test_many_at_once_from_many_sides(pool: UserThreads) -> None:
     for side in sides:
         side.join(PATIENCE_S)
     assert settled(lambda: pool._turns.number == pool._begun == 0)
-    assert settled(lambda: pool.uncounted == 0)
+    assert settled(lambda: pool.uncounted_threads == 0)
     assert max(most) <= pool.ceiling
     assert (pool._running, pool._strangers) == ({}, 0)
     assert settled(lambda: alive(pool) <= SIZE)
@@ -490,8 +490,8 @@ def _taken(*keys: str) -> str:
     """Return the order of items, each with its owner's key; strangers' are digits."""
     turns: Turns[str] = Turns()
     for key in keys:
-        turns.put(Owner(key[0], key[0].isdigit()), key)
-    return " ".join(turns.take() for _ in keys)
+        turns.append_item(Owner(key[0], key[0].isdigit()), key)
+    return " ".join(turns.take_next_item() for _ in keys)
 
 
 @pytest.mark.parametrize(
@@ -512,16 +512,16 @@ def test_the_order(put: str, taken: str) -> None:
 def test_who_comes_again_is_behind_who_waits() -> None:
     turns: Turns[str] = Turns()
     ann, ben = Owner("a", stranger=False), Owner("b", stranger=False)
-    turns.put(ann, "a1")
-    turns.put(ben, "b1")
-    assert turns.take() == "a1"
-    turns.put(ann, "a2")
-    assert [turns.take(), turns.take()] == ["b1", "a2"]
+    turns.append_item(ann, "a1")
+    turns.append_item(ben, "b1")
+    assert turns.take_next_item() == "a1"
+    turns.append_item(ann, "a2")
+    assert [turns.take_next_item(), turns.take_next_item()] == ["b1", "a2"]
 
 
 def test_nothing_waits() -> None:
     turns: Turns[str] = Turns()
-    turns.put(NOBODY, "1")
-    turns.take()
+    turns.append_item(NOBODY, "1")
+    turns.take_next_item()
     with pytest.raises(LookupError):
-        turns.take()
+        turns.take_next_item()

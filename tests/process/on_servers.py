@@ -40,14 +40,14 @@ def cut(number: int) -> None:
 async def test_async_code_has_a_connection_when_the_database_is_back(
     process: Process,
 ) -> None:
-    await process.gate.look()
+    await process.gate.wait_for_check()
     number = await sync_to_async(connection_id)()
     await writer.run(cut, number)
     async with failing():
         with pytest.raises(Unavailable):
-            await process.gate.look()
+            await process.gate.wait_for_check()
     async with asyncio.timeout(PATIENCE_S):
-        await process.gate.look()
+        await process.gate.wait_for_check()
     assert await Server.objects.acount()
     assert await sync_to_async(connection_id)() != number
     await sync_to_async(connections.close_all)()

@@ -227,14 +227,18 @@ async def test_the_number_follows_what_was_announced(
 ) -> None:
     listening = stream(announcements)
     announcements.seen(ChangeSet(number=4))
-    assert announcements.number == await announcements.begun() == 4
+    assert (
+        announcements.announced_number
+        == await announcements.wait_for_first_batch()
+        == 4
+    )
     announcements.seen(changed(5, TOOLS))
     announcements.seen(ChangeSet(number=6))
     # What was seen is not announced yet.
-    assert announcements.number == 4
+    assert announcements.announced_number == 4
     await done(announcements)
     assert (listening.told, listening.numbers) == (["tools"], [6])
-    assert announcements.number == 6
+    assert announcements.announced_number == 6
 
 
 async def test_news_are_announced_in_their_order_and_together(
@@ -250,7 +254,7 @@ async def test_news_are_announced_in_their_order_and_together(
     announcements.seen(changed(3, PROMPTS, TOOLS))
     # The last of them is not due with the first.
     announcements._pending[-1].due += 1.0
-    assert announcements.number == 0
+    assert announcements.announced_number == 0
     await done(announcements)
     assert listening.told[:-1] in (["tools", URI], [URI, "tools"])
     assert (listening.told[-1], listening.numbers) == ("tools", [2, 3])
@@ -296,7 +300,7 @@ async def test_what_is_announced_has_its_number() -> None:
     """An event id would else not say that it was announced."""
     current = Process()
     await current.look()
-    before = await current.announcements.begun()
+    before = await current.announcements.wait_for_first_batch()
     listening = stream(current.announcements)
     await writer.run(Change.objects.record, *TOOLS)
     await current.look()
@@ -335,7 +339,7 @@ async def test_it_is_known_what_was_announced_at_a_mark(
             rows=(TOOLS,), number=6, unfolded=frozenset({12, 13}), numbers={TOOLS: 6}
         )
     )
-    mark = announcements.mark()
+    mark = announcements.current_mark()
     expected = {
         # Seen and announced before: by its number, or by the rows that became it.
         ChangedTopics(("tool", "1"), 6, frozenset()): True,
@@ -348,7 +352,7 @@ async def test_it_is_known_what_was_announced_at_a_mark(
         ChangedTopics(("tool", "1"), 7, frozenset()): False,
         ChangedTopics(("tool", "1"), None, frozenset({14})): False,
     }
-    assert {each: mark.announced(each) for each in expected} == expected
+    assert {each: mark.was_announced(each) for each in expected} == expected
     await done(announcements)
 
 
@@ -357,7 +361,7 @@ async def test_what_a_stream_that_comes_back_is_told(
 ) -> None:
     announcements.seen(ChangeSet(number=5, unfolded=frozenset({11})))
     announcements.seen(ChangeSet(rows=(TOOLS,), number=6, numbers={TOOLS: 6}))
-    mark, listening = announcements.mark(), Stream("default", *LISTS)
+    mark, listening = announcements.current_mark(), Stream("default", *LISTS)
 
     def told(
         *changes: ChangedTopics, everything: bool = False
@@ -389,9 +393,13 @@ async def test_what_a_stream_that_comes_back_is_told(
 
 async def test_everything_waits(announcements: Announcements) -> None:
     announcements.seen(ChangeSet(everything=True, number=7))
-    assert not announcements.mark().announced(ChangedTopics(TOOLS, 6, frozenset()))
+    assert not announcements.current_mark().was_announced(
+        ChangedTopics(TOOLS, 6, frozenset())
+    )
     await done(announcements)
-    assert announcements.mark().announced(ChangedTopics(TOOLS, 6, frozenset()))
+    assert announcements.current_mark().was_announced(
+        ChangedTopics(TOOLS, 6, frozenset())
+    )
 
 
 @pytest.mark.parametrize("live", [True, False])
@@ -403,10 +411,10 @@ async def test_a_process_has_begun_when_it_has_announced_what_it_began_with(
         Listeners(), looks.look, Others(live), {}, nobody, anybody
     )
     announcements.seen(ChangeSet(everything=True, first=True, number=9))
-    assert announcements.number == 0
+    assert announcements.announced_number == 0
     announcements.seen(changed(10, TOOLS))
     async with asyncio.timeout(60):
-        assert await announcements.begun() in (9, 10)
+        assert await announcements.wait_for_first_batch() in (9, 10)
     await done(announcements)
 
 
@@ -429,10 +437,10 @@ async def test_work_beside_the_requests_is_held_until_it_is_done(
         raise LookupError("no such thing")
 
     leaves = asyncio.ensure_future(asyncio.sleep(60))
-    announcements.keep(leaves)
+    announcements.keep_task(leaves)
     leaves.cancel()
     failing = asyncio.ensure_future(fails())
-    announcements.keep(failing)
+    announcements.keep_task(failing)
     assert announcements._tasks == {leaves, failing}
     with caplog.at_level(logging.WARNING, "mcp_app.process"):
         await asyncio.wait([leaves, failing])
@@ -455,6 +463,6 @@ async def test_only_what_its_client_may_read_is_told(looks: Looks) -> None:
     )
     listening = stream(announcements)
     both = (*LISTS, URI)
-    assert await announcements.heard(listening, both) == list(LISTS)
+    assert await announcements.permitted_topics(listening, both) == list(LISTS)
     away = True
-    assert await announcements.heard(listening, both) == list(both)
+    assert await announcements.permitted_topics(listening, both) == list(both)

@@ -35,15 +35,15 @@ async def fails() -> None:
 
 
 def test_a_coroutine_runs_in_the_thread_of_the_loop(background: Background) -> None:
-    thread = background.run(where)
-    assert thread is background.run(where)
+    thread = background.run_on_loop(where)
+    assert thread is background.run_on_loop(where)
     assert thread is not threading.current_thread()
     assert (thread.name, thread.daemon) == ("mcp-loop", True)
 
 
 def test_what_it_raises_is_raised_here(background: Background) -> None:
     with pytest.raises(KeyError, match="no"):
-        background.run(fails)
+        background.run_on_loop(fails)
 
 
 def test_many_threads_wait_side_by_side(background: Background) -> None:
@@ -56,14 +56,14 @@ def test_many_threads_wait_side_by_side(background: Background) -> None:
 
     with ThreadPoolExecutor(8) as threads:
         found = threads.map(
-            lambda number: background.run(partial(meet, number)), range(8)
+            lambda number: background.run_on_loop(partial(meet, number)), range(8)
         )
         assert list(found) == list(range(8))
 
 
 def test_they_begin_one_loop(background: Background) -> None:
     with ThreadPoolExecutor(8) as threads:
-        found = set(threads.map(lambda _: background.run(where), range(64)))
+        found = set(threads.map(lambda _: background.run_on_loop(where), range(64)))
     assert len(found) == 1
 
 
@@ -71,11 +71,11 @@ def test_a_fork_has_a_loop_of_its_own(background: Background) -> None:
     async def pid() -> int:
         return os.getpid()
 
-    assert background.run(pid) == os.getpid()
+    assert background.run_on_loop(pid) == os.getpid()
     child = os.fork()
     if not child:
         signal.alarm(PATIENCE_S)
-        os._exit(0 if background.run(pid) == os.getpid() else 1)
+        os._exit(0 if background.run_on_loop(pid) == os.getpid() else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 
@@ -90,14 +90,14 @@ def test_each_loop_keeps_its_process() -> None:
         process().close()
 
     try:
-        found = [each.run(asked) for each in loops * 3]
+        found = [each.run_on_loop(asked) for each in loops * 3]
         assert found[0] is found[2] is found[4]
         assert found[1] is found[3] is found[5]
         assert found[0] is not found[1]
         assert [running_process(each.loop) for each in found] == found
     finally:
         for each in loops:
-            each.run(closed)
+            each.run_on_loop(closed)
     assert running_process(found[0].loop) is None
 
 
@@ -108,7 +108,7 @@ def test_greenlets_are_refused(
     monkey = SimpleNamespace(is_module_patched=lambda name: patched)
     monkeypatch.setitem(sys.modules, "gevent.monkey", monkey)
     if not patched:
-        background.run(where)
+        background.run_on_loop(where)
         return
     with pytest.raises(Unsuitable, match="gevent"):
-        background.run(where)
+        background.run_on_loop(where)

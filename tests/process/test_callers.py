@@ -66,12 +66,12 @@ class Known:
 
 @pytest.fixture
 async def known(process: Process) -> AsyncIterator[Known]:
-    token_cache.forget()
+    token_cache.forget_all()
     made = await writer.run(Known)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     yield made
     await writer.run(made.erase)
-    token_cache.forget()
+    token_cache.forget_all()
 
 
 async def asked(application: WireCheck, token: str) -> int:
@@ -136,11 +136,11 @@ async def test_it_is_asked_again_after_each_change(
     await asked(application, token)
     first = at(process, token)
     await writer.run(known.user.groups.clear)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert at(process, token) is None
     assert await asked(application, token) == 403
     await writer.run(known.user.groups.add, known.group)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert await asked(application, token) == 200
     assert at(process, token) not in (None, first)
 
@@ -252,7 +252,7 @@ def revocation(
 )
 async def test_where_others_come_in(before: str, now: str, ends: bool) -> None:
     own, other = Stream("shop"), Stream("office")
-    known = revocation(access={"shop": before, "office": "token"}).ways()
+    known = revocation(access={"shop": before, "office": "token"}).access_by_server()
     later = revocation(own, other, access={"shop": now, "office": "token"})
     later.close_after_access_change(known)
     assert own.ends == ([None] if ends else [])

@@ -13,7 +13,7 @@ import pytest
 from mcp_app.conf import Limits
 from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.models import Worker
-from mcp_app.process.demand import MOST, HotKeys, SharedRates, demand_of
+from mcp_app.process.demand import MAX_HOT_KEYS, HotKeys, SharedRates, demand_of
 from mcp_app.process.rates import Bucket, Rates
 
 pytestmark = pytest.mark.django_db
@@ -86,7 +86,7 @@ class Cluster:
 
         shared = SharedRates(loop, b"a secret", lambda: size, exchange)
         limits = Limits(tool_rate=RATE, tool_burst=BURST)
-        return Rates(limits, shared.use, loop.time)
+        return Rates(limits, shared.note_bucket_use, loop.time)
 
     def passes(self, seconds: float) -> None:
         """Move all clocks, in an order of its own each time."""
@@ -242,20 +242,20 @@ def keys() -> HotKeys:
 def used(keys: HotKeys, key: object, count: int) -> Bucket:
     bucket = Bucket(key, 0.1, 10.0)
     bucket.count = count
-    keys.use(bucket)
+    keys.note_bucket(bucket)
     return bucket
 
 
 def test_a_row_names_the_hottest_keys_and_nobody_by_name(keys: HotKeys) -> None:
     buckets = [used(keys, ("u1", f"tool-{n}"), n + 20) for n in range(200)]
-    keys.count(1.0, 2)
+    keys.count_uses(1.0, 2)
     assert len(keys.hot) == 200
-    text = keys.text()
+    text = keys.demand_text()
     assert "tool" not in text
     demand = demand_of(text)
-    assert len(demand) == MOST
+    assert len(demand) == MAX_HOT_KEYS
     assert min(demand.values()) == 85
-    keys.divide([text], 2)
+    keys.set_shares([text], 2)
     assert {round(each.cost, 3) for each in buckets[150:]} == {0.215}
     assert {each.cost for each in buckets[:150]} == {0.1}
 
@@ -279,8 +279,8 @@ def test_a_row_names_the_hottest_keys_and_nobody_by_name(keys: HotKeys) -> None:
 )
 def test_what_a_row_cannot_mean_charges_nobody(keys: HotKeys, text: str) -> None:
     bucket = used(keys, "u1", 100)
-    keys.count(1.0, 2)
-    keys.divide([text], 2)
+    keys.count_uses(1.0, 2)
+    keys.set_shares([text], 2)
     assert bucket.cost == bucket.interval
     assert demand_of(text) == {}
 
@@ -302,35 +302,37 @@ def test_a_flood_of_addresses_makes_no_key_hot_and_is_forgotten(keys: HotKeys) -
         for number in range(200):
             used(keys, ("@", second, number), 1)
         person = used(keys, "u1", 5)
-        keys.count(second + 1.0, 16)
+        keys.count_uses(second + 1.0, 16)
         assert {each.key for each in keys.hot} == {"u1"}
         assert person.cost == person.interval
-    keys.count(31.0, 16)
-    assert keys.idle
+    keys.count_uses(31.0, 16)
+    assert keys.is_window_empty
     assert not keys.hot
 
 
 def test_two_calls_are_enough_where_many_processes_live(keys: HotKeys) -> None:
     bucket = used(keys, "u1", 1)
-    keys.count(1.0, 16)
+    keys.count_uses(1.0, 16)
     assert not keys.hot
     bucket.count = 1
-    keys.use(bucket)
-    keys.count(2.0, 16)
+    keys.note_bucket(bucket)
+    keys.count_uses(2.0, 16)
     assert keys.hot == {bucket}
-    keys.count(11.0, 16)
+    keys.count_uses(11.0, 16)
     assert not keys.hot
 
 
 def test_a_key_that_was_hot_has_its_whole_rate_again(keys: HotKeys) -> None:
     bucket = used(keys, "u1", 100)
-    keys.count(1.0, 2)
-    other = json.loads(keys.text())["demand"]
-    keys.divide([json.dumps({"version": 1, "demand": dict.fromkeys(other, 450)})], 2)
+    keys.count_uses(1.0, 2)
+    other = json.loads(keys.demand_text())["demand"]
+    keys.set_shares(
+        [json.dumps({"version": 1, "demand": dict.fromkeys(other, 450)})], 2
+    )
     assert bucket.cost == pytest.approx(1 / 0.93)
-    keys.count(12.0, 2)
+    keys.count_uses(12.0, 2)
     assert (keys.hot, bucket.cost) == (set(), bucket.interval)
-    assert keys.idle
+    assert keys.is_window_empty
 
 
 @pytest.fixture(autouse=True)

@@ -79,7 +79,7 @@ async def test_the_first_request_waits_for_a_check(
 ) -> None:
     arrived = now()
     assert not gate.fresh(arrived)
-    await gate.wait(arrived)
+    await gate.wait_until_fresh(arrived)
     assert gate.fresh(arrived)
     assert database.checks == 1
 
@@ -87,17 +87,17 @@ async def test_the_first_request_waits_for_a_check(
 async def test_requests_that_come_soon_are_served_without_a_statement(
     gate: FreshnessGate, database: Database
 ) -> None:
-    await gate.wait(now())
+    await gate.wait_until_fresh(now())
     for later in (0, 0.1, 0.4):
         assert gate.fresh(now() + later * LONG)
-        await gate.wait(now() + later * LONG)
+        await gate.wait_until_fresh(now() + later * LONG)
     assert database.checks == 1
 
 
 async def test_half_of_the_time_later_a_check_is_started_that_nobody_waits_for(
     gate: FreshnessGate, database: Database
 ) -> None:
-    await gate.wait(now())
+    await gate.wait_until_fresh(now())
     database.answers.clear()
     for _ in range(5):
         assert gate.fresh(now() + 0.9 * LONG)
@@ -109,26 +109,26 @@ async def test_half_of_the_time_later_a_check_is_started_that_nobody_waits_for(
         await asyncio.sleep(0)
     assert database.checks == 2
     database.answers.set()
-    await gate.wait(now() + LONG)
+    await gate.wait_until_fresh(now() + LONG)
 
 
 async def test_beyond_that_time_requests_wait_for_a_check(
     gate: FreshnessGate, database: Database
 ) -> None:
-    await gate.wait(now())
+    await gate.wait_until_fresh(now())
     assert not gate.fresh(now() + LONG)
-    await gate.wait(now() + LONG)
+    await gate.wait_until_fresh(now() + LONG)
     assert database.checks == 2
 
 
 async def test_what_was_checked_before_it_became_stale_is_not_enough(
     gate: FreshnessGate, database: Database
 ) -> None:
-    await gate.wait(now())
+    await gate.wait_until_fresh(now())
     assert gate.fresh(now())
-    gate.stale()
+    gate.mark_stale()
     assert not gate.fresh(now())
-    await gate.wait(now())
+    await gate.wait_until_fresh(now())
     assert gate.fresh(now())
 
 
@@ -136,13 +136,13 @@ async def test_a_check_that_began_before_it_became_stale_is_not_enough(
     gate: FreshnessGate, database: Database
 ) -> None:
     database.answers.clear()
-    waiting = asyncio.ensure_future(gate.wait(now()))
+    waiting = asyncio.ensure_future(gate.wait_until_fresh(now()))
     await database.began.wait()
-    gate.stale()
+    gate.mark_stale()
     database.answers.set()
     await waiting
     assert not gate.fresh(now())
-    await gate.wait(now())
+    await gate.wait_until_fresh(now())
     assert gate.fresh(now())
 
 
@@ -153,7 +153,7 @@ async def test_a_process_for_which_nobody_waits_checks_for_each_request(
     for count in (1, 2, 3):
         arrived = now()
         assert not gate.fresh(arrived)
-        await gate.wait(arrived)
+        await gate.wait_until_fresh(arrived)
         assert database.checks >= count
     gate.trust(float("inf"))
     assert gate.fresh(now())
@@ -174,7 +174,7 @@ async def test_requests_that_come_together_share_a_check(
     gate: FreshnessGate, database: Database
 ) -> None:
     database.answers.clear()
-    waiting = [asyncio.ensure_future(gate.wait(now())) for _ in range(50)]
+    waiting = [asyncio.ensure_future(gate.wait_until_fresh(now())) for _ in range(50)]
     await database.began.wait()
     assert not any(each.done() for each in waiting)
     database.answers.set()
@@ -187,7 +187,7 @@ async def test_a_slow_check_serves_those_who_came_before_it_began(
 ) -> None:
     arrived = now()
     database.answers.clear()
-    waiting = asyncio.ensure_future(gate.wait(arrived))
+    waiting = asyncio.ensure_future(gate.wait_until_fresh(arrived))
     await database.began.wait()
     await asyncio.sleep(0.05)
     database.answers.set()
@@ -198,8 +198,8 @@ async def test_a_slow_check_serves_those_who_came_before_it_began(
 async def test_looking_wants_a_check_from_now_on(
     gate: FreshnessGate, database: Database
 ) -> None:
-    await gate.wait(now())
-    await gate.look()
+    await gate.wait_until_fresh(now())
+    await gate.wait_for_check()
     assert database.checks == 2
 
 
@@ -207,9 +207,9 @@ async def test_looking_while_a_check_runs_begins_another(
     gate: FreshnessGate, database: Database
 ) -> None:
     database.answers.clear()
-    waiting = asyncio.ensure_future(gate.wait(now()))
+    waiting = asyncio.ensure_future(gate.wait_until_fresh(now()))
     await database.began.wait()
-    looking = asyncio.ensure_future(gate.look())
+    looking = asyncio.ensure_future(gate.wait_for_check())
     await asyncio.sleep(0)
     database.answers.set()
     await asyncio.gather(waiting, looking)
@@ -231,7 +231,7 @@ async def test_a_database_that_is_away(
         caplog.at_level(logging.WARNING, "mcp_app.process"),
         pytest.raises(Unavailable) as raised,
     ):
-        await gate.wait(now())
+        await gate.wait_until_fresh(now())
     assert raised.value.http_status == 503
     assert 5 <= int(raised.value.headers["Retry-After"]) <= 15
     (record,) = caplog.records
@@ -244,7 +244,7 @@ async def test_the_log_names_the_cause(
     database.error = Unavailable("The database cannot be reached.")
     database.error.__cause__ = OperationalError("connection refused")
     with caplog.at_level(logging.WARNING), pytest.raises(Unavailable):
-        await gate.wait(now())
+        await gate.wait_until_fresh(now())
     assert "connection refused" in caplog.text
 
 
@@ -254,21 +254,21 @@ async def test_an_outage_is_not_asked_about_by_every_request(
     database.error = OperationalError("gone")
     for _ in range(20):
         with pytest.raises(Unavailable):
-            await gate.wait(now())
+            await gate.wait_until_fresh(now())
     assert database.checks == 1
     gone_by(gate, LONG)
     with pytest.raises(Unavailable):
-        await gate.wait(now())
+        await gate.wait_until_fresh(now())
     assert database.checks == 2
 
 
 async def test_recovery(gate: FreshnessGate, database: Database) -> None:
     database.error = OperationalError("gone")
     with pytest.raises(Unavailable):
-        await gate.wait(now())
+        await gate.wait_until_fresh(now())
     database.error = None
     gone_by(gate, LONG)
-    await gate.wait(now())
+    await gate.wait_until_fresh(now())
     assert database.checks == 2
 
 
@@ -277,7 +277,7 @@ async def test_all_who_wait_for_a_check_that_fails_are_refused(
 ) -> None:
     database.error = OperationalError("gone")
     database.answers.clear()
-    waiting = [asyncio.ensure_future(gate.wait(now())) for _ in range(5)]
+    waiting = [asyncio.ensure_future(gate.wait_until_fresh(now())) for _ in range(5)]
     await database.began.wait()
     database.answers.set()
     found = await asyncio.gather(*waiting, return_exceptions=True)
@@ -299,9 +299,9 @@ async def test_a_check_that_fails_refuses_nobody_who_waits_for_the_next(
     gate = FreshnessGate(first_fails, database.load)
     gate.trust(float("inf"))
     database.answers.clear()
-    first = asyncio.ensure_future(gate.wait(now()))
+    first = asyncio.ensure_future(gate.wait_until_fresh(now()))
     await database.began.wait()
-    later = [asyncio.ensure_future(gate.look()) for _ in range(3)]
+    later = [asyncio.ensure_future(gate.wait_for_check()) for _ in range(3)]
     await asyncio.sleep(0)
     database.answers.set()
     found = await asyncio.gather(first, *later, return_exceptions=True)
@@ -315,7 +315,7 @@ async def test_a_check_that_hangs_is_given_up(
     monkeypatch.setattr(freshness, "TIMEOUT", 0.02)
     database.answers.clear()
     with pytest.raises(Unavailable):
-        await gate.wait(now())
+        await gate.wait_until_fresh(now())
 
 
 async def test_what_hangs_is_left_alone(
@@ -326,12 +326,12 @@ async def test_what_hangs_is_left_alone(
     gate = FreshnessGate(database.check, database.load, lambda: given_up.append(True))
     database.answers.clear()
     with pytest.raises(Unavailable):
-        await gate.wait(now())
+        await gate.wait_until_fresh(now())
     assert given_up == [True]
     database.error = OperationalError("gone")
     database.answers.set()
     with pytest.raises(Unavailable):
-        await gate.wait(now() + 1)
+        await gate.wait_until_fresh(now() + 1)
     assert given_up == [True]
 
 
@@ -341,7 +341,7 @@ async def test_what_takes_long_to_load_is_waited_for(
     """A large catalog makes requests slow; they are not refused."""
     monkeypatch.setattr(freshness, "TIMEOUT", 0.02)
     database.loading = 0.1
-    await gate.wait(now())
+    await gate.wait_until_fresh(now())
     assert database.loaded == [1]
 
 
@@ -349,8 +349,8 @@ async def test_a_client_that_leaves_does_not_end_the_check_of_others(
     gate: FreshnessGate, database: Database
 ) -> None:
     database.answers.clear()
-    leaves = asyncio.ensure_future(gate.wait(now()))
-    stays = asyncio.ensure_future(gate.wait(now()))
+    leaves = asyncio.ensure_future(gate.wait_until_fresh(now()))
+    stays = asyncio.ensure_future(gate.wait_until_fresh(now()))
     await database.began.wait()
     leaves.cancel()
     await asyncio.sleep(0)
@@ -364,4 +364,4 @@ async def test_what_is_no_outage_is_told_as_it_is(
 ) -> None:
     database.error = LookupError("a fault of ours")
     with pytest.raises(LookupError):
-        await gate.wait(now())
+        await gate.wait_until_fresh(now())

@@ -52,13 +52,13 @@ async def test_many_who_ask_are_answered_by_one_look(
     asked: Health, database: Database
 ) -> None:
     database.answers.clear()
-    asking = [asyncio.ensure_future(asked.failing()) for _ in range(50)]
+    asking = [asyncio.ensure_future(asked.failing_part()) for _ in range(50)]
     await database.began.wait()
     asking.pop().cancel()
     database.answers.set()
     assert await asyncio.gather(*asking) == [FINE] * 49
     database.error = OperationalError("gone")
-    assert await asked.failing() == FINE
+    assert await asked.failing_part() == FINE
     assert database.checks == 1
 
 
@@ -66,9 +66,9 @@ async def test_an_outage_is_looked_at_once_in_a_second(
     asked: Health, database: Database
 ) -> None:
     database.error = OperationalError("gone")
-    assert await asked.failing() == DATABASE
+    assert await asked.failing_part() == DATABASE
     database.error = None
-    assert await asked.failing() == DATABASE
+    assert await asked.failing_part() == DATABASE
     assert database.checks == 1
 
 
@@ -78,7 +78,7 @@ async def test_a_database_that_answers_and_takes_nothing(
     async def refuses() -> None:
         raise Unavailable("The database is read-only.")
 
-    assert await Health(asked._gate, refuses).failing() == DATABASE
+    assert await Health(asked._gate, refuses).failing_part() == DATABASE
     assert database.checks == 1
 
 
@@ -89,13 +89,13 @@ async def test_a_process_whose_database_takes_nothing(
     """As a standby answers: what is served is read from it, and is fresh."""
     patient(monkeypatch)
     monkeypatch.setattr(heartbeat, "SHARED_S", 0.0)
-    assert await process.failing() == FINE
+    assert await process.failing_part() == FINE
     with read_only():
         # Until it is to beat, it writes nothing.
-        await process.heartbeat._try()
-        await process.gate.look()
-        assert await process.failing() == DATABASE
-    assert await process.failing() == FINE
+        await process.heartbeat._try_to_beat()
+        await process.gate.wait_for_check()
+        assert await process.failing_part() == DATABASE
+    assert await process.failing_part() == FINE
 
 
 @pytest.mark.usefixtures("impatient")
@@ -103,10 +103,10 @@ async def test_a_database_that_says_nothing(
     asked: Health, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database.answers.clear()
-    assert await asked.failing() == DATABASE
+    assert await asked.failing_part() == DATABASE
     database.answers.set()
     patient(monkeypatch)
-    assert await asked.failing() == FINE
+    assert await asked.failing_part() == FINE
 
 
 @pytest.mark.usefixtures("impatient")
@@ -114,9 +114,9 @@ async def test_what_is_served_is_read_too_slowly(
     asked: Health, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database.loading = 0.5
-    assert await asked.failing() == FRESHNESS
+    assert await asked.failing_part() == FRESHNESS
     patient(monkeypatch)
-    assert await asked.failing() == FINE
+    assert await asked.failing_part() == FINE
 
 
 async def test_what_is_served_cannot_be_read(
@@ -124,7 +124,7 @@ async def test_what_is_served_cannot_be_read(
 ) -> None:
     database.error = LookupError("a fault of ours")
     with caplog.at_level(logging.ERROR, "mcp_app.process"):
-        assert await asked.failing() == FRESHNESS
+        assert await asked.failing_part() == FRESHNESS
     assert "a fault of ours" in caplog.text
 
 
@@ -134,20 +134,20 @@ async def test_a_process_whose_database_is_away_and_comes_back(
 ) -> None:
     patient(monkeypatch)
     monkeypatch.setattr(heartbeat, "SHARED_S", 0.0)
-    assert await process.failing() == FINE
+    assert await process.failing_part() == FINE
     with away():
         # Until now it was fresh enough.
         await asyncio.sleep(0.3)
-        assert await process.failing() == DATABASE
+        assert await process.failing_part() == DATABASE
         process.stopping = True
-        assert await process.failing() == STOPPING
+        assert await process.failing_part() == STOPPING
         process.stopping = False
     await asyncio.sleep(0.3)
-    assert await process.failing() == FINE
+    assert await process.failing_part() == FINE
 
 
 async def test_a_process_that_begins_to_stop_meanwhile(process: Process) -> None:
-    asking = asyncio.ensure_future(process.failing())
+    asking = asyncio.ensure_future(process.failing_part())
     await asyncio.sleep(0)
     process.stopping = True
     assert await asking == STOPPING

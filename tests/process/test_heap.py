@@ -14,14 +14,14 @@ async def test_it_is_frozen_once_the_catalogs_are_loaded(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(janitor, "_is_frozen", False)
-    process.gate.stale()
+    process.gate.mark_stale()
     before = gc.get_freeze_count()
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert gc.get_freeze_count() > before
     later = [[] for _ in range(1_000)]  # type: list[list[object]]
     frozen = gc.get_freeze_count()
-    process.gate.stale()
-    await process.gate.look()
+    process.gate.mark_stale()
+    await process.gate.wait_for_check()
     # Another load freezes nothing more: what comes and goes is collected.
     assert gc.get_freeze_count() <= frozen
     assert len(later) == 1_000

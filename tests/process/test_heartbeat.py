@@ -98,16 +98,16 @@ async def test_the_row_is_there_before_the_first_check(
     beating: Heartbeat, row: Rows, gate: Trusting
 ) -> None:
     began = time.monotonic()
-    await beating.begun()
+    await beating.ensure_row()
     assert await writer.run(is_there, row)
     assert began + TRUSTED <= gate.until[0] <= time.monotonic() + TRUSTED
     renewed = row.renewed
-    await beating.begun()
+    await beating.ensure_row()
     assert row.renewed == renewed
 
 
 async def test_it_beats_until_it_ends(beating: Heartbeat, row: Rows) -> None:
-    await beating.begun()
+    await beating.ensure_row()
     async with asyncio.timeout(PATIENCE_S):
         while row.renewed < 3:
             await asyncio.sleep(0.001)
@@ -120,8 +120,8 @@ async def test_a_beat_that_had_not_begun_does_not_bring_the_row_back(
 ) -> None:
     late: list[Awaitable[None]] = []
     made = Heartbeat(asyncio.get_running_loop(), row, gate, late.append, row.beaten)
-    await made.begun()
-    made._beat()
+    await made.ensure_row()
+    made._start_beat()
     await made.end()
     await late[0]
     assert not await writer.run(is_there, row)
@@ -130,7 +130,7 @@ async def test_a_beat_that_had_not_begun_does_not_bring_the_row_back(
 async def test_an_outage_is_logged_and_gives_no_trust(
     beating: Heartbeat, row: Rows, gate: Trusting, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await beating.begun()
+    await beating.ensure_row()
     row.error = DatabaseError("gone")
     with caplog.at_level(logging.WARNING, "mcp_app.process"):
         async with asyncio.timeout(PATIENCE_S):
@@ -150,9 +150,9 @@ async def test_a_process_that_cannot_say_it_does_not_begin(
 ) -> None:
     row.error = DatabaseError("gone")
     with pytest.raises(DatabaseError):
-        await beating.begun()
+        await beating.ensure_row()
     row.error = None
-    await beating.begun()
+    await beating.ensure_row()
     assert gate.until
 
 
@@ -161,12 +161,12 @@ async def test_it_is_steady_when_all_beats_came_for_a_while(
 ) -> None:
     monkeypatch.setattr(heartbeat, "LATE", 60.0)
     monkeypatch.setattr(heartbeat, "STEADY", 600.0)
-    seen = [beating.steady]
-    await beating.begun()
-    seen.append(beating.steady)
+    seen = [beating.is_steady]
+    await beating.ensure_row()
+    seen.append(beating.is_steady)
     monkeypatch.setattr(heartbeat, "STEADY", 0.2)
     async with asyncio.timeout(PATIENCE_S):
-        while not (beating.steady and row.claims):
+        while not (beating.is_steady and row.claims):
             await asyncio.sleep(0.001)
     assert seen == [False, False]
 
@@ -174,11 +174,11 @@ async def test_it_is_steady_when_all_beats_came_for_a_while(
 async def test_what_comes_after_a_beat_comes_after_each_that_succeeds(
     beating: Heartbeat, row: Rows
 ) -> None:
-    await beating.begun()
+    await beating.ensure_row()
     async with asyncio.timeout(PATIENCE_S):
         while row.claims < 2:
             await asyncio.sleep(0.001)
-    assert not beating.steady
+    assert not beating.is_steady
     row.error = DatabaseError("gone")
     async with asyncio.timeout(PATIENCE_S):
         while not beating._failed:
@@ -191,17 +191,17 @@ async def test_what_comes_after_a_beat_comes_after_each_that_succeeds(
 async def test_a_beat_that_failed_is_tried_again_by_who_asks(
     beating: Heartbeat, row: Rows
 ) -> None:
-    await beating.begun()
+    await beating.ensure_row()
     row.error = OperationalError("read only")
     async with asyncio.timeout(PATIENCE_S):
         while not beating._failed:
             await asyncio.sleep(0.001)
     beating.stop()
     with pytest.raises(Unavailable):
-        await beating.confirmed()
+        await beating.confirm_writable()
     row.error, renewed = None, row.renewed
-    await beating.confirmed()
-    await beating.confirmed()
+    await beating.confirm_writable()
+    await beating.confirm_writable()
     assert row.renewed == renewed + 1
 
 
@@ -210,20 +210,20 @@ async def test_after_a_beat_that_was_late_it_is_not_steady(
 ) -> None:
     monkeypatch.setattr(heartbeat, "LATE", 60.0)
     monkeypatch.setattr(heartbeat, "STEADY", 0.1)
-    await beating.begun()
+    await beating.ensure_row()
     async with asyncio.timeout(PATIENCE_S):
-        while not beating.steady:
+        while not beating.is_steady:
             await asyncio.sleep(0.001)
     row.error = DatabaseError("gone")
     await asyncio.sleep(0.05)
     monkeypatch.setattr(heartbeat, "LATE", 0.02)
-    seen = [beating.steady]
+    seen = [beating.is_steady]
     monkeypatch.setattr(heartbeat, "STEADY", 60)
     row.error, renewed = None, row.renewed
     async with asyncio.timeout(PATIENCE_S):
         while row.renewed == renewed:
             await asyncio.sleep(0.001)
-    assert [*seen, beating.steady] == [False, False]
+    assert [*seen, beating.is_steady] == [False, False]
 
 
 async def test_after_a_pause_it_says_so_before_it_checks(
@@ -231,10 +231,10 @@ async def test_after_a_pause_it_says_so_before_it_checks(
 ) -> None:
     """Others may have given a process up that stood still."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT", 60.0)
-    await beating.begun()
+    await beating.ensure_row()
     await writer.run(row.remove)
     monkeypatch.setattr(heartbeat, "TRUSTED", -1.0)
-    await beating.begun()
+    await beating.ensure_row()
     assert await writer.run(is_there, row)
 
 
@@ -245,8 +245,8 @@ async def test_a_report_that_cannot_be_stored_is_left_out(
     loop = asyncio.get_running_loop()
     made = Heartbeat(loop, row, gate, lambda _: None, row.beaten, lambda: told[0])
     try:
-        await made._renewed()
-        await made._renewed()
+        await made._renew_row()
+        await made._renew_row()
         stored = await writer.run(Worker.objects.get, pk=row.id)
         assert stored.report == Report().as_text()
         assert len(gate.until) == 2
@@ -254,7 +254,7 @@ async def test_a_report_that_cannot_be_stored_is_left_out(
             "The status report of this process cannot be stored."
         ]
         told[0] = Report(code="c0de")
-        await made._renewed()
+        await made._renew_row()
         stored = await writer.run(Worker.objects.get, pk=row.id)
         assert stored.report_of_process().code == "c0de"
     finally:

@@ -62,7 +62,7 @@ async def test_it_sweeps_again_and_again(monkeypatch: pytest.MonkeyPatch) -> Non
     await writer.run(_old)
     await asyncio.sleep(0.03)
     assert await old_rows() == 2
-    await sweeping.sweep()
+    await sweeping.remove_expired()
     assert await old_rows() == 0
 
 
@@ -116,6 +116,6 @@ async def test_an_outage_is_logged(
     monkeypatch.setattr(janitor, "all_expired_rows", all_gone)
     sweeping = Janitor(asyncio.get_running_loop(), Limits(), spawned)
     with caplog.at_level(logging.WARNING, "mcp_app.process"):
-        await sweeping.sweep()
+        await sweeping.remove_expired()
     sweeping.stop()
     assert "The janitor could not reach the database" in caplog.text

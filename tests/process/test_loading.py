@@ -89,7 +89,7 @@ EVERYTHING = ChangeSet(everything=True)
 
 def load_catalogs(registry: Registry) -> Mapping[str, Catalog]:
     catalogs = Catalogs(registry)
-    catalogs.load(EVERYTHING)
+    catalogs.load_changes(EVERYTHING)
     return catalogs.by_slug
 
 
@@ -109,7 +109,7 @@ def test_long_lists_of_tools(
     published(Server(slug="team", access="public"))
     found = published(Server(slug="found", access="public", listing="search"))
     catalogs = Catalogs(registry)
-    catalogs.load(EVERYTHING)
+    catalogs.load_changes(EVERYTHING)
     assert catalogs.long_lists(50) == {}
     monkeypatch.setattr("mcp_app.process.loading.MANY_TOOLS", 2)
     # A server with three tools that search lists no others.
@@ -199,15 +199,15 @@ class Loading:
 
     def __init__(self, registry: Registry) -> None:
         self.catalogs = Catalogs(registry)
-        self.catalogs.load(EVERYTHING)
+        self.catalogs.load_changes(EVERYTHING)
 
     def after(self, *rows: Tool | Server) -> Mapping[str, Catalog]:
         named = tuple((row.kind_of_row, str(row.pk)) for row in rows)
-        self.catalogs.load(ChangeSet(rows=named))
+        self.catalogs.load_changes(ChangeSet(rows=named))
         return self.catalogs.by_slug
 
     def after_stops(self) -> Mapping[str, Catalog]:
-        self.catalogs.load(ChangeSet(rows=((changes.STOP, "*"),)))
+        self.catalogs.load_changes(ChangeSet(rows=((changes.STOP, "*"),)))
         return self.catalogs.by_slug
 
 
@@ -275,13 +275,13 @@ def test_a_change_that_names_nobody_loads_only_what_differs(
     django_assert_num_queries: Callable[[int], AbstractContextManager[object]],
 ) -> None:
     with django_assert_num_queries(1):
-        loading.catalogs.load(ChangeSet(rows=(("tool", "*"),)))
+        loading.catalogs.load_changes(ChangeSet(rows=(("tool", "*"),)))
     row = stored_tool()
     row.description = "Better."
     row.save()
     published(row)
     with django_assert_num_queries(2):
-        loading.catalogs.load(ChangeSet(rows=(("tool", "*"),)))
+        loading.catalogs.load_changes(ChangeSet(rows=(("tool", "*"),)))
     tools = loading.catalogs.by_slug["default"].tools
     assert tools["stored_tool"].definition.description == "Better."
 
@@ -328,7 +328,7 @@ def test_loading_that_fails_changes_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(f"mcp_app.catalog.row_loader.{failing}", fail)
         with pytest.raises(OperationalError):
-            loading.catalogs.load(EVERYTHING)
+            loading.catalogs.load_changes(EVERYTHING)
     assert loading.catalogs.by_slug is before
     assert loading.after(row)["shop"].tools["stored_tool"].definition.description
 
@@ -429,7 +429,7 @@ def test_two_rows_under_one_name_do_not_take_each_other_along(loading: Loading) 
     Tool.objects.publish_contents({twin: {**version.read(), "name": "stored_tool"}})
     loading.after(twin)
     twin.delete()
-    loading.catalogs.load(EVERYTHING)
+    loading.catalogs.load_changes(EVERYTHING)
     fresh = Catalogs(loading.catalogs._registry)
-    fresh.load(EVERYTHING)
+    fresh.load_changes(EVERYTHING)
     assert "stored_tool" in fresh.by_slug["default"].tools

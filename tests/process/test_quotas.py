@@ -112,7 +112,7 @@ class Waiting:
 
     def change(self, size: int) -> None:
         self.waiting += size
-        self.queues.count(self, size)
+        self.queues.count_bytes(self, size)
 
     def give_up(self) -> None:
         self.over = True
@@ -201,8 +201,8 @@ class Upload:
         self.took.clear()
 
     async def _read(self, arrived: float, owner: Owner) -> str:
-        task = self.all.begin(arrived)
-        own = partial(self.all.hold, owner=owner)
+        task = self.all.begin_upload(arrived)
+        own = partial(self.all.hold_body, owner=owner)
         hold = self.all.hold_in_room if self.is_shy else own
         try:
             self.took.set()
@@ -210,14 +210,14 @@ class Upload:
                 hold(size)
                 self.took.set()
         except asyncio.CancelledError:
-            if self.all.gave_up(task):
+            if self.all.was_cancelled_here(task):
                 return "given up"
             raise
         except NoRoom:
             return "without room"
         finally:
-            self.all.hold(0)
-            self.all.end(task)
+            self.all.hold_body(0)
+            self.all.end_upload(task)
         return "read"
 
 
@@ -228,14 +228,14 @@ async def bodies() -> Uploads:
 
 async def test_a_stop_gives_up_all_of_them(bodies: Uploads) -> None:
     begun = [await Upload(bodies).begin(), await Upload(bodies).begin()]
-    bodies.give_up()
+    bodies.give_up_all()
     assert [await each.outcome() for each in begun] == ["given up", "given up"]
 
 
 async def test_what_was_read_is_given_up_no_more(bodies: Uploads) -> None:
     body = await (await Upload(bodies).begin()).grow(0)
     assert await body.outcome() == "read"
-    bodies.give_up()
+    bodies.give_up_all()
     assert body.task is not None
     assert not body.task.cancelling()
 
@@ -244,7 +244,7 @@ async def test_what_was_read_is_given_up_no_more(bodies: Uploads) -> None:
 async def test_who_is_cancelled_by_others_goes(bodies: Uploads, given_up: bool) -> None:
     body = await Upload(bodies).begin()
     if given_up:
-        bodies.give_up()
+        bodies.give_up_all()
     assert body.task is not None
     body.task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -267,7 +267,7 @@ async def test_t19_a_body_has_ten_seconds_and_one_for_each_kib(
     for each in (late, early):
         if size:
             await each.grow(size)
-    bodies._look()
+    bodies._cancel_overdue()
     assert await late.outcome() == "given up"
     await early.grow(0)
     assert await early.outcome() == "read"
@@ -285,7 +285,7 @@ async def test_one_timer_looks_for_all_as_long_as_there_are_any(
     assert bodies._timer is timer
     timer.cancel()
     monkeypatch.setattr(quotas, "LOOK_EVERY", 0.001)
-    bodies._look()
+    bodies._cancel_overdue()
     assert await old.outcome() == "given up"
     # The young one is looked for further.
     assert bodies._timer is not None
@@ -315,7 +315,7 @@ async def test_t19_the_body_whose_last_piece_is_oldest_makes_room(
     for each in (first, newcomer):
         await each.grow(0)
         assert await each.outcome() == "read"
-    assert (bodies._held, bodies._sizes, bodies._given_up) == (0, {}, set())
+    assert (bodies._total_size, bodies._sizes, bodies._cancelled) == (0, {}, set())
 
 
 async def test_t19_one_body_alone_has_the_size_that_a_body_may_have(
@@ -334,7 +334,7 @@ async def test_t19_a_body_in_one_piece_takes_no_room(bodies: Uploads) -> None:
     await (await Upload(bodies).begin()).grow(2 * MOST)
     await whole.grow(0)
     assert await whole.outcome() == "read"
-    bodies.give_up()
+    bodies.give_up_all()
 
 
 async def test_t19_a_refused_request_drives_nobody_out(bodies: Uploads) -> None:
@@ -412,8 +412,8 @@ def test_t19_bodies_that_wait_to_be_read_are_counted(
     bodies = Uploads(loop, MOST)
     with ExitStack() as stack:
         for each in waiting:
-            stack.enter_context(bodies.unread(*each))
+            stack.enter_context(bodies.count_unread(*each))
         with nullcontext() if has_room else pytest.raises(NoRoom):
-            stack.enter_context(bodies.unread(*another))
+            stack.enter_context(bodies.count_unread(*another))
     assert not bodies._unread
     loop.close()

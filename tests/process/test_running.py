@@ -40,14 +40,14 @@ async def test_a_running_call_is_known_until_it_is_over(
     (exchange,) = process.running
     assert len(process.running) == 1
     key = exchange.principal.key
-    assert process.running.of(key) == 1
-    assert process.running.of("somebody else") == 0
+    assert process.running.call_count_of(key) == 1
+    assert process.running.call_count_of("somebody else") == 0
     if exchange.session is not None:
         assert list(exchange.session.running.values()) == [exchange]
     go.set()
     assert (await visit.messages())[-1]["result"]["content"][0]["text"] == "over"
     assert list(process.running) == []
-    assert process.running.of(key) == 0
+    assert process.running.call_count_of(key) == 0
     assert not process.running._owned
     assert exchange.task is None
     if exchange.session is not None:
@@ -93,16 +93,16 @@ async def test_a_process_says_what_runs(
         return "over"
 
     client = await connect(version)
-    assert process.report().calls == {}
+    assert process.build_report().calls == {}
     visit = play.begin("async", script, client)
     await entered.wait()
-    report = process.report()
+    report = process.build_report()
     assert report.calls == ({} if version == STATEFUL else {"default": 1})
     assert len(report.code) == 64
     assert Report.of_text(report.as_text()).calls == report.calls
     go.set()
     await visit.messages()
-    assert process.report().calls == {}
+    assert process.build_report().calls == {}
 
 
 async def test_staff_stop_a_call_and_its_client_is_told(
@@ -120,7 +120,7 @@ async def test_staff_stop_a_call_and_its_client_is_told(
         await entered.wait()
     (exchange,) = process.running
     assert exchange.session is not None
-    key = call.key(exchange.request_id)
+    key = call.request_key(exchange.request_id)
     await writer.run(changes.record_stop, exchange.session.pk, "another")
     await writer.run(changes.record_stop, exchange.session.pk, key)
     (message,) = await visit.messages()

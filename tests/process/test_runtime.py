@@ -36,7 +36,7 @@ from mcp_app.process import (
 from mcp_app.process import background as current_process
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.cursors import key_mark
+from mcp_app.protocol.cursors import key_fingerprint
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.session_store import TOUCH_S
 from tests.asgi_client import Client, Visit
@@ -98,7 +98,7 @@ async def said(client: Client, tool: str) -> str | None:
 
 async def test_calls_cost_no_statements(connect: Connect, process: Process) -> None:
     client = await connect(STATEFUL)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     loop = asyncio.get_running_loop()
     began = loop.time()
     async with counted() as told:
@@ -118,9 +118,9 @@ async def test_a_check_that_finds_nothing_is_one_statement(
     connect: Connect, process: Process
 ) -> None:
     await connect(STATELESS)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     async with counted() as told:
-        await process.gate.look()
+        await process.gate.wait_for_check()
     # Databases want to be told things when they are connected to.
     (statement,) = (each for each in told if "FROM" in each)
     assert "UNION ALL" in statement
@@ -241,7 +241,7 @@ async def test_a_database_that_is_away_and_comes_back(
     connect: Connect, version: str, process: Process
 ) -> None:
     client = await connect(version)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     with away():
         await a_moment()
         refused = await client.call("drill_add", a=1, b=1)
@@ -259,8 +259,8 @@ async def test_a_session_is_not_unknown_because_the_database_is_away(
 ) -> None:
     """Clients throw sessions away on 404."""
     client = await connect(STATEFUL)
-    await process.gate.look()
-    process.sessions._kept.clear()
+    await process.gate.wait_for_check()
+    process.sessions._cached_sessions.clear()
     process.sessions._by_id.clear()
     with away():
         refused = await client.call("drill_add", a=1, b=1)
@@ -279,9 +279,9 @@ async def test_a_stream_lives_through_an_outage(
     client = await connect(STATELESS)
     stream = await listening(client, toolsListChanged=True)
     with away():
-        await process.look()
+        await process.check_for_changes()
     await writer.run(mcp_app.notify, "tools")
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert await told(stream) == TOOLS
     await stream.leave()
 
@@ -311,13 +311,13 @@ async def test_a_stream_that_nobody_would_end_is_ended_with_a_beat(
     """Whatever went wrong: its client must not wait for as long as we live."""
     session = await log_writer.run(own_session)
     streams = [
-        process.log.open(session.pk, uuid4().hex, requests="1") for _ in range(2)
+        process.log.open_stream(session.pk, uuid4().hex, requests="1") for _ in range(2)
     ]
     for each in streams:
-        await each.committed()
+        await each.wait_until_committed()
     kept, lost = streams
-    lost.failed(ZeroDivisionError())
-    await process._upkeep.beat()
+    lost.close_after_failure(ZeroDivisionError())
+    await process._upkeep.maintain_rows()
     rows = Stream.objects.order_by("pk").values_list("public_id", "state", "head_seq")
     assert await reader.run(list, rows.filter(session_id=session.pk)) == [
         (kept.public_id, "open", 0),
@@ -344,12 +344,12 @@ async def test_notifying_in_a_transaction_reaches_every_stream_of_both_eras(
             transaction.set_rollback(not keep)
 
     await writer.run(lambda: change(keep=False))
-    await process.gate.look()
+    await process.gate.wait_for_check()
     await listen.quiet()
     await standing.quiet()
 
     await writer.run(lambda: change(keep=True))
-    await process.gate.look()
+    await process.gate.wait_for_check()
     for stream in (listen, standing):
         found = {await told(stream), await told(stream)}
         assert found == {"notifications/prompts/list_changed", UPDATED}
@@ -363,7 +363,7 @@ async def test_async_callers(connect: Connect, process: Process) -> None:
     await mcp_app.anotify("tools", "default")
     await mcp_app.achanged(URI)
     await mcp_app.anotify("tools", "another")
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert {await told(listen), await told(listen)} == {TOOLS, UPDATED}
     await listen.quiet()
     await listen.leave()
@@ -377,7 +377,7 @@ async def test_a_stream_hears_of_its_own_server_only(
         await connect(STATELESS, path="/mcp/pages"), toolsListChanged=True
     )
     await writer.run(mcp_app.notify, "tools", "pages")
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert await told(there) == TOOLS
     await here.quiet()
     for each in (here, there):
@@ -398,7 +398,7 @@ async def test_each_change_of_many_is_told_once(
 
     # Together: a look of its own in between would tell of some, and later of others.
     await writer.run(many)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert {await told(listen), await told(listen)} == {TOOLS, UPDATED}
     await listen.quiet()
     await listen.leave()
@@ -418,7 +418,7 @@ async def test_more_changes_than_can_be_read_change_everything(
             mcp_app.changed(f"test://nobody/watches/{number}")
 
     await writer.run(many)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert {await told(listen), await told(listen)} == {TOOLS, UPDATED}
     found = [await told(standing) for _ in range(4)]
     assert found.count(UPDATED) == 1
@@ -450,10 +450,10 @@ async def test_a_change_that_was_committed_late_is_told(
 
     number = await writer.run(drawn)
     await writer.run(mcp_app.changed, OTHER_URI)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     await listen.quiet()
     await writer.run(commit, number)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert await told(listen) == UPDATED
     await listen.leave()
 
@@ -466,7 +466,7 @@ async def test_only_the_newest_standing_stream_of_a_session_is_told_everything(
     # To open a stream is a change, too: not before both are open.
     monkeypatch.setattr(change_reader, "MOST_ROWS", 0)
     await writer.run(mcp_app.changed, "test://nobody/watches/it")
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert [await told(newer) for _ in range(3)]
     await older.quiet()
     for each in (older, newer):
@@ -495,7 +495,7 @@ async def test_a_change_that_cannot_be_written_waits_for_the_database(
     listen = await listening(client, resourceSubscriptions=[URI])
     # However long it takes: calls are served without another check.
     monkeypatch.setattr(freshness, "FRESHNESS", PATIENCE_S)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     written = "A change could not be written yet"
     with caplog.at_level(logging.WARNING, "mcp_app.process"), away():
         for count in (1, 2):
@@ -557,7 +557,7 @@ async def test_what_is_open_ends_when_its_session_is_too_old(
     arguments = {"name": "drill_sleep", "arguments": {"seconds": 60}}
     call = old.begin("tools/call", arguments)
     await call.comment()
-    session = min(process.sessions._kept.values(), key=lambda each: each.pk)
+    session = min(process.sessions._cached_sessions.values(), key=lambda each: each.pk)
     rows = Session.objects.filter(pk=session.pk)
     session.created -= process.limits.session_age + 1
     assert await streams[0].messages() == []
@@ -677,7 +677,7 @@ async def test_a_stopping_process_takes_nothing_new(
     assert refused.status == 503
     assert 2 <= int(refused.headers["retry-after"]) <= 5
     with pytest.raises(Unavailable):
-        process.listen(None)  # type: ignore[arg-type]
+        process.add_listener(None)  # type: ignore[arg-type]
 
 
 # -- other processes that died ------------------------------------------------------
@@ -737,8 +737,8 @@ async def test_a_session_whose_call_runs_is_not_idle(
     visit = client.begin("tools/call", {"name": "waits"})
     await stage.begun()
     await writer.run(Session.objects.all().update, seen_ms=7)
-    (session,) = process.sessions._kept.values()
-    session.seen -= 2 * TOUCH_S
+    (session,) = process.sessions._cached_sessions.values()
+    session.last_used -= 2 * TOUCH_S
     await process.heartbeat._beaten()
     stage.released.set()
     await visit.messages()
@@ -751,14 +751,14 @@ async def test_a_session_whose_call_runs_is_not_idle(
 async def test_a_process_reports_the_rows_that_its_code_cannot_serve(
     connect: Connect, process: Process
 ) -> None:
-    await process.gate.look()
-    assert process.report().broken == ()
+    await process.gate.wait_for_check()
+    assert process.build_report().broken == ()
     rows = Tool.objects.filter(kind="function", published__isnull=False)
     pks = await writer.run(lambda: list(rows.values_list("pk", flat=True)))
     other = Process(Registry())
     try:
-        await other.gate.look()
-        report = Report.of_text(other.report().as_text())
+        await other.gate.wait_for_check()
+        report = Report.of_text(other.build_report().as_text())
     finally:
         await other.drain(0)
         other.close()
@@ -770,22 +770,22 @@ async def test_a_process_reports_the_rows_that_its_code_cannot_serve(
 async def test_a_process_reports_long_lists_of_tools(
     connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await process.gate.look()
+    await process.gate.wait_for_check()
     lists = {
         slug: count
         for slug, each in process.catalogs.by_slug.items()
         if (count := len(each.listings["tools"])) > MANY_TOOLS
     }
-    report = Report.of_text(process.report().as_text())
+    report = Report.of_text(process.build_report().as_text())
     assert report.lists == lists
     monkeypatch.setattr(
         "mcp_app.process.loading.MANY_TOOLS", max(lists.values(), default=0)
     )
-    assert process.report().lists == {}
+    assert process.build_report().lists == {}
     assert lists or not process.catalogs.by_slug
 
 
 @pytest.mark.parametrize("mcp", [{"STATE_KEYS": ["the first key", "another one"]}])
 async def test_a_process_reports_which_key_it_has(process: Process) -> None:
-    report = Report.of_text(process.report().as_text())
-    assert report.keys == key_mark("the first key")
+    report = Report.of_text(process.build_report().as_text())
+    assert report.keys == key_fingerprint("the first key")

@@ -11,7 +11,7 @@ from django.conf import LazySettings
 from django.test import override_settings
 
 from mcp_app import conf
-from mcp_app.catalog.findings import Place, record
+from mcp_app.catalog.findings import Place, record_problem
 from mcp_app.catalog.registry import Registry
 from mcp_app.checks.deployment import check_deployment
 from mcp_app.process import lifecycle
@@ -77,7 +77,7 @@ def test_a_site_with_a_broken_module_starts(tmp_path: Path) -> None:
         check=False,
     )
     assert ended.stderr.splitlines() == [
-        f"ERROR {conf.EVERY_HOST_REFUSED} {conf.HOSTS_NAMED_BY}",
+        f"ERROR {conf.EVERY_HOST_REFUSED} {conf.NAME_HOSTS_HINT}",
         f"ERROR {folder}/mcp.py:4: broken_shop.mcp.users: the result"
         " list[django.contrib.auth.models.User] has the Django model User, which"
         ' cannot be written as JSON. Return dicts, for example list(qs.values("id",'
@@ -94,7 +94,7 @@ def test_problems_are_logged_once(
     log_problems()
     assert caplog.records == []
     registry.tool("closed", rule="weekdays")(lambda: "done")
-    record(registry.problems, Place("mcp.py", 2), "It is wrong: 100%.")
+    record_problem(registry.problems, Place("mcp.py", 2), "It is wrong: 100%.")
     log_problems()
     log_problems()
     broken, closed = caplog.records

@@ -65,13 +65,13 @@ async def stop(process: Process) -> AsyncIterator[Stopping]:
         made = await writer.run(
             partial(workers.stop, scope, row, by=KIM, running=running)
         )
-        await process.gate.look()
+        await process.gate.wait_for_check()
         return made
 
     yield stopped
     await writer.run(Stop.objects.all().delete)
     await writer.run(_say_so)
-    await process.gate.look()
+    await process.gate.wait_for_check()
 
 
 def _say_so() -> None:
@@ -87,7 +87,7 @@ async def start(process: Process) -> Callable[..., Awaitable[None]]:
     async def started(*ended: Stop) -> None:
         keys = [each.pk for each in ended]
         assert len(await writer.run(partial(workers.start, keys, by=KIM))) == len(keys)
-        await process.gate.look()
+        await process.gate.wait_for_check()
 
     return started
 
@@ -199,7 +199,7 @@ async def test_no_template_answers_for_a_stopped_resource(
     assert (await client.request("resources/read", {"uri": URI})).result
     await stop(Scope.DEFINITION, "resource", URI)
     catalog = process.catalogs.serving("default")
-    assert [each.stopped for each in catalog.matching(URI)] == [True]
+    assert [each.stopped for each in catalog.matches_of_uri(URI)] == [True]
 
 
 async def test_clients_are_told(
@@ -296,7 +296,7 @@ async def test_every_request_is_503(
         assert (await other.request("tools/list")).result
         assert (await private.request("tools/list")).status == 401
         assert (await unknown.request("tools/list")).status == 404
-    assert await process.failing() == ""
+    assert await process.failing_part() == ""
     await start(made)
     # A session is what it was.
     client.application, client._headers = inside, {}
@@ -463,15 +463,15 @@ async def test_running_calls_of_a_server_that_is_no_more(
 ) -> None:
     row = await writer.run(lambda: published(Server(slug="brief", access="public")))
     try:
-        await process.gate.look()
+        await process.gate.wait_for_check()
         client = await connect(STATELESS, path="/mcp/brief")
         visit = client.begin("tools/call", {"name": "waits", "arguments": {}})
         await stage.begun()
         await writer.run(AWAY[how], row)
-        await process.gate.look()
+        await process.gate.wait_for_check()
         named = row if scope == Scope.SERVER else None
         await writer.run(partial(workers.stop, scope, named, by=KIM))
-        await process.gate.look()
+        await process.gate.wait_for_check()
         async with asyncio.timeout(PATIENCE_S):
             (answer,) = await visit.messages()
         assert answer["error"]["message"] == STOPPED
@@ -498,12 +498,12 @@ async def test_a_stop_holds_what_was_deleted_and_made_again(
     client = await connect(STATELESS)
     await stop(Scope.DEFINITION, "tool", "drill_add")
     await writer.run(_made_again, "drill_add")
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert switched_off(await client.call("drill_add", a=1, b=2))
     # The row of what code declares can go, and the code serves on.
     await stop(Scope.DEFINITION, "tool", "waits")
     await writer.run(Tool.objects.filter(name="waits").delete)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert switched_off(await client.call("waits"))
 
 
@@ -522,7 +522,7 @@ async def test_a_draft_does_not_keep_code_from_being_stopped(
     client = await connect(STATELESS)
     await writer.run(_draft, "waits")
     try:
-        await process.gate.look()
+        await process.gate.wait_for_check()
         await stop(Scope.DEFINITION, "tool", "waits")
         assert switched_off(await client.call("waits"))
     finally:
@@ -593,7 +593,7 @@ async def test_a_call_that_waits_for_its_row_is_refused(
     assert switched_off(await client.call("drill_ledger", key="row", seconds=0))
     await writer.run(Stop.objects.all().update, ended="2026-01-01T00:00:00Z")
     await writer.run(_say_so)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert unavailable(await client.call("drill_ledger", key="row", seconds=0))
     assert await reader.run(_ledger, "row") == 0
 
@@ -657,11 +657,11 @@ async def test_a_process_that_begins_knows_of_it(
     await stop(Scope.EVERYTHING)
     other = Process(registry)
     try:
-        await other.gate.look()
+        await other.gate.wait_for_check()
         with pytest.raises(SwitchedOff):
             other.catalogs.serving("default")
     finally:
-        other.rest()
+        other.stop_timers()
         other.threads.close()
 
 
@@ -672,7 +672,7 @@ async def test_a_stop_costs_no_statement_of_a_request(
 
     client = await connect(STATELESS)
     await stop(Scope.DEFINITION, "tool", "waits")
-    await process.gate.look()
+    await process.gate.wait_for_check()
     async with statements() as told:
         for _ in range(20):
             await client.call("waits")

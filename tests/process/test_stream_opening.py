@@ -76,8 +76,8 @@ class Site:
 async def site(process: Process, elsewhere: Process, connect: Connect) -> Site:
     """Both have begun to serve, and a client has a session."""
     for each in (elsewhere, process):
-        await each.gate.look()
-        await each.announced()
+        await each.gate.wait_for_check()
+        await each.announced_number()
     return Site(process, elsewhere, await connect(PRIMED))
 
 
@@ -91,11 +91,11 @@ async def told(visit: Visit, count: int = 1) -> list[str]:
 async def settled(*processes: Process) -> None:
     """Wait until the processes have seen and announced all that there is."""
     for each in processes:
-        await each.gate.look()
+        await each.gate.wait_for_check()
         async with asyncio.timeout(60):
             while each.announcements._pending or each.announcements._tasks:
                 await asyncio.sleep(0.005)
-        await each.gate.look()
+        await each.gate.wait_for_check()
 
 
 async def left(*visits: Visit) -> None:
@@ -135,7 +135,7 @@ async def test_ids(site: Site) -> None:
     stream = await site.standing(site.a)
     await writer.run(notify, "tools")
     await told(stream)
-    await site.a.announcements.announce(announced_everything())
+    await site.a.announcements.announce_to_streams(announced_everything())
     await told(stream, 3)
     again = await site.standing(site.a, stream.ids[0])
     await told(again)
@@ -248,7 +248,7 @@ async def test_everything_is_told_where_less_was_kept(site: Site) -> None:
 
 def _forget() -> None:
     Topic.objects.update(changed_ms=1)
-    compaction.prune()
+    compaction.prune_topics()
 
 
 async def test_everything_is_told_where_the_counter_was_emptied(site: Site) -> None:
@@ -308,7 +308,7 @@ async def test_what_waits_is_told_when_it_is_due_and_once(
     await settled(site.b)
     slowly(monkeypatch)
     await writer.run(notify, "tools")
-    await site.b.gate.look()
+    await site.b.gate.wait_for_check()
     (batch,) = site.b.announcements._pending
     loop = asyncio.get_running_loop()
     assert batch.due > loop.time()
@@ -327,9 +327,9 @@ async def test_a_session_that_is_opened_while_something_waits(
     """Its client may be shown an old list, and is told whenever it comes."""
     slowly(monkeypatch)
     await writer.run(notify, "tools")
-    await site.a.gate.look()
+    await site.a.gate.wait_for_check()
     await writer.run(compaction.compact)
-    await site.a.gate.look()
+    await site.a.gate.wait_for_check()
     assert site.a.announcements._pending
     site.client = await connect(PRIMED)
     await settled(site.a, site.b)
@@ -343,7 +343,7 @@ async def test_a_listen_stream_that_is_opened_while_something_waits(
 ) -> None:
     slowly(monkeypatch)
     await writer.run(notify, "tools")
-    await site.a.gate.look()
+    await site.a.gate.wait_for_check()
     (batch,) = site.a.announcements._pending
     current_process._current = site.a
     client = await connect(STATELESS)

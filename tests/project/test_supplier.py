@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from mcp_app.egress.sites import problems
+from mcp_app.egress.sites import setting_problems
 from mcp_project.shop.supplier_key import HEADER, NAME, supplier_setting
 from tests.newcomer.programs import CHECKOUT
 
@@ -79,7 +79,7 @@ def test_the_supplier(tmp_path: Path) -> None:
 def test_the_setting() -> None:
     first, second = (supplier_setting("http://127.0.0.1:8000") for _ in range(2))
     site = json.loads(first)
-    assert [*problems(site)] == []
+    assert [*setting_problems(site)] == []
     assert site[NAME]["url"] == "http://127.0.0.1:8000/supplier"
     # Each start has a key of its own.
     assert site[NAME]["secret_headers"][HEADER] not in second

@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_app.protocol import cursors
-from mcp_app.protocol.cursors import Cursor, Sealer, TooLarge, derived_key, key_mark
+from mcp_app.protocol.cursors import (
+    Cursor,
+    Sealer,
+    TooLarge,
+    derived_key,
+    key_fingerprint,
+)
 from mcp_app.protocol.errors import InvalidParams
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
@@ -21,7 +27,7 @@ SENTENCE = "The cursor does not come from this list. List again without a cursor
 
 
 def opened(text: str, *keys: bytes, server: str = "default", listing: str = "tools"):  # type: ignore[no-untyped-def]
-    return cursors.open(text, keys or (KEY,), server=server, listing=listing)
+    return cursors.open_cursor(text, keys or (KEY,), server=server, listing=listing)
 
 
 def refusal(text: str, *keys: bytes, **where: str) -> str:
@@ -37,33 +43,33 @@ placed = st.builds(Cursor, names, names, st.integers(-(2**40), 2**40), names)
 
 @given(placed, st.binary(min_size=1, max_size=64))
 def test_what_was_sealed_is_opened(cursor: Cursor, key: bytes) -> None:
-    text = cursors.seal(cursor, key)
+    text = cursors.seal_cursor(cursor, key)
     assert (
-        cursors.open(text, [key], server=cursor.server, listing=cursor.listing)
+        cursors.open_cursor(text, [key], server=cursor.server, listing=cursor.listing)
         == cursor
     )
 
 
 def test_sealing_is_deterministic_and_safe_in_urls() -> None:
-    text = cursors.seal(CURSOR, KEY)
-    assert text == cursors.seal(CURSOR, KEY)
+    text = cursors.seal_cursor(CURSOR, KEY)
+    assert text == cursors.seal_cursor(CURSOR, KEY)
     assert text.replace("-", "").replace("_", "").isalnum()
 
 
 def test_a_rotated_key_still_opens() -> None:
-    text = cursors.seal(CURSOR, OTHER_KEY)
+    text = cursors.seal_cursor(CURSOR, OTHER_KEY)
     assert opened(text, KEY, OTHER_KEY) == CURSOR
     assert refusal(text, KEY) == SENTENCE
 
 
 def test_a_cursor_belongs_to_one_list_of_one_server() -> None:
-    text = cursors.seal(CURSOR, KEY)
+    text = cursors.seal_cursor(CURSOR, KEY)
     assert refusal(text, server="other") == SENTENCE
     assert refusal(text, listing="resources") == SENTENCE
 
 
 def test_every_flipped_bit_is_seen() -> None:
-    text = cursors.seal(CURSOR, KEY)
+    text = cursors.seal_cursor(CURSOR, KEY)
     sealed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     for bit in range(len(sealed) * 8):
         flipped = bytearray(sealed)
@@ -73,7 +79,7 @@ def test_every_flipped_bit_is_seen() -> None:
 
 
 def test_ten_thousand_altered_cursors_are_refused_alike() -> None:
-    random, text = Random(7), cursors.seal(CURSOR, KEY)  # noqa: S311
+    random, text = Random(7), cursors.seal_cursor(CURSOR, KEY)  # noqa: S311
     alphabet = "ABCxyz019-_=+/ \n\0é😀"
     for _ in range(10_000):
         place = random.randrange(len(text) + 1)
@@ -90,7 +96,7 @@ def test_any_other_text_is_refused(text: str) -> None:
 
 
 def test_other_spellings_of_the_same_bytes_are_refused() -> None:
-    text = cursors.seal(Cursor("default", "tools", 3, "find_orders"), KEY)
+    text = cursors.seal_cursor(Cursor("default", "tools", 3, "find_orders"), KEY)
     assert len(text) % 4 != 0
     last = text[:-1] + chr(ord(text[-1]) + 1)
     padding = "=" * (-len(text) % 4)
@@ -110,11 +116,11 @@ def test_what_was_signed_for_another_purpose_is_no_cursor() -> None:
 
 def test_a_cursor_has_at_most_a_kibibyte() -> None:
     longest = Cursor("default", "resources", 0, "x" * 708)
-    text = cursors.seal(longest, KEY)
+    text = cursors.seal_cursor(longest, KEY)
     assert len(text) == cursors.LARGEST
     assert opened(text, listing="resources") == longest
     with pytest.raises(ValueError, match="does not fit"):
-        cursors.seal(Cursor("default", "resources", 0, "x" * 709), KEY)
+        cursors.seal_cursor(Cursor("default", "resources", 0, "x" * 709), KEY)
     assert refusal("A" * 1_000_000) == SENTENCE
 
 
@@ -168,8 +174,8 @@ def test_derived_keys() -> None:
 
 
 def test_the_mark_of_a_key() -> None:
-    mark = key_mark("a secret of the site")
-    assert mark == key_mark("a secret of the site")
+    mark = key_fingerprint("a secret of the site")
+    assert mark == key_fingerprint("a secret of the site")
     assert re.fullmatch("[0-9a-f]{8}", mark)
-    assert mark != key_mark("another secret")
+    assert mark != key_fingerprint("another secret")
     assert mark not in derived_key("a secret of the site", "mark").hex()

@@ -12,7 +12,7 @@ from orjson import JSONEncodeError
 
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import (
-    MOST_DIGITS,
+    MAX_ID_DIGITS,
     CallTemplate,
     Message,
     Notification,
@@ -20,8 +20,8 @@ from mcp_app.protocol.envelope import (
     Request,
     error_message,
     notification_message,
-    parse,
     parse_batch,
+    parse_message,
     request_message,
     result_message,
 )
@@ -134,7 +134,7 @@ REFUSED_UNLESS_LENIENT: list[tuple[JsonObject, str, Message]] = [
 def test_messages_are_told_by_their_members(
     members: JsonObject, message: Message, lenient: bool
 ) -> None:
-    assert parse({"jsonrpc": "2.0", **members}, lenient=lenient) == message
+    assert parse_message({"jsonrpc": "2.0", **members}, lenient=lenient) == message
 
 
 @pytest.mark.parametrize("lenient", [False, True])
@@ -154,7 +154,7 @@ def test_what_is_no_message_is_refused(lenient: bool) -> None:
 
 def error_of(value: object, lenient: bool) -> InvalidRequest | None:
     try:
-        parse(value, lenient=lenient)
+        parse_message(value, lenient=lenient)
     except InvalidRequest as error:
         return error
     return None
@@ -165,9 +165,9 @@ def test_lenient_ignores_unknown_members(
     members: JsonObject, sentence: str, message: Message
 ) -> None:
     value = {"jsonrpc": "2.0", **members}
-    assert parse(value, lenient=True) == message
+    assert parse_message(value, lenient=True) == message
     with pytest.raises(InvalidRequest, match=sentence):
-        parse(value)
+        parse_message(value)
 
 
 def test_a_batch_is_its_messages_in_order() -> None:
@@ -243,7 +243,7 @@ def test_requests_come_back(
 ) -> None:
     message = request_message(request_id, method, sent)
     assert ("params" in message) == (sent is not None)
-    assert parse(jsonrpc.read(jsonrpc.write(message))) == Request(
+    assert parse_message(jsonrpc.read(jsonrpc.write(message))) == Request(
         request_id, method, sent or {}
     )
 
@@ -251,7 +251,7 @@ def test_requests_come_back(
 @given(st.text(), st.none() | params)
 def test_notifications_come_back(method: str, sent: JsonObject) -> None:
     message = notification_message(method, sent)
-    assert parse(jsonrpc.read(jsonrpc.write(message))) == Notification(
+    assert parse_message(jsonrpc.read(jsonrpc.write(message))) == Notification(
         method, sent or {}
     )
 
@@ -259,7 +259,7 @@ def test_notifications_come_back(method: str, sent: JsonObject) -> None:
 @given(ids, params)
 def test_results_come_back(request_id: int | str, result: JsonObject) -> None:
     message = result_message(request_id, result)
-    assert parse(jsonrpc.read(jsonrpc.write(message))) == Reply(
+    assert parse_message(jsonrpc.read(jsonrpc.write(message))) == Reply(
         request_id, result, None
     )
 
@@ -294,17 +294,17 @@ def written(message: dict[str, Any], number: Any, arguments: Any) -> bytes:
 @pytest.mark.parametrize("message", MESSAGES)
 def test_the_id_and_the_arguments_are_read(message: dict[str, Any]) -> None:
     template = CallTemplate(message)
-    for number in (1, 22, 0, 10, 10**MOST_DIGITS - 1, 5):
+    for number in (1, 22, 0, 10, 10**MAX_ID_DIGITS - 1, 5):
         for arguments in ({"a": 2}, {}, {"a": {"b": ["}", ',"_meta":{', "ü"]}}):
             body = written(message, number, arguments)
             assert template.read(body) == (b"%d" % number, arguments)
-    assert template.meta() == META
-    assert template.meta() is not template.meta()
+    assert template.copy_of_meta() == META
+    assert template.copy_of_meta() is not template.copy_of_meta()
 
 
 @pytest.mark.parametrize("message", MESSAGES)
 @pytest.mark.parametrize(
-    "number", [10**MOST_DIGITS, -1, 1.0, True, None, "1", [1], {"a": 1}]
+    "number", [10**MAX_ID_DIGITS, -1, 1.0, True, None, "1", [1], {"a": 1}]
 )
 def test_other_ids_are_not(message: dict[str, Any], number: object) -> None:
     assert CallTemplate(message).read(written(message, number, {})) is None
@@ -342,7 +342,7 @@ def test_without_a_meta(more: dict[str, Any]) -> None:
     message = {**ID_FIRST, "params": {"name": "add", "arguments": {}, **more}}
     template = CallTemplate(message)
     assert template.read(written(message, 1, {"a": 1})) == (b"1", {"a": 1})
-    assert template.meta() == {}
+    assert template.copy_of_meta() == {}
     assert len(template) < len(CallTemplate(ID_FIRST))
 
 

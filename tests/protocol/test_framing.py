@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_app.protocol import framing, jsonrpc
-from mcp_app.protocol.framing import Broken, Lines, line
+from mcp_app.protocol.framing import Broken, Lines, encode_line
 
 LONG = Broken.TOO_LONG
 
@@ -45,7 +45,7 @@ def test_the_last_line_needs_no_end() -> None:
     st.integers(1, 50),
 )
 def test_messages_come_as_they_were_sent(messages: list[bytes], size: int) -> None:
-    sent = b"".join(line(each) for each in messages)
+    sent = b"".join(encode_line(each) for each in messages)
     lines, found = Lines(1_000), list[bytes | Broken]()
     for start in range(0, len(sent), size):
         found += lines.feed(sent[start : start + size])
@@ -56,7 +56,7 @@ def test_messages_come_as_they_were_sent(messages: list[bytes], size: int) -> No
 def test_a_message_is_one_line(value: object) -> None:
     """Also one that somebody stored with line breaks between its tokens."""
     for text in (json.dumps(value, indent=1), jsonrpc.write(value).decode()):
-        found = line(text.replace("\n", "\r\n").encode())
+        found = encode_line(text.replace("\n", "\r\n").encode())
         assert found.count(b"\n") == 1
         assert b"\r" not in found
         assert json.loads(found) == value
@@ -95,25 +95,28 @@ def events(stream: bytes) -> tuple[list[Event], int | None]:
 
 
 STREAMS = [
-    (framing.message(b"{}"), b"event: message\ndata: {}\n\n"),
+    (framing.message_event(b"{}"), b"event: message\ndata: {}\n\n"),
     (
-        framing.message(b"{}", event_id="s.1"),
+        framing.message_event(b"{}", event_id="s.1"),
         b"id: s.1\nevent: message\ndata: {}\n\n",
     ),
     (
-        framing.message(b"{}", event_id="s.1", retry_ms=0),
+        framing.message_event(b"{}", event_id="s.1", retry_ms=0),
         b"id: s.1\nretry: 0\nevent: message\ndata: {}\n\n",
     ),
-    (framing.message(b"{}", retry_ms=5), b"retry: 5\nevent: message\ndata: {}\n\n"),
-    (framing.priming("s.0"), b"id: s.0\ndata: \n\n"),
-    (framing.priming("s.0", 250), b"id: s.0\nretry: 250\ndata: \n\n"),
     (
-        framing.endpoint("/mcp/messages?s=1"),
+        framing.message_event(b"{}", retry_ms=5),
+        b"retry: 5\nevent: message\ndata: {}\n\n",
+    ),
+    (framing.priming_event("s.0"), b"id: s.0\ndata: \n\n"),
+    (framing.priming_event("s.0", 250), b"id: s.0\nretry: 250\ndata: \n\n"),
+    (
+        framing.endpoint_event("/mcp/messages?s=1"),
         b"event: endpoint\ndata: /mcp/messages?s=1\n\n",
     ),
-    (framing.comment(), b":\n\n"),
-    (framing.comment("still here"), b": still here\n\n"),
-    (framing.retry(2000), b"retry: 2000\n\n"),
+    (framing.comment_line(), b":\n\n"),
+    (framing.comment_line("still here"), b": still here\n\n"),
+    (framing.retry_field(2000), b"retry: 2000\n\n"),
 ]
 
 
@@ -140,7 +143,7 @@ def test_a_stream_is_read_by_the_standards_algorithm() -> None:
 
 @given(st.dictionaries(st.text(), st.text()))
 def test_any_message_comes_back_whole(value: dict[str, str]) -> None:
-    stream = framing.message(jsonrpc.write(value), event_id="x.1")
+    stream = framing.message_event(jsonrpc.write(value), event_id="x.1")
     (event,), _ = events(stream)
     assert json.loads(event.data) == value
     # Some clients parse every `data:` line by itself.
@@ -151,18 +154,18 @@ def test_any_message_comes_back_whole(value: dict[str, str]) -> None:
 @pytest.mark.parametrize("data", [b"{\n}", b"{\r}", b"{}\n"])
 def test_data_with_a_line_break_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="one line"):
-        framing.message(data)
+        framing.message_event(data)
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\r", "\0"])
 def test_fields_with_a_line_break_or_nul_are_refused(text: str) -> None:
-    for make in (framing.priming, framing.comment, framing.endpoint):
+    for make in (framing.priming_event, framing.comment_line, framing.endpoint_event):
         with pytest.raises(ValueError, match="one line without NUL"):
             make(text)
     with pytest.raises(ValueError, match="one line without NUL"):
-        framing.message(b"{}", event_id=text)
+        framing.message_event(b"{}", event_id=text)
 
 
 def test_a_retry_time_is_not_negative() -> None:
     with pytest.raises(ValueError, match="must not be negative; it is -1"):
-        framing.retry(-1)
+        framing.retry_field(-1)

@@ -15,18 +15,18 @@ from mcp_app.protocol.headers import (
     Accepts,
     Headers,
     MirroredParameter,
-    accepts,
     check_mirrored,
     check_repeated,
     check_routing,
     check_session_header,
     check_singletons,
-    decode,
-    encode,
-    is_json,
+    decode_value,
+    encode_value,
+    is_json_type,
     is_loopback_host,
-    is_sent_as_it_is,
+    is_plain_value,
     mirrored_parameters,
+    parse_accept,
 )
 from mcp_app.protocol.json_types import JsonObject
 from tests.apart import ROOT
@@ -178,12 +178,12 @@ ACCEPTED = [
 def test_accept_says_what_a_client_takes(
     value: str | None, json: bool, events: bool
 ) -> None:
-    assert accepts(value) == Accepts(json=json, events=events)
+    assert parse_accept(value) == Accepts(json=json, events=events)
 
 
 @given(st.text())
 def test_any_accept_header_says_something(value: str) -> None:
-    assert isinstance(accepts(value), Accepts)
+    assert isinstance(parse_accept(value), Accepts)
 
 
 CONTENT_TYPES = [
@@ -208,7 +208,7 @@ CONTENT_TYPES = [
 
 @pytest.mark.parametrize(("value", "expected"), CONTENT_TYPES)
 def test_only_json_is_json(value: str | None, expected: bool) -> None:
-    assert is_json(value) is expected
+    assert is_json_type(value) is expected
 
 
 # The examples of the specification, and those of the conformance suite.
@@ -233,7 +233,7 @@ DECODED = [
 
 @pytest.mark.parametrize(("value", "text"), DECODED)
 def test_base64_is_decoded_once_and_nothing_else_is(value: str, text: str) -> None:
-    assert decode(value) == text
+    assert decode_value(value) == text
 
 
 MALFORMED = [
@@ -259,13 +259,13 @@ MALFORMED = [
 @pytest.mark.parametrize("value", MALFORMED)
 def test_malformed_values_are_refused(value: str) -> None:
     with pytest.raises(HeaderMismatch, match="Header mismatch: a header value"):
-        decode(value)
+        decode_value(value)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_can_be_encoded(text: str) -> None:
     encoded = base64.b64encode(text.encode()).decode()
-    assert decode(f"=?base64?{encoded}?=") == text
+    assert decode_value(f"=?base64?{encoded}?=") == text
 
 
 ROUTED = [
@@ -558,11 +558,11 @@ def test_what_a_client_encodes_is_decoded(text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         return
-    encoded = encode(text)
+    encoded = encode_value(text)
     assert encoded.isascii()
     assert encoded.isprintable()
-    assert decode(encoded) == text
-    if is_sent_as_it_is(text) and text == text.strip():
+    assert decode_value(encoded) == text
+    if is_plain_value(text) and text == text.strip():
         assert encoded == text
 
 
@@ -575,12 +575,14 @@ def test_a_mirrored_argument_says_what_is_checked() -> None:
     }
     parameters = mirrored_parameters(schema)
     arguments = {"s": "São", "i": -5, "b": False}
-    said = [each.value(arguments) for each in parameters]
+    said = [each.header_value(arguments) for each in parameters]
     assert said == ["=?base64?U8Ojbw==?=", "-5", "false"]
     pairs = zip(parameters, said, strict=True)
     sent = Headers((each.name, str(text).encode()) for each, text in pairs)
     check_mirrored(parameters, sent, arguments)
-    assert [each.value({"s": None, "i": 1.5}) for each in parameters] == [None] * 3
+    assert [each.header_value({"s": None, "i": 1.5}) for each in parameters] == [
+        None
+    ] * 3
 
 
 # -- loopback --------------------------------------------------------------------------

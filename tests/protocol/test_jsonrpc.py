@@ -234,7 +234,7 @@ DEPTHS = [
 
 @pytest.mark.parametrize(("text", "expected"), DEPTHS)
 def test_depth_counts_containers_outside_strings(text: bytes, expected: int) -> None:
-    assert jsonrpc.depth(text, 5) == expected
+    assert jsonrpc.nesting_depth(text, 5) == expected
 
 
 json_values = st.recursive(
@@ -442,7 +442,7 @@ def test_canonical_text_says_the_same_value(value: object) -> None:
 
 
 def test_indented_text_keeps_order_and_characters() -> None:
-    assert jsonrpc.pretty({"b": ["é"], "a": 1}) == (
+    assert jsonrpc.pretty_text({"b": ["é"], "a": 1}) == (
         '{\n  "b": [\n    "é"\n  ],\n  "a": 1\n}'
     )
 

@@ -79,7 +79,7 @@ def added(revision: Revision) -> set[str]:
 
 
 def test_tools(revision: Revision) -> None:
-    shown = listing.tool(TOOL, revision)
+    shown = listing.tool_to_wire(TOOL, revision)
     assert judged(revision, "tools/list", "tools", shown) == []
     expected = {"name", "description", "inputSchema"} | added(revision)
     if revision.version >= "2025-03-26":
@@ -95,15 +95,17 @@ def test_tools(revision: Revision) -> None:
 
 
 def test_bare_definitions(revision: Revision) -> None:
-    tool = listing.tool(ToolDefinition(name="t"), revision)
+    tool = listing.tool_to_wire(ToolDefinition(name="t"), revision)
     assert tool.keys() == {"name", "inputSchema"}
     assert tool["inputSchema"]["type"] == "object"
-    resource = listing.resource(ResourceDefinition(name="r", uri="a:b"), revision)
+    resource = listing.resource_to_wire(
+        ResourceDefinition(name="r", uri="a:b"), revision
+    )
     assert resource == {"name": "r", "uri": "a:b"}
     template = ResourceTemplateDefinition(name="r", uri_template="a:{b}")
-    shown = listing.resource_template(template, revision)
+    shown = listing.template_to_wire(template, revision)
     assert shown == {"name": "r", "uriTemplate": "a:{b}"}
-    assert listing.prompt(PromptDefinition(name="p"), revision) == {"name": "p"}
+    assert listing.prompt_to_wire(PromptDefinition(name="p"), revision) == {"name": "p"}
     for method, member, each in (
         ("tools/list", "tools", tool),
         ("resources/list", "resources", resource),
@@ -113,7 +115,7 @@ def test_bare_definitions(revision: Revision) -> None:
 
 
 def test_boolean_subschemas(revision: Revision) -> None:
-    properties = listing.tool(TOOL, revision)["inputSchema"]["properties"]
+    properties = listing.tool_to_wire(TOOL, revision)["inputSchema"]["properties"]
     assert properties["c"] == {"type": "integer"}
     if revision.boolean_subschemas:
         assert (properties["a"], properties["b"]) == (True, False)
@@ -142,12 +144,12 @@ def test_odd_schemas(
 
 
 def test_resources(revision: Revision) -> None:
-    shown = listing.resource(RESOURCE, revision)
+    shown = listing.resource_to_wire(RESOURCE, revision)
     assert judged(revision, "resources/list", "resources", shown) == []
     common = {"name", "description", "mimeType", "annotations"} | added(revision)
     assert shown.keys() == common | {"uri", "size"}
     assert shown["size"] == 0
-    template = listing.resource_template(TEMPLATE, revision)
+    template = listing.template_to_wire(TEMPLATE, revision)
     method, member = "resources/templates/list", "resourceTemplates"
     assert judged(revision, method, member, template) == []
     assert template.keys() == common | {"uriTemplate"}
@@ -158,7 +160,7 @@ def test_resources(revision: Revision) -> None:
 
 
 def test_prompts(revision: Revision) -> None:
-    shown = listing.prompt(PROMPT, revision)
+    shown = listing.prompt_to_wire(PROMPT, revision)
     assert judged(revision, "prompts/list", "prompts", shown) == []
     assert shown.keys() == {"name", "description", "arguments"} | added(revision)
     first, second = shown["arguments"]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.protocol.envelope import LARGEST_ID, LONGEST_ID, Request, parse
+from mcp_app.protocol.envelope import LARGEST_ID, MAX_ID_LENGTH, Request, parse_message
 from mcp_app.protocol.errors import (
     HeaderMismatch,
     IncompleteMeta,
@@ -246,7 +246,7 @@ USUAL: Final[list[Altered]] = [
     altered(),
     altered(body={"id": "one"}),
     altered(body={"id": LARGEST_ID}),
-    altered(body={"id": "x" * LONGEST_ID}),
+    altered(body={"id": "x" * MAX_ID_LENGTH}),
     altered(meta={INFO: ...}),
     altered(meta={LEVEL: "info", "progressToken": 3, "example.org/more": []}),
     altered(body={"method": "tools/list"}, headers={b"mcp-method": b"tools/list"}),
@@ -261,9 +261,9 @@ WRONG_METHODS: Final[tuple[object, ...]] = (1, None, ["tools/call"], "ping")
 WRONG_PARAMS: Final[tuple[object, ...]] = (None, [], "x", 1)
 WRONG_IDS: Final[tuple[object, ...]] = (
     *(None, True, 1.5, "", LARGEST_ID + 1),
-    "x" * (LONGEST_ID + 1),
+    "x" * (MAX_ID_LENGTH + 1),
 )
-WRONG_TOKENS: Final[tuple[object, ...]] = ({}, 1.5, "x" * (LONGEST_ID + 1))
+WRONG_TOKENS: Final[tuple[object, ...]] = ({}, 1.5, "x" * (MAX_ID_LENGTH + 1))
 
 UNUSUAL: Final[list[Altered]] = [
     altered(body={"jsonrpc": "1.0"}),
@@ -304,7 +304,7 @@ UNUSUAL: Final[list[Altered]] = [
 def test_usual_requests_are_recognised(
     body: dict[str, Any], headers: dict[bytes, bytes]
 ) -> None:
-    request = parse(body)
+    request = parse_message(body)
     assert isinstance(request, Request)
     slowly = check_stateless(request, Headers(list(headers.items())), NEWEST)
     assert recognise(body, headers) == (request, *slowly)

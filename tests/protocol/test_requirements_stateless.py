@@ -25,4 +25,4 @@ def test_codes_have_their_own_meaning_and_no_others_are_made_up() -> None:
     assert not LATEST.elicitation_identifiers
     assert own == OWN
     assert {each.code for each in errors() if each.code < -32100} == JSON_RPC
-    assert LATEST.resource_not_found in JSON_RPC
+    assert LATEST.missing_resource_code in JSON_RPC

@@ -25,7 +25,7 @@ from mcp_app.protocol.results import (
     ReceivedMeta,
     capabilities,
     check_meta,
-    complete,
+    complete_result,
     input_required,
     meta_key_problem,
     subscription_meta,
@@ -44,7 +44,7 @@ def revision(request: pytest.FixtureRequest) -> Revision:
 
 def test_complete(revision: Revision) -> None:
     result: dict[str, Any] = {"tools": [], "_meta": {"x": 1}}
-    found = complete(result, revision, INFO, CacheHint(5, public=True))
+    found = complete_result(result, revision, INFO, CacheHint(5, public=True))
     assert found is result
     if revision.stateless:
         assert found == {
@@ -61,14 +61,14 @@ def test_complete(revision: Revision) -> None:
 
 
 def test_a_result_keeps_its_type(revision: Revision) -> None:
-    found = complete(input_required({}, "state"), revision, INFO)
+    found = complete_result(input_required({}, "state"), revision, INFO)
     assert found["resultType"] == "input_required"
     assert "ttlMs" not in found
 
 
 def test_encoded_info_is_copied() -> None:
     info = orjson.Fragment(b'{"name":"a"}')
-    found = complete({}, REVISIONS["2026-07-28"], info)
+    found = complete_result({}, REVISIONS["2026-07-28"], info)
     assert b'serverInfo":{"name":"a"}' in jsonrpc.write(found)
 
 

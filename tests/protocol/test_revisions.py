@@ -114,7 +114,7 @@ def test_content_is_that_of_the_schema(revision: Revision) -> None:
 
 
 def test_codes_are_those_of_the_specification(revision: Revision) -> None:
-    assert revision.resource_not_found == (-32602 if revision.stateless else -32002)
+    assert revision.missing_resource_code == (-32602 if revision.stateless else -32002)
     assert revision.unknown_method_status == (404 if revision.stateless else 200)
 
 
@@ -163,7 +163,7 @@ def test_a_revision_is_a_key(revision: Revision) -> None:
 def test_keep(revision: Revision) -> None:
     given = {"name": "a", "title": "b", "made_up": 1}
     titled = revision.version >= "2025-06-18"
-    kept = revision.keep("tool", given)
+    kept = revision.known_members("tool", given)
     assert kept == ({"name": "a", "title": "b"} if titled else {"name": "a"})
     with pytest.raises(KeyError):
-        revision.keep("made_up", given)
+        revision.known_members("made_up", given)

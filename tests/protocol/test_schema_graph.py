@@ -101,7 +101,7 @@ GROWTHS: list[tuple[JsonObject, int, int]] = [
 def test_growth_is_what_applies_to_one_place_by_depth(
     schema: JsonObject, root: int, deepest: int
 ) -> None:
-    growth = SchemaGraph(schema).growth()
+    growth = SchemaGraph(schema).growth_by_depth()
     assert (growth[0], growth[-1]) == (root, deepest)
     assert list(growth) == sorted(growth)
 
@@ -172,4 +172,4 @@ def test_a_long_chain_of_references_needs_no_recursion() -> None:
     for link in range(1999):
         definitions[f"a{link}"] = {"$ref": f"#/$defs/a{link + 1}"}
     graph = SchemaGraph({"$defs": definitions, "items": {"$ref": "#/$defs/a0"}})
-    assert (graph.expansion(), graph.growth()[-1]) == (2001, 2001)
+    assert (graph.expansion(), graph.growth_by_depth()[-1]) == (2001, 2001)

@@ -71,26 +71,26 @@ VALUES: list[tuple[object, list[Violation]]] = [
 def test_violations_name_the_place_the_rule_and_no_value(
     value: object, expected: list[Violation]
 ) -> None:
-    validator = schemas.compile(ORDER)
+    validator = schemas.compile_schema(ORDER)
     assert validator.violations(value) == expected
     assert validator.is_valid(value) is (expected == [])
 
 
 def test_violations_are_ordered_by_place_and_limited() -> None:
-    validator = schemas.compile({"items": {"type": "string"}})
+    validator = schemas.compile_schema({"items": {"type": "string"}})
     found = validator.violations(list(range(30)))
     assert [violation.path for violation in found] == [f"$[{n}]" for n in range(20)]
     assert len(validator.violations(list(range(30)), limit=3)) == 3
 
 
 def test_long_names_are_cut() -> None:
-    (found,) = schemas.compile({"additionalProperties": False}).violations(
+    (found,) = schemas.compile_schema({"additionalProperties": False}).violations(
         {"x" * 9999: 1}
     )
     assert len(found.message) < 600
-    (found,) = schemas.compile({"additionalProperties": {"type": "null"}}).violations(
-        {"x" * 9999: 1}
-    )
+    (found,) = schemas.compile_schema(
+        {"additionalProperties": {"type": "null"}}
+    ).violations({"x" * 9999: 1})
     assert len(found.path) <= 500
 
 
@@ -99,7 +99,7 @@ NO_JSON: list[object] = [math.nan, "\ud800", {"a": object()}, {1, 2}]
 
 @pytest.mark.parametrize("value", NO_JSON)
 def test_what_is_no_json_does_not_fit(value: object) -> None:
-    validator = schemas.compile(
+    validator = schemas.compile_schema(
         {"type": "boolean", "additionalProperties": {"minLength": 1}}
     )
     assert not validator.is_valid([value] if isinstance(value, float) else value)
@@ -129,7 +129,7 @@ def test_the_dialect_is_the_schemas_own(
 ) -> None:
     named = schema if dialect is None else {"$schema": dialect, **schema}
     check_schema(named)
-    assert not schemas.compile(named).is_valid(["x"])
+    assert not schemas.compile_schema(named).is_valid(["x"])
 
 
 def test_without_a_dialect_lists_of_items_are_those_of_2020_12() -> None:
@@ -148,24 +148,24 @@ FORMATS = [
 
 @pytest.mark.parametrize(("name", "good", "bad"), FORMATS)
 def test_formats_are_asserted(name: str, good: str, bad: str) -> None:
-    validator = schemas.compile({"format": name})
+    validator = schemas.compile_schema({"format": name})
     assert validator.is_valid(good)
     assert [violation.rule for violation in validator.violations(bad)] == ["format"]
 
 
 def test_unknown_formats_and_keywords_are_annotations() -> None:
     check_schema({"format": "colour", "x-mcp-header": "A", "discriminator": {}})
-    assert schemas.compile({"format": "colour"}).is_valid("red")
+    assert schemas.compile_schema({"format": "colour"}).is_valid("red")
 
 
 def test_schemas_with_the_same_content_share_a_validator() -> None:
-    one = schemas.compile({"type": "string", "maxLength": 3})
-    assert schemas.compile({"maxLength": 3, "type": "string"}) is one
-    assert schemas.compile({"maxLength": 4, "type": "string"}) is not one
+    one = schemas.compile_schema({"type": "string", "maxLength": 3})
+    assert schemas.compile_schema({"maxLength": 3, "type": "string"}) is one
+    assert schemas.compile_schema({"maxLength": 4, "type": "string"}) is not one
 
 
 def test_integers_in_a_schema_are_exact() -> None:
-    validator = schemas.compile({"maximum": 2**64})
+    validator = schemas.compile_schema({"maximum": 2**64})
     assert validator.is_valid(2**64)
     assert not validator.is_valid(2**64 + 1)
 
@@ -261,7 +261,7 @@ def test_the_example_of_the_conformance_suite_is_taken() -> None:
         "else": {"required": ["email"]},
     }
     check_schema(schema)
-    validator = schemas.compile(schema)
+    validator = schemas.compile_schema(schema)
     assert validator.is_valid({"phone": "1", "address": {"street": "a"}})
     assert not validator.is_valid({"email": "1", "other": {"street": 1}})
 
@@ -280,9 +280,11 @@ def test_neither_a_reference_nor_a_dialect_is_fetched() -> None:
             with pytest.raises(SchemaError):
                 check_schema(schema)
             with pytest.raises(SchemaError):
-                schemas.compile(schema)
+                schemas.compile_schema(schema)
         # It may still stand in values and as the schema's name.
-        schemas.compile({"$id": url, "const": {"$ref": url}}).is_valid({"$ref": url})
+        schemas.compile_schema({"$id": url, "const": {"$ref": url}}).is_valid(
+            {"$ref": url}
+        )
         canary.settimeout(0.1)
         with pytest.raises(TimeoutError):
             canary.accept()
@@ -311,7 +313,7 @@ def expression(depth: int, op: str) -> object:
 
 def test_a_recursive_schema_checks_what_it_can_in_time() -> None:
     check_schema(EXPRESSION)
-    validator = schemas.compile(EXPRESSION)
+    validator = schemas.compile_schema(EXPRESSION)
     assert validator.is_valid(expression(8, "add"))
     (found,) = validator.violations(expression(4, "sub"))
     assert (found.path, found.rule) == ("$.op", "const")
@@ -321,7 +323,7 @@ def test_a_recursive_schema_checks_what_it_can_in_time() -> None:
 @pytest.mark.parametrize("op", ["add", "sub"])
 def test_a_value_that_would_take_for_ever_does_not_fit(depth: int, op: str) -> None:
     # Unchecked, 60 levels are 2^60 steps.
-    validator = schemas.compile(EXPRESSION)
+    validator = schemas.compile_schema(EXPRESSION)
     assert not validator.is_valid(expression(depth, op))
     (found,) = validator.violations(expression(depth, op))
     assert found == Violation(
@@ -339,11 +341,11 @@ def test_recursion_that_does_not_double_has_no_limit_but_the_readers() -> None:
     deep: object = {}
     for _ in range(63):
         deep = {"left": deep}
-    assert schemas.compile(schema).is_valid(deep)
+    assert schemas.compile_schema(schema).is_valid(deep)
 
 
 def test_of_a_large_value_the_first_violation_is_named() -> None:
-    validator = schemas.compile({"items": {"type": "string"}})
+    validator = schemas.compile_schema({"items": {"type": "string"}})
     assert validator.violations([1] * 99_000) == [
         Violation("$[0]", "type", 'The value is not of type "string".')
     ]
@@ -351,7 +353,7 @@ def test_of_a_large_value_the_first_violation_is_named() -> None:
 
 def test_a_large_value_for_an_involved_schema_has_no_places_named() -> None:
     kinds = [{"properties": {"a": {"const": number}}} for number in range(1200)]
-    validator = schemas.compile({"items": {"anyOf": kinds}})
+    validator = schemas.compile_schema({"items": {"anyOf": kinds}})
     (found,) = validator.violations([{"a": -1}] * 10)
     assert (found.path, found.rule) == ("$", "schema")
 
@@ -370,7 +372,7 @@ HOSTILE: list[tuple[JsonObject, object]] = [
 def test_hostile_values_are_refused_without_a_crash(
     schema: JsonObject, value: object
 ) -> None:
-    validator = schemas.compile(schema)
+    validator = schemas.compile_schema(schema)
     assert not validator.is_valid(value)
     assert validator.violations(value)
 
@@ -396,7 +398,7 @@ def test_a_schema_is_refused_or_checks_every_value(
         check_schema(schema)
     except SchemaError:
         return
-    validator = schemas.compile(schema)
+    validator = schemas.compile_schema(schema)
     assert validator.is_valid(value) is (validator.violations(value) == [])
 
 
@@ -407,7 +409,9 @@ def test_the_order_of_violations_does_not_depend_on_the_order_of_keys() -> None:
         random.shuffle(names)
         properties = {name: {"type": "null"} for name in names}
         value = dict.fromkeys(random.sample(names, len(names)), 1)
-        found.append(schemas.compile({"properties": properties}).violations(value))
+        found.append(
+            schemas.compile_schema({"properties": properties}).violations(value)
+        )
     assert all(violations == found[0] for violations in found)
 
 

@@ -289,4 +289,4 @@ def test_t13_long_uris_are_read_in_linear_time(template: str, text: str) -> None
 def test_names_of_the_path_are_required() -> None:
     template = UriTemplate.parse("shop://{id}/{+rest}{?page}")
     assert template.variables == ("id", "rest", "page")
-    assert template.required == ("id", "rest")
+    assert template.required_names == ("id", "rest")

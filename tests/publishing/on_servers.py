@@ -117,9 +117,9 @@ def test_of_two_who_wait_for_each_other_one_is_told() -> None:
 
 def test_an_import_that_a_publication_waits_for() -> None:
     a, b = tool("a"), tool("b")
-    file = bundle.read(bundle.export([a, b]))
+    file = bundle.read_bundle(bundle.export_bundle([a, b]))
     Tool.objects.update(description="Tells more.")
-    looked_at = bundle.compare(file, REGISTRY).looked_at
+    looked_at = bundle.compare_bundle(file, REGISTRY).looked_at
     both = Barrier(2)
 
     def publishes() -> None:
@@ -131,7 +131,7 @@ def test_an_import_that_a_publication_waits_for() -> None:
     def imports() -> None:
         held(a)
         both.wait(PATIENCE_S)
-        bundle.apply(file, REGISTRY, author=None, looked_at=looked_at)
+        bundle.import_bundle(file, REGISTRY, author=None, looked_at=looked_at)
 
     assert at_once(publishes, imports) == [TOLD, "done"]
     # All of one, and nothing of the other.

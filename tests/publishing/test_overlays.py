@@ -26,7 +26,7 @@ from mcp_app.models.versions import DefinitionVersion
 from mcp_app.publishing import overlays, publication
 from mcp_app.publishing.overlays import (
     make_overlays,
-    reset,
+    reset_columns,
     store_all_findings,
     store_findings,
 )
@@ -194,9 +194,9 @@ def test_a_migration_makes_them(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(overlays, "mcp", registry)
-    overlays._migrated("default")
+    overlays._handle_migration("default")
     assert not Tool.objects.exists()
-    overlays._migrated("default", plan=[])
+    overlays._handle_migration("default", plan=[])
     assert Tool.objects.count() == 1
 
 
@@ -211,20 +211,20 @@ def test_nothing_is_made_between_two_migrations(
     app, newest = max(each for each in recorder.applied_migrations() if each[0] == APP)
     recorder.record_unapplied(app, newest)
     try:
-        overlays._migrated(using="default", plan=[])
+        overlays._handle_migration(using="default", plan=[])
         assert made == []
     finally:
         recorder.record_applied(app, newest)
     with monkeypatch.context() as elsewhere:
         # A schema of a tenant has the record, and no table.
         elsewhere.setattr(DefinitionVersion._meta, "db_table", "in_no_schema")
-        overlays._migrated(using="default", plan=[])
+        overlays._handle_migration(using="default", plan=[])
         assert made == []
-    overlays._migrated(using="default", plan=[])
+    overlays._handle_migration(using="default", plan=[])
     assert made == [mcp]
     # Neither does `flush` make any, nor does another database.
-    overlays._migrated(using="default")
-    overlays._migrated(using="other", plan=[])
+    overlays._handle_migration(using="default")
+    overlays._handle_migration(using="other", plan=[])
     assert made == [mcp]
 
 
@@ -234,7 +234,7 @@ def test_only_named_columns_are_reset(registry: Registry) -> None:
     changes = {"title": "New", "timeout": 3.0, "position": 7, "tags": "a"}
     Tool.objects.filter(name="find").update(**changes, to_fix=9)
     row = Tool.objects.get(name="find")
-    reset(row, ["title", "timeout", "position"], registry, author=user)
+    reset_columns(row, ["title", "timeout", "position"], registry, author=user)
     row.refresh_from_db()
     assert (row.title, row.timeout, row.position) == ("", None, 0)
     assert (row.tags, row.updated_by, row.to_fix < 9) == ("a", user, True)
@@ -245,19 +245,19 @@ def test_only_named_columns_are_reset(registry: Registry) -> None:
 
 def test_a_content_that_no_reader_takes() -> None:
     row = Tool.objects.create(name="a", icons='[{"src": "ftp://x"}]')
-    judged = overlays.judge(row, row.working_content(), REGISTRY)
+    judged = overlays.judge_row_content(row, row.working_content(), REGISTRY)
     assert [each.rule for each in judged.to_fix] == ["kind"]
 
 
 def test_servers_are_judged_too() -> None:
     server = Server.objects.create(slug="a", instructions="word " * 600)
-    judged = overlays.judge(server, server.working_content(), REGISTRY)
+    judged = overlays.judge_row_content(server, server.working_content(), REGISTRY)
     assert [each.rule for each in judged.advices] == ["instructions-long"]
 
 
 def test_only_what_is_published_can_be_judged() -> None:
     with pytest.raises(TypeError, match="Session"):
-        overlays.judge(Session(), {}, REGISTRY)  # type: ignore[arg-type]
+        overlays.judge_row_content(Session(), {}, REGISTRY)  # type: ignore[arg-type]
 
 
 def test_publishing_stores_the_findings(monkeypatch: pytest.MonkeyPatch) -> None:

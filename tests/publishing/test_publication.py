@@ -16,7 +16,7 @@ from mcp_app.publishing.publication import (
     PublicationRefused,
     count_changing,
     find_definition,
-    near,
+    similar_names,
 )
 from tests.drill.models import Order
 from tests.published import published, stopped
@@ -34,14 +34,14 @@ def tool(name: str = "hours") -> Tool:
 
 
 def publish(row: Tool, number: int = 0) -> None:
-    publication.publish(
+    publication.publish_working_copy(
         row, REGISTRY, author=None, looked_at=row.content_hash, number=number
     )
 
 
 def test_a_proposal_changes_nothing() -> None:
     row = tool()
-    proposal = publication.propose(row, REGISTRY)
+    proposal = publication.propose_publication(row, REGISTRY)
     assert (proposal.number, proposal.breaks) == (0, [])
     assert not proposal.is_served_already
     assert not proposal.judged.to_fix
@@ -167,10 +167,10 @@ def test_names_that_are_alike() -> None:
     for name in ("add_order", "add_note", "look"):
         Tool.objects.create(name=name)
     Resource.objects.create(name="r", uri="shop://hours")
-    assert near("tool", "add_ordr")[0] == "add_order"
-    assert near("tool", "NOTE") == ["add_note"]
-    assert near("resource", "hours") == ["shop://hours"]
-    assert near("tool", "zzz") == []
+    assert similar_names("tool", "add_ordr")[0] == "add_order"
+    assert similar_names("tool", "NOTE") == ["add_note"]
+    assert similar_names("resource", "hours") == ["shop://hours"]
+    assert similar_names("tool", "zzz") == []
 
 
 def test_tools_as_they_are_served(registry: Registry) -> None:

@@ -45,7 +45,7 @@ def saving(key: str, mode: str) -> Iterator[Callable[[], None]]:
     try:
         yield save
     finally:
-        bindings.connect(mcp.bindings.values())
+        bindings.connect_signals(mcp.bindings.values())
 
 
 def _unwatch() -> None:

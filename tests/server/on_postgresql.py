@@ -12,7 +12,7 @@ import pytest
 from django.db import DatabaseError, connection, connections
 
 from mcp_app import SyncContext
-from mcp_app.conf import MOST_SECONDS
+from mcp_app.conf import MAX_SECONDS
 from mcp_app.pools.database import reader, writer
 from mcp_app.process import freshness
 from mcp_app.process.runtime import Process
@@ -65,7 +65,7 @@ async def test_the_limit_ends_with_the_transaction(play: Play) -> None:
     assert found.result["structuredContent"] == {"result": ["0"]}
 
 
-@pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_timeout": MOST_SECONDS}}])
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_timeout": MAX_SECONDS}}])
 async def test_a_call_may_last_for_longer_than_a_statement(play: Play) -> None:
     def script(ctx: SyncContext) -> list[str]:
         with connection.cursor() as cursor:
@@ -95,13 +95,13 @@ async def test_connections_that_are_kept_and_that_the_database_ends(
         return connection.connection is not None
 
     client = await connect(STATEFUL)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     assert await reader.run(kept)
     await asyncio.to_thread(_end_all)
     with contextlib.suppress(Unavailable):
-        await process.gate.look()
+        await process.gate.wait_for_check()
     await asyncio.sleep(0.02)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     refused = await client.request("logging/setLevel", {"level": "error"})
     assert refused.status in (200, 503)
     answered = await client.request("logging/setLevel", {"level": "error"})

@@ -17,7 +17,13 @@ from mcp_app.interface.principal import Principal, Rights, Scope
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.protocol.revisions import LATEST, REVISIONS
-from mcp_app.server.call import ClientHandler, digest, key, level_of, runs_once
+from mcp_app.server.call import (
+    ClientHandler,
+    content_digest,
+    protocol_level,
+    request_key,
+    runs_once,
+)
 from mcp_app.server.exchange import Adapters, Exchange, NoWayBack
 from tests.asgi_client import PREFIX, Client, JsonObject, Outcome
 from tests.marks import NEWEST_FIRST
@@ -277,8 +283,8 @@ def test_rights_and_scope_both_count() -> None:
 
 def test_two_ids_are_two() -> None:
     ids: list[str | int] = [1, "1", "", 0, "é", -1]
-    assert len({key(each) for each in ids}) == len(ids)
-    assert key(1) == key(1)
+    assert len({request_key(each) for each in ids}) == len(ids)
+    assert request_key(1) == request_key(1)
 
 
 CALL = {"name": "plain", "arguments": {"a": 1, "b": [1, 2]}}
@@ -292,7 +298,7 @@ CALL = {"name": "plain", "arguments": {"a": 1, "b": [1, 2]}}
     ],
 )
 def test_the_order_of_members_says_nothing(other: Any) -> None:
-    assert digest(exchange(CALL)) == digest(exchange(other))
+    assert content_digest(exchange(CALL)) == content_digest(exchange(other))
 
 
 @pytest.mark.parametrize(
@@ -306,26 +312,30 @@ def test_the_order_of_members_says_nothing(other: Any) -> None:
     ],
 )
 def test_all_else_says_something(other: Any) -> None:
-    assert digest(exchange(CALL)) != digest(exchange(other))
+    assert content_digest(exchange(CALL)) != content_digest(exchange(other))
 
 
 def test_the_method_is_a_part() -> None:
-    assert digest(exchange(CALL)) != digest(exchange(CALL, method="prompts/get"))
+    assert content_digest(exchange(CALL)) != content_digest(
+        exchange(CALL, method="prompts/get")
+    )
 
 
 def test_the_progress_token_is_no_part_and_other_meta_is() -> None:
-    plain = digest(exchange(CALL))
-    assert digest(exchange(CALL, meta={"progressToken": 1})) == plain
-    assert digest(exchange(CALL, meta={})) == plain
-    trace = digest(exchange(CALL, meta={"trace": "a"}))
+    plain = content_digest(exchange(CALL))
+    assert content_digest(exchange(CALL, meta={"progressToken": 1})) == plain
+    assert content_digest(exchange(CALL, meta={})) == plain
+    trace = content_digest(exchange(CALL, meta={"trace": "a"}))
     assert trace != plain
-    assert digest(exchange(CALL, meta={"trace": "a", "progressToken": 2})) == trace
-    assert digest(exchange(CALL, meta={"trace": "b"})) != trace
+    assert (
+        content_digest(exchange(CALL, meta={"trace": "a", "progressToken": 2})) == trace
+    )
+    assert content_digest(exchange(CALL, meta={"trace": "b"})) != trace
 
 
 def test_to_look_at_a_request_does_not_change_it() -> None:
     asked = exchange(CALL, meta={"progressToken": 1, "trace": "a"})
-    digest(asked)
+    content_digest(asked)
     assert asked.params["_meta"] == {"progressToken": 1, "trace": "a"}
 
 
@@ -396,7 +406,7 @@ def test_records_outside_a_call_are_dropped(handler: ClientHandler) -> None:
     ],
 )
 def test_log_handler_levels(number: int, level: str) -> None:
-    assert level_of(number) == level
+    assert protocol_level(number) == level
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])

@@ -10,7 +10,12 @@ import pytest
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import coercion
-from mcp_app.server.coercion import mapping, read_strings, string, strings
+from mcp_app.server.coercion import (
+    object_member,
+    read_strings,
+    string_member,
+    strings_member,
+)
 
 DEFINITIONS: Final[dict[str, Any]] = {
     "Party": {
@@ -183,13 +188,13 @@ def test_t13_what_would_take_long_is_left_alone(
 Read = Callable[..., Any]
 
 PARAMETERS_READ: Final[list[tuple[Read, dict[str, Any], dict[str, Any], Any]]] = [
-    (string, {"a": ""}, {}, ""),
-    (string, {"a": "x"}, {}, "x"),
-    (mapping, {}, {}, {}),
-    (mapping, {"a": {}}, {"required": True}, {}),
-    (mapping, {"a": {"b": 1}}, {}, {"b": 1}),
-    (strings, {}, {}, {}),
-    (strings, {"a": {"b": "1", "": ""}}, {}, {"b": "1", "": ""}),
+    (string_member, {"a": ""}, {}, ""),
+    (string_member, {"a": "x"}, {}, "x"),
+    (object_member, {}, {}, {}),
+    (object_member, {"a": {}}, {"required": True}, {}),
+    (object_member, {"a": {"b": 1}}, {}, {"b": 1}),
+    (strings_member, {}, {}, {}),
+    (strings_member, {"a": {"b": "1", "": ""}}, {}, {"b": "1", "": ""}),
 ]
 
 
@@ -201,15 +206,15 @@ def test_read(
 
 
 REFUSED: Final[list[tuple[Read, dict[str, Any], dict[str, Any], str]]] = [
-    (string, {}, {}, "params.a must be a string."),
-    (string, {"a": None}, {}, "params.a must be a string."),
-    (string, {"a": 7}, {"place": "params.b"}, "params.b.a must be a string."),
-    (mapping, {}, {"required": True}, "params.a must be an object."),
-    (mapping, {"a": None}, {"required": True}, "params.a must be an object."),
-    (mapping, {"a": []}, {"place": "x"}, "x.a must be an object."),
-    (strings, {"a": []}, {}, "params.a must be an object."),
-    (strings, {"a": {"b": 1}}, {}, "params.a['b'] must be a string."),
-    (strings, {"a": {"b": None}}, {"place": "x"}, "x.a['b'] must be a string."),
+    (string_member, {}, {}, "params.a must be a string."),
+    (string_member, {"a": None}, {}, "params.a must be a string."),
+    (string_member, {"a": 7}, {"place": "params.b"}, "params.b.a must be a string."),
+    (object_member, {}, {"required": True}, "params.a must be an object."),
+    (object_member, {"a": None}, {"required": True}, "params.a must be an object."),
+    (object_member, {"a": []}, {"place": "x"}, "x.a must be an object."),
+    (strings_member, {"a": []}, {}, "params.a must be an object."),
+    (strings_member, {"a": {"b": 1}}, {}, "params.a['b'] must be a string."),
+    (strings_member, {"a": {"b": None}}, {"place": "x"}, "x.a['b'] must be a string."),
 ]
 
 

@@ -27,7 +27,7 @@ from mcp_app import (
     SyncContext,
     TimedOut,
 )
-from mcp_app.interface.context import MOST_AFTER
+from mcp_app.interface.context import MAX_RECONNECT_DELAY_S
 from mcp_app.models import Change, Topic
 from mcp_app.models.fields import digest
 from mcp_app.pools.database import writer
@@ -562,7 +562,7 @@ async def test_a_time_after_which_nobody_can_come_back(
 
 
 def test_the_rest_of_a_call_is_kept_for_longer_than_anybody_may_be_away() -> None:
-    assert STREAMS_KEPT_MS > 2 * MOST_AFTER * 1000
+    assert STREAMS_KEPT_MS > 2 * MAX_RECONNECT_DELAY_S * 1000
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -572,7 +572,7 @@ async def test_a_client_is_sent_away_from_wherever_code_runs(
     go = threading.Event()
 
     async def script(ctx: Context) -> str:
-        ctx.reconnect(MOST_AFTER)
+        ctx.reconnect(MAX_RECONNECT_DELAY_S)
         while not go.is_set():
             await asyncio.sleep(0.01)
         return "over"

@@ -26,8 +26,8 @@ from mcp_app.server.conversation import (
     QuestionPlaces,
     RequestState,
     StateSealer,
-    binding,
     read_batch,
+    state_binding,
 )
 from tests.asgi_client import Client
 from tests.serving import Connect
@@ -55,9 +55,9 @@ def test_initialize_comes_once() -> None:
 
 
 def test_an_id_that_runs() -> None:
-    conversation.check_id(1, {"1"})
+    conversation.check_request_id(1, {"1"})
     with pytest.raises(InvalidRequest, match="id '1' is running"):
-        conversation.check_id("1", {"1"})
+        conversation.check_request_id("1", {"1"})
 
 
 def test_the_messages_of_a_batch() -> None:
@@ -132,7 +132,7 @@ class Scene:
             give_up=lambda: self.gave_up.append(name),
         )
         with ExitStack() as stack:
-            stack.enter_context(self.places.held(place))
+            stack.enter_context(self.places.hold_place(place))
             self._open[name] = stack.pop_all()
 
     def end(self, *names: str) -> None:
@@ -242,10 +242,10 @@ NEWEST: Final = "2026-07-28"
 NOW: Final = 1_000_000
 AGE_S: Final = 600
 SECRET: Final = "a secret of this test"
-BOUND: Final = binding("user", "default", "tools/call", "buy", {"a": 1})
+BOUND: Final = state_binding("user", "default", "tools/call", "buy", {"a": 1})
 STATE: Final = RequestState(
     round_trip="trip",
-    asked={"open": "digest", "odd key \0 💥": "d"},
+    open_digests={"open": "digest", "odd key \0 💥": "d"},
     answered={
         "done": AnsweredQuestions(
             "digest", {"action": "accept", "content": {"a": None}}
@@ -261,24 +261,24 @@ def sealer(*secrets: str, size: int = 16 * 1024) -> StateSealer:
 
 def refused(text: object, *secrets: str, bound: bytes = BOUND, now: int = NOW) -> None:
     with pytest.raises(InvalidParams) as caught:
-        sealer(*secrets).open(text, bound, now)
+        sealer(*secrets).open_state(text, bound, now)
     assert (caught.value.message, caught.value.data) == (REFUSED, None)
 
 
 @pytest.mark.parametrize("state", [STATE, RequestState(round_trip="")])
 def test_it_comes_back_whole(state: RequestState) -> None:
-    text = sealer().seal(state, BOUND, NOW)
-    assert sealer().open(text, BOUND, NOW) == state
+    text = sealer().seal_state(state, BOUND, NOW)
+    assert sealer().open_state(text, BOUND, NOW) == state
     assert text.isascii()
     assert "=" not in text
 
 
 def test_no_two_are_the_same() -> None:
-    assert len({sealer().seal(STATE, BOUND, NOW) for _ in range(50)}) == 50
+    assert len({sealer().seal_state(STATE, BOUND, NOW) for _ in range(50)}) == 50
 
 
 def test_what_is_inside_cannot_be_read() -> None:
-    text = sealer().seal(STATE, BOUND, NOW)
+    text = sealer().seal_state(STATE, BOUND, NOW)
     sealed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     assert b"digest" not in sealed
     assert b"trip" not in sealed
@@ -289,15 +289,15 @@ def test_what_is_inside_cannot_be_read() -> None:
     [(0, True), (AGE_S * 1000 - 1, True), (AGE_S * 1000, False), (AGE_S * 2000, False)],
 )
 def test_it_expires(later_ms: int, alive: bool) -> None:
-    text = sealer().seal(STATE, BOUND, NOW)
+    text = sealer().seal_state(STATE, BOUND, NOW)
     if alive:
-        assert sealer().open(text, BOUND, NOW + later_ms) == STATE
+        assert sealer().open_state(text, BOUND, NOW + later_ms) == STATE
     else:
         refused(text, now=NOW + later_ms)
 
 
 def test_each_bit_counts() -> None:
-    text = sealer().seal(STATE, BOUND, NOW)
+    text = sealer().seal_state(STATE, BOUND, NOW)
     sealed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     rng = random.Random(11)  # noqa: S311 - no secret
     for bit in rng.sample(range(len(sealed) * 8), 200):
@@ -327,7 +327,7 @@ def test_each_bit_counts() -> None:
     ],
 )
 def test_only_the_text_that_we_write_is_ours(change: Any) -> None:
-    refused(change(sealer().seal(STATE, BOUND, NOW)))
+    refused(change(sealer().seal_state(STATE, BOUND, NOW)))
 
 
 @pytest.mark.parametrize("text", [None, 7, True, "", "A", "AAAA", "A" * 20_000, {}, []])
@@ -339,48 +339,50 @@ def test_spare_bits_must_be_zero() -> None:
     """Several texts decode to the same bytes."""
     for size in range(3):
         state = RequestState(round_trip="x" * size)
-        text = sealer().seal(state, BOUND, NOW)
+        text = sealer().seal_state(state, BOUND, NOW)
         alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
         for last in alphabet.replace(text[-1], ""):
             refused(text[:-1] + last)
 
 
 ELSEWHERE: Final = [
-    binding("other", "default", "tools/call", "buy", {"a": 1}),
-    binding("user", "other", "tools/call", "buy", {"a": 1}),
-    binding("user", "default", "prompts/get", "buy", {"a": 1}),
-    binding("user", "default", "tools/call", "sell", {"a": 1}),
-    binding("user", "default", "tools/call", "buy", {"a": 2}),
-    binding("user", "default", "tools/call", "buy", {"a": "1"}),
-    binding("user", "default", "tools/call", "buy", {}),
-    binding("user", "default", "tools/call", "buy", None),
+    state_binding("other", "default", "tools/call", "buy", {"a": 1}),
+    state_binding("user", "other", "tools/call", "buy", {"a": 1}),
+    state_binding("user", "default", "prompts/get", "buy", {"a": 1}),
+    state_binding("user", "default", "tools/call", "sell", {"a": 1}),
+    state_binding("user", "default", "tools/call", "buy", {"a": 2}),
+    state_binding("user", "default", "tools/call", "buy", {"a": "1"}),
+    state_binding("user", "default", "tools/call", "buy", {}),
+    state_binding("user", "default", "tools/call", "buy", None),
     # The parts are kept apart.
-    binding("userd", "efault", "tools/call", "buy", {"a": 1}),
+    state_binding("userd", "efault", "tools/call", "buy", {"a": 1}),
 ]
 
 
 @pytest.mark.parametrize("bound", ELSEWHERE)
 def test_it_is_bound(bound: bytes) -> None:
-    refused(sealer().seal(STATE, BOUND, NOW), bound=bound)
+    refused(sealer().seal_state(STATE, BOUND, NOW), bound=bound)
 
 
 def test_the_order_of_members_binds_nothing() -> None:
     there, back = {"a": 1, "b": [2]}, {"b": [2], "a": 1}
-    assert binding("u", "s", "m", "t", there) == binding("u", "s", "m", "t", back)
+    assert state_binding("u", "s", "m", "t", there) == state_binding(
+        "u", "s", "m", "t", back
+    )
 
 
 def test_keys_are_rotated() -> None:
-    text = sealer("old").seal(STATE, BOUND, NOW)
-    assert sealer("new", "old").open(text, BOUND, NOW) == STATE
-    assert sealer("old", "new").open(text, BOUND, NOW) == STATE
+    text = sealer("old").seal_state(STATE, BOUND, NOW)
+    assert sealer("new", "old").open_state(text, BOUND, NOW) == STATE
+    assert sealer("old", "new").open_state(text, BOUND, NOW) == STATE
     refused(text, "new")
-    refused(sealer("new", "old").seal(STATE, BOUND, NOW), "old")
+    refused(sealer("new", "old").seal_state(STATE, BOUND, NOW), "old")
 
 
 def test_what_is_too_large_is_not_sealed() -> None:
     with pytest.raises(ValueError, match="300 are allowed"):
-        sealer(size=300).seal(
-            RequestState(round_trip="", asked={"k": "x" * 300}), BOUND, NOW
+        sealer(size=300).seal_state(
+            RequestState(round_trip="", open_digests={"k": "x" * 300}), BOUND, NOW
         )
 
 
@@ -390,14 +392,14 @@ def test_another_format_is_refused(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(conversation, "FORMAT", format_number)
-        text = sealer().seal(STATE, BOUND, NOW)
+        text = sealer().seal_state(STATE, BOUND, NOW)
     refused(text)
 
 
 def test_what_is_sealed_is_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(jsonrpc, "write", lambda value: b"[]")
-        text = sealer().seal(STATE, b"", NOW)
+        text = sealer().seal_state(STATE, b"", NOW)
     refused(text, bound=b"")
 
 

@@ -52,5 +52,5 @@ async def test_nothing_is_said_of_what_a_client_does_not_want(
 def test_no_older_revision_deprecates_it(
     revision: Revision, capability: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    questions.note_use(revision, capability)
+    questions.note_deprecated_use(revision, capability)
     assert warnings(caplog) == []

@@ -143,12 +143,12 @@ def test_refusals(version: str) -> None:
         (ResourceNotFound("a:b"), 200, missing),
         (Unavailable("No."), 503, -32603),
     ):
-        found, body = dispatch.refusal(revision, 7, error)
+        found, body = dispatch.encoded_refusal(revision, 7, error)
         message = jsonrpc.read(body)
         assert isinstance(message, dict)
         assert (found, message["error"]["code"], message["id"]) == (status, code, 7)
         assert wire_validator(version).check(message) == []
-        _, body = dispatch.refusal(revision, None, error)
+        _, body = dispatch.encoded_refusal(revision, None, error)
         message = jsonrpc.read(body)
         assert isinstance(message, dict)
         assert ("id" in message) == revision.null_error_id

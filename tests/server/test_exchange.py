@@ -43,7 +43,7 @@ def needs(*permissions: str) -> AccessRequirements:
 
 @pytest.fixture
 async def exchange(process: Process) -> Exchange:
-    await process.gate.wait(asyncio.get_running_loop().time())
+    await process.gate.wait_until_fresh(asyncio.get_running_loop().time())
     return Exchange(
         adapters=process.adapters,
         catalog=process.catalogs.serving("default"),
@@ -60,11 +60,11 @@ async def exchange(process: Process) -> Exchange:
 
 async def test_the_first_end_counts(exchange: Exchange) -> None:
     told: list[str] = []
-    exchange.on_end(lambda: told.append("first"))
+    exchange.add_end_callback(lambda: told.append("first"))
     exchange.stop(End.TIMED_OUT)
     exchange.stop(End.CANCELLED)
     assert exchange.end is End.TIMED_OUT
-    exchange.on_end(lambda: told.append("late"))
+    exchange.add_end_callback(lambda: told.append("late"))
     assert told == ["first", "late"]
 
 
@@ -175,7 +175,7 @@ def offer(
     merge: bool,
 ) -> None:
     for number in range(count):
-        throttle.offer(b"%d" % number, send, merge)
+        throttle.offer_message(b"%d" % number, send, merge)
 
 
 async def test_a_burst_is_sent_at_once() -> None:
@@ -199,7 +199,7 @@ async def test_the_rest_is_dropped_where_nothing_can_be_merged() -> None:
     offer(throttle, 20, send, False)
     await asyncio.sleep(2 / RATE)
     assert sent == [0, 1, 2]
-    throttle.flush(send)
+    throttle.send_delayed(send)
     assert sent == [0, 1, 2]
 
 
@@ -207,8 +207,8 @@ async def test_flush_tells_what_was_held_back() -> None:
     sent, send = collecting()
     throttle = NotificationThrottle(limits())
     offer(throttle, 20, send, True)
-    throttle.flush(send)
-    throttle.flush(send)
+    throttle.send_delayed(send)
+    throttle.send_delayed(send)
     await asyncio.sleep(2 / RATE)
     assert sent == [0, 1, 2, 19]
 
@@ -218,7 +218,7 @@ async def test_what_is_older_is_never_told_after_what_is_newer() -> None:
     throttle = NotificationThrottle(limits())
     offer(throttle, 5, send, True)
     await asyncio.sleep(3 / RATE)
-    throttle.offer(b"7", send, True)
+    throttle.offer_message(b"7", send, True)
     await asyncio.sleep(3 / RATE)
     assert sent == [0, 1, 2, 4, 7]
 

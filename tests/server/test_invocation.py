@@ -390,7 +390,7 @@ async def test_a_call_that_ended_before_a_thread_was_free_does_not_run(
     for each in holding:
         await each.messages()
     assert ran == []
-    assert process.threads.uncounted == 0
+    assert process.threads.uncounted_threads == 0
 
 
 @pytest.mark.parametrize(
@@ -429,7 +429,7 @@ async def test_t20_one_caller_holds_half_of_the_places_of_a_gate(
     process: Process, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """The other half is for others, at once; a gate of one goes by turns."""
-    await process.gate.look()
+    await process.gate.wait_for_check()
     monkeypatch.setattr(invocation, "GATE_S", PATIENCE_S)
     first_over, all_over = threading.Event(), threading.Event()
     begun: asyncio.Queue[str] = asyncio.Queue()
@@ -732,7 +732,7 @@ async def test_all_threads_wait_for_people(
         await visit.begun()
         waiting.append(visit)
         questions.append(await visit.message())
-    assert process.threads.uncounted == process.threads.ceiling
+    assert process.threads.uncounted_threads == process.threads.ceiling
     refused = await play("sync", runs, client=client)
     assert refused.status == 503
     assert int(refused.headers["retry-after"]) > 0

@@ -24,8 +24,13 @@ from mcp_app.interface.questions import (
 )
 from mcp_app.protocol.content import Block
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.server.conversation import MOST_TOOL_ROUNDS
-from mcp_app.server.questions import PreparedQuestion, prepare, require, sampled_block
+from mcp_app.server.conversation import MAX_TOOL_ROUNDS
+from mcp_app.server.questions import (
+    PreparedQuestion,
+    prepare_question,
+    require_capability,
+    sampled_block,
+)
 from tests.asgi_client import EVERYTHING, Client, JsonObject, Outcome
 from tests.behaviours import BYTES, Order
 from tests.marks import NEWEST_FIRST
@@ -245,7 +250,7 @@ async def test_a_model_that_always_wants_a_tool(connect: Connect) -> None:
     answer = {**SAMPLED, "content": wanted}
     found = await asked(client, "samples_on", answering(sampling=answer))
     assert "samples_on failed" in failed(found)
-    assert len(found.questions) == MOST_TOOL_ROUNDS + 1
+    assert len(found.questions) == MAX_TOOL_ROUNDS + 1
 
 
 @pytest.mark.parametrize("version", REVISIONS)
@@ -503,7 +508,7 @@ LATEST: Final = REVISIONS[NEWEST]
 
 
 def prepared(question: Question[Any], key: str = "key") -> PreparedQuestion:
-    return prepare(key, question, LATEST, EVERYBODY)
+    return prepare_question(key, question, LATEST, EVERYBODY)
 
 
 def test_digests_tell_questions_apart() -> None:
@@ -517,9 +522,9 @@ def test_digests_tell_questions_apart() -> None:
         Sample("A?", max_tokens=2),
         Roots(),
     ]
-    digests = {prepared(each).digest for each in questions}
+    digests = {prepared(each).question_digest for each in questions}
     assert len(digests) == len(questions)
-    assert {prepared(each, "other").digest for each in questions} == digests
+    assert {prepared(each, "other").question_digest for each in questions} == digests
 
 
 def test_only_forms_may_be_answered_before_they_are_asked() -> None:
@@ -548,10 +553,10 @@ def test_require(
 ) -> None:
     client = KnownClient(capabilities=capabilities)
     if missing is None:
-        require(client, *path)
+        require_capability(client, *path)
         return
     with pytest.raises(ClientCannot) as caught:
-        require(client, *path)
+        require_capability(client, *path)
     assert caught.value.required == missing
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.audit.writing import LONGEST_ERROR, SHORT_ARGUMENTS
+from mcp_app.audit.writing import MAX_ERROR_LENGTH, SHORT_ARGUMENTS
 from mcp_app.interface.call_record import Outcome
 from mcp_app.models import Call, Tool
 from mcp_app.models.fields import digest
@@ -282,7 +282,7 @@ async def test_what_the_client_was_told_is_cut(
     await client.call("typed", count=1, **{f"unknown{i}": 1 for i in range(200)})
     [row] = await kept(process)
     assert row.outcome == "arguments"
-    assert len(row.error) == LONGEST_ERROR
+    assert len(row.error) == MAX_ERROR_LENGTH
 
 
 # -- how calls end without an answer -----------------------------------------------

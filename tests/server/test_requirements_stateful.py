@@ -33,7 +33,7 @@ from mcp_app.server import call as log_handler
 from mcp_app.server.context import current_call
 from mcp_app.server.conversation import conversation
 from mcp_app.server.handlers import definitions, tools
-from mcp_app.server.questions import PreparedQuestion, prepare, sampled_block
+from mcp_app.server.questions import PreparedQuestion, prepare_question, sampled_block
 from mcp_app.streams import session_store
 from mcp_app.streams.open_session import note_handshakes
 from tests.asgi_client import Client, JsonObject, Visit
@@ -151,7 +151,7 @@ async def test_the_handshake_may_end_in_another_process(
 ) -> None:
     monkeypatch.setattr(session_store, "HANDSHAKE_LOOK_S", 0.01)
     client = await opened_only(application)
-    (session,) = process.sessions._kept.values()
+    (session,) = process.sessions._cached_sessions.values()
     visit = client.begin("tools/call", {"name": "orders"})
     await visit.quiet()
     await writer.run(note_handshakes, [session.pk])
@@ -178,7 +178,7 @@ def prepared(
     asked: Question[Any], capabilities: JsonObject, version: str = NEWEST
 ) -> PreparedQuestion:
     known = KnownClient(capabilities=capabilities)
-    return prepare("key", asked, STATEFUL[version], known)
+    return prepare_question("key", asked, STATEFUL[version], known)
 
 
 URLS: Final[JsonObject] = {"elicitation": {"url": {}}}
@@ -382,7 +382,7 @@ def test_completion_says_that_there_is_more(
     given: Completion, total: int, more: bool
 ) -> None:
     """S-COMPL-006."""
-    wire = definitions._to_wire(given)
+    wire = definitions._completion_to_wire(given)
     assert (wire["total"], wire["hasMore"]) == (total, more)
     assert len(wire["values"]) <= 100
 

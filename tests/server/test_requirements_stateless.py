@@ -17,7 +17,7 @@ from mcp_app.interface.questions import ElicitAnswer, ToolOutput
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.content import Icon
 from mcp_app.protocol.revisions import LATEST, REVISIONS
-from mcp_app.server.questions import prepare
+from mcp_app.server.questions import prepare_question
 from tests.asgi_client import PREFIX, Client, JsonObject
 from tests.serving import Connect, counted
 
@@ -275,7 +275,9 @@ async def test_a_completion_that_asks_is_the_fault_of_the_server(
 )
 def test_tools_are_offered_only_to_those_that_know_them(asked: Sample) -> None:
     with pytest.raises(ClientCannot, match=r"sampling\.tools"):
-        prepare("key", asked, LATEST, KnownClient(capabilities={"sampling": {}}))
+        prepare_question(
+            "key", asked, LATEST, KnownClient(capabilities={"sampling": {}})
+        )
 
 
 async def test_what_a_client_can_is_said_by_each_request(client: Client) -> None:

@@ -10,7 +10,7 @@ from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.questions import SamplingMessage
 from mcp_app.protocol.content import Audio, Image, Text, ToolResult, ToolUse
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.server.conversation import MOST_TOOL_ROUNDS, check_tools, conversation
+from mcp_app.server.conversation import MAX_TOOL_ROUNDS, check_tools, conversation
 from tests.behaviours import CONVERSATION
 
 USE: Final = SamplingMessage(role="assistant", content=[ToolUse("1", "find", {})])
@@ -96,10 +96,10 @@ FIND: Final = ToolDefinition(
 
 
 def test_a_loop_over_tools_ends() -> None:
-    check_tools([SAID, *[USE, RESULT] * MOST_TOOL_ROUNDS], [FIND])
+    check_tools([SAID, *[USE, RESULT] * MAX_TOOL_ROUNDS], [FIND])
     with pytest.raises(ValueError, match='tool_choice="none"'):
-        check_tools([SAID, *[USE, RESULT] * (MOST_TOOL_ROUNDS + 1)], [FIND])
-    check_tools([SAID, *[USE, RESULT] * (MOST_TOOL_ROUNDS + 1)], [])
+        check_tools([SAID, *[USE, RESULT] * (MAX_TOOL_ROUNDS + 1)], [FIND])
+    check_tools([SAID, *[USE, RESULT] * (MAX_TOOL_ROUNDS + 1)], [])
     check_tools("Find tea.", [FIND])
 
 

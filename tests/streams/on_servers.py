@@ -103,7 +103,7 @@ def test_what_seemed_lost_is_committed_while_it_is_written_again(
     def late() -> None:
         try:
             with transaction.atomic():
-                additions = [gain.addition() for gain in gains]
+                additions = [gain.to_addition() for gain in gains]
                 Stream.objects.append(additions, OWNER, batch.name)
                 holds.set()
                 # By now the batch waits for its rows.

@@ -38,7 +38,7 @@ def test_an_orphan_is_told_and_closed(row: Session, seen_ms: int | None) -> None
     if seen_ms is not None:
         seen(seen_ms)
     key = opened(row, b"1", b"2")
-    assert claims.claim(ME, {OWNER: seen_ms}) == 1
+    assert claims.claim_orphans(ME, {OWNER: seen_ms}) == 1
     (first, second, (number, text)) = events(key)
     assert (first, second, number) == ((1, "1"), (2, "2"), 3)
     error = json.loads(text)
@@ -48,12 +48,12 @@ def test_an_orphan_is_told_and_closed(row: Session, seen_ms: int | None) -> None
     assert (stream.state, stream.owner, stream.head_seq) == ("aborted", ME, 3)
     assert stream.size == 2 + len(text)
     assert stream.ended_ms is not None
-    assert claims.claim(ME, {OWNER: seen_ms}) == 0
+    assert claims.claim_orphans(ME, {OWNER: seen_ms}) == 0
 
 
 def test_what_must_not_run_twice_is_not_to_be_repeated(row: Session) -> None:
     key = opened(row, request_key="k")
-    claims.claim(ME, GONE)
+    claims.claim_orphans(ME, GONE)
     ((_, text),) = events(key)
     assert json.loads(text)["error"]["data"] == {"retryable": False}
 
@@ -63,7 +63,7 @@ def test_each_of_a_batch_is_told(row: Session) -> None:
     for requests in ('[1,"b"]', "[1]"):
         key = opened(row)
         Stream.objects.filter(pk=key).update(requests=requests)
-        claims.claim(ME, GONE)
+        claims.claim_orphans(ME, GONE)
         ((_, text),) = events(key)
         answers = json.loads(text)
         assert [each["id"] for each in answers] == json.loads(requests)
@@ -77,39 +77,39 @@ def test_who_has_beaten_since_keeps_its_streams(
     """However old its row is by the database's clock."""
     seen(8)
     key = opened(row, b"1")
-    assert claims.claim(ME, {OWNER: watched}) == 0
+    assert claims.claim_orphans(ME, {OWNER: watched}) == 0
     assert len(events(key)) == 1
 
 
 def test_who_was_not_watched_keeps_its_streams(row: Session) -> None:
     seen(7)
     opened(row, b"1")
-    assert claims.claim(ME, {"another": 7}) == claims.claim(ME, {}) == 0
+    assert claims.claim_orphans(ME, {"another": 7}) == claims.claim_orphans(ME, {}) == 0
 
 
 def test_who_has_a_row_or_an_open_stream_is_watched(row: Session) -> None:
     Worker.objects.create(pk="idle", pid=1, started_ms=1, seen_ms=6)
     key = opened(row)
-    assert sorted(claims.owners()) == [("idle", 6, False), (OWNER, None, True)]
+    assert sorted(claims.stream_owners()) == [("idle", 6, False), (OWNER, None, True)]
     seen(7)
-    assert sorted(claims.owners()) == [("idle", 6, False), (OWNER, 7, True)]
+    assert sorted(claims.stream_owners()) == [("idle", 6, False), (OWNER, 7, True)]
     write(Batch([further(key, state="completed")], OWNER))
-    assert sorted(claims.owners()) == [("idle", 6, False), (OWNER, 7, False)]
+    assert sorted(claims.stream_owners()) == [("idle", 6, False), (OWNER, 7, False)]
     Worker.objects.all().delete()
-    assert claims.owners() == []
+    assert claims.stream_owners() == []
 
 
 @pytest.mark.parametrize("state", ["completed", "aborted", "closed"])
 def test_what_has_ended_is_left_alone(row: Session, state: str) -> None:
     key = opened(row, b"1")
     write(Batch([further(key, state=state)], OWNER))
-    assert claims.claim(ME, GONE) == 0
+    assert claims.claim_orphans(ME, GONE) == 0
 
 
 def test_who_comes_back_from_the_dead_adds_nothing(row: Session) -> None:
     key = opened(row, b"1")
     gain = further(key, b"2")
-    claims.claim(ME, GONE)
+    claims.claim_orphans(ME, GONE)
     assert isinstance(write(Batch([gain], OWNER))[0], StreamFenced)
     assert len(events(key)) == 2
 
@@ -121,8 +121,8 @@ def test_many_claim_at_once(row: Session, monkeypatch: pytest.MonkeyPatch) -> No
     def work(number: int) -> int:
         taken = 0
         try:
-            while claims.orphans(GONE).exists():
-                taken += claims.claim(f"worker-{number}", GONE)
+            while claims.orphaned_streams(GONE).exists():
+                taken += claims.claim_orphans(f"worker-{number}", GONE)
         finally:
             connections.close_all()
         return taken

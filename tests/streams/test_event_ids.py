@@ -12,9 +12,9 @@ import pytest
 from mcp_app.protocol.errors import InternalError, InvalidRequest
 from mcp_app.streams.event_ids import (
     EventIds,
+    answers_batch,
     final_message,
     is_answer,
-    is_batch,
     new_public_id,
     of_message,
     of_request,
@@ -101,8 +101,11 @@ def test_streams_have_different_ids() -> None:
 
 def test_ids_of_a_stream() -> None:
     ids = EventIds(SESSION)
-    ids.seen = 3
-    given = [ids.first(), *(ids.next(number) for number in (3, 3, 7, 7, 5, 8))]
+    ids.announced = 3
+    given = [
+        ids.current_id(),
+        *(ids.next_change_id(number) for number in (3, 3, 7, 7, 5, 8)),
+    ]
     parts = [each.removeprefix(f"{ids.public_id}.0.") for each in given]
     assert parts == ["3", "3.1", "3.2", "7", "7.1", "7.2", "8"]
     said = [position_of(each, SESSION) for each in given]
@@ -111,7 +114,13 @@ def test_ids_of_a_stream() -> None:
 
 def test_ids_of_log_messages() -> None:
     ids = EventIds(SESSION)
-    given = [ids.next(3), ids.next(3), ids.next_logged(1), ids.next(3), ids.next(4)]
+    given = [
+        ids.next_change_id(3),
+        ids.next_change_id(3),
+        ids.next_logged(1),
+        ids.next_change_id(3),
+        ids.next_change_id(4),
+    ]
     given += [ids.next_logged(2), ids.next_logged(3)]
     parts = [each.removeprefix(f"{ids.public_id}.") for each in given]
     assert parts == ["0.3", "0.3.1", "1.3", "1.3.1", "1.4", "2.4", "3.4"]
@@ -156,14 +165,14 @@ def test_one_request_and_a_batch() -> None:
     error = InternalError("gone", {"retryable": False})
     body = {"code": -32603, "message": "gone", "data": {"retryable": False}}
     for requests in ("7", '"[7]"'):
-        assert not is_batch(requests)
+        assert not answers_batch(requests)
         assert json.loads(final_message(requests, error)) == {
             "jsonrpc": "2.0",
             "id": json.loads(requests),
             "error": body,
         }
     for requests in ("[7]", '["a", 2]'):
-        assert is_batch(requests)
+        assert answers_batch(requests)
         answers = json.loads(final_message(requests, error))
         assert [each["id"] for each in answers] == json.loads(requests)
         assert all(each["error"] == body for each in answers)

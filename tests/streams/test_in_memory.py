@@ -113,28 +113,28 @@ async def test_what_could_not_be_written_is_not_watched(
 
 async def test_a_question_waits_for_the_handshake(sessions: MemorySessions) -> None:
     session = await opened(sessions)
-    waiting = asyncio.ensure_future(sessions.opened(session))
+    waiting = asyncio.ensure_future(sessions.wait_for_handshake(session))
     await asyncio.sleep(0)
     assert not waiting.done()
-    sessions.initialized(session)
+    sessions.complete_handshake(session)
     await waiting
-    await sessions.opened(session)
+    await sessions.wait_for_handshake(session)
 
 
 async def test_a_handshake_that_never_ends_is_not_waited_for(
     sessions: MemorySessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bound_sessions, "HANDSHAKE_S", 0.01)
-    await sessions.opened(await opened(sessions))
+    await sessions.wait_for_handshake(await opened(sessions))
 
 
 async def test_answers_of_a_connection(sessions: MemorySessions) -> None:
     session, questions = await opened(sessions), MemoryQuestions()
-    asked = {name: questions.expect(session, name).answer for name in "abc"}
-    assert questions.expect(session, "d").beside.write("default") is None
+    asked = {name: questions.expect_answer(session, name).answer for name in "abc"}
+    assert questions.expect_answer(session, "d").beside.write("default") is None
     assert await questions.take(session, "a", {"x": 1}, None)
     assert await questions.take(session, "b", None, {"code": 1, "message": "No."})
-    questions.forget("c")
+    questions.forget_question("c")
     assert not await questions.take(session, "c", {}, None)
     assert not await questions.take(session, 7, {}, None)
     assert await asked["a"] == {"x": 1}

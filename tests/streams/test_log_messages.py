@@ -57,7 +57,7 @@ async def test_all_that_was_said_is_sent_in_order(rows: list[Session]) -> None:
     stream = Stream()
     said = [str(number) for number in range(LOG_BATCH_SIZE + 1)]
     await writer.run(say, rows[0], *said)
-    await Deliveries().deliver(standing(rows[0], stream))
+    await Deliveries().deliver_messages(standing(rows[0], stream))
     assert stream.sent == said
 
 
@@ -67,12 +67,12 @@ async def test_what_is_said_meanwhile_is_sent_once(
     stream, deliveries = Stream(), Deliveries()
     session, (begun, go_on) = standing(rows[0], stream), held(monkeypatch)
     await writer.run(say, rows[0], "first")
-    first = asyncio.create_task(deliveries.deliver(session))
+    first = asyncio.create_task(deliveries.deliver_messages(session))
     await asyncio.to_thread(begun.wait, PATIENCE_S)
     # The thread of the writer is held.
     await reader.run(say, rows[0], "second")
     for _ in range(5):
-        await deliveries.deliver(session)
+        await deliveries.deliver_messages(session)
     go_on.set()
     await first
     assert stream.sent == ["first", "second"]
@@ -85,7 +85,7 @@ async def test_the_thread_is_free_for_others_between_two_sessions(
     deliveries, streams = Deliveries(), [Stream() for _ in rows]
     begun, go_on = held(monkeypatch)
     tasks = [
-        asyncio.create_task(deliveries.deliver(standing(*each)))
+        asyncio.create_task(deliveries.deliver_messages(standing(*each)))
         for each in zip(rows, streams, strict=True)
     ]
     await asyncio.to_thread(begun.wait, PATIENCE_S)
@@ -124,6 +124,6 @@ def counted(seen: list[int]) -> Any:
 async def test_a_session_without_a_stream_is_sent_nothing(rows: list[Session]) -> None:
     await writer.run(say, rows[0], "unheard")
     session: Any = SimpleNamespace(pk=rows[0].pk, streams=[])
-    await Deliveries().deliver(session)
+    await Deliveries().deliver_messages(session)
     unsent = await writer.run(LoggedMessage.objects.get)
     assert unsent.seq is None

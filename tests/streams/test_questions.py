@@ -67,7 +67,7 @@ async def asked(
     questions: OpenQuestions, session: OpenSession, identifier: str
 ) -> StoredQuestion:
     """Ask, and commit what belongs to the message."""
-    made = questions.expect(session, identifier)
+    made = questions.expect_answer(session, identifier)
 
     def commit() -> None:
         with transaction.atomic():
@@ -99,9 +99,9 @@ async def test_an_answer_at_another_process(
     assert await elsewhere.take(session, "a", {"action": "accept"}, None)
     assert await told() == ["a"]
     assert not question.answer.done()
-    await here.look(["a", "another's"])
+    await here.resolve_stored(["a", "another's"])
     assert await question.answer == {"action": "accept"}
-    await here.look(["a"])
+    await here.resolve_stored(["a"])
 
 
 async def test_an_error_is_a_refusal(here: OpenQuestions, session: OpenSession) -> None:
@@ -127,7 +127,7 @@ async def test_answers_to_nothing_take_no_writer_and_few_statements(
     """Of a program in a loop: everybody's sessions wait for the one writer."""
     await asked(here, session, "late")
     assert await here.take(session, "late", {"n": 0}, None) is AnswerStatus.FIRST
-    here.forget("late")
+    here.forget_question("late")
     names = [f"q{number}" for number in range(300)] + ["late"] * 300
     async with counted() as statements:
         taken = await asyncio.gather(
@@ -170,7 +170,7 @@ async def test_the_first_answer_counts_wherever_it_came(
     assert await elsewhere.take(session, "a", {"first": 1}, None)
     assert await here.take(session, "a", {"second": 2}, None)
     assert await question.answer == {"first": 1}
-    here.forget("a")
+    here.forget_question("a")
     assert await here.take(session, "a", {"late": 3}, None)
     assert await told() == ["a"]
 
@@ -188,13 +188,13 @@ async def test_an_answer_whose_request_breaks_off_is_found_by_the_next_look(
         outage.setattr(questions, "_answers", away)
         with pytest.raises(Unavailable):
             await here.take(session, "a", {"action": "accept"}, None)
-    await here.look([])
+    await here.resolve_stored([])
     assert question.answer.done()
     assert await question.answer == {"action": "accept"}
     # From now on there is nothing to be read.
-    here.forget("a")
+    here.forget_question("a")
     monkeypatch.setattr(questions, "_answers", away)
-    await here.look([])
+    await here.resolve_stored([])
 
 
 async def test_an_answer_whose_client_leaves_is_found_by_the_next_look(
@@ -216,7 +216,7 @@ async def test_an_answer_whose_client_leaves_is_found_by_the_next_look(
     goes_on.set()
     with pytest.raises(asyncio.CancelledError):
         await taking
-    await here.look([])
+    await here.resolve_stored([])
     assert question.answer.done()
 
 
@@ -232,9 +232,9 @@ async def test_answers_come_as_they_were_given(
 async def test_which_are_open(here: OpenQuestions, session: OpenSession) -> None:
     await asked(here, session, "a")
     await asked(here, session, "b")
-    here.forget("a")
-    here.forget("unknown")
-    assert here.open == {"b"}
+    here.forget_question("a")
+    here.forget_question("unknown")
+    assert here.open_identifiers == {"b"}
 
 
 def test_ids_of_questions_are_not_guessed() -> None:
@@ -277,7 +277,7 @@ async def test_once_a_call_is_over_its_questions_are_forgotten(
     """So is an answer that comes from then on; the numbers of messages stay."""
     row = await reader.run(Session.objects.get, pk=session.pk)
     key = await writer.run(opened, row, b"first", b"second")
-    rows = [here.expect(session, each, instead).beside for each in "ab"]
+    rows = [here.expect_answer(session, each, instead).beside for each in "ab"]
     await writer.run(_write, rows)
     assert await here.take(session, "a", {"answer": "secret"}, None)
     for each in rows:
@@ -289,8 +289,8 @@ async def test_once_a_call_is_over_its_questions_are_forgotten(
     second = "second" if instead is None else "over"
     assert await reader.run(events, key) == [(1, "first"), (2, second)]
     # Nobody who still waits takes that for an answer.
-    await here.look(["a", "b"])
-    assert here.open == {"a", "b"}
+    await here.resolve_stored(["a", "b"])
+    assert here.open_identifiers == {"a", "b"}
     assert await told() == []
 
 

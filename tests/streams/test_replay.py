@@ -78,7 +78,7 @@ async def more(row: Stream, *payloads: bytes, **columns: Any) -> None:
 
 
 async def place(own: Session, row: Stream, seq: int) -> Place:
-    found = await followers().find(own.pk, row.public_id, seq)
+    found = await followers().find_place(own.pk, row.public_id, seq)
     assert found is not None
     return found
 
@@ -91,7 +91,7 @@ async def test_a_place_is_within_what_was_said(
     own: Session, seq: int, there: bool
 ) -> None:
     row = await stream(own, b"1", b"2")
-    found = await followers().find(own.pk, row.public_id, seq)
+    found = await followers().find_place(own.pk, row.public_id, seq)
     assert (found is not None) is there
     if found is not None:
         assert (found.seq, found.key, found.requests) == (seq, row.pk, "1")
@@ -100,15 +100,15 @@ async def test_a_place_is_within_what_was_said(
 async def test_a_stream_of_another_session_is_none(own: Session) -> None:
     row = await stream(own, b"1")
     other = await writer.run(own_session)
-    assert await followers().find(other.pk, row.public_id, 0) is None
-    assert await followers().find(own.pk, "no such stream", 0) is None
+    assert await followers().find_place(other.pk, row.public_id, 0) is None
+    assert await followers().find_place(own.pk, "no such stream", 0) is None
 
 
 @pytest.mark.parametrize(
     ("seq", "floor", "expired"), [(0, 0, False), (1, 1, False), (0, 1, True)]
 )
 def test_what_follows_may_be_thrown_away(seq: int, floor: int, expired: bool) -> None:
-    assert Place(1, "p", seq, floor, "1").expired is expired
+    assert Place(1, "p", seq, floor, "1").is_expired_here is expired
 
 
 @pytest.mark.parametrize(
@@ -129,11 +129,11 @@ async def test_an_earlier_request(
         write(Batch([opening(own, *payloads, state=state, **named)], OWNER))
 
     await writer.run(written)
-    found = await followers().earlier(own.pk, "k" * 64)
+    found = await followers().earlier_request(own.pk, "k" * 64)
     assert found is not None
     assert (found.digest, found.tool, found.whole) == ("d" * 64, "add", whole)
     assert found.place.seq == 0
-    assert await followers().earlier(own.pk, "K" * 64) is None
+    assert await followers().earlier_request(own.pk, "K" * 64) is None
 
 
 # -- reading -----------------------------------------------------------------------
@@ -185,7 +185,7 @@ async def test_the_last_message_after_a_place(
 ) -> None:
     row = await stream(own, b"1", b"2")
     await more(row, state="completed")
-    assert await followers().last(await place(own, row, seq)) == payload
+    assert await followers().wait_for_last(await place(own, row, seq)) == payload
 
 
 async def test_who_needs_the_last_message_hears_of_one_end() -> None:

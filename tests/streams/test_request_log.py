@@ -15,7 +15,7 @@ from mcp_app.models import Session, Stream
 from mcp_app.models.streams import StreamQuerySet
 from mcp_app.pools.database import log_writer, reader
 from mcp_app.streams import request_log
-from mcp_app.streams.claims import end_own, open_streams
+from mcp_app.streams.claims import end_own_streams, open_streams
 from mcp_app.streams.event_ids import request_ids
 from mcp_app.streams.log_writer import ALONE, Beside, StreamFenced
 from mcp_app.streams.request_log import OwnedStream, RequestLog
@@ -66,7 +66,7 @@ def log() -> RequestLog:
 
 
 def begun(log: RequestLog, row: Session, **named: Any) -> tuple[OwnedStream, Heard]:
-    stream = log.open(row.pk, secrets.token_urlsafe(18), requests="1", **named)
+    stream = log.open_stream(row.pk, secrets.token_urlsafe(18), requests="1", **named)
     heard = Heard()
     stream.readers.append(heard)
     return stream, heard
@@ -79,12 +79,12 @@ async def stored(stream: OwnedStream) -> list[tuple[int, str]]:
 
 async def test_what_is_sent_is_there(log: RequestLog, row: Session) -> None:
     stream, heard = begun(log, row)
-    await stream.committed()
+    await stream.wait_until_committed()
     assert (stream.seq, heard.messages, heard.begun) == (0, [], 1)
     stream.append(b"1")
     stream.append(b"2")
     assert heard.messages == []
-    await stream.committed()
+    await stream.wait_until_committed()
     name = stream.public_id
     assert heard.messages == [(b"1", f"{name}.1"), (b"2", f"{name}.2")]
     assert await stored(stream) == [(1, "1"), (2, "2")]
@@ -121,7 +121,7 @@ async def test_what_is_said_meanwhile_goes_together(
     for number in range(5):
         for stream in streams:
             stream.append(b"%d" % number)
-    await asyncio.gather(*(stream.committed() for stream in streams))
+    await asyncio.gather(*(stream.wait_until_committed() for stream in streams))
     assert writes.sizes == [(20, 100)]
     for stream in streams:
         assert await stored(stream) == [(n + 1, str(n)) for n in range(5)]
@@ -141,7 +141,9 @@ async def test_a_batch_has_its_limits(
     for _ in range(3):
         large[0].append(b"x" * 60)
     large[0].end(b"last")
-    await asyncio.gather(many[0].committed(), large[0].committed())
+    await asyncio.gather(
+        many[0].wait_until_committed(), large[0].wait_until_committed()
+    )
     assert all(messages <= 10 for _, messages in writes.sizes)
     assert len(writes.sizes) > 3
     assert [text for text, _ in many[1].messages] == [b"%d" % n for n in range(25)]
@@ -157,7 +159,7 @@ async def test_an_outage_is_waited_for(
     writes.outages = 5
     await asyncio.sleep(0.05)
     stream.append(b"2")
-    await stream.committed()
+    await stream.wait_until_committed()
     assert await stored(stream) == [(1, "1"), (2, "2")]
     assert len(heard.messages) == 2
 
@@ -166,7 +168,7 @@ async def test_a_database_that_writes_nothing_is_waited_for(
     log: RequestLog, row: Session, writes: Writes
 ) -> None:
     stream, heard = begun(log, row)
-    await stream.committed()
+    await stream.wait_until_committed()
     with read_only():
         attempts = len(writes.sizes)
         stream.append(b"1")
@@ -191,7 +193,7 @@ async def test_who_cannot_send_stops_no_other(
     bad.readers.append(broken)
     for stream in (bad, good):
         stream.append(b"1")
-    await good.committed()
+    await good.wait_until_committed()
     assert broken.over.is_set()
     assert len(log) == 1
     assert "could not be sent" in caplog.text
@@ -202,22 +204,22 @@ async def test_rows_that_nobody_here_will_end(
 ) -> None:
     kept, lost, withdrawn = (begun(log, row)[0] for _ in range(3))
     for stream in (kept, lost, withdrawn):
-        await stream.committed()
-    lost.failed(ZeroDivisionError())
+        await stream.wait_until_committed()
+    lost.close_after_failure(ZeroDivisionError())
 
     def broken(_: StreamQuerySet) -> object:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
         patch.setattr(StreamQuerySet, "delete", broken)
-        withdrawn.withdraw()
+        withdrawn.withdraw_request()
         await all_logged(log)
     found = await log_writer.run(open_streams, OWNER)
     assert len(found) == 3
     # What did not begin is not ended, but deleted.
-    assert log.unknown(found) == [lost.public_id]
+    assert log.unknown_streams(found) == [lost.public_id]
     await all_logged(log)
-    await log_writer.run(end_own, OWNER, [lost.public_id])
+    await log_writer.run(end_own_streams, OWNER, [lost.public_id])
     assert await log_writer.run(open_streams, OWNER) == [kept.public_id]
     ((_, text),) = await stored(lost)
     assert "could not be stored" in text
@@ -227,16 +229,16 @@ async def test_one_that_is_refused_stops_no_other(
     log: RequestLog, row: Session
 ) -> None:
     good, heard = begun(log, row, request_key="k")
-    await good.committed()
+    await good.wait_until_committed()
     bad, unheard = begun(log, row, request_key="k")
-    waiting = asyncio.ensure_future(bad.committed())
+    waiting = asyncio.ensure_future(bad.wait_until_committed())
     bad.append(b"1")
     good.append(b"1")
-    await good.committed()
+    await good.wait_until_committed()
     with pytest.raises(IntegrityError):
         await waiting
     with pytest.raises(IntegrityError):
-        await bad.committed()
+        await bad.wait_until_committed()
     bad.append(b"2")
     bad.end(b"3")
     assert unheard.over.is_set()
@@ -245,12 +247,12 @@ async def test_one_that_is_refused_stops_no_other(
 
 async def test_who_lost_its_stream_is_told(log: RequestLog, row: Session) -> None:
     stream, heard = begun(log, row)
-    await stream.committed()
+    await stream.wait_until_committed()
     taken = Stream.objects.filter(public_id=stream.public_id)
     await log_writer.run(taken.update, owner="worker-2")
     stream.append(b"1")
     with pytest.raises(StreamFenced):
-        await stream.committed()
+        await stream.wait_until_committed()
     assert (heard.messages, heard.over.is_set()) == ([], True)
 
 
@@ -260,27 +262,27 @@ async def test_a_fault_of_ours_ends_the_streams(
     stream, heard = begun(log, row)
     writes.faults.append(ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
-        await stream.committed()
+        await stream.wait_until_committed()
     assert heard.over.is_set()
     assert "The replay log could not be written" in caplog.text
     other, _ = begun(log, row)
-    await other.committed()
+    await other.wait_until_committed()
 
 
 async def test_who_waits_no_longer_is_not_told(log: RequestLog, row: Session) -> None:
     stream, _ = begun(log, row)
     for end in (None, StreamFenced()):
-        waiting = asyncio.ensure_future(stream.committed())
+        waiting = asyncio.ensure_future(stream.wait_until_committed())
         await asyncio.sleep(0)
         waiting.cancel()
         if end is not None:
-            stream.failed(end)
+            stream.close_after_failure(end)
         else:
             stream.append(b"1")
-            await stream.committed()
+            await stream.wait_until_committed()
             stream.append(b"2")
     with pytest.raises(StreamFenced):
-        await stream.committed()
+        await stream.wait_until_committed()
 
 
 async def test_a_reader_may_leave_when_it_is_told(
@@ -297,7 +299,7 @@ async def test_a_reader_may_leave_when_it_is_told(
     stream.readers.insert(0, leaving)
     stream.append(b"1")
     stream.append(b"2")
-    await stream.committed()
+    await stream.wait_until_committed()
     assert (len(leaving.messages), len(heard.messages)) == (1, 2)
 
 
@@ -309,7 +311,7 @@ async def test_what_did_not_begin_goes_after_an_outage(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     stream, _ = begun(log, row)
-    await stream.committed()
+    await stream.wait_until_committed()
     outages, delete = [1, 2], StreamQuerySet.delete
 
     def deleted(rows: StreamQuerySet) -> object:
@@ -319,10 +321,10 @@ async def test_what_did_not_begin_goes_after_an_outage(
         return delete(rows)
 
     monkeypatch.setattr(StreamQuerySet, "delete", deleted)
-    stream.withdraw()
+    stream.withdraw_request()
     other, _ = begun(log, row)
     other.append(b"1")
-    await other.committed()
+    await other.wait_until_committed()
     await all_logged(log)
     assert outages == []
     names = Stream.objects.values_list("public_id", flat=True)
@@ -332,7 +334,7 @@ async def test_what_did_not_begin_goes_after_an_outage(
         raise ZeroDivisionError
 
     monkeypatch.setattr(StreamQuerySet, "delete", broken)
-    other.withdraw()
+    other.withdraw_request()
     await all_logged(log)
     assert "could not be deleted" in caplog.text
     monkeypatch.undo()
@@ -345,14 +347,14 @@ async def test_a_call_is_told_that_its_stream_is_lost(
     streams = [begun(log, row)[0] for _ in range(3)]
     for name, stream in zip("abc", streams, strict=True):
         stream.lost = partial(_note, told, name)
-        await stream.committed()
+        await stream.wait_until_committed()
     taken, refused, ended = streams
     rows = Stream.objects.filter(public_id=taken.public_id)
     await log_writer.run(rows.update, owner="worker-2")
     taken.append(b"1")
     refused.append(b"1", Beside(_refuse))
     ended.end(b"1")
-    waiting = [each.committed() for each in streams]
+    waiting = [each.wait_until_committed() for each in streams]
     errors = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(each) for each in errors] == [StreamFenced, DataError, type(None)]
     await all_logged(log)
@@ -381,18 +383,18 @@ async def test_a_stream_is_full(
     monkeypatch.setattr(request_log, "KEPT_BYTES", 10)
     many, large = begun(log, row)[0], begun(log, row)[0]
     for number in range(3):
-        assert not many.full
+        assert not many.may_send_no_more
         many.append(b"%d" % number)
         if number == 1:
-            await many.committed()
-    assert many.full
+            await many.wait_until_committed()
+    assert many.may_send_no_more
     large.append(b"12345")
-    await large.committed()
-    full = [large.full]
+    await large.wait_until_committed()
+    full = [large.may_send_no_more]
     large.append(b"12345")
-    full.append(large.full)
-    await large.committed()
-    assert [*full, large.full] == [False, True, True]
+    full.append(large.may_send_no_more)
+    await large.wait_until_committed()
+    assert [*full, large.may_send_no_more] == [False, True, True]
     assert not large.ends
 
 
@@ -403,19 +405,19 @@ async def test_where_too_much_waits_those_with_most_may_send_no_more(
     large, small, withdrawn = (begun(log, row)[0] for _ in range(3))
     small.append(b"1")
     large.append(b"x" * 90)
-    full = [large.full]
+    full = [large.may_send_no_more]
     withdrawn.append(b"x" * 9)
-    full += [large.full, small.full, withdrawn.full]
-    withdrawn.withdraw()
+    full += [large.may_send_no_more, small.may_send_no_more, withdrawn.may_send_no_more]
+    withdrawn.withdraw_request()
     assert log.waiting == 91
-    full.append(large.full)
+    full.append(large.may_send_no_more)
     small.append(b"x" * 9)
-    full.append(large.full)
+    full.append(large.may_send_no_more)
     assert full == [False, True, False, False, False, True]
-    large.overflow()
+    large.end_with_overflow()
     await all_logged(log)
     assert log.waiting == 0
-    assert (small.full, small.ends, large.ends) == (False, False, True)
+    assert (small.may_send_no_more, small.ends, large.ends) == (False, False, True)
     _, (_, last) = await stored(large)
     assert "send more than the database takes" in last
 
@@ -431,9 +433,9 @@ async def test_who_has_little_does_not_wait_for_those_with_much(
         each.append(b"123")
     for each in little:
         each.append(b"1")
-    assert log._in_turn() == [*much, *little]
+    assert log._streams_in_turn() == [*much, *little]
     monkeypatch.setattr(request_log, "MOST_BYTES", 8)
-    assert log._in_turn() == [*little[:2], *much, little[2]]
+    assert log._streams_in_turn() == [*little[:2], *much, little[2]]
     await all_logged(log)
     assert [[each for _, each in await stored(one)] for one in (*much, *little)] == [
         *[["123"]] * 2,
@@ -453,16 +455,16 @@ async def test_what_is_answered_is_read_once(
 
     monkeypatch.setattr(request_log, "request_ids", counted)
     streams = [
-        log.open(row.pk, f"stream-{number}", requests=requests)
+        log.open_stream(row.pk, f"stream-{number}", requests=requests)
         for number, requests in enumerate(['"a"', '[1,"b"]'])
     ]
     for _ in range(3):
-        assert log.answered() == {(row.pk, each) for each in ("a", 1, "b")}
+        assert log.answered_requests() == {(row.pk, each) for each in ("a", 1, "b")}
     assert sorted(read) == ['"a"', '[1,"b"]']
     for stream in streams:
         stream.end(None)
     await all_logged(log)
-    assert log.answered() == set()
+    assert log.answered_requests() == set()
 
 
 # -- what is not kept -----------------------------------------------------------------
@@ -484,7 +486,7 @@ async def test_rows_beside_messages_are_erased_once_the_stream_is_over(
     stream, _ = begun(log, row)
     stream.append(b"1")
     stream.append(b"2", beside(erased))
-    await stream.committed()
+    await stream.wait_until_committed()
     stream.append(b"3", beside(erased))
     await all_logged(log)
     assert erased == []
@@ -500,11 +502,11 @@ async def test_what_was_never_stored_is_not_erased(
     erased: list[tuple[int, int]] = []
     refused, _ = begun(log, row)
     refused.append(b"1", beside(erased))
-    await refused.committed()
+    await refused.wait_until_committed()
     refused.append(b"2", Beside(_refuse, beside(erased).erase))
     withdrawn, _ = begun(log, row)
     withdrawn.append(b"1", beside(erased))
-    withdrawn.withdraw()
+    withdrawn.withdraw_request()
     await all_logged(log)
     assert erased == [(refused.key, 1)]
     assert [seq for seq, _ in await stored(refused)] == [1, 2]

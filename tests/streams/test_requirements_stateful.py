@@ -30,7 +30,7 @@ def here(process: Process) -> SessionStore:
 def there(process: Process) -> SessionStore:
     """The sessions of another process."""
     return SessionStore(
-        process.limits, lambda _: None, process.settled, process.announced
+        process.limits, lambda _: None, process.settled, process.announced_number
     )
 
 
@@ -56,7 +56,7 @@ async def test_a_session_that_was_closed_elsewhere(
     session_id = await created(here)
     session = await found(here, session_id)
     await there.delete(await found(there, session_id))
-    session.seen -= TOUCH_S + 1
+    session.last_used -= TOUCH_S + 1
     await refused(here, session_id)
     await refused(here, session_id)
 
@@ -67,14 +67,14 @@ async def test_a_session_that_was_used_elsewhere(
     """S-HTTP-061: it is idle only where no process has seen it."""
     session_id = await created(here)
     session = await found(here, session_id)
-    session.seen -= WEEK_S + 1
+    session.last_used -= WEEK_S + 1
     assert await found(here, session_id) is session
 
 
 async def test_an_idle_session(here: SessionStore) -> None:
     session_id = await created(here)
     session = await found(here, session_id)
-    session.seen -= WEEK_S + 60
+    session.last_used -= WEEK_S + 60
     row = Session.objects.filter(pk=session.pk)
     await writer.run(row.update, seen_ms=F("seen_ms") - (WEEK_S + 60) * 1_000)
     await refused(here, session_id)

@@ -130,7 +130,7 @@ async def test_another_process_reads_the_row(store: Store) -> None:
     session_id, session = await store.opened_by()
     await store.set_level(session, 4)
     await store.subscribe(session, URI, 10)
-    await store.initialized(session)
+    await store.complete_handshake(session)
     read = await Store().find(session_id, ANNA, "default")
     assert read is not session
     assert read.revision is REVISION
@@ -199,7 +199,7 @@ async def test_a_session_begins_where_all_is_announced(store: Store) -> None:
         (store, session),
         (other, await other.find(session_id, ANNA, "default")),
     ):
-        assert await here.seen(known) == (0, 7)
+        assert await here.client_position(known) == (0, 7)
 
 
 async def test_the_newest_of_a_sessions_streams(store: Store) -> None:
@@ -209,10 +209,13 @@ async def test_the_newest_of_a_sessions_streams(store: Store) -> None:
     assert await store.stream_opened(session, "here", 5) == 1
     assert await other.stream_opened(theirs, "there", 6) == 2
     assert (session.newest, theirs.newest) == (1, 2)
-    await store.reload([str(session.pk)])
-    assert (session.newest, await store.seen(session)) == (2, (0, 6))
+    await store.reload_sessions([str(session.pk)])
+    assert (session.newest, await store.client_position(session)) == (2, (0, 6))
     await writer.run(Session.objects.all().delete)
-    for command in (store.stream_opened(session, "late", 6), store.seen(session)):
+    for command in (
+        store.stream_opened(session, "late", 6),
+        store.client_position(session),
+    ):
         with pytest.raises(RequestRefused) as refused:
             await command
         assert refused.value.http_status == 404
@@ -223,7 +226,7 @@ async def test_a_row_that_was_read_early_makes_no_stream_the_newest(
 ) -> None:
     _, session = await store.opened_by()
     session.newest = 3
-    await store.reload([str(session.pk)])
+    await store.reload_sessions([str(session.pk)])
     assert session.newest == 3
 
 
@@ -242,11 +245,11 @@ async def test_what_another_process_changed_is_read_again(
     await other.subscribe(theirs, URI, 10)
     await writer.run(Session.objects.filter(pk=closed.pk).delete)
     refs = [str(session.pk), str(closed.pk), "9" * 9] if named else None
-    await store.reload(refs)
+    await store.reload_sessions(refs)
     assert (session.level, list(session.uris.values())) == (4, [URI])
     assert store.closed == [closed]
     await other.unsubscribe(theirs, URI)
-    await store.reload(["*"])
+    await store.reload_sessions(["*"])
     assert session.uris == {}
 
 
@@ -297,17 +300,17 @@ async def test_a_session_that_is_closed_while_it_is_stored(
     if gone:
         with pytest.raises(RequestRefused):
             await own.create(Opening(ANNA, "default", REVISION, CLIENT))
-        assert not own._kept
+        assert not own._cached_sessions
         return
     await own.opened_by()
-    assert len(own._kept) == 1
+    assert len(own._cached_sessions) == 1
     await writer.run(_erase)
 
 
 def _reload(store: Store, ref: str | None) -> None:
     """Begin to reload a session, or all; there is none to be waited for."""
     with pytest.raises(StopIteration):
-        store.reload(None if ref is None else [ref]).send(None)
+        store.reload_sessions(None if ref is None else [ref]).send(None)
 
 
 async def test_a_read_is_not_overtaken_by_what_others_change(
@@ -352,9 +355,9 @@ async def test_subscriptions(store: Store) -> None:
 
 async def test_the_handshake_is_noted_once(store: Store) -> None:
     _, session = await store.opened_by()
-    await store.initialized(session)
+    await store.complete_handshake(session)
     await writer.run(Session.objects.update, initialized=False)
-    await store.initialized(session)
+    await store.complete_handshake(session)
     assert not (await writer.run(Session.objects.get)).initialized
 
 
@@ -363,7 +366,7 @@ async def test_questions_wait_for_the_handshake_at_another_process(
 ) -> None:
     monkeypatch.setattr(session_store, "HANDSHAKE_LOOK_S", 0.01)
     _, session = await store.opened_by()
-    waiting = asyncio.ensure_future(store.opened(session))
+    waiting = asyncio.ensure_future(store.wait_for_handshake(session))
     await asyncio.sleep(0.03)
     assert not waiting.done()
     await writer.run(Session.objects.update, initialized=True)
@@ -377,7 +380,7 @@ async def test_questions_do_not_wait_for_ever(
     monkeypatch.setattr(session_store, "HANDSHAKE_LOOK_S", 0.01)
     monkeypatch.setattr(session_store, "HANDSHAKE_S", 0.05)
     _, session = await store.opened_by()
-    await store.opened(session)
+    await store.wait_for_handshake(session)
     assert not session.initialized
 
 
@@ -463,7 +466,7 @@ async def test_what_a_client_has_seen_is_read_once_for_many(store: Store) -> Non
     _, other = await store.opened_by(BERT)
     async with counted() as statements:
         many = await asyncio.gather(
-            *(store.seen(each) for each in [session, other] * 100)
+            *(store.client_position(each) for each in [session, other] * 100)
         )
     assert len(many) == 200
     assert len(statements) <= 2, statements
@@ -575,7 +578,7 @@ async def test_a_session_that_is_used_elsewhere_does_not_expire_here() -> None:
     store = Store(session_idle=3_600)
     session_id, session = await store.opened_by()
     # As this process knows it; the row was used by another one since.
-    session.seen -= 3 * 3_600
+    session.last_used -= 3 * 3_600
     assert await store.find(session_id, ANNA, "default") is session
     await writer.run(_erase)
 
@@ -585,7 +588,7 @@ async def test_a_session_that_was_closed_elsewhere_ends_here_when_it_is_touched(
 ) -> None:
     session_id, session = await store.opened_by()
     await writer.run(Session.objects.all().delete)
-    session.seen -= 2 * session_store.TOUCH_S
+    session.last_used -= 2 * session_store.TOUCH_S
     await missing(store, session_id)
     assert store.closed == [session]
 
@@ -632,7 +635,7 @@ async def test_sessions_that_are_used_together_are_noted_together() -> None:
 async def test_handshakes_that_end_together_are_noted_together(store: Store) -> None:
     sessions = [(await store.opened_by())[1] for _ in range(20)]
     async with counted([writer]) as statements:
-        await asyncio.gather(*map(store.initialized, sessions))
+        await asyncio.gather(*map(store.complete_handshake, sessions))
     updates = [each for each in statements if each.startswith("UPDATE")]
     assert 0 < len(updates) <= 2, statements
     assert await writer.run(Session.objects.filter(initialized=True).count) == 20
@@ -678,7 +681,7 @@ async def test_where_sessions_are_not_counted(
 async def test_t21_sessions_that_strangers_open_give_way_to_those_in_use() -> None:
     store = Store(anonymous_sessions=6)
     used_id, used = await store.opened_by(Principal.ANONYMOUS)
-    await store.initialized(used)
+    await store.complete_handshake(used)
     await older(used, seen=50)
     anna_id, _ = await store.opened_by(ANNA)
     flood = Opening(Principal.ANONYMOUS, "default", REVISION, CLIENT)
@@ -781,11 +784,11 @@ async def test_t21_a_new_session_has_time_to_begin_where_all_others_are_in_use()
     store = Store(anonymous_sessions=4)
     sessions = [(await store.opened_by(Principal.ANONYMOUS))[1] for _ in range(4)]
     for at, each in enumerate(sessions):
-        await store.initialized(each)
+        await store.complete_handshake(each)
         await older(each, seen=50 - at)
     _, session = await store.opened_by(Principal.ANONYMOUS)
     assert store.closed == [sessions[0]]
-    await store.initialized(session)
+    await store.complete_handshake(session)
     await writer.run(_erase)
 
 
@@ -849,7 +852,7 @@ async def test_a_process_keeps_the_sessions_that_are_used(
     second_id, second = await store.opened_by()
     await store.find(first_id, ANNA, "default")
     _, third = await store.opened_by()
-    assert set(store._kept.values()) == {first, third}
+    assert set(store._cached_sessions.values()) == {first, third}
     # It went from memory, not from the world.
     assert store.closed == []
     assert await store.find(second_id, ANNA, "default") is not second
@@ -862,11 +865,11 @@ async def test_a_session_with_streams_or_calls_is_kept(
     _, first = await store.opened_by()
     first.running[1] = object()
     _, second = await store.opened_by()
-    assert set(store._kept.values()) == {first, second}
+    assert set(store._cached_sessions.values()) == {first, second}
     first.running.clear()
     _, third = await store.opened_by()
-    assert first not in store._kept.values()
-    assert third in store._kept.values()
+    assert first not in store._cached_sessions.values()
+    assert third in store._cached_sessions.values()
 
 
 async def test_a_row_of_a_client_that_said_nothing(store: Store) -> None:

@@ -104,7 +104,7 @@ async def looks(gathered: SseReader, count: int = 2) -> None:
     enough = gathered.looks + count
     async with asyncio.timeout(60):
         while gathered.looks < enough:
-            gathered.hurry()
+            gathered.poll_soon()
             await asyncio.sleep(0.001)
 
 
@@ -114,18 +114,18 @@ async def test_each_message_comes_once_to_its_session(
     mine, others = Noting(), Noting()
     key = await run(opened, row, b"1", b"2")
     await run(opened, other, b"a")
-    with gathered.of(row.pk, mine), gathered.of(other.pk, others):
+    with gathered.deliver_to(row.pk, mine), gathered.deliver_to(other.pk, others):
         await looks(gathered)
         assert (mine.heard, others.heard) == (["1", "2"], ["a"])
-        assert gathered.busy(row.pk)
+        assert gathered.is_session_busy(row.pk)
         later = await run(opened, row, b"x")
         await looks(gathered)
         await ends(key, b"3", b"4")
         await ends(later)
         await looks(gathered)
         assert sorted(mine.heard) == ["1", "2", "3", "4.", "x"]
-        assert not gathered.busy(row.pk)
-        assert gathered.busy(other.pk)
+        assert not gathered.is_session_busy(row.pk)
+        assert gathered.is_session_busy(other.pk)
         await looks(gathered)
     assert sorted(mine.heard) == ["1", "2", "3", "4.", "x"]
     assert others.heard == ["a"]
@@ -140,13 +140,13 @@ async def test_the_look_that_reads_the_end_finds_nothing_busy(
     """Whoever waits for the end of a session need not wait for another look."""
     monkeypatch.setattr(sse_reader, "LOOK_S", 3600.0)
     key = await run(opened, row, b"1")
-    with gathered.of(row.pk, Noting()):
+    with gathered.deliver_to(row.pk, Noting()):
         await _has_looked(gathered, 1)
-        assert gathered.busy(row.pk)
+        assert gathered.is_session_busy(row.pk)
         await ends(key)
-        gathered.hurry()
+        gathered.poll_soon()
         await _has_looked(gathered, 2)
-        assert not gathered.busy(row.pk)
+        assert not gathered.is_session_busy(row.pk)
 
 
 async def _has_looked(gathered: SseReader, times: int) -> None:
@@ -166,7 +166,7 @@ async def test_what_was_read_goes_in_portions(
     once = await run(opened, row, b"2", request_key="k")
     for key in (*plain, once):
         await ends(key)
-    with gathered.of(row.pk, sink):
+    with gathered.deliver_to(row.pk, sink):
         async with asyncio.timeout(60):
             while await reader.run(Stream.objects.exclude(pk=once).count):
                 await looks(gathered)
@@ -183,29 +183,29 @@ async def test_a_sink_that_is_full_is_told_nothing(
     sink = Noting()
     sink.full = True
     await ends(await run(opened, row, b"1"))
-    with gathered.of(row.pk, sink):
+    with gathered.deliver_to(row.pk, sink):
         await looks(gathered)
-        assert (sink.heard, gathered.at_work(0)) == ([], True)
+        assert (sink.heard, gathered.has_work_until(0)) == ([], True)
         sink.full = False
         await looks(gathered)
-        assert (sink.heard, gathered.at_work(0)) == (["1."], False)
+        assert (sink.heard, gathered.has_work_until(0)) == (["1."], False)
 
 
 async def test_what_began_a_moment_ago(gathered: SseReader, row: Session) -> None:
     """Before the next whole look nobody knows that nothing runs."""
-    assert not gathered.at_work(gathered.next_whole)
-    with gathered.of(row.pk, Noting()):
+    assert not gathered.has_work_until(gathered.next_whole)
+    with gathered.deliver_to(row.pk, Noting()):
         await looks(gathered)
-        assert not gathered.at_work(gathered.looks)
+        assert not gathered.has_work_until(gathered.looks)
         key = await run(opened, row)
         known = gathered.next_whole
-        assert gathered.at_work(known)
+        assert gathered.has_work_until(known)
         while gathered.looks < known:
             await looks(gathered)
-        assert gathered.at_work(known)
+        assert gathered.has_work_until(known)
         await ends(key)
         await looks(gathered, 2)
-        assert not gathered.at_work(known)
+        assert not gathered.has_work_until(known)
 
 
 async def test_more_than_one_portion(
@@ -214,7 +214,7 @@ async def test_more_than_one_portion(
     monkeypatch.setattr(sse_reader, "AT_ONCE", 2)
     sink = Noting()
     await run(opened, row, *[b"1"] * 5)
-    with gathered.of(row.pk, sink):
+    with gathered.deliver_to(row.pk, sink):
         async with asyncio.timeout(60):
             while len(sink.heard) < 5:
                 await asyncio.sleep(0.001)
@@ -232,7 +232,7 @@ async def test_one_statement_reads_many_streams(
     """Of those that run what was not read, of the others all."""
     mine, others = Noting(), Noting()
     running = [await run(opened, each, b"1") for each in (row, other)]
-    with gathered.of(row.pk, mine), gathered.of(other.pk, others):
+    with gathered.deliver_to(row.pk, mine), gathered.deliver_to(other.pk, others):
         await looks(gathered)
         said = [opening(each, b"a", state="completed") for each in (row, other)]
 
@@ -255,7 +255,7 @@ async def test_a_portion_has_few_streams(
     said = [opening(row, b"%d" % number, state="completed") for number in range(5)]
     await run(lambda: write(Batch(said, OWNER)))
     async with counted() as statements:
-        with gathered.of(row.pk, sink):
+        with gathered.deliver_to(row.pk, sink):
             await looks(gathered)
     assert reads(statements) == 3
     assert sorted(sink.heard) == [f"{number}." for number in range(5)]
@@ -270,7 +270,7 @@ async def test_a_portion_is_small(
     await ends(await run(opened, row, b"1", b"a" * 20, b"2", b"3" * 9))
     for text in (b"4444", b"5555", b"6666"):
         await ends(await run(opened, row, text))
-    with gathered.of(row.pk, sink):
+    with gathered.deliver_to(row.pk, sink):
         await looks(gathered)
         for _ in range(6):
             sink.portions.append([])
@@ -300,12 +300,12 @@ async def test_after_a_long_look_comes_a_rest(
     monkeypatch.setattr(sse_reader, "MOST_REST_S", most)
     sink = Noting()
     await run(opened, row, b"1")
-    with gathered.of(row.pk, sink):
+    with gathered.deliver_to(row.pk, sink):
         await looks(gathered, 1)
         task = gathered._task
         assert task is not None
         for _ in range(20):
-            gathered.hurry()
+            gathered.poll_soon()
             await reader.run(Stream.objects.count)
         assert (gathered.looks == 1) is rests
     # With the last session all of this ends.
@@ -318,7 +318,7 @@ async def test_a_short_look_is_followed_by_the_next(
 ) -> None:
     """As soon as anything is said."""
     monkeypatch.setattr(sse_reader, "LOOK_S", 3600.0)
-    with gathered.of(row.pk, Noting()):
+    with gathered.deliver_to(row.pk, Noting()):
         await looks(gathered, 3)
 
 
@@ -338,7 +338,7 @@ async def test_a_portion_is_no_larger_than_what_may_wait(
     sink = Narrow()
     await ends(await run(opened, row, b"1", b"22", b"333", b"7777777", b"5"))
     told = []
-    with gathered.of(row.pk, sink):
+    with gathered.deliver_to(row.pk, sink):
         while len(sink.heard) < 5:
             await looks(gathered)
             told.append(len(sink.heard))
@@ -366,7 +366,7 @@ async def test_outages_and_faults(
     caplog.set_level(logging.WARNING, "mcp_app.streams")
     sink = Noting()
     await run(opened, row, b"1")
-    with gathered.of(row.pk, sink):
+    with gathered.deliver_to(row.pk, sink):
         await looks(gathered)
     assert sink.heard == ["1"]
     levels = [each.levelname for each in caplog.records]
@@ -391,7 +391,7 @@ async def test_what_cannot_be_thrown_away(
     monkeypatch.setattr(Stream.objects, "throw_read", fails)
     caplog.set_level(logging.WARNING, "mcp_app.streams")
     await ends(await run(opened, row, b"1"))
-    with gathered.of(row.pk, Noting()):
+    with gathered.deliver_to(row.pk, Noting()):
         async with asyncio.timeout(60):
             # The rows are gone a moment before that is told.
             while len(caplog.records) < 2:
@@ -408,7 +408,7 @@ async def test_owners_that_seem_to_be_dead(
     """This one has no row: it has said that it ends."""
     sink = Noting()
     await run(opened, row)
-    with gathered.of(row.pk, sink):
+    with gathered.deliver_to(row.pk, sink):
         await looks(gathered)
     assert orphans.count >= 2
 
@@ -419,7 +419,7 @@ async def test_what_fails_for_the_dead_keeps_nobody_waiting(row: Session) -> Non
 
     gathered, sink = SseReader(PeerMonitor("worker-9"), fail), Noting()
     await run(opened, row, b"1")
-    with gathered.of(row.pk, sink):
+    with gathered.deliver_to(row.pk, sink):
         await looks(gathered)
     assert sink.heard == ["1"]
 
@@ -440,7 +440,7 @@ async def test_a_busy_writer_keeps_nobody_waiting(
     sink = Noting()
     first, second = await run(opened, row, b"1"), await run(opened, row)
     await ends(first)
-    with gathered.of(row.pk, sink):
+    with gathered.deliver_to(row.pk, sink):
         try:
             assert await asyncio.to_thread(entered.wait, 60)
             await log_writer.run(_ended, second)
@@ -468,7 +468,7 @@ async def test_more_than_goes_at_once_is_not_waited_for(
     gathered._thrown = float("-inf")
     for _ in range(4):
         await ends(await run(opened, row, b"1"))
-    with gathered.of(row.pk, Noting()):
+    with gathered.deliver_to(row.pk, Noting()):
         async with asyncio.timeout(60):
             while await reader.run(Stream.objects.count):
                 await looks(gathered)
@@ -478,7 +478,7 @@ async def test_what_is_closed_is_not_read(gathered: SseReader, row: Session) -> 
     sink = Noting()
     key = await run(opened, row, b"1")
     await run(Stream.objects.filter(pk=key).update, state="closed")
-    with gathered.of(row.pk, sink):
+    with gathered.deliver_to(row.pk, sink):
         await looks(gathered)
     assert sink.heard == []
 
@@ -498,7 +498,7 @@ async def test_a_session_that_ends_while_it_is_read(
     monkeypatch.setattr(sse_reader, "_events", slowly)
     sink = Noting()
     await run(opened, row, b"1")
-    with gathered.of(row.pk, sink):
+    with gathered.deliver_to(row.pk, sink):
         await entered.wait()
     released.set()
     async with asyncio.timeout(60):

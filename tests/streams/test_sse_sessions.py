@@ -47,8 +47,8 @@ def store(process: Process) -> Store:
     """Begin a session."""
 
     async def stored(sessions: SseSessions) -> OpenSession:
-        session = sessions.new(NOBODY, "default")
-        await process.sessions.store(session, NOBODY)
+        session = sessions.new_session(NOBODY, "default")
+        await process.sessions.store_session(session, NOBODY)
         return session
 
     return stored
@@ -66,7 +66,7 @@ async def test_a_session_ends_everywhere(process: Process, store: Store) -> None
     session = await store(process.sse_sessions)
     found = await process.sse_sessions.find(session.session_id, NOBODY, "default")
     assert found is session
-    await process.sse_sessions.end(session)
+    await process.sse_sessions.end_session(session)
     assert await keys() == []
     with pytest.raises(RequestRefused):
         await process.sse_sessions.find(session.session_id, NOBODY, "default")
@@ -84,7 +84,7 @@ async def test_a_session_is_initialized_once(process: Process, store: Store) -> 
     session.revision, session.client = LATEST_STATEFUL, Client()
     found = await process.sse_sessions.find(session.session_id, NOBODY, "default")
     assert (found.revision, found.client.name) == (V2025_06_18, "first")
-    await process.sse_sessions.end(session)
+    await process.sse_sessions.end_session(session)
 
 
 class Replicated:
@@ -102,11 +102,11 @@ async def test_rows_are_read_where_they_are_written(
     settings.DATABASE_ROUTERS = [f"{__name__}.{Replicated.__qualname__}"]
     found = await process.sse_sessions.find(session.session_id, NOBODY, "default")
     assert not found.negotiated
-    process.sessions._forget(lost.digest)
+    process.sessions._uncache_session(lost.digest)
     assert (
         await process.sse_sessions.find(lost.session_id, NOBODY, "default")
     ).pk == lost.pk
-    await process.sse_sessions.sweep()
+    await process.sse_sessions.delete_streamless()
     await process.sse_sessions.end_of_dead({ELSEWHERE: None})
     settings.DATABASE_ROUTERS = []
     assert await keys() == [session.pk]
@@ -125,11 +125,11 @@ async def test_what_was_left_is_swept(
     with monkeypatch.context() as patched:
         patched.setattr(bound_sessions, "delete_session", fail)
         with pytest.raises(OperationalError):
-            await process.sse_sessions.end(left)
+            await process.sse_sessions.end_session(left)
     # Nobody is served any more, whatever the row says.
     with pytest.raises(RequestRefused):
         await process.sse_sessions.find(left.session_id, NOBODY, "default")
-    await process.sse_sessions.sweep()
+    await process.sse_sessions.delete_streamless()
     assert await keys() == [kept.pk, other.pk]
 
 
@@ -148,7 +148,7 @@ async def test_what_was_left_is_swept_by_portions(
     kept = await store(process.sse_sessions)
     for _ in range(5):
         await store(elsewhere)
-    await SseSessions(process.sessions, ELSEWHERE).sweep()
+    await SseSessions(process.sessions, ELSEWHERE).delete_streamless()
     assert portions == [2, 2, 1]
     assert await keys() == [kept.pk]
 
@@ -158,7 +158,7 @@ async def test_sessions_of_the_dead_end(
 ) -> None:
     own, lost = await store(process.sse_sessions), await store(elsewhere)
     await beaten(7)
-    owners = await reader.run(claims.owners)
+    owners = await reader.run(claims.stream_owners)
     assert (ELSEWHERE, 7, True) in owners
     # It has beaten since it was watched.
     await process.sse_sessions.end_of_dead({ELSEWHERE: 6})
@@ -184,7 +184,7 @@ async def test_sessions_of_those_without_a_row_end(
     process: Process, elsewhere: SseSessions, store: Store
 ) -> None:
     lost = await store(elsewhere)
-    assert (ELSEWHERE, None, True) in await reader.run(claims.owners)
+    assert (ELSEWHERE, None, True) in await reader.run(claims.stream_owners)
     await beaten(7)
     await process.sse_sessions.end_of_dead({ELSEWHERE: None})
     assert await keys() == [lost.pk]

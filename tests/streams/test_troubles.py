@@ -34,11 +34,11 @@ def trouble(caplog: pytest.LogCaptureFixture) -> Trouble:
 def test_an_outage_has_a_beginning_and_an_end(
     trouble: Trouble, caplog: pytest.LogCaptureFixture
 ) -> None:
-    trouble.passed()
+    trouble.report_success()
     for error in (OperationalError("away"), Unavailable("late"), InterfaceError("x")):
-        trouble.failed(error)
-    trouble.passed()
-    trouble.passed()
+        trouble.report_failure(error)
+    trouble.report_success()
+    trouble.report_success()
     began, over = caplog.records
     assert began.getMessage() == "Nothing could be read: OperationalError('away')"
     assert over.getMessage() == "Nothing could be read for 0.0 s. It works again."
@@ -49,8 +49,8 @@ def test_the_next_one_is_another(
     trouble: Trouble, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(2):
-        trouble.failed(OperationalError("away"))
-        trouble.passed()
+        trouble.report_failure(OperationalError("away"))
+        trouble.report_success()
     assert len(caplog.records) == 4
 
 
@@ -59,7 +59,7 @@ def test_why_somebody_is_told_of_an_outage(
 ) -> None:
     error = Unavailable("The database cannot be reached.")
     error.__cause__ = OperationalError("no route")
-    trouble.failed(error)
+    trouble.report_failure(error)
     assert caplog.records[0].getMessage().endswith("OperationalError('no route')")
 
 
@@ -69,10 +69,10 @@ def test_each_kind_of_fault_is_logged_once(
     """Also in an outage, which hides none."""
     faults = [KeyError("a"), KeyError("b"), ValueError("c"), OperationalError("d")]
     for error in faults * 2:
-        trouble.failed(error)
+        trouble.report_failure(error)
     assert [each.levelname for each in caplog.records] == ["ERROR", "ERROR", "WARNING"]
     assert "KeyError: 'a'" in caplog.text
-    trouble.passed()
+    trouble.report_success()
     assert len(caplog.records) == 4
 
 
@@ -129,16 +129,18 @@ class TestStored:
 
     def test_the_first_runs_and_the_second_reads(self, line: str) -> None:
         trip = uuid4().hex
-        assert [steps.once(trip, "enter", entering(line)) for _ in range(3)] == [1] * 3
+        assert [
+            steps.run_step_once(trip, "enter", entering(line)) for _ in range(3)
+        ] == [1] * 3
         assert lines(line) == 1
 
     def test_another_key_and_another_round_trip_are_other_steps(
         self, line: str
     ) -> None:
         trip = uuid4().hex
-        assert steps.once(trip, "a", entering(line)) == 1
-        assert steps.once(trip, "b", entering(line)) == 2
-        assert steps.once(uuid4().hex, "a", entering(line)) == 3
+        assert steps.run_step_once(trip, "a", entering(line)) == 1
+        assert steps.run_step_once(trip, "b", entering(line)) == 2
+        assert steps.run_step_once(uuid4().hex, "a", entering(line)) == 3
 
     @pytest.mark.parametrize(
         ("result", "read"),
@@ -152,7 +154,7 @@ class TestStored:
     )
     def test_all_get_the_same(self, result: object, read: object) -> None:
         trip = uuid4().hex
-        found = [steps.once(trip, "give", lambda: result) for _ in range(2)]
+        found = [steps.run_step_once(trip, "give", lambda: result) for _ in range(2)]
         assert found == [read, read]
         assert [type(each) for each in found] == [type(read)] * 2
 
@@ -166,9 +168,9 @@ class TestStored:
             raise ValueError("no")
 
         with pytest.raises(ValueError, match="no"):
-            steps.once(trip, "enter", fails)
+            steps.run_step_once(trip, "enter", fails)
         assert lines(line) == 0
-        assert steps.once(trip, "enter", entering(line)) == 1
+        assert steps.run_step_once(trip, "enter", entering(line)) == 1
 
     def test_a_result_that_is_not_json_is_an_error_of_the_step(self, line: str) -> None:
         trip = uuid4().hex
@@ -178,22 +180,22 @@ class TestStored:
             return object()
 
         with pytest.raises(UnserializableValue):
-            steps.once(trip, "enter", enter)
+            steps.run_step_once(trip, "enter", enter)
         assert lines(line) == 0
-        assert steps.once(trip, "enter", entering(line)) == 1
+        assert steps.run_step_once(trip, "enter", entering(line)) == 1
 
     def test_a_step_in_a_transaction_is_lost_with_it(self, line: str) -> None:
         trip = uuid4().hex
         with transaction.atomic():
-            assert steps.once(trip, "enter", entering(line)) == 1
-            assert steps.once(trip, "enter", entering(line)) == 1
+            assert steps.run_step_once(trip, "enter", entering(line)) == 1
+            assert steps.run_step_once(trip, "enter", entering(line)) == 1
             transaction.set_rollback(True)
         assert lines(line) == 0
-        assert steps.once(trip, "enter", entering(line)) == 1
+        assert steps.run_step_once(trip, "enter", entering(line)) == 1
 
     def test_many_at_the_same_time_run_it_once(self, line: str) -> None:
         trip = uuid4().hex
-        found = together(lambda _: steps.once(trip, "enter", entering(line)))
+        found = together(lambda _: steps.run_step_once(trip, "enter", entering(line)))
         assert found == [1] * MANY
         assert lines(line) == 1
 
@@ -207,7 +209,7 @@ class TestStored:
                 raise ValueError("no")
             return entered
 
-        found = together(lambda _: steps.once(trip, "enter", enter))
+        found = together(lambda _: steps.run_step_once(trip, "enter", enter))
         assert sum(isinstance(each, ValueError) for each in found) == 5
         assert [each for each in found if not isinstance(each, ValueError)] == [1] * (
             MANY - 5
@@ -216,7 +218,9 @@ class TestStored:
 
     def test_different_steps_at_the_same_time(self, line: str) -> None:
         trip = uuid4().hex
-        found = together(lambda i: steps.once(trip, str(i % 4), entering(line)))
+        found = together(
+            lambda i: steps.run_step_once(trip, str(i % 4), entering(line))
+        )
         assert lines(line) == 4
         assert all(found[i] == found[i % 4] for i in range(MANY))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.transports.asgi_types import below
+from mcp_app.transports.asgi_types import path_below_root
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ from mcp_app.transports.asgi_types import below
     ],
 )
 def test_a_path_below_its_root(root: str, path: str, rest: str) -> None:
-    assert below(root, path) == rest
+    assert path_below_root(root, path) == rest

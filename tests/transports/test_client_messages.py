@@ -17,8 +17,8 @@ from mcp_app.transports.client_messages import (
     CANCELLED,
     LOGGED,
     Together,
-    array,
     cancelled_id,
+    encode_array,
     log_cancellations,
 )
 
@@ -86,7 +86,7 @@ class Reply:
         self.silent = 0
         self.told: list[str] = []
 
-    def answered(self, status: int, body: bytes) -> None:
+    def send_answer(self, status: int, body: bytes) -> None:
         self.sent.append((status, json.loads(body)))
 
     def lasting(self) -> None:
@@ -102,7 +102,7 @@ class Reply:
 class Sized(Together):
     """A batch whose requests are answered by a text of so many bytes."""
 
-    async def _answered(self, exchange: Exchange) -> Answer:
+    async def _answer_exchange(self, exchange: Exchange) -> Answer:
         size = cast("int", exchange.params["size"])
         return 200, b'"' + b"x" * (size - 2) + b'"'
 
@@ -137,7 +137,7 @@ async def answers(*sizes: int) -> list[Any]:
     """Return what each request of a batch is answered by."""
     batch = Sized(Reply(), len(sizes), [])
     return [
-        json.loads((await batch.answer(exchange(size, number)))[1])
+        json.loads((await batch.answer_request(exchange(size, number)))[1])
         for number, size in enumerate(sizes)
     ]
 
@@ -176,7 +176,7 @@ async def test_the_last_answer_sends_them_all_in_their_order() -> None:
     batch = Sized(reply, 2, [b'"refused"'])
     for _ in range(2):
         assert reply.sent == []
-        batch.finished(await done(batch.answer(exchange(3))))
+        batch.finished(await done(batch.answer_request(exchange(3))))
     assert reply.sent == [(200, ["refused", "x", "x"])]
     assert reply.silent == 0
 
@@ -185,7 +185,7 @@ async def test_what_was_cancelled_or_broke_has_no_answer() -> None:
     reply = Reply()
     batch = Sized(reply, 3, [])
     batch.finished(await cancelled())
-    batch.finished(await done(batch.answer(exchange(3))))
+    batch.finished(await done(batch.answer_request(exchange(3))))
     batch.finished(await done(broken()))
     assert reply.sent == [(200, ["x"])]
 
@@ -218,4 +218,4 @@ def test_the_reply_hears_of_each_sign_of_life() -> None:
     ("bodies", "whole"), [([], b"[]"), ([b"1"], b"[1]"), ([b"{}", b"2"], b"[{},2]")]
 )
 def test_an_array(bodies: list[bytes], whole: bytes) -> None:
-    assert array(bodies) == whole
+    assert encode_array(bodies) == whole

@@ -68,7 +68,7 @@ def client_of(
 def decline(method: str, params: JsonObject) -> JsonObject:
     """Answer over HTTP what `in_process.decline` answers here."""
     try:
-        return in_process.decline(method, params)
+        return in_process.decline_question(method, params)
     except Failure as failure:
         return {"error": {"code": failure.code, "message": failure.message}}
 
@@ -109,7 +109,7 @@ def same(answer: JsonObject) -> JsonObject:
 
 async def requests(process: Process) -> list[tuple[str, JsonObject]]:
     """Return a request of each definition that fits, and one that does not."""
-    await process.gate.wait(process.loop.time())
+    await process.gate.wait_until_fresh(process.loop.time())
     tools = process.catalogs.by_slug["default"].tools
     names = [row["name"] for row in TOOLS if row["name"] not in OTHERWISE]
     calls: list[JsonObject] = [
@@ -147,7 +147,7 @@ async def differing(
         else:
             wire = await client.request(method, params)
         one = client_of(process, version, **more)
-        here = json.loads(await one.request(method, params))
+        here = json.loads(await one.send_request(method, params))
         if same(wire.answer) != same(here):
             found.append((params, same(wire.answer), same(here)))
     return found
@@ -179,10 +179,12 @@ async def test_messages_before_the_answer_come_in_their_order(process: Process) 
     messages: list[Message] = []
     client = client_of(process, NEWEST[0], observe=messages.append)
     params = {"name": "drill_count", "arguments": {"n": 3, "delay_ms": 1}}
-    answer = await client.request("tools/call", params)
+    answer = await client.send_request("tools/call", params)
     assert json.loads(answer)["result"]["content"]
     assert messages[-1] == Message(False, answer)
-    methods = [(each.sent, json.loads(each.text).get("method")) for each in messages]
+    methods = [
+        (each.from_client, json.loads(each.text).get("method")) for each in messages
+    ]
     assert methods[0] == (True, "initialize")
     assert methods[2:4] == [
         (True, "notifications/initialized"),
@@ -196,8 +198,8 @@ async def test_without_streams_only_the_answer_comes(process: Process) -> None:
     observe = messages.append
     client = client_of(process, NEWEST[1], observe=observe, streams=False)
     params = {"name": "drill_count", "arguments": {"n": 3, "delay_ms": 1}}
-    answer = await client.request("tools/call", params)
-    assert [each.sent for each in messages] == [True, False]
+    answer = await client.send_request("tools/call", params)
+    assert [each.from_client for each in messages] == [True, False]
     assert messages[-1].text == answer
 
 
@@ -208,7 +210,7 @@ async def test_questions_of_a_session_are_answered(process: Process) -> None:
 
     client = client_of(process, NEWEST[0], respond=respond)
     params = {"name": "drill_ask", "arguments": {"question": "Which colour?"}}
-    answer = json.loads(await client.request("tools/call", params))
+    answer = json.loads(await client.send_request("tools/call", params))
     assert answer["result"]["content"] == [{"type": "text", "text": "blue"}]
 
 
@@ -217,7 +219,7 @@ async def test_a_question_without_streams_is_refused_as_on_the_wire(
 ) -> None:
     client = client_of(process, NEWEST[0], streams=False)
     params = {"name": "drill_ask", "arguments": {"question": "Which colour?"}}
-    answer = json.loads(await client.request("tools/call", params))
+    answer = json.loads(await client.send_request("tools/call", params))
     assert answer["result"]["isError"]
     assert "(WSGI)" in answer["result"]["content"][0]["text"]
 
@@ -228,7 +230,7 @@ async def test_a_request_that_is_cancelled_ends_its_call(
 ) -> None:
     params = {"name": "drill_sleep", "arguments": {"seconds": PATIENCE_S}}
     client = client_of(process, version)
-    task = asyncio.create_task(client.request("tools/call", params))
+    task = asyncio.create_task(client.send_request("tools/call", params))
     while not len(process.running):
         await asyncio.sleep(0.001)
     task.cancel()
@@ -253,15 +255,15 @@ async def test_who_may_not_come_in_is_told(process: Process) -> None:
 async def test_a_session_that_is_refused(process: Process) -> None:
     client = client_of(process, NEWEST[0], slug="private")
     with pytest.raises(SessionRefused) as refused:
-        await client.request("tools/list", {})
+        await client.send_request("tools/list", {})
     assert "not public" in json.loads(refused.value.answer)["error"]["message"]
 
 
 async def test_what_is_offered_can_be_another_catalog(process: Process) -> None:
     def overlay(catalog: Catalog) -> Catalog:
-        return catalog.changed({"tools": {"drill_add": None}})
+        return catalog.with_changes({"tools": {"drill_add": None}})
 
     client = client_of(process, NEWEST[1], overlay=overlay)
     params = {"name": "drill_add", "arguments": {"a": 1, "b": 2}}
-    answer = json.loads(await client.request("tools/call", params))
+    answer = json.loads(await client.send_request("tools/call", params))
     assert answer["error"]["message"] == "Unknown tool: drill_add"

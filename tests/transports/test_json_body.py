@@ -15,7 +15,7 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ParseError
 from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.server.handlers import tools
-from mcp_app.transports.http.bodies import is_large, read_json
+from mcp_app.transports.http.bodies import is_large_body, read_json
 from tests.serving import Connect
 
 PROCESS: Final[Any] = SimpleNamespace(
@@ -50,7 +50,7 @@ async def test_t12_a_large_or_wide_body_is_read_in_a_thread(
 
     real = jsonrpc.read
     monkeypatch.setattr(jsonrpc, "read", read)
-    assert is_large(PROCESS, body) is large
+    assert is_large_body(PROCESS, body) is large
     value = await read_json(PROCESS, body, NOBODY, large=large)
     assert value == real(body, PROCESS.read_limits)
     assert [each is threading.current_thread() for each in threads] == [not large]

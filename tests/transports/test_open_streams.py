@@ -122,11 +122,11 @@ async def test_servers_have_lists_of_their_own(
     pages = await connect("2025-11-25", path="/mcp/pages")
     streams = [await client.standing(), await pages.standing()]
     await writer.run(notify, "tools", server="pages")
-    await process.look()
+    await process.check_for_changes()
     assert await streams[1].message() is not None
     await streams[0].quiet()
     await writer.run(notify, "prompts")
-    await process.look()
+    await process.check_for_changes()
     for stream in streams:
         message = await stream.message()
         assert message is not None
@@ -139,14 +139,14 @@ async def test_a_published_row_is_a_change(connect: Connect, process: Process) -
     stream = await client.standing()
     row = Tool(name="brand_new", config='{"content": [{"type": "text", "text": "!"}]}')
     await writer.run(row.save)
-    await process.look()
+    await process.check_for_changes()
     await writer.run(published, row)
-    await process.look()
+    await process.check_for_changes()
     message = await stream.message()
     assert message == {"jsonrpc": "2.0", "method": list_changed("tools")}
     assert (await client.call("brand_new")).text == "!"
     await writer.run(row.delete)
-    await process.look()
+    await process.check_for_changes()
     assert await stream.message() is not None
     assert (await client.call("brand_new")).error["code"] == -32602
     await stream.leave()
@@ -162,7 +162,7 @@ async def test_too_many_changes_are_told_as_everything(
     monkeypatch.setattr(change_reader, "MOST_ROWS", 2)
     # As many topics as rows: they may be folded before they are seen.
     await writer.run(_notify_together, LISTS)
-    await process.look()
+    await process.check_for_changes()
     expected = {*map(list_changed, LISTS), UPDATED}
     for stream, count in ((newer, 4), (listen, 5)):
         told = [await stream.message() for _ in range(count)]
@@ -214,7 +214,7 @@ async def test_a_stream_survives_its_request(connect: Connect) -> None:
 
 async def logged(process: Process, text: str, level: Level = "info") -> None:
     await writer.run(log, level, text, server="default")
-    await process.look()
+    await process.check_for_changes()
 
 
 async def heard(stream: Visit) -> JsonObject:

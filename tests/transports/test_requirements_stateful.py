@@ -11,7 +11,7 @@ import pytest
 from mcp_app.process.quotas import Queues
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import LATEST, STATEFUL
-from mcp_app.transports.http.replies import MOST_QUEUED, EventStream, Reply
+from mcp_app.transports.http.replies import MAX_QUEUED_BYTES, EventStream, Reply
 from tests.asgi_client import Client, JsonObject
 from tests.behaviours import Stage, new_stage
 from tests.marks import STATEFUL_NEWEST_FIRST
@@ -167,20 +167,20 @@ async def test_one_large_answer_is_sent() -> None:
     wire = Wire()
     wire.flowing.set()
     stream = EventStream(wire.send, [], Queues(2**30))
-    stream.message(b"x" * (MOST_QUEUED + 1))
-    stream.end()
+    stream.queue_message(b"x" * (MAX_QUEUED_BYTES + 1))
+    stream.end_output()
     await stream.closed
-    assert wire.size > MOST_QUEUED
+    assert wire.size > MAX_QUEUED_BYTES
 
 
 async def test_a_reader_that_takes_nothing_is_given_up() -> None:
     wire = Wire()
     stream = EventStream(wire.send, [], Queues(2**30))
-    stream.message(b"x" * MOST_QUEUED)
+    stream.queue_message(b"x" * MAX_QUEUED_BYTES)
     # It had its chance.
     await asyncio.sleep(0)
     for _ in range(2):
-        stream.message(b"x" * MOST_QUEUED)
+        stream.queue_message(b"x" * MAX_QUEUED_BYTES)
     assert stream.closed.done()
     await asyncio.sleep(0)
     assert wire.size == 0
@@ -205,7 +205,7 @@ def abandon_all(monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(reply: Reply) -> EventStream:
         assert reply._events is not None
         reply._events._sending = True
-        reply._events._count(MOST_QUEUED + 1)
+        reply._events._count_bytes(MAX_QUEUED_BYTES + 1)
         return reply._events
 
     monkeypatch.setattr(Reply, "_opened", opened)

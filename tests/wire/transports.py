@@ -376,7 +376,7 @@ class StdioWire(OneStream):
         self._descriptors = (incoming, self._to, self._from, outgoing)
         self._output = Output(outgoing, self._broken)
         connection = Connection(
-            process, slug or "default", Principal.ANONYMOUS, self._output.message
+            process, slug or "default", Principal.ANONYMOUS, self._output.write_message
         )
         self._process = process
         self._rest = b""
@@ -385,7 +385,7 @@ class StdioWire(OneStream):
         loop = asyncio.get_running_loop()
         loop.add_reader(self._from, self._readable)
         self._tasks = [
-            loop.create_task(server._take_all(connection, incoming)),
+            loop.create_task(server._take_lines(connection, incoming)),
             loop.create_task(self._take_lines()),
         ]
 
@@ -423,7 +423,7 @@ class StdioWire(OneStream):
             await self.until(
                 lambda each: "result" in each and "_meta" in each["result"]
             )
-        await self._output.written()
+        await self._output.wait_until_written()
 
     async def leave(self) -> None:
         """Let go of everything; raise what failed."""

@@ -13,10 +13,10 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.models import AccessToken, Prompt, Resource, ResourceTemplate, Server, Tool
 from mcp_app.models.definitions import Source
 from mcp_app.workbench.find import (
-    MOST,
+    MAX_HITS,
     Hit,
     error_numbers,
-    find,
+    find_hits,
     has_secret,
     without_secrets,
 )
@@ -34,7 +34,7 @@ EVERYTHING = Viewer(
 
 
 def names(text: str, viewer: Viewer = EVERYTHING) -> list[tuple[str, str]]:
-    return [(hit.kind, hit.name) for hit in find(viewer, text)]
+    return [(hit.kind, hit.name) for hit in find_hits(viewer, text)]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def names(text: str, viewer: Viewer = EVERYTHING) -> list[tuple[str, str]]:
 )
 def test_an_error_number_in_any_form(text: str) -> None:
     calls = write(crash(ago_ms=5_000), crash(), crash(failure="00000000"))
-    (hit,) = [hit for hit in find(EVERYTHING, text) if hit.kind == "call"]
+    (hit,) = [hit for hit in find_hits(EVERYTHING, text) if hit.kind == "call"]
     assert (hit.key, hit.about, hit.exact) == (str(calls[0].pk), "book_table", True)
 
 
@@ -76,7 +76,7 @@ def test_a_text_full_of_numbers_costs_one_statement(
     assert len(error_numbers(text)) == 20
     viewer = Viewer(key=0, calls=True)
     with django_assert_num_queries(1):
-        assert find(viewer, text) == []
+        assert find_hits(viewer, text) == []
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def rows() -> dict[str, Any]:
 def test_a_name_a_title_or_a_uri(
     rows: dict[str, Any], text: str, kind: str, exact: bool
 ) -> None:
-    (hit,) = find(EVERYTHING, text)
+    (hit,) = find_hits(EVERYTHING, text)
     assert (hit.kind, hit.key, hit.exact) == (kind, str(rows[kind].pk), exact)
 
 
@@ -118,7 +118,7 @@ def test_it_is_found_as_clients_still_call_it(rows: dict[str, Any]) -> None:
     tool.save()
     tool.title = "Forecast"
     tool.save()
-    (hit,) = find(EVERYTHING, "weather")
+    (hit,) = find_hits(EVERYTHING, "weather")
     assert (hit.key, hit.name, hit.exact) == (str(tool.pk), "Forecast", True)
 
 
@@ -136,16 +136,16 @@ def in_code() -> Iterator[None]:
 def test_a_title_that_code_gives(in_code: None) -> None:
     row = Tool.objects.create(name="find_hours", source=Source.CODE)
     for text, exact in (("opening HOURS", True), ("opening", False)):
-        assert find(EVERYTHING, text) == [
+        assert find_hits(EVERYTHING, text) == [
             Hit("tool", str(row.pk), "Opening hours", "find_hours", exact)
         ]
 
 
 def test_what_is_called_so_comes_before_what_is_like_it() -> None:
-    Tool.objects.bulk_create(Tool(name=f"a_weather{n}") for n in range(MOST + 5))
+    Tool.objects.bulk_create(Tool(name=f"a_weather{n}") for n in range(MAX_HITS + 5))
     Tool.objects.create(name="weather")
-    found = find(EVERYTHING, "weather")
-    assert len(found) == MOST
+    found = find_hits(EVERYTHING, "weather")
+    assert len(found) == MAX_HITS
     assert [hit.name for hit in found if hit.exact] == ["weather"]
     assert found[0].name == "weather"
 
@@ -170,7 +170,7 @@ def test_letters_beyond_ascii(text: str, django_user_model: type[User]) -> None:
     title = "Öffnungszeiten für Ärzte"
     Tool.objects.create(name="hours", title=title)
     Tool.objects.create(name="all", title=f"Alle {title} und ÖPNV")
-    (one, other) = find(EVERYTHING, text)
+    (one, other) = find_hits(EVERYTHING, text)
     assert (one.name, one.exact) == (title, True)
     assert not other.exact
     django_user_model.objects.create_user("kim", first_name="Örjan", last_name="Ångel")
@@ -185,8 +185,8 @@ def test_a_person(django_user_model: type[User]) -> None:
     django_user_model.objects.create_user("mariana")
     maria = Hit("person", "maria", "maria", "Maria Lopez", exact=True)
     for text in ("Maria", "maria lopez", "MARIA@example.com"):
-        assert maria in find(EVERYTHING, text), text
-    (hit,) = find(EVERYTHING, "lopez")
+        assert maria in find_hits(EVERYTHING, text), text
+    (hit,) = find_hits(EVERYTHING, "lopez")
     assert (hit.key, hit.exact) == ("maria", False)
     assert names("maria") == [("person", "maria"), ("person", "mariana")]
 
@@ -237,7 +237,7 @@ def test_who_may_view_nothing_finds_nothing(
     write(crash(user_name="maria"))
     assert names(text)
     with django_assert_max_num_queries(1):
-        assert find(Viewer(key=0), text) == []
+        assert find_hits(Viewer(key=0), text) == []
 
 
 def test_at_most_five_statements(
@@ -247,4 +247,4 @@ def test_at_most_five_statements(
     User.objects.create_user("maria")
     text = "weather 7f3a29cd mcp_9fK2"
     with django_assert_num_queries(5):
-        find(EVERYTHING, text)
+        find_hits(EVERYTHING, text)

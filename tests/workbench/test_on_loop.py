@@ -8,7 +8,7 @@ import threading
 from asgiref.sync import sync_to_async
 from django.test import AsyncRequestFactory, RequestFactory
 
-from mcp_app.workbench.viewer import on_loop
+from mcp_app.workbench.viewer import run_on_loop
 
 
 async def _where() -> tuple[asyncio.AbstractEventLoop, str]:
@@ -17,11 +17,11 @@ async def _where() -> tuple[asyncio.AbstractEventLoop, str]:
 
 async def test_under_asgi_it_is_the_server_s() -> None:
     request = AsyncRequestFactory().get("/")
-    loop, _name = await sync_to_async(on_loop)(request, _where)
+    loop, _name = await sync_to_async(run_on_loop)(request, _where)
     assert loop is asyncio.get_running_loop()
 
 
 def test_under_wsgi_it_is_the_one_beside_it() -> None:
     request = RequestFactory().get("/")
-    _loop, name = on_loop(request, _where)
+    _loop, name = run_on_loop(request, _where)
     assert name == "mcp-loop"

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 from django.utils.timezone import now
 
-from mcp_app.audit.tallies import begin_ms
+from mcp_app.audit.tallies import period_start_ms
 from mcp_app.models import (
     AccessToken,
     Prompt,
@@ -35,9 +35,9 @@ from mcp_app.workbench.overview import (
     broken_rows,
     calls_by_hour,
     client_count,
-    paces,
     processes,
     read_overview,
+    read_paces,
     row_counts,
     token_counts,
 )
@@ -76,7 +76,7 @@ def test_rows_by_state() -> None:
     states = {State.BROKEN: 2, State.CHANGED: 1, State.UNPUBLISHED: 1}
     tools = found[Tool]
     assert (tools.total, tools.states, tools.begun) == (8, states, 5)
-    assert tools.published == 7
+    assert tools.published_count == 7
     assert (found[Prompt].total, found[Prompt].states[State.BROKEN]) == (0, 0)
     names = [(each.name, each.reason) for each in broken_rows([Tool], named("here"))]
     assert names == [("gone", "Gone."), ("here", "")]
@@ -154,10 +154,10 @@ def test_calls_by_hour() -> None:
     write({}, crash(), {"outcome": "cancelled"}, {"ago_ms": 5 * HOUR}, {"name": ""})
     write({"ago_ms": 30 * HOUR})
     at = now_ms()
-    since = begin_ms(at - 24 * HOUR, HOUR_S)
+    since = period_start_ms(at - 24 * HOUR, HOUR_S)
     hours = calls_by_hour(since)
     assert sum(each.calls for each in hours) == 5
-    assert Hour(begin_ms(at - 5 * HOUR, HOUR_S), 1, 0) in hours
+    assert Hour(period_start_ms(at - 5 * HOUR, HOUR_S), 1, 0) in hours
     assert sum(each.failed for each in hours) == 1
 
 
@@ -166,7 +166,7 @@ def test_paces() -> None:
     write(*({"took_us": 4_000} for _ in range(20)))
     write(*(crash(name="") for _ in range(50)))
     write(*(crash(name="old", ago_ms=30 * HOUR) for _ in range(50)))
-    found = paces(now())
+    found = read_paces(now())
     prompt = Pace("prompt", "book_table", 20, 20, 2)
     tool = Pace("tool", "book_table", 20, 0, 4)
     assert found.slowest == [tool, prompt]
@@ -176,9 +176,9 @@ def test_paces() -> None:
 
 def test_a_failure_leaves_after_15_minutes() -> None:
     write(*(crash(ago_ms=10 * MINUTE) for _ in range(5)))
-    assert [each.name for each in paces(now()).failing] == ["book_table"]
-    assert paces(now() + timedelta(minutes=7)).failing == []
-    assert paces(now() + timedelta(minutes=7)).most_failing
+    assert [each.name for each in read_paces(now()).failing] == ["book_table"]
+    assert read_paces(now() + timedelta(minutes=7)).failing == []
+    assert read_paces(now() + timedelta(minutes=7)).most_failing
 
 
 @pytest.mark.parametrize(
@@ -209,4 +209,4 @@ def test_what_may_not_be_viewed_is_not_read(
     every = Viewer(key=0, models=MODELS, calls=True, sessions=True, tokens=True)
     with django_assert_num_queries(6):
         found = read_overview(every, [], nowhere)
-    assert (len(found.broken), found.calls, found.failed) == (1, 1, 1)
+    assert (len(found.broken), found.call_count, found.failure_count) == (1, 1, 1)

@@ -12,9 +12,9 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.access.sentences import all_of, either
+from mcp_app.admin.access.sentences import join_alternatives, join_required
 from mcp_app.admin.editors.rows import CompositeWidget
-from mcp_app.admin.page.header import sentence, why_broken
+from mcp_app.admin.page.header import stop_sentence, why_broken
 from mcp_app.auth import permissions
 from mcp_app.auth.authenticators import SESSION_INSTEAD
 from mcp_app.auth.permissions import Holder, KnownGroup
@@ -24,7 +24,7 @@ from mcp_app.conf import BY_ISSUER, BY_TOKEN, mcp_settings
 from mcp_app.interface.rules import AccessRequirements, visible
 from mcp_app.interface.server import PUBLIC, ServerDefinition
 from mcp_app.models import DefinitionRow, PublishedRow, Stop
-from mcp_app.models.fields import words
+from mcp_app.models.fields import split_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,22 +58,22 @@ class Condition:
 def stop_gate(stop: Stop) -> Gate:
     """Return the gate that a stop closes."""
     return Gate(
-        label=_("Not stopped"), closed=sentence(stop), change=_("Start it again.")
+        label=_("Not stopped"), closed=stop_sentence(stop), change=_("Start it again.")
     )
 
 
-def gates(
+def gates_without_stops(
     row: PublishedRow, server: ServerDefinition | None, tags: frozenset[str]
 ) -> Iterator[Gate]:
     """Yield the gates of a row at a server, without stops."""
-    yield _published(row)
+    yield _publication_gate(row)
     if isinstance(row, DefinitionRow):
-        yield _offered(row, server, tags)
+        yield _offer_gate(row, server, tags)
     if server is not None:
-        yield _lets_in(server)
+        yield _authentication_gate(server)
 
 
-def _published(row: PublishedRow) -> Gate:
+def _publication_gate(row: PublishedRow) -> Gate:
     label = _("Published")
     from_code = isinstance(row, DefinitionRow) and row.from_code
     if row.published is None and not from_code:
@@ -85,7 +85,7 @@ def _published(row: PublishedRow) -> Gate:
     return Gate(label=label)
 
 
-def _offered(
+def _offer_gate(
     row: DefinitionRow, server: ServerDefinition | None, tags: frozenset[str]
 ) -> Gate:
     if server is None:
@@ -94,29 +94,29 @@ def _offered(
             closed=_("There is no published server."),
             change=_("Publish a server."),
         )
-    named = {"server": visible(server.title or server.slug)}
-    label = _("Offered by the server “%(server)s”") % named
-    if server.offers(tags, (row.kind_of_row, str(row.pk))):
+    values = {"server": visible(server.title or server.slug)}
+    label = _("Offered by the server “%(server)s”") % values
+    if server.offers_definition(tags, (row.kind_of_row, str(row.pk))):
         return Gate(label=label)
     change = _(
         "Choose this definition on the page of the server, and publish the server."
     )
     if server.selection == "tags":
-        shared = {"tags": either(server.tags)}
+        shared = {"tags": join_alternatives(server.tags)}
         change = (
             _("Give this definition a tag of the server (%(tags)s), and publish it.")
             % shared
         )
-    closed = _("The server “%(server)s” does not offer this definition.") % named
+    closed = _("The server “%(server)s” does not offer this definition.") % values
     return Gate(label=label, closed=closed, change=change)
 
 
-def _lets_in(server: ServerDefinition) -> Gate:
+def _authentication_gate(server: ServerDefinition) -> Gate:
     known = mcp_settings.authentication
     unknown = [name for name in server.access if name not in known]
-    methods = {"methods": either(server.access)}
+    methods = {"methods": join_alternatives(server.access)}
     label = _("The server requires authentication (%(methods)s)") % methods
-    if server.public:
+    if server.is_public:
         unknown, label = [], _("The server lets in anyone, without signing in")
     fill_in = _("Fill in “Who may come in” on the page of the server.")
     if not server.access:
@@ -130,7 +130,7 @@ def _lets_in(server: ServerDefinition) -> Gate:
         closed = _(
             "The server lets nobody in: the settings have no authentication method"
             " “%(names)s”."
-        ) % {"names": either(unknown)}
+        ) % {"names": join_alternatives(unknown)}
         return Gate(label=label, closed=closed, change=fill_in)
     return Gate(label=label)
 
@@ -143,10 +143,10 @@ def conditions(
     is_server: bool,
 ) -> list[Condition]:
     """Return the conditions of the server, then those of the row itself."""
-    by_server = [*_demanded(server, groups)]
+    by_server = [*_required_conditions(server, groups)]
     if is_server:
         return by_server
-    return [*map(_by_server, by_server), *_demanded(own, groups)]
+    return [*map(_by_server, by_server), *_required_conditions(own, groups)]
 
 
 def _by_server(condition: Condition) -> Condition:
@@ -154,36 +154,36 @@ def _by_server(condition: Condition) -> Condition:
     return replace(condition, label=label)
 
 
-def _demanded(
+def _required_conditions(
     demands: AccessRequirements, groups: Sequence[KnownGroup]
 ) -> Iterator[Condition]:
     yield from map(_permission, demands.permissions)
     for names in demands.groups:
-        yield _groups(names, groups)
-    yield from map(_rule, demands.rules)
+        yield _group_condition(names, groups)
+    yield from map(_rule_condition, demands.rules)
 
 
 def _permission(permission: str) -> Condition:
-    named = {"permission": visible(permission)}
+    values = {"permission": visible(permission)}
     which = permissions.with_permission(permission)
     note = ""
     if which is None:
-        note = _uncounted()
+        note = _uncountable_reason()
     return Condition(
-        label=_("permission %(permission)s") % named,
-        lack=_("lacks %(permission)s") % named,
+        label=_("permission %(permission)s") % values,
+        lack=_("lacks %(permission)s") % values,
         change=_(
             "Give the user, or a group that the user is in, the permission"
             " %(permission)s."
         )
-        % named,
+        % values,
         which=which,
         holds=lambda holder: holder.has_permission(permission),
         note=note,
     )
 
 
-def _uncounted() -> str:
+def _uncountable_reason() -> str:
     backends = permissions.uncounted_backends()
     if not backends:
         return _(
@@ -194,36 +194,38 @@ def _uncounted() -> str:
         "The authentication backend %(backends)s does not list who has"
         " the permission, so this condition can only be checked for"
         " one person at a time."
-    ) % {"backends": all_of(backends)}
+    ) % {"backends": join_required(backends)}
 
 
-def _groups(names: frozenset[str], known: Iterable[KnownGroup]) -> Condition:
+def _group_condition(names: frozenset[str], known: Iterable[KnownGroup]) -> Condition:
     there = {each.name for each in known}
     gone = [name for name in names if name not in there]
-    named = {"groups": either(names)}
+    values = {"groups": join_alternatives(names)}
     note = ""
     if gone:
-        note = _("There is no group “%(groups)s”.") % {"groups": either(gone)}
+        note = _("There is no group “%(groups)s”.") % {
+            "groups": join_alternatives(gone)
+        }
     return Condition(
-        label=_("group %(groups)s") % named,
-        lack=_("not in %(groups)s") % named,
-        change=_("Put the user into the group %(groups)s.") % named,
+        label=_("group %(groups)s") % values,
+        lack=_("not in %(groups)s") % values,
+        change=_("Put the user into the group %(groups)s.") % values,
         which=permissions.in_groups(names, known),
         holds=lambda holder: holder.is_in_one_of(names),
         note=note,
     )
 
 
-def _rule(key: str) -> Condition:
+def _rule_condition(key: str) -> Condition:
     rule = mcp.rules.get(key)
-    named = {"rule": visible(key)}
+    values = {"rule": visible(key)}
     parts: dict[str, Any] = {
-        "label": _("rule in code: %(rule)s") % named,
-        "lack": _("the rule %(rule)s says no") % named,
+        "label": _("rule in code: %(rule)s") % values,
+        "lack": _("the rule %(rule)s says no") % values,
         "holds": lambda holder: holder.satisfies(key),
     }
     if rule is None:
-        missing = _("The code has no rule “%(rule)s”, so nobody is let in.") % named
+        missing = _("The code has no rule “%(rule)s”, so nobody is let in.") % values
         change = _("Ask a developer to register the rule, or choose another one.")
         return Condition(which=permissions.NOBODY, change=change, note=missing, **parts)
     if rule.object:
@@ -233,7 +235,7 @@ def _rule(key: str) -> Condition:
             " template in any case."
         )
         return Condition(
-            which=permissions.EVERYBODY, change="", note=note % named, **parts
+            which=permissions.EVERYBODY, change="", note=note % values, **parts
         )
     written = {"function": visible(qualified_name(rule.judge))}
     notes = [
@@ -309,12 +311,14 @@ class AccessWidget(CompositeWidget):
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Answer:
         way = f"{name}-way-"
-        sent = [key.removeprefix(way) for key in data if key.startswith(way)]
+        names = [key.removeprefix(way) for key in data if key.startswith(way)]
         if f"{name}-public" in data:
-            sent.append(PUBLIC)
-        before = [each for each in words(data.get(f"{name}-asked", "")) if each in sent]
+            names.append(PUBLIC)
+        before = [
+            each for each in split_words(data.get(f"{name}-asked", "")) if each in names
+        ]
         return Answer(
-            tuple(dict.fromkeys([*before, *sent])),
+            tuple(dict.fromkeys([*before, *names])),
             data.get(f"{name}-confirm", "").strip(),
         )
 
@@ -325,7 +329,7 @@ class AccessWidget(CompositeWidget):
         return {
             **super().get_context(name, value, attrs),
             "order": " ".join(answer.names),
-            "boxes": list(_boxes(name, answer.names)),
+            "boxes": list(_method_boxes(name, answer.names)),
             "is_public": PUBLIC in answer.names,
             # No confirmation if the saved server is already public.
             "asks": isinstance(value, Answer) or PUBLIC not in answer.names,
@@ -349,19 +353,19 @@ class AccessField(forms.Field):
 
 def answer_of(value: object) -> Answer:
     """Return an answer unchanged, or the one that a column's words stand for."""
-    return value if isinstance(value, Answer) else Answer(words(str(value or "")))
+    return value if isinstance(value, Answer) else Answer(split_words(str(value or "")))
 
 
-def _boxes(field: str, ticked: tuple[str, ...]) -> Iterator[Box]:
+def _method_boxes(field: str, ticked: tuple[str, ...]) -> Iterator[Box]:
     known = mcp_settings.authentication
     for name in dict.fromkeys((*known, *ticked)):
         if name != PUBLIC:
-            given = known.get(name, "")
-            path = given if isinstance(given, str) else given.get("path", "")
+            setting = known.get(name, "")
+            path = setting if isinstance(setting, str) else setting.get("path", "")
             label = LABELS.get(path, "")
-            if path == BY_ISSUER and not isinstance(given, str):
+            if path == BY_ISSUER and not isinstance(setting, str):
                 label = gettext_lazy("Users of %(issuer)s") % {
-                    "issuer": given.get("issuer")
+                    "issuer": setting.get("issuer")
                 }
             yield Box(
                 name=name,

@@ -85,40 +85,40 @@ def in_digits(number: int) -> str:
 
 def count_text(number: int, *, at_most: bool) -> str:
     """Format a number of people, as an upper bound if not all can be counted."""
-    shown = in_digits(number)
-    return _("at most %(number)s") % {"number": shown} if at_most else shown
+    digits = in_digits(number)
+    return _("at most %(number)s") % {"number": digits} if at_most else digits
 
 
 def counted_text(kind: str, number: int, who: str, *, at_most: bool) -> str:
     """Say how many people can, and which."""
     if not number:
         return str(NOBODY[kind])
-    shown = capfirst(count_text(number, at_most=at_most))
-    return str(CAN[kind] % {"count": number, "number": shown, "who": who})
+    number_text = capfirst(count_text(number, at_most=at_most))
+    return str(CAN[kind] % {"count": number, "number": number_text, "who": who})
 
 
-def either(names: Iterable[str]) -> str:
+def join_alternatives(names: Iterable[str]) -> str:
     """Join names of which one is enough."""
     return str(get_text_list([visible(name) for name in sorted(names)], _("or")))
 
 
-def all_of(names: Iterable[str]) -> str:
+def join_required(names: Iterable[str]) -> str:
     """Join names that are all required."""
     return str(get_text_list(list(names), _("and")))
 
 
-def everyone(permissions: Iterable[str], groups: Iterable[Iterable[str]]) -> str:
+def describe_people(permissions: Iterable[str], groups: Iterable[Iterable[str]]) -> str:
     """Describe the people who meet these requirements, apart from superusers."""
-    said = {
-        "permissions": all_of(map(visible, permissions)),
-        "groups": all_of(map(either, groups)),
+    requirements = {
+        "permissions": join_required(map(visible, permissions)),
+        "groups": join_required(map(join_alternatives, groups)),
     }
-    if said["permissions"] and said["groups"]:
-        return _("everyone in %(groups)s with %(permissions)s") % said
-    if said["groups"]:
-        return _("everyone in %(groups)s") % said
-    if said["permissions"]:
-        return _("everyone with %(permissions)s") % said
+    if requirements["permissions"] and requirements["groups"]:
+        return _("everyone in %(groups)s with %(permissions)s") % requirements
+    if requirements["groups"]:
+        return _("everyone in %(groups)s") % requirements
+    if requirements["permissions"]:
+        return _("everyone with %(permissions)s") % requirements
     return _("everyone who may log in at this site")
 
 
@@ -139,4 +139,4 @@ def anonymous(access: tuple[str, ...]) -> str:
         return _("Anonymous callers cannot: the server requires a token.")
     return _(
         "Anonymous callers cannot: the server requires authentication (%(methods)s)."
-    ) % {"methods": either(access)}
+    ) % {"methods": join_alternatives(access)}

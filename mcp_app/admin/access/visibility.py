@@ -16,10 +16,15 @@ from mcp_app.admin.access.conditions import (
     Condition,
     Gate,
     conditions,
-    gates,
+    gates_without_stops,
     stop_gate,
 )
-from mcp_app.admin.access.sentences import all_of, count_text, either, in_digits
+from mcp_app.admin.access.sentences import (
+    count_text,
+    in_digits,
+    join_alternatives,
+    join_required,
+)
 from mcp_app.auth import permissions
 from mcp_app.auth.permissions import Holder, KnownGroup
 from mcp_app.catalog.registry import mcp
@@ -48,45 +53,47 @@ class Visibility:
         self.row = row
         self._stops = stops
         self.kind = row.kind_of_row
-        content = row.working_content() if _is_unseen(row) else _served(row)
+        content = row.working_content() if _is_unseen(row) else _published_content(row)
         self._content = content
         self._tags, self._own = tags_and_requirements(row, content)
-        self.servers = self._servers()
-        self.server = self._chosen(slug)
+        self.servers = self._sorted_servers()
+        self.server = self._choose_server(slug)
 
-    def _servers(self) -> list[ServerDefinition]:
+    def _sorted_servers(self) -> list[ServerDefinition]:
         """Return the servers to choose from, those that offer the row first."""
         if isinstance(self.row, Server):
-            return [server_definition(self.row, _served(self.row))]
+            return [server_definition(self.row, _published_content(self.row))]
         key = (self.kind, str(self.row.pk))
         servers = load_servers().values()
-        order = {each.slug: not each.offers(self._tags, key) for each in servers}
+        order = {
+            each.slug: not each.offers_definition(self._tags, key) for each in servers
+        }
         return sorted(servers, key=lambda each: (order[each.slug], each.slug))
 
-    def _chosen(self, slug: str) -> ServerDefinition | None:
-        named = [each for each in self.servers if each.slug == slug]
-        return next(iter([*named, *self.servers]), None)
+    def _choose_server(self, slug: str) -> ServerDefinition | None:
+        matching = [each for each in self.servers if each.slug == slug]
+        return next(iter([*matching, *self.servers]), None)
 
     @property
     def is_server(self) -> bool:
         return isinstance(self.row, Server)
 
     @property
-    def slug(self) -> str:
+    def server_slug(self) -> str:
         return "" if self.server is None else self.server.slug
 
     @property
     def public(self) -> bool:
-        return self.server is not None and self.server.public
+        return self.server is not None and self.server.is_public
 
     @cached_property
-    def gates(self) -> list[Gate]:
-        found = [*gates(self.row, self.server, self._tags)]
-        if stop := self._stop():
-            found.insert(0, stop_gate(stop))
-        return found
+    def all_gates(self) -> list[Gate]:
+        gates_of_row = [*gates_without_stops(self.row, self.server, self._tags)]
+        if stop := self._applying_stop():
+            gates_of_row.insert(0, stop_gate(stop))
+        return gates_of_row
 
-    def _stop(self) -> Stop | None:
+    def _applying_stop(self) -> Stop | None:
         """Return a stop that applies to the row now."""
         holding = (
             each
@@ -105,37 +112,37 @@ class Visibility:
         return by_key or stop.served == self.server.slug
 
     @property
-    def closed(self) -> str:
+    def closed_reason(self) -> str:
         """Why nobody sees it; "" if that depends on the person."""
-        return next((each.closed for each in self.gates if each.closed), "")
+        return next((each.closed for each in self.all_gates if each.closed), "")
 
     @property
     def demands(self) -> AccessRequirements:
         """The requirements of the server and of the row together."""
-        return self._of_server.and_also(self._own)
+        return self._of_server.combined_with(self._own)
 
     @property
     def _of_server(self) -> AccessRequirements:
         return NO_REQUIREMENTS if self.server is None else self.server.demands
 
     @cached_property
-    def groups(self) -> list[KnownGroup]:
+    def known_groups(self) -> list[KnownGroup]:
         return permissions.known_groups(self.demands)
 
     @cached_property
     def conditions(self) -> list[Condition]:
         return conditions(
-            self._of_server, self._own, self.groups, is_server=self.is_server
+            self._of_server, self._own, self.known_groups, is_server=self.is_server
         )
 
-    def admits(self, holder: Holder) -> bool:
+    def is_available_to(self, holder: Holder) -> bool:
         """Return whether a principal can list it and its calls run."""
-        if self.closed or not holder.meets(self._of_server):
+        if self.closed_reason or not holder.meets_demands(self._of_server):
             return False
-        return holder.meets(self._own)
+        return holder.meets_demands(self._own)
 
     @property
-    def differs(self) -> bool:
+    def requirements_differ(self) -> bool:
         """Whether the requirements of working copy and published version differ."""
         if self.is_server or _is_unseen(self.row):
             return False
@@ -174,30 +181,28 @@ def _is_unseen(row: PublishedRow) -> bool:
     return row.published is None and not from_code
 
 
-def _served(row: PublishedRow) -> JsonObject:
+def _published_content(row: PublishedRow) -> JsonObject:
     return {} if row.published is None else row.published.read()
 
 
-def counts(found: Sequence[Condition]) -> Mapping[str, int]:
+def count_people(conditions: Sequence[Condition]) -> Mapping[str, int]:
     """Return how many people meet the first condition, the first two, and so on.
 
     The keys are `after_0`, `after_1` …, and `everybody`, `active` and `superusers`.
     """
     columns = {
         "everybody": Count("pk"),
-        "active": Count("pk", filter=permissions.active()),
+        "active": Count("pk", filter=permissions.active_condition()),
         "superusers": Count(
-            "pk", filter=permissions.active() & permissions.superusers()
+            "pk", filter=permissions.active_condition() & permissions.superusers()
         ),
     }
-    both: Q = permissions.active()
-    for place, condition in enumerate(found):
+    both: Q = permissions.active_condition()
+    for place, condition in enumerate(conditions):
         both &= permissions.EVERYBODY if condition.which is None else condition.which
         columns[f"after_{place}"] = Count("pk", filter=both)
-    found_counts: Mapping[str, int] = (
-        permissions.users().order_by().aggregate(**columns)
-    )
-    return found_counts
+    totals: Mapping[str, int] = permissions.all_users().order_by().aggregate(**columns)
+    return totals
 
 
 def at_servers(row: PublishedRow, content: JsonObject) -> list[str]:
@@ -208,10 +213,10 @@ def at_servers(row: PublishedRow, content: JsonObject) -> list[str]:
     key = (row.kind_of_row, str(row.pk))
     names = [
         _("%(name)s (public: anyone on the internet)") % {"name": visible(each.slug)}
-        if each.public and not demands
+        if each.is_public and not demands
         else visible(each.slug)
         for each in sorted(load_servers().values(), key=lambda each: each.slug)
-        if each.offers(tags, key)
+        if each.offers_definition(tags, key)
     ]
     if not names:
         return [_("No published server offers it.")]
@@ -223,42 +228,52 @@ def in_numbers(row: PublishedRow, content: JsonObject) -> list[str]:
     if isinstance(row, Server):
         return []
     after = tags_and_requirements(row, content)[1]
-    before = after if _is_unseen(row) else tags_and_requirements(row, _served(row))[1]
+    before = (
+        after
+        if _is_unseen(row)
+        else tags_and_requirements(row, _published_content(row))[1]
+    )
     if not before and not after:
         return [
             _("No permission is required: everyone whom a server lets in can use it.")
         ]
-    groups = permissions.known_groups(before.and_also(after))
-    numbers = _meeting(before, groups), _meeting(after, groups)
+    groups = permissions.known_groups(before.combined_with(after))
+    numbers = _eligible_count(before, groups), _eligible_count(after, groups)
     if before == after:
-        said = _("People who have the required rights: %(after)s.")
+        sentence = _("People who have the required rights: %(after)s.")
         if not _is_unseen(row):
-            said = _(
+            sentence = _(
                 "People who have the required rights: %(after)s. Publishing"
                 " does not change this number."
             )
     else:
-        said = _(
+        sentence = _(
             "People who have the required rights: %(before)s now,"
             " %(after)s once this is published."
         )
-    return [said % {"before": numbers[0], "after": numbers[1]}]
+    return [sentence % {"before": numbers[0], "after": numbers[1]}]
 
 
-def _meeting(demands: AccessRequirements, groups: Sequence[KnownGroup]) -> str:
+def _eligible_count(demands: AccessRequirements, groups: Sequence[KnownGroup]) -> str:
     """Return how many people meet requirements, as text."""
-    found = conditions(NO_REQUIREMENTS, demands, groups, is_server=False)
-    counted = counts(found)
-    number = counted[f"after_{len(found) - 1}"] if found else counted["active"]
-    return count_text(number, at_most=any(each.which is None for each in found))
+    own_conditions = conditions(NO_REQUIREMENTS, demands, groups, is_server=False)
+    counted = count_people(own_conditions)
+    number = (
+        counted[f"after_{len(own_conditions) - 1}"]
+        if own_conditions
+        else counted["active"]
+    )
+    return count_text(
+        number, at_most=any(each.which is None for each in own_conditions)
+    )
 
 
 # -- people table ----------------------------------------------------------------------
 # The table of the page *Who can see it*: 50 people per page, each with the reason.
 
 
-SHOWN: Final = 50
-MOST_DIGITS: Final = 9
+PEOPLE_PER_PAGE: Final = 50
+MAX_PAGE_DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +305,7 @@ class People:
         return self.number + 1 if self.number < self.pages else 0
 
 
-def people(
+def people_page(
     conditions: Sequence[Condition],
     groups: Sequence[KnownGroup],
     *,
@@ -301,13 +316,15 @@ def people(
 ) -> People:
     """Return a page of people; two queries, however many people there are."""
     total = counts[0] if can else counts[1]
-    pages = max(1, -(-total // SHOWN))
-    is_number = page.isascii() and page.isdigit() and len(page) <= MOST_DIGITS
+    pages = max(1, -(-total // PEOPLE_PER_PAGE))
+    is_number = page.isascii() and page.isdigit() and len(page) <= MAX_PAGE_DIGITS
     number = min(max(int(page) if is_number else 1, 1), pages)
-    rows = _rows(conditions, can=can)[(number - 1) * SHOWN : number * SHOWN]
+    rows = _people_rows(conditions, can=can)[
+        (number - 1) * PEOPLE_PER_PAGE : number * PEOPLE_PER_PAGE
+    ]
     why = Why(conditions, groups, demands)
     return People(
-        [Person(visible(each.get_username()), why.of(each)) for each in rows],
+        [Person(visible(each.get_username()), why.reason_for(each)) for each in rows],
         can,
         number,
         pages,
@@ -316,23 +333,25 @@ def people(
     )
 
 
-def _rows(conditions: Sequence[Condition], *, can: bool) -> QuerySet[Any]:
+def _people_rows(conditions: Sequence[Condition], *, can: bool) -> QuerySet[Any]:
     counted = [each.which for each in conditions if each.which is not None]
-    meet: Q = reduce(and_, counted, permissions.active())
+    meet: Q = reduce(and_, counted, permissions.active_condition())
     columns = {
-        f"mcp_holds_{place}": _whether(each.which)
+        f"mcp_holds_{place}": _boolean_case(each.which)
         for place, each in enumerate(conditions)
         if each.which is not None
     }
     model = get_user_model()
-    rows: QuerySet[Any] = permissions.users().filter(meet if can else ~meet)
-    rows = rows.annotate(mcp_active=_whether(permissions.active()), **columns)
+    rows: QuerySet[Any] = permissions.all_users().filter(meet if can else ~meet)
+    rows = rows.annotate(
+        mcp_active=_boolean_case(permissions.active_condition()), **columns
+    )
     if hasattr(model, "groups"):
         rows = rows.prefetch_related("groups")
     return rows.order_by(model.USERNAME_FIELD, "pk")
 
 
-def _whether(condition: Q) -> Any:
+def _boolean_case(condition: Q) -> Any:
     if not condition:
         return Value(True, output_field=BooleanField())
     return Case(
@@ -356,7 +375,7 @@ class Why:
         self._demands = demands
         self._open = any(each.which is None for each in conditions)
 
-    def of(self, user: Any) -> str:
+    def reason_for(self, user: Any) -> str:
         """Return the reason for a row of the table."""
         if not user.mcp_active:
             return _("cannot: may not log in")
@@ -366,13 +385,15 @@ class Why:
             if not getattr(user, f"mcp_holds_{place}", True)
         ]
         if lacks:
-            return _("cannot: %(reasons)s") % {"reasons": all_of(dict.fromkeys(lacks))}
-        can = self._can(user)
+            return _("cannot: %(reasons)s") % {
+                "reasons": join_required(dict.fromkeys(lacks))
+            }
+        can = self._access_reason(user)
         if self._open:
             return _("%(reason)s; the rest must be checked") % {"reason": can}
         return can
 
-    def _can(self, user: Any) -> str:
+    def _access_reason(self, user: Any) -> str:
         if not (self._demands.permissions or self._demands.groups):
             return _("no right is required")
         if getattr(user, "is_superuser", False):
@@ -382,21 +403,26 @@ class Why:
             for each in (user.groups.all() if hasattr(user, "groups") else ())
             if each.pk in self._groups
         ]
-        return all_of(dict.fromkeys([*self._by_permission(own), *self._by_group(own)]))
+        return join_required(
+            dict.fromkeys([*self._by_permission(own), *self._group_reasons(own)])
+        )
 
     def _by_permission(self, own: Collection[KnownGroup]) -> Iterator[str]:
         for permission in self._demands.permissions:
             through = [each.name for each in own if permission in each.grants]
-            named = {"permission": visible(permission), "groups": either(through)}
+            values = {
+                "permission": visible(permission),
+                "groups": join_alternatives(through),
+            }
             if through:
-                yield _("in %(groups)s, which has %(permission)s") % named
+                yield _("in %(groups)s, which has %(permission)s") % values
             else:
-                yield _("has %(permission)s") % named
+                yield _("has %(permission)s") % values
 
-    def _by_group(self, own: Collection[KnownGroup]) -> Iterator[str]:
+    def _group_reasons(self, own: Collection[KnownGroup]) -> Iterator[str]:
         granting = {each.name for each in own if each.grants}
         for names in self._demands.groups:
             in_these = [each.name for each in own if each.name in names]
             # The reason for a permission has already named the group.
             if granting.isdisjoint(in_these):
-                yield _("in %(groups)s") % {"groups": either(in_these)}
+                yield _("in %(groups)s") % {"groups": join_alternatives(in_these)}

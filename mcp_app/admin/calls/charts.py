@@ -17,7 +17,7 @@ from django.utils.formats import number_format
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.calls.filters import CallFilter, milliseconds, moment
+from mcp_app.admin.calls.filters import CallFilter, milliseconds, stored_time
 from mcp_app.interface.call_record import FAILED
 from mcp_app.models import CallStatistic
 from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
@@ -72,7 +72,7 @@ class Figures:
     servers: tuple[str, ...]
 
     @property
-    def percent(self) -> float:
+    def failure_percent(self) -> float:
         return 100 * self.failed / self.calls if self.calls else 0.0
 
 
@@ -86,59 +86,59 @@ class Most:
     calls: int
 
 
-def figures(asked: CallFilter) -> Figures:
+def call_figures(call_filter: CallFilter) -> Figures:
     """Return what the counters say about the filtered calls; one query."""
-    end_ms = asked.end_ms or milliseconds(now())
-    step = _step(end_ms - asked.start_ms)
-    since = F("start_ms") - asked.start_ms
+    end_ms = call_filter.end_ms or milliseconds(now())
+    step = _bar_length(end_ms - call_filter.start_ms)
+    since = F("start_ms") - call_filter.start_ms
     sums = {f"sum_{name}": Sum(name) for name in ("calls", "dropped", *COLUMNS)}
     rows = list(
-        _counters(asked)
+        _counter_rows(call_filter)
         .annotate(since=since - since % step)
         .values("since", "server", "outcome")
         .annotate(**sums, top=Max("most_us"))
     )
     servers = tuple(sorted({row["server"] for row in rows}))
-    if asked.server:
-        rows = [row for row in rows if row["server"] == asked.server]
-    return _summed(asked, rows, servers, step, end_ms)
+    if call_filter.server:
+        rows = [row for row in rows if row["server"] == call_filter.server]
+    return _sum_figures(call_filter, rows, servers, step, end_ms)
 
 
-def most_failing(asked: CallFilter) -> Most | None:
+def most_failing(call_filter: CallFilter) -> Most | None:
     """Return what failed most often; one query."""
-    rows = _counters(asked).filter(outcome__in=FAILED)
-    if asked.server:
-        rows = rows.filter(server=asked.server)
-    found = (
+    rows = _counter_rows(call_filter).filter(outcome__in=FAILED)
+    if call_filter.server:
+        rows = rows.filter(server=call_filter.server)
+    failures = (
         rows.values("kind", "name", "outcome")
         .annotate(sum=Sum("calls"))
         .order_by("-sum", "name")[:1]
     )
-    for row in found:
+    for row in failures:
         return Most(row["kind"], row["name"], row["outcome"], row["sum"])
     return None
 
 
-def names_with(asked: CallFilter, text: str, most: int) -> tuple[str, ...]:
+def names_with(call_filter: CallFilter, text: str, most: int) -> tuple[str, ...]:
     """Return at most `most` names of called definitions that contain a text."""
     # The column compares exactly: on some databases `icontains` would respect case.
-    lowered = _counters(asked).annotate(lowered=Lower("name"))
+    lowered = _counter_rows(call_filter).annotate(lowered=Lower("name"))
     rows = lowered.filter(lowered__contains=text.lower())
     names = rows.order_by("name").values_list("name", flat=True).distinct()
     return tuple(names[:most])
 
 
-def day_bars(since_ms: int, hours: Iterable[Hour]) -> tuple[Bar, ...]:
+def hourly_bars(since_ms: int, hours: Iterable[Hour]) -> tuple[Bar, ...]:
     """Return a bar for each hour of the day that begins then, and for this one."""
     calls, failed = Counter[int](), Counter[int]()
     for each in hours:
         calls[each.start_ms - since_ms] = each.calls
         failed[each.start_ms - since_ms] = each.failed
     hour_ms = HOUR_S * 1_000
-    return tuple(_bars(since_ms, range(0, 25 * hour_ms, hour_ms), calls, failed))
+    return tuple(_chart_bars(since_ms, range(0, 25 * hour_ms, hour_ms), calls, failed))
 
 
-def alike(kind: str, name: str, outcome: str, start_ms: int) -> int:
+def count_similar(kind: str, name: str, outcome: str, start_ms: int) -> int:
     """Return how many calls ended in the same way in the 24 hours from `start_ms`."""
     end_ms = start_ms + 24 * HOUR_S * 1_000
     rows = CallStatistic.objects.filter(
@@ -147,25 +147,25 @@ def alike(kind: str, name: str, outcome: str, start_ms: int) -> int:
     return int(rows.aggregate(sum=Sum("calls"))["sum"] or 0)
 
 
-def _counters(asked: CallFilter) -> QuerySet[CallStatistic]:
+def _counter_rows(call_filter: CallFilter) -> QuerySet[CallStatistic]:
     rows = CallStatistic.objects.filter(
-        seconds=asked.seconds, start_ms__gte=asked.start_ms
+        seconds=call_filter.counter_seconds, start_ms__gte=call_filter.start_ms
     )
-    if asked.end_ms is not None:
-        rows = rows.filter(start_ms__lt=asked.end_ms)
-    if asked.kind:
-        rows = rows.filter(kind=asked.kind)
-    return rows.filter(name=asked.name) if asked.name else rows
+    if call_filter.end_ms is not None:
+        rows = rows.filter(start_ms__lt=call_filter.end_ms)
+    if call_filter.kind:
+        rows = rows.filter(kind=call_filter.kind)
+    return rows.filter(name=call_filter.name) if call_filter.name else rows
 
 
-def _step(length_ms: int) -> int:
+def _bar_length(length_ms: int) -> int:
     """Return the length of a bar: a round time, or else what gives few enough bars."""
     fitting = (step for step in STEPS if length_ms / step <= BARS)
     return next(fitting, length_ms // BARS + 1)
 
 
-def _summed(
-    asked: CallFilter,
+def _sum_figures(
+    call_filter: CallFilter,
     rows: Sequence[Mapping[str, Any]],
     servers: tuple[str, ...],
     step: int,
@@ -177,23 +177,26 @@ def _summed(
         if row["outcome"] in FAILED:
             failed[row["since"]] += row["sum_calls"]
     matching = [
-        row for row in rows if not asked.outcomes or row["outcome"] in asked.outcomes
+        row
+        for row in rows
+        if not call_filter.wanted_outcomes
+        or row["outcome"] in call_filter.wanted_outcomes
     ]
-    slow = _slower_than(asked.slower)
+    slow = _slower_than(call_filter.slower)
     buckets = [
         sum(row[f"sum_{name}"] for row in matching) if name in slow else 0
         for name in COLUMNS
     ]
     longest = max((row["top"] for row in matching), default=0)
-    times = range(0, max(step, end_ms - asked.start_ms), step)
+    times = range(0, max(step, end_ms - call_filter.start_ms), step)
     return Figures(
         calls=calls.total(),
         failed=failed.total(),
         matching=sum(buckets),
         dropped=sum(row["sum_dropped"] for row in matching),
-        half=_bound(buckets, 50, longest),
-        most=_bound(buckets, 95, longest),
-        bars=tuple(_bars(asked.start_ms, times, calls, failed)),
+        half=_percentile_bound(buckets, 50, longest),
+        most=_percentile_bound(buckets, 95, longest),
+        bars=tuple(_chart_bars(call_filter.start_ms, times, calls, failed)),
         servers=servers,
     )
 
@@ -209,8 +212,10 @@ def _slower_than(slower: str) -> Sequence[str]:
     ]
 
 
-def _bound(buckets: Sequence[int], percent: int, longest_us: int) -> int | None:
-    """Return within how many milliseconds `percent` of the calls ended."""
+def _percentile_bound(
+    buckets: Sequence[int], percent: int, longest_us: int
+) -> int | None:
+    """Return within how many milliseconds `failure_percent` of the calls ended."""
     total, so_far = sum(buckets), 0
     longest = -(-longest_us // 1_000)
     for count, bound in zip(buckets, [*BOUNDS_MS, longest], strict=True):
@@ -220,7 +225,7 @@ def _bound(buckets: Sequence[int], percent: int, longest_us: int) -> int | None:
     return None
 
 
-def _bars(
+def _chart_bars(
     start_ms: int, times: range, calls: Counter[int], failed: Counter[int]
 ) -> Iterable[Bar]:
     most = max(calls.values(), default=0) or 1
@@ -230,7 +235,7 @@ def _bars(
         height = -(-calls[since] * HEIGHT // most)
         failing = -(-failed[since] * HEIGHT // most)
         yield Bar(
-            start=moment(start_ms + since),
+            start=stored_time(start_ms + since),
             calls=calls[since],
             failed=failed[since],
             x=place * width,
@@ -242,22 +247,22 @@ def _bars(
         )
 
 
-def sentence(asked: CallFilter, found: Figures, most: str) -> str:
+def failure_sentence(call_filter: CallFilter, totals: Figures, most: str) -> str:
     """Say how many calls failed; `most` names what failed most."""
-    named = {
-        "failed": grouped_digits(found.failed),
-        "calls": grouped_digits(found.calls),
-        "percent": percents(found.percent),
+    values = {
+        "failed": grouped_digits(totals.failed),
+        "calls": grouped_digits(totals.calls),
+        "percent": format_percent(totals.failure_percent),
         "most": most,
     }
-    if not found.calls:
+    if not totals.calls:
         return ""
-    if not found.failed:
-        return _("None of %(calls)s failed.") % named
+    if not totals.failed:
+        return _("None of %(calls)s failed.") % values
     if most:
-        said = _("%(failed)s of %(calls)s failed (%(percent)s), most often: %(most)s.")
-        return said % named
-    return _("%(failed)s of %(calls)s failed (%(percent)s).") % named
+        text = _("%(failed)s of %(calls)s failed (%(percent)s), most often: %(most)s.")
+        return text % values
+    return _("%(failed)s of %(calls)s failed (%(percent)s).") % values
 
 
 def grouped_digits(number: int) -> str:
@@ -265,7 +270,7 @@ def grouped_digits(number: int) -> str:
     return number_format(number, force_grouping=True)
 
 
-def percents(percent: float) -> str:
+def format_percent(percent: float) -> str:
     """Format a percentage; show at least 0.1 for one that is not 0."""
     number = number_format(round(max(percent, 0.1) if percent else 0.0, 1), 1)
     return _("%(number)s %%") % {"number": number}

@@ -68,7 +68,7 @@ CHOICES: Final = {
     "origin": (gettext_lazy("From"), ORIGINS),
 }
 TEXTS: Final = ("server", "name", "user", "q")
-LONGEST: Final = 255
+MAX_TEXT_LENGTH: Final = 255
 YEARS: Final = (2000, 3000)
 ERROR_NUMBER: Final = re.compile(r"[0-9a-f]{8}")
 _KEY: Final = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
@@ -99,7 +99,7 @@ class CallFilter:
     problems: tuple[str, ...] = ()
 
     @property
-    def seconds(self) -> int:
+    def counter_seconds(self) -> int:
         """The length of the counter rows to read for this time range."""
         return MINUTE_S if self.when == LAST_HOUR else HOUR_S
 
@@ -112,57 +112,60 @@ class CallFilter:
         return None if self.end is None else milliseconds(self.end)
 
     @property
-    def outcomes(self) -> tuple[str, ...]:
+    def wanted_outcomes(self) -> tuple[str, ...]:
         """The outcomes to show; () for all."""
         if self.outcome == ANY_FAILURE:
             return FAILED
         return (self.outcome,) if self.outcome else ()
 
     @property
-    def counted(self) -> bool:
+    def is_countable(self) -> bool:
         """Whether counters can answer this filter.
 
         They know no users and no search, and count no trials.
         """
         return not (self.user or self.q or self.origin)
 
-    def sought(self, names: tuple[str, ...] = ()) -> CallQuery:
+    def call_query(self, names: tuple[str, ...] = ()) -> CallQuery:
         """Return the query of the rows; `names` are those that match the search.
 
         Failures are rarer than all calls of a name, so their outcome leads the search.
         Calls that were answered are most of all, and no index has them.
         """
-        found = self._conditions()
+        conditions = self._conditions()
         if self.q:
-            ways = [_is("user_name", self.q), *(_is("name", each) for each in names)]
-        elif "user" in found:
-            ways = [found.pop("user")]
-        elif self.outcomes and self.outcomes != (Outcome.ANSWERED,):
-            found.pop("outcome")
-            ways = [_is("outcome", each) for each in self.outcomes]
+            ways = [
+                _equal_condition("user_name", self.q),
+                *(_equal_condition("name", each) for each in names),
+            ]
+        elif "user" in conditions:
+            ways = [conditions.pop("user")]
+        elif self.wanted_outcomes and self.wanted_outcomes != (Outcome.ANSWERED,):
+            conditions.pop("outcome")
+            ways = [_equal_condition("outcome", each) for each in self.wanted_outcomes]
         else:
-            ways = [found.pop("name")] if "name" in found else []
-        return CallQuery(self.start_ms, self.end_ms, ways, list(found.values()))
+            ways = [conditions.pop("name")] if "name" in conditions else []
+        return CallQuery(self.start_ms, self.end_ms, ways, list(conditions.values()))
 
     def _conditions(self) -> dict[str, Condition]:
         """Return the condition of each filter that is set."""
-        found: dict[str, Condition] = {}
+        conditions: dict[str, Condition] = {}
         if self.user:
-            found["user"] = _is("user_name", self.user)
+            conditions["user"] = _equal_condition("user_name", self.user)
         if self.name:
-            found["name"] = _is("name", self.name)
-        if self.outcomes:
-            found["outcome"] = ("outcome", "IN", self.outcomes)
+            conditions["name"] = _equal_condition("name", self.name)
+        if self.wanted_outcomes:
+            conditions["outcome"] = ("outcome", "IN", self.wanted_outcomes)
         for column in ("kind", "server"):
             if value := getattr(self, column):
-                found[column] = _is(column, value)
+                conditions[column] = _equal_condition(column, value)
         if self.origin:
-            found["origin"] = _is("principal", self.origin)
+            conditions["origin"] = _equal_condition("principal", self.origin)
         if self.slower:
-            found["slower"] = ("took_us", ">", int(self.slower) * 1_000)
-        return found
+            conditions["slower"] = ("took_us", ">", int(self.slower) * 1_000)
+        return conditions
 
-    def query(self, **changes: str | Key) -> str:
+    def query_string(self, **changes: str | Key) -> str:
         """Return the query string with these changes, on the first page."""
         values: dict[str, str | Key] = {
             "when": "" if self.when == DAY else self.when,
@@ -170,15 +173,15 @@ class CallFilter:
             **{name: getattr(self, name) for name in (*CHOICES, *TEXTS)[1:]},
             **changes,
         }
-        said = {
+        parameters = {
             name: f"{value.time_ms}.{value.pk}" if isinstance(value, Key) else value
             for name, value in values.items()
             if value
         }
-        return f"?{urlencode(said)}" if said else "?"
+        return f"?{urlencode(parameters)}" if parameters else "?"
 
 
-def _is(column: str, value: str) -> Condition:
+def _equal_condition(column: str, value: str) -> Condition:
     return column, "=", value
 
 
@@ -187,49 +190,49 @@ def milliseconds(time: datetime) -> int:
     return int(time.timestamp() * 1_000)
 
 
-def moment(time_ms: int) -> datetime:
+def stored_time(time_ms: int) -> datetime:
     """Return the time that a column stores."""
     return unix_time(time_ms / 1_000)
 
 
 def read_filter(request: HttpRequest) -> CallFilter:
     """Return the filter of a request; list invalid values as problems, unused."""
-    told = {name: request.GET.get(name, "").strip() for name in (*CHOICES, *TEXTS)}
+    values = {name: request.GET.get(name, "").strip() for name in (*CHOICES, *TEXTS)}
     problems = []
     for name, (label, choices) in CHOICES.items():
-        if told[name] and told[name] not in choices:
-            said = _("“%(value)s” is not a choice for “%(name)s”, and was ignored.")
-            problems.append(said % {"value": visible(told[name]), "name": label})
-            told[name] = ""
+        if values[name] and values[name] not in choices:
+            text = _("“%(value)s” is not a choice for “%(name)s”, and was ignored.")
+            problems.append(text % {"value": visible(values[name]), "name": label})
+            values[name] = ""
     for name in TEXTS:
         # No row contains NUL, and some databases refuse it in a query.
-        told[name] = told[name].replace("\0", "")[:LONGEST]
-    given: dict[str, Any] = {**told, "when": told["when"] or DAY}
-    found = CallFilter(
-        **given,
-        start=_whole(now() - AGES[DAY], HOUR_S),
-        older=_key(request.GET.get("older", "")),
-        newer=_key(request.GET.get("newer", "")),
+        values[name] = values[name].replace("\0", "")[:MAX_TEXT_LENGTH]
+    arguments: dict[str, Any] = {**values, "when": values["when"] or DAY}
+    call_filter = CallFilter(
+        **arguments,
+        start=_round_down(now() - AGES[DAY], HOUR_S),
+        older=_parse_key(request.GET.get("older", "")),
+        newer=_parse_key(request.GET.get("newer", "")),
         problems=tuple(problems),
     )
-    return _timed(found, request)
+    return _with_time_range(call_filter, request)
 
 
-def _timed(found: CallFilter, request: HttpRequest) -> CallFilter:
+def _with_time_range(call_filter: CallFilter, request: HttpRequest) -> CallFilter:
     """Return the filter with its time range."""
-    if found.when != BETWEEN:
-        start = _whole(now() - AGES[found.when], found.seconds)
-        return replace(found, start=start)
-    given = {name: request.GET.get(name, "").strip() for name in ("from", "to")}
-    problems = [*found.problems]
+    if call_filter.when != BETWEEN:
+        start = _round_down(now() - AGES[call_filter.when], call_filter.counter_seconds)
+        return replace(call_filter, start=start)
+    texts = {name: request.GET.get(name, "").strip() for name in ("from", "to")}
+    problems = [*call_filter.problems]
     times: dict[str, datetime] = {}
-    for name, text in given.items():
-        read = _read(text)
+    for name, text in texts.items():
+        read = _parse_time(text)
         if read is not None:
             times[name] = read
         elif text:
-            said = _("“%(value)s” is not a time. Write it as 2026-11-18T14:00.")
-            problems.append(said % {"value": visible(text)})
+            message = _("“%(value)s” is not a time. Write it as 2026-11-18T14:00.")
+            problems.append(message % {"value": visible(text)})
     end = times.get("to")
     start = times.get("from", (end or now()) - AGES[DAY])
     if end is not None and end <= start:
@@ -238,15 +241,15 @@ def _timed(found: CallFilter, request: HttpRequest) -> CallFilter:
         )
         end = None
     return replace(
-        found,
-        start=_whole(start, HOUR_S),
-        end=None if end is None else _whole(end + timedelta(minutes=59), HOUR_S),
-        given={name: given[name] for name in times},
+        call_filter,
+        start=_round_down(start, HOUR_S),
+        end=None if end is None else _round_down(end + timedelta(minutes=59), HOUR_S),
+        given={name: texts[name] for name in times},
         problems=tuple(problems),
     )
 
 
-def _read(text: str) -> datetime | None:
+def _parse_time(text: str) -> datetime | None:
     """Return the time that a browser sent; without a zone it is in the current one."""
     try:
         read = parse_datetime(text)
@@ -258,12 +261,12 @@ def _read(text: str) -> datetime | None:
     return site_time(read)
 
 
-def _whole(time: datetime, seconds: int) -> datetime:
-    """Return a time rounded down to a multiple of `seconds`."""
+def _round_down(time: datetime, seconds: int) -> datetime:
+    """Return a time rounded down to a multiple of `counter_seconds`."""
     stamp = int(time.timestamp())
     return unix_time(stamp - stamp % seconds)
 
 
-def _key(text: str) -> Key | None:
-    found = _KEY.fullmatch(text)
-    return Key(int(found[1]), int(found[2])) if found else None
+def _parse_key(text: str) -> Key | None:
+    match = _KEY.fullmatch(text)
+    return Key(int(match[1]), int(match[2])) if match else None

@@ -28,11 +28,11 @@ from mcp_app.admin.calls import rejected_requests
 from mcp_app.admin.calls.charts import (
     Figures,
     Most,
-    figures,
+    call_figures,
+    failure_sentence,
     grouped_digits,
     most_failing,
     names_with,
-    sentence,
 )
 from mcp_app.admin.calls.filters import (
     ANY_FAILURE,
@@ -41,13 +41,18 @@ from mcp_app.admin.calls.filters import (
     ERROR_NUMBER,
     KINDS,
     CallFilter,
-    moment,
     read_filter,
+    stored_time,
 )
 from mcp_app.admin.calls.outcome_help import meaning_of
-from mcp_app.admin.calls.presentation import Whole, in_words, line, retention
+from mcp_app.admin.calls.presentation import (
+    Whole,
+    call_line,
+    milliseconds_text,
+    retention,
+)
 from mcp_app.admin.operations.live import MEDIA
-from mcp_app.admin.page.concurrency import SettledAdmin, lacking
+from mcp_app.admin.page.concurrency import SettledAdmin, lacking_sentence
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
@@ -59,7 +64,7 @@ from mcp_app.site_time import local_date, local_time
 # Calls as a CSV file, streamed in parts because there may be very many.
 
 
-MOST: Final = 100_000
+MAX_EXPORTED_CALLS: Final = 100_000
 PART: Final = 2_000
 FORMULAS: Final = ("=", "+", "-", "@", "\N{MINUS SIGN}")
 """Characters that begin a formula in a spreadsheet, also in their full-width forms."""
@@ -85,11 +90,11 @@ COLUMNS: Final = (
 )
 
 
-def response(request: HttpRequest, sought: CallQuery) -> StreamingHttpResponse:
+def csv_response(request: HttpRequest, sought: CallQuery) -> StreamingHttpResponse:
     """Return the response; under ASGI a thread makes each part when it is sent."""
     parts: Any = csv_chunks(sought)
     if isinstance(request, ASGIRequest):
-        parts = _on_loop(parts)
+        parts = _async_chunks(parts)
     day = local_date().isoformat()
     return StreamingHttpResponse(
         parts,
@@ -102,7 +107,7 @@ def response(request: HttpRequest, sought: CallQuery) -> StreamingHttpResponse:
     )
 
 
-async def _on_loop(parts: Iterator[str]) -> AsyncIterator[str]:
+async def _async_chunks(parts: Iterator[str]) -> AsyncIterator[str]:
     following = sync_to_async(lambda: next(parts, ""))
     while part := await following():
         yield part
@@ -117,48 +122,51 @@ class _CsvBuffer:
     def write(self, line: str) -> None:
         self._lines.append(line)
 
-    def taken(self) -> str:
+    def drain_lines(self) -> str:
         lines, self._lines = self._lines, []
         return "".join(lines)
 
 
 def csv_chunks(sought: CallQuery) -> Iterator[str]:
-    """Yield the file, newest calls first and at most `MOST`, in a part per page."""
+    """Yield the file, newest calls first and at most `MAX_EXPORTED_CALLS`, in a part
+    per page."""
     buffer = _CsvBuffer()
     writer = csv.writer(buffer)
     writer.writerow(COLUMNS)
-    for calls in _pages(sought):
-        writer.writerows([cell(value) for value in _values(call)] for call in calls)
-        yield buffer.taken()
+    for calls in _call_pages(sought):
+        writer.writerows(
+            [csv_cell_text(value) for value in _csv_values(call)] for call in calls
+        )
+        yield buffer.drain_lines()
 
 
-def _pages(sought: CallQuery) -> Iterator[list[Call]]:
-    """Yield pages until there are no more calls, or `MOST` were yielded."""
+def _call_pages(sought: CallQuery) -> Iterator[list[Call]]:
+    """Yield pages of calls, `MAX_EXPORTED_CALLS` of them at most."""
     older: Key | None = None
-    left, known = MOST, set[int]()
+    left, known = MAX_EXPORTED_CALLS, set[int]()
     while left:
         most = min(left, PART)
-        found = Call.objects.page(sought, most, older=older)
-        calls = [call for call in found if call.pk not in known]
+        rows = Call.objects.page(sought, most, older=older)
+        calls = [call for call in rows if call.pk not in known]
         yield calls
         left -= len(calls)
         known = {call.pk for call in calls}
-        following = _after(sought, older, found, most)
+        following = _following_key(sought, older, rows, most)
         if following in (None, older):
             return
         older = following
 
 
-def _after(
-    sought: CallQuery, older: Key | None, found: list[Call], most: int
+def _following_key(
+    sought: CallQuery, older: Key | None, rows: list[Call], most: int
 ) -> Key | None:
     """Return the key after which there may be more calls, None if there are none."""
-    if len(found) == most:
-        return Key(found[-1].time_ms, found[-1].pk)
+    if len(rows) == most:
+        return Key(rows[-1].time_ms, rows[-1].pk)
     return Call.objects.looked_for(sought, older).back_to if sought.rest else None
 
 
-def cell(value: object) -> str:
+def csv_cell_text(value: object) -> str:
     """Return the text of a cell: never a formula, and hidden characters shown."""
     text = str(value)
     # Some spreadsheets drop leading blanks and read full-width signs as plain ones.
@@ -167,9 +175,9 @@ def cell(value: object) -> str:
     return visible(f"'{text}" if formula else text, None)
 
 
-def _values(call: Call) -> tuple[object, ...]:
+def _csv_values(call: Call) -> tuple[object, ...]:
     return (
-        local_time(moment(call.time_ms)).isoformat(timespec="milliseconds"),
+        local_time(stored_time(call.time_ms)).isoformat(timespec="milliseconds"),
         call.outcome,
         call.kind,
         call.name,
@@ -193,7 +201,7 @@ def _values(call: Call) -> tuple[object, ...]:
 
 RIGHT: Final = "view_call"
 PER_PAGE: Final = 100
-MOST_NAMES: Final = 50
+MAX_NAMES: Final = 50
 """How many matching names a search uses."""
 
 
@@ -246,44 +254,44 @@ class CallAdmin(SettledAdmin[Call]):
         self, request: HttpRequest, extra_context: Mapping[str, object] | None = None
     ) -> HttpResponse:
         """Show the calls that match the filter; an error number opens its call."""
-        self._demand(request)
+        self._require_view_right(request)
         wanted = read_filter(request)
-        if found := _by_error_number(wanted.q):
-            return HttpResponseRedirect(_call_url(found))
+        if call := _by_error_number(wanted.q):
+            return HttpResponseRedirect(_call_page_url(call))
         for problem in wanted.problems:
             self.message_user(request, problem, messages.WARNING)
-        context = {**_listed(wanted), **(extra_context or {})}
-        return self._page(request, "calls", _("Calls"), context)
+        context = {**_list_context(wanted), **(extra_context or {})}
+        return self._render_page(request, "calls", _("Calls"), context)
 
     def export_view(self, request: HttpRequest) -> StreamingHttpResponse:
         """Return the calls that match the filter as a CSV file."""
-        self._demand(request)
-        return response(request, _sought(read_filter(request)))
+        self._require_view_right(request)
+        return csv_response(request, _search_query(read_filter(request)))
 
     def call_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Show one call in full."""
-        self._demand(request)
+        self._require_view_right(request)
         call = Call.objects.filter(pk=key).first() if key < 2**63 else None
         if call is None:
-            said = _(
+            message = _(
                 "There is no such call. Calls are deleted after %(days)s, or earlier if"
                 " there are too many."
             )
-            raise Http404(said % {"days": retention()})
+            raise Http404(message % {"days": retention()})
         context = {"whole": Whole(request, call), "kept": retention()}
-        return self._page(request, "call", _("One call"), context)
+        return self._render_page(request, "call", _("One call"), context)
 
     def refused_view(self, request: HttpRequest) -> HttpResponse:
         """Show the requests that were refused before they became a call."""
-        self._demand(request)
+        self._require_view_right(request)
         context = rejected_requests.turned_away()
-        return self._page(request, "refused", _("Refused at the door"), context)
+        return self._render_page(request, "refused", _("Refused at the door"), context)
 
-    def _demand(self, request: HttpRequest) -> None:
+    def _require_view_right(self, request: HttpRequest) -> None:
         if not self.has_view_permission(request):
-            raise PermissionDenied(lacking(RIGHT))
+            raise PermissionDenied(lacking_sentence(RIGHT))
 
-    def _page(
+    def _render_page(
         self,
         request: HttpRequest,
         template: str,
@@ -300,7 +308,7 @@ class CallAdmin(SettledAdmin[Call]):
         return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
 
 
-def _call_url(call: Call) -> str:
+def _call_page_url(call: Call) -> str:
     return reverse("admin:mcp_app_call_change", args=[call.pk])
 
 
@@ -313,42 +321,45 @@ def _by_error_number(text: str) -> Call | None:
     return calls[0] if calls else None
 
 
-def _sought(wanted: CallFilter) -> CallQuery:
-    names = names_with(wanted, wanted.q, MOST_NAMES) if wanted.q else ()
-    return wanted.sought(names)
+def _search_query(wanted: CallFilter) -> CallQuery:
+    names = names_with(wanted, wanted.q, MAX_NAMES) if wanted.q else ()
+    return wanted.call_query(names)
 
 
-def _listed(wanted: CallFilter) -> dict[str, object]:
-    sought = _sought(wanted)
-    page = _page_of(wanted, sought)
-    found = figures(wanted) if wanted.counted else None
-    looked = _looked(wanted, sought, page, found)
+def _list_context(wanted: CallFilter) -> dict[str, object]:
+    sought = _search_query(wanted)
+    page = _read_page(wanted, sought)
+    totals = call_figures(wanted) if wanted.is_countable else None
+    looked = _count_matches(wanted, sought, page, totals)
     most = None
-    if found and found.failed and looked is None and not wanted.name:
+    if totals and totals.failed and looked is None and not wanted.name:
         most = most_failing(wanted)
     return {
         "asked": wanted,
-        "lines": [line(call, wanted) for call in page.calls],
-        "newer_url": page.newer and wanted.query(newer=page.newer),
-        "older_url": page.older and wanted.query(older=page.older),
-        "figures": found,
-        "sentence": found and sentence(wanted, found, _named(most)),
-        "pace": _pace(found),
-        "count": _count(found, looked),
-        "looked": looked and looked.back_to and moment(looked.back_to.time_ms),
-        "further_url": looked and looked.back_to and wanted.query(older=looked.back_to),
-        "filters": _filters(wanted, found),
+        "lines": [call_line(call, wanted) for call in page.calls],
+        "newer_url": page.newer and wanted.query_string(newer=page.newer),
+        "older_url": page.older and wanted.query_string(older=page.older),
+        "figures": totals,
+        "sentence": totals
+        and failure_sentence(wanted, totals, _most_failing_text(most)),
+        "pace": _duration_sentence(totals),
+        "count": _count_sentence(totals, looked),
+        "looked": looked and looked.back_to and stored_time(looked.back_to.time_ms),
+        "further_url": looked
+        and looked.back_to
+        and wanted.query_string(older=looked.back_to),
+        "filters": _select_boxes(wanted, totals),
         "between": wanted.when == BETWEEN,
-        "chips": _chips(wanted),
-        "export_url": reverse("admin:mcp_app_call_export") + wanted.query(),
-        "failed_url": wanted.query(outcome=ANY_FAILURE),
-        "week_url": wanted.query(when="week"),
+        "chips": _filter_chips(wanted),
+        "export_url": reverse("admin:mcp_app_call_export") + wanted.query_string(),
+        "failed_url": wanted.query_string(outcome=ANY_FAILURE),
+        "week_url": wanted.query_string(when="week"),
         "kept": retention(),
         "unkept": mcp_settings.audit == "off",
     }
 
 
-def _page_of(wanted: CallFilter, sought: CallQuery) -> Page:
+def _read_page(wanted: CallFilter, sought: CallQuery) -> Page:
     """Return a page; one more row is read to know whether another page follows."""
     rows = Call.objects.page(
         sought, PER_PAGE + 1, older=wanted.older, newer=wanted.newer
@@ -364,61 +375,66 @@ def _page_of(wanted: CallFilter, sought: CallQuery) -> Page:
     return Page(calls, first if has_newer else None, last if has_older else None)
 
 
-def _looked(
-    wanted: CallFilter, sought: CallQuery, page: Page, found: Figures | None
+def _count_matches(
+    wanted: CallFilter, sought: CallQuery, page: Page, totals: Figures | None
 ) -> CallCount | None:
     """Return how many rows match and how far we searched; None if not needed."""
-    if wanted.newer or (found and (not sought.rest or page.older)):
+    if wanted.newer or (totals and (not sought.rest or page.older)):
         return None
-    if found is None and wanted.older:
+    if totals is None and wanted.older:
         return None
     return Call.objects.looked_for(sought, wanted.older)
 
 
-def _count(found: Figures | None, looked: CallCount | None) -> str:
+def _count_sentence(totals: Figures | None, looked: CallCount | None) -> str:
     """Say how many calls match."""
-    if found is not None:
-        count = found.matching
+    if totals is not None:
+        count = totals.matching
     elif looked is not None:
         count = looked.found
     else:
         return ""
     if count >= COUNTED:
         return _("more than %(count)s calls") % {"count": grouped_digits(COUNTED - 1)}
-    said = ngettext("%(count)s call", "%(count)s calls", count)
-    return said % {"count": grouped_digits(count)}
+    text = ngettext("%(count)s call", "%(count)s calls", count)
+    return text % {"count": grouped_digits(count)}
 
 
-def _named(most: Most | None) -> str:
+def _most_failing_text(most: Most | None) -> str:
     """Say what failed most, with which outcome, and how often."""
     if most is None:
         return ""
-    said = _("%(name)s, %(outcome)s (%(count)s)")
-    return said % {
+    text = _("%(name)s, %(outcome)s (%(count)s)")
+    return text % {
         "name": visible(most.name) or KINDS.get(most.kind, most.kind),
         "outcome": meaning_of(most.outcome).label,
         "count": grouped_digits(most.calls),
     }
 
 
-def _pace(found: Figures | None) -> str:
+def _duration_sentence(totals: Figures | None) -> str:
     """Say how long calls took."""
-    if found is None or found.half is None or found.most is None:
+    if totals is None or totals.half is None or totals.most is None:
         return ""
-    said = _("Half of them took at most %(half)s, and 95 of 100 at most %(most)s.")
-    return said % {"half": in_words(found.half), "most": in_words(found.most)}
+    text = _("Half of them took at most %(half)s, and 95 of 100 at most %(most)s.")
+    return text % {
+        "half": milliseconds_text(totals.half),
+        "most": milliseconds_text(totals.most),
+    }
 
 
-def _filters(wanted: CallFilter, found: Figures | None) -> list[dict[str, Any]]:
+def _select_boxes(wanted: CallFilter, totals: Figures | None) -> list[dict[str, Any]]:
     """Return the select boxes, each with its choices and the current one."""
     lists: list[tuple[str, Label, Sequence[tuple[str, Label]], str]] = [
         (name, label, list(choices.items()), getattr(wanted, name))
         for name, (label, choices) in CHOICES.items()
     ]
-    servers = {*(found.servers if found else ()), wanted.server} - {""}
-    named: list[tuple[str, Label]] = [(slug, visible(slug)) for slug in sorted(servers)]
-    if named:
-        lists.append(("server", _("Server"), named, wanted.server))
+    servers = {*(totals.servers if totals else ()), wanted.server} - {""}
+    server_choices: list[tuple[str, Label]] = [
+        (slug, visible(slug)) for slug in sorted(servers)
+    ]
+    if server_choices:
+        lists.append(("server", _("Server"), server_choices, wanted.server))
     return [
         {
             "name": name,
@@ -433,14 +449,14 @@ def _filters(wanted: CallFilter, found: Figures | None) -> list[dict[str, Any]]:
     ]
 
 
-def _chips(wanted: CallFilter) -> list[Chip]:
-    said = {
+def _filter_chips(wanted: CallFilter) -> list[Chip]:
+    labels = {
         "name": _("Name: %(value)s"),
         "user": _("Person: %(value)s"),
         "q": _("Search: %(value)s"),
     }
     return [
-        Chip(text % {"value": visible(value)}, wanted.query(**{name: ""}))
-        for name, text in said.items()
+        Chip(text % {"value": visible(value)}, wanted.query_string(**{name: ""}))
+        for name, text in labels.items()
         if (value := getattr(wanted, name))
     ]

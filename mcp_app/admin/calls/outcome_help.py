@@ -52,7 +52,7 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         (),
         _("The client got the answer."),
     ),
-    Outcome.ASKED: Meaning(
+    Outcome.INPUT_REQUIRED: Meaning(
         _("Asked"),
         "good",
         _("The call asked a question first."),

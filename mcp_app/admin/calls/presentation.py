@@ -20,14 +20,14 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.admin.calls.charts import alike
-from mcp_app.admin.calls.filters import BETWEEN, KINDS, CallFilter, moment
+from mcp_app.admin.calls.charts import count_similar
+from mcp_app.admin.calls.filters import BETWEEN, KINDS, CallFilter, stored_time
 from mcp_app.admin.calls.outcome_help import Meaning, meaning_of
 from mcp_app.admin.operations.live import HANDLE
-from mcp_app.admin.page.concurrency import may
-from mcp_app.admin.page.header import page_url, users
-from mcp_app.audit.tallies import begin_ms
-from mcp_app.audit.writing import is_cut
+from mcp_app.admin.page.concurrency import has_right
+from mcp_app.admin.page.header import existing_users, page_url
+from mcp_app.audit.tallies import period_start_ms
+from mcp_app.audit.writing import may_be_cut
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.principal import ANONYMOUS, CONSOLE
@@ -95,32 +95,38 @@ class Step:
     url: str
 
 
-def line(call: Call, asked: CallFilter) -> Line:
+def call_line(call: Call, call_filter: CallFilter) -> Line:
     """Return a row of the list; its names link to the list filtered by that name."""
-    named = asked.query(kind=call.kind, name=call.name, q="") if call.name else ""
+    name_url = (
+        call_filter.query_string(kind=call.kind, name=call.name, q="")
+        if call.name
+        else ""
+    )
     return Line(
         url=reverse("admin:mcp_app_call_change", args=[call.pk]),
-        at=moment(call.time_ms),
+        at=stored_time(call.time_ms),
         meaning=meaning_of(call.outcome),
         kind=KINDS.get(call.kind, visible(call.kind)),
-        name=name_of(call),
-        name_url=named,
+        name=called_name(call),
+        name_url=name_url,
         version=call.version,
-        who=who_of(call),
-        who_url=asked.query(user=call.user_name, q="") if call.user_name else "",
+        who=caller_name(call),
+        who_url=call_filter.query_string(user=call.user_name, q="")
+        if call.user_name
+        else "",
         client=client_of(call),
-        took=duration(call.took_us),
-        size=size_of(call.size),
+        took=duration_text(call.took_us),
+        size=size_text(call.size),
         failure=visible(call.failure),
     )
 
 
-def name_of(call: Call) -> str:
+def called_name(call: Call) -> str:
     """Return the name of what was called; calls of unknown names store none."""
     return visible(call.name) or _("an unknown name")
 
 
-def who_of(call: Call) -> str:
+def caller_name(call: Call) -> str:
     """Return the caller: the copied user name, or else the kind of principal."""
     if call.user_name or call.user_id:
         return visible(call.user_name or call.user_id)
@@ -128,22 +134,22 @@ def who_of(call: Call) -> str:
         return _("anonymous")
     if call.principal == CONSOLE:
         return _("nobody")
-    named = {"kind": visible(call.principal), "client": visible(call.principal_client)}
-    return _("nobody (%(kind)s)") % named
+    values = {"kind": visible(call.principal), "client": visible(call.principal_client)}
+    return _("nobody (%(kind)s)") % values
 
 
 def client_of(call: Call) -> str:
     """Return the name that a client gives itself, with its version."""
-    named = f"{call.client_name} {call.client_version}".strip()
-    return visible(named) or _("a client without a name")
+    name = f"{call.client_name} {call.client_version}".strip()
+    return visible(name) or _("a client without a name")
 
 
-def duration(microseconds: int) -> str:
+def duration_text(microseconds: int) -> str:
     """Format a duration."""
-    return in_words(microseconds / 1_000)
+    return milliseconds_text(microseconds / 1_000)
 
 
-def in_words(milliseconds: float) -> str:
+def milliseconds_text(milliseconds: float) -> str:
     """Format milliseconds; use seconds from `SLOW_MS` on."""
     if milliseconds < 1:
         return _("under 1 ms")
@@ -152,7 +158,7 @@ def in_words(milliseconds: float) -> str:
     return _("%(n).1f s") % {"n": milliseconds / 1_000}
 
 
-def size_of(size: int) -> str:
+def size_text(size: int) -> str:
     """Format a number of bytes."""
     return str(filesizeformat(size))
 
@@ -173,20 +179,20 @@ class Whole:
         self.call = call
         self.meaning = meaning_of(call.outcome)
         self.row = _definition(call)
-        self.user = _user(call) if call.user_id else None
+        self.user = _user_of_call(call) if call.user_id else None
         self._request = request
 
     @property
     def at(self) -> datetime:
-        return moment(self.call.time_ms)
+        return stored_time(self.call.time_ms)
 
     @property
     def took(self) -> str:
-        return duration(self.call.took_us)
+        return duration_text(self.call.took_us)
 
     @property
     def size(self) -> str:
-        return size_of(self.call.size)
+        return size_text(self.call.size)
 
     @property
     def failure(self) -> str:
@@ -201,33 +207,37 @@ class Whole:
             did, tester = TRIED, visible(self.call.principal_client)
         return format_html(
             f"{did} {{happened}}",
-            tester=_strong(tester),
-            who=_strong(self._who()),
-            what=self._named(),
-            client=_strong(client_of(self.call)),
+            tester=_strong_html(tester),
+            who=_strong_html(self._caller_text()),
+            what=self._versioned_name(),
+            client=_strong_html(client_of(self.call)),
             happened=self.meaning.happened,
         )
 
-    def _who(self) -> str:
-        who = who_of(self.call)
+    def _caller_text(self) -> str:
+        who = caller_name(self.call)
         gone = self.call.user_id and self.user is None
         return _("%(name)s (deleted)") % {"name": who} if gone else who
 
-    def _what(self) -> str:
+    def _called_text(self) -> str:
         if self.row is not None:
             return str(self.row)
-        name = name_of(self.call)
-        if not self.call.name or self.call.kind not in MODELS or is_cut(self.call.name):
+        name = called_name(self.call)
+        if (
+            not self.call.name
+            or self.call.kind not in MODELS
+            or may_be_cut(self.call.name)
+        ):
             return name
         return _("%(name)s (deleted)") % {"name": name}
 
-    def _named(self) -> SafeString:
+    def _versioned_name(self) -> SafeString:
         """Return what was called, with its version."""
-        named = _strong(self._what())
+        name = _strong_html(self._called_text())
         if not self.call.version:
-            return named
+            return name
         version = _("(version %(number)d)") % {"number": self.call.version}
-        return format_html("{} {}", named, version)
+        return format_html("{} {}", name, version)
 
     @property
     def error_text(self) -> str:
@@ -241,36 +251,39 @@ class Whole:
 
     @property
     def arguments_size(self) -> str:
-        return size_of(self.call.arguments_size)
+        return size_text(self.call.arguments_size)
 
     @property
     def steps(self) -> list[Step]:
         """What to do, each with a link if staff may open that page."""
-        return [Step(each.text, *self._link(each.link)) for each in self.meaning.advice]
+        return [
+            Step(each.text, *self._advice_link(each.link))
+            for each in self.meaning.advice
+        ]
 
-    def _link(self, link: str) -> tuple[str, str]:
+    def _advice_link(self, link: str) -> tuple[str, str]:
         row = self.row
         if link == "similar":
             return _("Show them"), self.similar_url
-        if link == "live" and may(self._request, "view_session"):
+        if link == "live" and has_right(self._request, "view_session"):
             return _("What happens now"), reverse("admin:mcp_app_session_live")
-        if row is None or not self._may_view(row):
+        if row is None or not self._may_view_row(row):
             return "", ""
         if link == "change":
             return _("Open it"), page_url(row, "change")
-        if link == "stop" and may(self._request, "stop"):
+        if link == "stop" and has_right(self._request, "stop"):
             return _("Stop it…"), page_url(row, "stop")
         return "", ""
 
-    def _may_view(self, row: DefinitionRow) -> bool:
+    def _may_view_row(self, row: DefinitionRow) -> bool:
         return any(
-            may(self._request, f"{right}_{row.kind_of_row}")
+            has_right(self._request, f"{right}_{row.kind_of_row}")
             for right in ("view", "change")
         )
 
     @property
     def what(self) -> str:
-        return self._what()
+        return self._called_text()
 
     @property
     def shown_name(self) -> str:
@@ -293,7 +306,7 @@ class Whole:
 
     @property
     def definition_url(self) -> str:
-        if self.row is None or not self._may_view(self.row):
+        if self.row is None or not self._may_view_row(self.row):
             return ""
         return page_url(self.row, "change")
 
@@ -318,7 +331,7 @@ class Whole:
 
     @property
     def who(self) -> str:
-        return self._who()
+        return self._caller_text()
 
     @property
     def user_url(self) -> str:
@@ -341,11 +354,11 @@ class Whole:
             return visible(self.call.principal)
         if self.user is None or not self.user.token_prefix:
             return _("an access token that no longer exists")
-        said = _("access token %(prefix)s… (%(name)s)")
+        text = _("access token %(prefix)s… (%(name)s)")
         if self.user.token_prefix.startswith(APP):
-            said = _("connected app %(prefix)s (%(name)s)")
-        named = {"prefix": self.user.token_prefix, "name": self.user.token_name}
-        return visible(said % named)
+            text = _("connected app %(prefix)s (%(name)s)")
+        values = {"prefix": self.user.token_prefix, "name": self.user.token_name}
+        return visible(text % values)
 
     @property
     def client(self) -> str:
@@ -353,17 +366,17 @@ class Whole:
 
     @property
     def hour_ms(self) -> int:
-        return begin_ms(self.call.time_ms, HOUR_S)
+        return period_start_ms(self.call.time_ms, HOUR_S)
 
     @property
     def alike(self) -> int:
         """How many calls ended in the same way in the 24 hours from `hour_ms`."""
         call = self.call
-        return alike(call.kind, call.name, call.outcome, self.hour_ms)
+        return count_similar(call.kind, call.name, call.outcome, self.hour_ms)
 
     @property
     def hour(self) -> datetime:
-        return moment(self.hour_ms)
+        return stored_time(self.hour_ms)
 
     @property
     def similar_url(self) -> str:
@@ -375,13 +388,16 @@ class Whole:
             "outcome": call.outcome,
         }
         listed = reverse("admin:mcp_app_call_changelist")
-        ends = (self.hour, moment(self.hour_ms + 24 * HOUR_S * 1_000))
+        ends = (self.hour, stored_time(self.hour_ms + 24 * HOUR_S * 1_000))
         times = [f"{local_time(each):%Y-%m-%dT%H:%M}" for each in ends]
-        given = dict(zip(("from", "to"), times, strict=True))
-        return listed + CallFilter(BETWEEN, self.hour, given=given, **what).query()
+        typed_times = dict(zip(("from", "to"), times, strict=True))
+        return (
+            listed
+            + CallFilter(BETWEEN, self.hour, given=typed_times, **what).query_string()
+        )
 
 
-def _strong(text: str) -> SafeString:
+def _strong_html(text: str) -> SafeString:
     return format_html("<strong>{}</strong>", text)
 
 
@@ -391,13 +407,13 @@ def _definition(call: Call) -> DefinitionRow | None:
     if model is None or not call.name:
         return None
     served = Q(published_identity=model.identity_hash(call.name))
-    named = Q(**{model.IDENTITY: call.name})
-    found: list[Any] = list(model._default_manager.filter(served | named)[:5])
-    found.sort(key=lambda row: row.published_identity is None)
-    return found[0] if found else None
+    by_identity = Q(**{model.IDENTITY: call.name})
+    rows: list[Any] = list(model._default_manager.filter(served | by_identity)[:5])
+    rows.sort(key=lambda row: row.published_identity is None)
+    return rows[0] if rows else None
 
 
-def _user(call: Call) -> Any:
+def _user_of_call(call: Call) -> Any:
     """Return the user of the call, with the newest token of the call's token family.
 
     That token may have replaced the one that was used.
@@ -405,5 +421,5 @@ def _user(call: Call) -> Any:
     family = AccessToken.objects.filter(family=call.principal_client or None)
     newest = family.order_by("-created", "-pk")
     tokens = {name: Subquery(newest.values(name)[:1]) for name in ("prefix", "name")}
-    named = {f"token_{name}": token for name, token in tokens.items()}
-    return users([call.user_id]).annotate(**named).first()
+    token_fields = {f"token_{name}": token for name, token in tokens.items()}
+    return existing_users([call.user_id]).annotate(**token_fields).first()

@@ -11,13 +11,13 @@ from typing import Final
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.calls.filters import moment
+from mcp_app.admin.calls.filters import stored_time
 from mcp_app.audit.call_log import OTHERS, Reason
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import Worker
 
-SHOWN: Final = 200
+MAX_GROUPS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +205,8 @@ class Group:
     count: int
 
 
-def _client(told: str) -> str:
-    return _("others") if told == OTHERS else visible(told) or _("unknown")
+def _client_label(reported: str) -> str:
+    return _("others") if reported == OTHERS else visible(reported) or _("unknown")
 
 
 def turned_away() -> dict[str, object]:
@@ -220,16 +220,16 @@ def turned_away() -> dict[str, object]:
     groups = [
         Group(
             refusal=REFUSALS.get(reason, REFUSALS[Reason.OTHER]),
-            client=_client(client),
-            hour=moment(hour_ms),
+            client=_client_label(client),
+            hour=stored_time(hour_ms),
             count=count,
         )
         for (hour_ms, reason, client), count in order
     ]
     since = min((row.started_ms for row in rows), default=None)
     return {
-        "groups": groups[:SHOWN],
-        "more": len(groups) - SHOWN if len(groups) > SHOWN else 0,
-        "since": None if since is None else moment(since),
+        "groups": groups[:MAX_GROUPS],
+        "more": len(groups) - MAX_GROUPS if len(groups) > MAX_GROUPS else 0,
+        "since": None if since is None else stored_time(since),
         "processes": len(rows),
     }

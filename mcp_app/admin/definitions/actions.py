@@ -19,29 +19,34 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.page import header
-from mcp_app.admin.page.concurrency import may
+from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.deleted_rows import broken_reason, is_broken_somewhere
 from mcp_app.admin.page.header import why_broken
 from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.bundles import ExportAction
 from mcp_app.admin.publishing.comparison import (
     ShownDifference,
+    labeled_differences,
     served_label,
-    shown_differences,
 )
-from mcp_app.admin.publishing.pages import author_of, by, note_of, number_of
+from mcp_app.admin.publishing.pages import (
+    author_of,
+    history_note,
+    number_of,
+    stop_author,
+)
 from mcp_app.catalog.registry import mcp
 from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Stop
-from mcp_app.models.stops import is_stopped, row_is_held
+from mcp_app.models.stops import is_stopped, stop_matcher
 from mcp_app.publishing import publication
 from mcp_app.publishing.publication import Proposal, PublicationRefused
 
 Row = TypeVar("Row", bound=PublishedRow)
 
-MOST_AT_ONCE = 100
+MAX_BATCH_SIZE = 100
 """Rows that one page compares or names."""
-MOST_TOLD = 10
+MAX_WARNINGS = 10
 """Rows of which a message says why they stay broken."""
 KEY = re.compile(r"[0-9]{1,18}")
 
@@ -73,12 +78,12 @@ class ListActions(ExportAction[Row]):
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         """Mark each row that a stop holds, or that processes cannot serve."""
-        found = super().get_changelist_instance(request)
-        is_held = row_is_held(header.stops_on(request))
-        for row in found.result_list:
-            row.held = is_held(row)
+        changelist = super().get_changelist_instance(request)
+        has_stop = stop_matcher(header.active_stops(request))
+        for row in changelist.result_list:
+            row.held = has_stop(row)
             row.broken = broken_reason(request, row) or row.broken
-        return found
+        return changelist
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """Return the order of the list, unless its reader sorts it: broken rows first.
@@ -101,11 +106,15 @@ class ListActions(ExportAction[Row]):
     ) -> HttpResponse | None:
         """Show all differences; once confirmed, publish all or nothing."""
         rows = list(
-            self._plain(queryset).select_related("published")[: MOST_AT_ONCE + 1]
+            self._plain_queryset(queryset).select_related("published")[
+                : MAX_BATCH_SIZE + 1
+            ]
         )
-        if len(rows) > MOST_AT_ONCE:
-            said = _("At most %(most)d can be published at once.")
-            self.message_user(request, said % {"most": MOST_AT_ONCE}, messages.ERROR)
+        if len(rows) > MAX_BATCH_SIZE:
+            message = _("At most %(most)d can be published at once.")
+            self.message_user(
+                request, message % {"most": MAX_BATCH_SIZE}, messages.ERROR
+            )
             return None
         if "confirmed" in request.POST and self._publish_all(request, rows):
             return None
@@ -115,7 +124,7 @@ class ListActions(ExportAction[Row]):
             "media": self.media,
             "title": _("Publish the chosen"),
             "proposals": [
-                self._offered(proposal)
+                self._build_proposal(proposal)
                 for proposal in publication.propose_all(rows, mcp)
             ],
             "after_label": _("Working copy"),
@@ -123,7 +132,7 @@ class ListActions(ExportAction[Row]):
         }
         return TemplateResponse(request, "admin/mcp_app/publish_chosen.html", context)
 
-    def _offered(self, proposal: Proposal[Any]) -> PublishProposal:
+    def _build_proposal(self, proposal: Proposal[Any]) -> PublishProposal:
         row = proposal.row
         reason = " ".join(each.message for each in proposal.judged.to_fix)
         if proposal.is_served_already:
@@ -131,7 +140,7 @@ class ListActions(ExportAction[Row]):
         return PublishProposal(
             row,
             proposal,
-            shown_differences(row, proposal.differences),
+            labeled_differences(row, proposal.differences),
             served_label(row),
             reason,
         )
@@ -144,11 +153,11 @@ class ListActions(ExportAction[Row]):
             with transaction.atomic():
                 # Lock several rows in this order everywhere, to avoid deadlocks.
                 for row in sorted(rows, key=lambda each: each.pk):
-                    version = publication.publish(
+                    version = publication.publish_working_copy(
                         row,
                         mcp,
                         author=author_of(request),
-                        note=note_of(request),
+                        note=history_note(request),
                         looked_at=request.POST.get(f"looked_at-{row.pk}", ""),
                         number=number_of(request, f"number-{row.pk}"),
                     )
@@ -156,123 +165,127 @@ class ListActions(ExportAction[Row]):
                         # It was already published with this content.
                         continue
                     count += 1
-                    said = _("Published version %(number)d.")
-                    self.log_change(request, row, said % {"number": version.number})
+                    message = _("Published version %(number)d.")
+                    self.log_change(request, row, message % {"number": version.number})
         except PublicationRefused as refused:
-            said = _("Nothing was published. %(row)s: %(reason)s")
+            message = _("Nothing was published. %(row)s: %(reason)s")
             self.message_user(
-                request, said % {"row": row, "reason": refused.message}, messages.ERROR
+                request,
+                message % {"row": row, "reason": refused.message},
+                messages.ERROR,
             )
             return False
-        said = ngettext("%d was published.", "%d were published.", count)
-        self.message_user(request, said % count, messages.SUCCESS)
+        message = ngettext("%d was published.", "%d were published.", count)
+        self.message_user(request, message % count, messages.SUCCESS)
         return True
 
     @admin.action(description=gettext_lazy("Unpublish"), permissions=["publish"])
     def unpublish_chosen(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
-        published = self._plain(queryset).filter(published__isnull=False)
+        published = self._plain_queryset(queryset).filter(published__isnull=False)
         with transaction.atomic():
             # Lock several rows in this order everywhere, to avoid deadlocks.
             chosen = list(published.select_for_update().order_by("pk"))
             rows = [row for row in chosen if not getattr(row, "from_code", False)]
             self.model.rows().unpublish(rows)
-            self._log(request, rows, _("Taken off the lists."))
+            self._log_changes(request, rows, _("Taken off the lists."))
         if len(rows) < len(chosen):
             self.message_user(request, publication.declared_in_code(), messages.WARNING)
-        said = ngettext("%d was taken off.", "%d were taken off.", len(rows))
-        self.message_user(request, said % len(rows), messages.SUCCESS)
+        message = ngettext("%d was taken off.", "%d were taken off.", len(rows))
+        self.message_user(request, message % len(rows), messages.SUCCESS)
 
     @admin.action(description=gettext_lazy("Stop"), permissions=["stop"])
     def stop_chosen(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
-        rows = self._plain(queryset).filter(~is_stopped(self.model))
+        rows = self._plain_queryset(queryset).filter(~is_stopped(self.model))
         with transaction.atomic():
             stopped = list(rows.select_related("published").order_by("pk"))
-            workers.stop_rows(stopped, by=by(request))
-            self._log(request, stopped, _("Stopped."))
-        said = ngettext("%d was stopped.", "%d were stopped.", len(stopped))
-        self.message_user(request, said % len(stopped), messages.SUCCESS)
+            workers.stop_rows(stopped, by=stop_author(request))
+            self._log_changes(request, stopped, _("Stopped."))
+        message = ngettext("%d was stopped.", "%d were stopped.", len(stopped))
+        self.message_user(request, message % len(stopped), messages.SUCCESS)
 
     @admin.action(description=gettext_lazy("Start the chosen…"), permissions=["stop"])
     def start_chosen(
         self, request: HttpRequest, queryset: QuerySet[Row]
     ) -> HttpResponse | None:
         """Say what comes back; once confirmed, start what is still ticked."""
-        stopped = self._plain(queryset).filter(is_stopped(self.model))
+        stopped = self._plain_queryset(queryset).filter(is_stopped(self.model))
         count = stopped.count()
         is_all = request.POST.get("select_across") == "1"
         if "confirmed" in request.POST:
             if not is_all or request.POST.get("count") == str(count):
-                unticked = set(request.POST.getlist("shown")) - _ticked(request)
-                self._start(request, stopped.exclude(pk__in=_keys(unticked)))
+                unticked = set(request.POST.getlist("shown")) - _ticked_keys(request)
+                self._start_rows(request, stopped.exclude(pk__in=_row_keys(unticked)))
                 return None
-            said = _(
+            message = _(
                 "The list of stopped definitions has changed since you opened this"
                 " page. Check it again."
             )
-            self.message_user(request, said, messages.WARNING)
-        named = list(_broken_first(stopped)[:MOST_AT_ONCE])
-        beyond = _broken_first(stopped)[MOST_AT_ONCE:].values_list("pk", flat=True)
+            self.message_user(request, message, messages.WARNING)
+        rows = list(_broken_first(stopped)[:MAX_BATCH_SIZE])
+        beyond = _broken_first(stopped)[MAX_BATCH_SIZE:].values_list("pk", flat=True)
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "media": self.media,
             "title": _("Start the chosen"),
-            "rows": [(row, comparison.back(row)) for row in named],
+            "rows": [(row, comparison.restart_sentence(row)) for row in rows],
             "count": count,
-            "more": count - len(named),
+            "more": count - len(rows),
             "is_all": is_all,
             "beyond": [] if is_all else list(beyond),
             "back_url": request.get_full_path(),
         }
         return TemplateResponse(request, "admin/mcp_app/start_chosen.html", context)
 
-    def _start(self, request: HttpRequest, stopped: QuerySet[Row]) -> None:
+    def _start_rows(self, request: HttpRequest, stopped: QuerySet[Row]) -> None:
         """End the stops of these rows."""
         with transaction.atomic():
             rows = list(stopped.order_by("pk"))
             keys = [each.pk for each in Stop.objects.of_rows(rows)]
-            is_started = row_is_held(workers.start(keys, by=by(request)))
+            is_started = stop_matcher(workers.start(keys, by=stop_author(request)))
             started = [row for row in rows if is_started(row)]
-            self._log(request, started, _("Started."))
-        said = ngettext("%d was started.", "%d were started.", len(started))
-        self.message_user(request, said % len(started), messages.SUCCESS)
+            self._log_changes(request, started, _("Started."))
+        message = ngettext("%d was started.", "%d were started.", len(started))
+        self.message_user(request, message % len(started), messages.SUCCESS)
         self._tell_of_broken(request, started)
 
     def _tell_of_broken(self, request: HttpRequest, started: Sequence[Row]) -> None:
         """Name the started rows that clients do not see because they are broken."""
         rows = sorted(started, key=lambda row: not row.broken)
-        looked_at, others = rows[:MOST_AT_ONCE], rows[MOST_AT_ONCE:]
+        looked_at, others = rows[:MAX_BATCH_SIZE], rows[MAX_BATCH_SIZE:]
         prefetch_related_objects(looked_at, "published")
-        said_why = [
+        reasons = [
             *((row, why_broken(row)) for row in looked_at),
             *((row, row.broken) for row in others),
         ]
-        broken = [(row, why) for row, why in said_why if why]
-        for row, why in broken[:MOST_TOLD]:
-            said = _("“%(row)s” stays broken: %(why)s") % {"row": row, "why": why}
-            self.message_user(request, said, messages.WARNING)
-        if (more := len(broken) - MOST_TOLD) > 0:
-            said = ngettext("%d more stays broken.", "%d more stay broken.", more)
-            self.message_user(request, said % more, messages.WARNING)
+        broken = [(row, why) for row, why in reasons if why]
+        for row, why in broken[:MAX_WARNINGS]:
+            message = _("“%(row)s” stays broken: %(why)s") % {"row": row, "why": why}
+            self.message_user(request, message, messages.WARNING)
+        if (more := len(broken) - MAX_WARNINGS) > 0:
+            message = ngettext("%d more stays broken.", "%d more stay broken.", more)
+            self.message_user(request, message % more, messages.WARNING)
 
-    def _plain(self, queryset: QuerySet[Row]) -> Any:
+    def _plain_queryset(self, queryset: QuerySet[Row]) -> Any:
         """Return a plain queryset: the admin's own may be joined or sliced."""
         return self.model.rows().filter(pk__in=queryset.values("pk"))
 
-    def _log(self, request: HttpRequest, rows: Sequence[Row], said: str) -> None:
+    def _log_changes(
+        self, request: HttpRequest, rows: Sequence[Row], message: str
+    ) -> None:
         keys = [row.pk for row in rows]
         LogEntry.objects.log_actions(
             str(request.user.pk),
             self.model._default_manager.filter(pk__in=keys),
             CHANGE,
-            change_message=said,
+            change_message=message,
         )
 
     def has_publish_permission(self, request: HttpRequest) -> bool:
-        return may(request, "publish")
+        return has_right(request, "publish")
 
     def has_stop_permission(self, request: HttpRequest) -> bool:
-        return may(request, "stop")
+        return has_right(request, "stop")
 
 
 def _broken_first(rows: QuerySet[Row]) -> QuerySet[Row]:
@@ -282,10 +295,10 @@ def _broken_first(rows: QuerySet[Row]) -> QuerySet[Row]:
     )
 
 
-def _ticked(request: HttpRequest) -> set[str]:
+def _ticked_keys(request: HttpRequest) -> set[str]:
     return set(request.POST.getlist(ACTION_CHECKBOX_NAME))
 
 
-def _keys(texts: Iterable[str]) -> list[int]:
+def _row_keys(texts: Iterable[str]) -> list[int]:
     """Return the texts that can be keys of rows, as numbers."""
     return [int(text) for text in texts if KEY.fullmatch(text)]

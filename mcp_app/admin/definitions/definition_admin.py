@@ -38,7 +38,7 @@ from mcp_app.admin.forms import form_of
 from mcp_app.admin.forms.fields import FIELDS, PanelField
 from mcp_app.admin.forms.fieldsets import Fieldset, overlay_fieldsets, values_of
 from mcp_app.admin.forms.overlay import OverlayForm
-from mcp_app.admin.page.concurrency import lacking, may
+from mcp_app.admin.page.concurrency import has_right, lacking_sentence
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.pages import PublishedAdmin
@@ -56,7 +56,11 @@ from mcp_app.models import (
     Tool,
 )
 from mcp_app.models.fields import DEMANDS
-from mcp_app.publishing.overlays import declaration_of, declared_definition, reset
+from mcp_app.publishing.overlays import (
+    declaration_of,
+    declared_definition,
+    reset_columns,
+)
 
 # -- guarded fields --------------------------------------------------------------------
 # Fields that need a permission of their own: without it they are read-only.
@@ -80,19 +84,21 @@ class GuardedAdmin(PublishedAdmin[Published]):
             return field()
         return super().formfield_for_dbfield(db_field, request, **options)
 
-    def guarded(self, request: HttpRequest, obj: Published | None) -> dict[str, str]:
+    def guarded_fields(
+        self, request: HttpRequest, obj: Published | None
+    ) -> dict[str, str]:
         """Return the fields that this user may not change, with the missing right."""
         return {
             field: right
             for field, right in self.GUARDED.items()
-            if not may(request, right)
+            if not has_right(request, right)
         }
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Published | None = None
     ) -> Any:
         fields = super().get_readonly_fields(request, obj)
-        return [*fields, *self.guarded(request, obj)]
+        return [*fields, *self.guarded_fields(request, obj)]
 
     def changeform_view(
         self,
@@ -109,36 +115,37 @@ class GuardedAdmin(PublishedAdmin[Published]):
     def _refuse_guarded(self, request: HttpRequest, row: Published | None) -> None:
         """Raise 403 if a guarded field was sent, or a copy would lose its value."""
         copied = row if "_saveasnew" in request.POST else None
-        for name, right in self.guarded(request, row).items():
+        for name, right in self.guarded_fields(request, row).items():
             # A copy would lack the values that this user may not write.
-            if _is_sent(request, name) or getattr(copied, name, None):
-                raise PermissionDenied(lacking(right))
+            if _is_submitted(request, name) or getattr(copied, name, None):
+                raise PermissionDenied(lacking_sentence(right))
 
     def render_change_form(
         self,
         request: HttpRequest,
         context: dict[str, Any],
         *positional: Any,
-        **named: Any,
+        **options: Any,
     ) -> HttpResponse:
-        row = named.get("obj")
+        row = options.get("obj")
         there = flatten_fieldsets(self.get_fieldsets(request, row))
-        guarded = self.guarded(request, row)
+        guarded = self.guarded_fields(request, row)
         lacked = {name: right for name, right in guarded.items() if name in there}
         context["lacking"] = _sentences(lacked)
-        return super().render_change_form(request, context, *positional, **named)
+        return super().render_change_form(request, context, *positional, **options)
 
 
-def _is_sent(request: HttpRequest, name: str) -> bool:
+def _is_submitted(request: HttpRequest, name: str) -> bool:
     """Return whether a field, or a part of a composite field, was sent."""
-    sent = (*request.POST, *request.FILES)
-    return any(each == name or each.startswith(f"{name}-") for each in sent)
+    names = (*request.POST, *request.FILES)
+    return any(each == name or each.startswith(f"{name}-") for each in names)
 
 
 def _sentences(guarded: Mapping[str, str]) -> list[str]:
     rights = dict.fromkeys(guarded.values())
     return [
-        _("Some fields cannot be changed here. %(right)s") % {"right": lacking(right)}
+        _("Some fields cannot be changed here. %(right)s")
+        % {"right": lacking_sentence(right)}
         for right in rights
     ]
 
@@ -218,13 +225,13 @@ class DefinitionAdmin(
         if declared is None:
             broken = row.broken or _("It is no longer in the code.")
             return format_html("{}", visible(broken, None))
-        shown = render_to_string(
+        function_html = render_to_string(
             "mcp_app/widgets/function.html", {**values_of(declared.function)}
         )
         return format_html(
             '<div class="mcp-panel"><p><code>{}</code></p>{}</div>',
             visible(row.identity, None),
-            shown,
+            function_html,
         )
 
     def render_change_form(
@@ -232,10 +239,10 @@ class DefinitionAdmin(
         request: HttpRequest,
         context: dict[str, Any],
         *positional: Any,
-        **named: Any,
+        **options: Any,
     ) -> HttpResponse:
-        response = super().render_change_form(request, context, *positional, **named)
-        row = named.get("obj")
+        response = super().render_change_form(request, context, *positional, **options)
+        row = options.get("obj")
         if row is not None and row.from_code:
             # A copy would have no function. Set it last: Django overwrites `save_as`.
             context["save_as"] = False
@@ -244,28 +251,28 @@ class DefinitionAdmin(
     @redirect_missing_row
     def reset_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Reset one column (`?field=`) or all columns of an overlay to the code's."""
-        row = self._row(request, object_id)
+        row = self._find_row(request, object_id)
         if request.method != "POST" or not row.from_code:
             raise PermissionDenied
         if not self.has_change_permission(request, row):
             raise PermissionDenied
-        asked = request.GET.get("field", "")
+        column = request.GET.get("field", "")
         names = [
             name
             for name in row.content_columns()
-            if asked in {"", name} and name not in self.guarded(request, row)
+            if column in {"", name} and name not in self.guarded_fields(request, row)
         ]
         with transaction.atomic():
-            locked = self._lock(request, row)
-            reset(locked, names, mcp, author=request.user)
+            locked = self._lock_row(request, row)
+            reset_columns(locked, names, mcp, author=request.user)
             self.log_change(request, locked, _("Everything is as in the code again."))
-        said = _(
+        message = _(
             "The working copy is as in the code. Publish it to let clients see it."
         )
-        kept = [name for name in row.content_columns() if name not in names]
-        if not asked and any(getattr(locked, name) for name in kept):
-            said = f"{said} {lacking('grant')}"
-        self.message_user(request, said, messages.SUCCESS)
+        remaining = [name for name in row.content_columns() if name not in names]
+        if not column and any(getattr(locked, name) for name in remaining):
+            message = f"{message} {lacking_sentence('grant')}"
+        self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "change"))
 
     def get_urls(self) -> list[URLPattern]:
@@ -275,25 +282,25 @@ class DefinitionAdmin(
 
     # -- rights and saving --------------------------------------------------------
 
-    def guarded(self, request: HttpRequest, obj: Row | None) -> dict[str, str]:
-        guarded = super().guarded(request, obj)
-        if not may(request, "behind"):
-            guarded |= dict.fromkeys(self._behind(request, obj), "behind")
+    def guarded_fields(self, request: HttpRequest, obj: Row | None) -> dict[str, str]:
+        guarded = super().guarded_fields(request, obj)
+        if not has_right(request, "behind"):
+            guarded |= dict.fromkeys(self._config_fields(request, obj), "behind")
         return guarded
 
-    def _behind(self, request: HttpRequest, obj: Row | None) -> set[str]:
+    def _config_fields(self, request: HttpRequest, obj: Row | None) -> set[str]:
         """Return the fields that change the kind's config, if the kind is guarded."""
-        kind = self.kind_of(request, obj)
+        kind = self.kind_of_form(request, obj)
         if not is_guarded(kind):
             return set()
         form = form_of(self.model, kind)
-        asked = form.behind(None)
+        behind = form.kind_fields(None)
         panels = {
             name
             for name, field in form.base_fields.items()
             if isinstance(field, PanelField)
         }
-        return {"config", *asked.fields, *asked.more} - {*form.BESIDE, *panels}
+        return {"config", *behind.fields, *behind.more} - {*form.BESIDE, *panels}
 
     def has_delete_permission(
         self, request: HttpRequest, obj: Row | None = None

@@ -52,14 +52,14 @@ class Offer:
     """What to send to a developer."""
 
 
-def _to_read(fieldset: Fieldset, read: Mapping[str, str]) -> Fieldset:
+def _read_only_fieldset(fieldset: Fieldset, read: Mapping[str, str]) -> Fieldset:
     """Return a fieldset with fields replaced by their read-only counterparts."""
     heading, about = fieldset
-    shown = (read.get(str(name), str(name)) for name in about["fields"])
-    return heading, {**about, "fields": list(dict.fromkeys(shown))}
+    names = (read.get(str(name), str(name)) for name in about["fields"])
+    return heading, {**about, "fields": list(dict.fromkeys(names))}
 
 
-def _missing(kind: Kind) -> Missing | None:
+def _find_missing(kind: Kind) -> Missing | None:
     try:
         missing = kind.missing()
         return None if missing is None else Missing(*missing)
@@ -73,13 +73,13 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
 
     kind_template = "admin/mcp_app/choose_kind.html"
 
-    def kind_of(self, request: HttpRequest, obj: Row | None) -> str:
+    def kind_of_form(self, request: HttpRequest, obj: Row | None) -> str:
         """Return the kind of the row or request; the first kind if none is given."""
         if obj is not None:
             return obj.kind
         known = kinds_for(self.model)
-        asked = request.GET.get("kind") or request.POST.get("kind")
-        return asked if asked and asked in known else next(iter(known))
+        kind = request.GET.get("kind") or request.POST.get("kind")
+        return kind if kind and kind in known else next(iter(known))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Row | None = None) -> Any:
         return [*super().get_readonly_fields(request, obj), READ["config"]]
@@ -87,8 +87,8 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     def get_fieldsets(
         self, request: HttpRequest, obj: Row | None = None
     ) -> list[Fieldset]:
-        form = form_of(self.model, self.kind_of(request, obj))
-        behind = form.behind(obj.json("config") if obj is not None else None)
+        form = form_of(self.model, self.kind_of_form(request, obj))
+        behind = form.kind_fields(obj.json("config") if obj is not None else None)
         fieldsets = fieldsets_of(self.model, behind)
         looks = obj is not None and not self.has_change_permission(request, obj)
         read = dict(READ) if looks else {}
@@ -97,7 +97,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
             own = {*behind.fields, *behind.more} - {*form.BESIDE}
             fixed = own if looks else own & {*self.get_readonly_fields(request, obj)}
             read |= dict.fromkeys(fixed, READ["config"])
-        return [_to_read(each, read) for each in fieldsets]
+        return [_read_only_fieldset(each, read) for each in fieldsets]
 
     def get_form(
         self,
@@ -106,13 +106,13 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         change: bool = False,
         **options: Any,
     ) -> type[ModelForm[Row]]:
-        form = form_of(self.model, self.kind_of(request, obj))
+        form = form_of(self.model, self.kind_of_form(request, obj))
         fixed = self.get_readonly_fields(request, obj)
         hidden = {name: None for name in fixed if name in form.declared_fields}
         words = {**EVERY, **form.WORDS}
-        shown = {READ.get(name, name): said for name, said in words.items()} | words
-        options["labels"] = {name: label for name, (label, _help) in shown.items()}
-        options["help_texts"] = {name: help_ for name, (_label, help_) in shown.items()}
+        texts = {READ.get(name, name): text for name, text in words.items()} | words
+        options["labels"] = {name: label for name, (label, _help) in texts.items()}
+        options["help_texts"] = {name: help_ for name, (_label, help_) in texts.items()}
         members = {**hidden, "user": request.user}
         options["form"] = type(form.__name__, (form,), members)
         return super().get_form(request, obj, change, **options)
@@ -124,18 +124,20 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         known = kinds_for(self.model)
-        is_asked = request.method == "GET" and request.GET.get("kind") not in known
-        if is_asked and self.has_add_permission(request):
-            return self._choice(request, extra_context or {})
+        lacks_kind = request.method == "GET" and request.GET.get("kind") not in known
+        if lacks_kind and self.has_add_permission(request):
+            return self._render_kind_choice(request, extra_context or {})
         return super().add_view(request, form_url, extra_context)
 
-    def _choice(self, request: HttpRequest, extra: dict[str, Any]) -> HttpResponse:
+    def _render_kind_choice(
+        self, request: HttpRequest, extra: dict[str, Any]
+    ) -> HttpResponse:
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": _("Add %(what)s") % {"what": self.opts.verbose_name},
             "offers": [
-                self._offer(request, key, kind)
+                self._offer_of_kind(request, key, kind)
                 for key, kind in kinds_for(self.model).items()
             ],
             "media": self.media,
@@ -143,10 +145,10 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         }
         return TemplateResponse(request, self.kind_template, context)
 
-    def _offer(self, request: HttpRequest, key: str, kind: Kind) -> Offer:
+    def _offer_of_kind(self, request: HttpRequest, key: str, kind: Kind) -> Offer:
         query = request.GET.copy()
         query["kind"] = key
-        reason, line = _missing(kind) or ("", "")
+        reason, line = _find_missing(kind) or ("", "")
         return Offer(
             url=f"?{query.urlencode()}",
             name=kind.name,

@@ -19,7 +19,7 @@ from mcp_app.admin.page.header import LOOKS, MEANS, page_url
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.registry import name_of_kind
 from mcp_app.models import DefinitionRow, PublishedRow, Server, State
-from mcp_app.models.fields import words
+from mcp_app.models.fields import split_words
 from mcp_app.models.server import SLUG
 from mcp_app.models.stops import is_stopped
 from mcp_app.models.versions import PublishedRows
@@ -39,17 +39,17 @@ class StateFilter(admin.SimpleListFilter):
         return [(state.value, str(state.label)) for state in State]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        asked = self.value()
-        if asked not in State.values:
+        value = self.value()
+        if value not in State.values:
             return queryset
         rows = cast("PublishedRows[Any]", queryset)
         states = rows.with_states(is_stopped(queryset.model))
         here = is_broken_somewhere(request, queryset.model)
-        if asked == State.BROKEN:
-            is_broken = Q(reckoned_state=asked) | (here & ~Q(reckoned_state=STOPPED))
+        if value == State.BROKEN:
+            is_broken = Q(reckoned_state=value) | (here & ~Q(reckoned_state=STOPPED))
             return states.filter(is_broken)
-        matches = states.filter(reckoned_state=asked)
-        return matches if asked == STOPPED else matches.exclude(here)
+        matches = states.filter(reckoned_state=value)
+        return matches if value == STOPPED else matches.exclude(here)
 
 
 class KindFilter(admin.SimpleListFilter):
@@ -63,10 +63,10 @@ class KindFilter(admin.SimpleListFilter):
         return [(key, str(kind.name)) for key, kind in kinds.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        asked = self.value()
-        if asked not in kinds_for(queryset.model):
+        value = self.value()
+        if value not in kinds_for(queryset.model):
             return queryset
-        return queryset.filter(kind=asked)
+        return queryset.filter(kind=value)
 
 
 class ChangesFilter(admin.SimpleListFilter):
@@ -92,10 +92,10 @@ class ChangesFilter(admin.SimpleListFilter):
         return [(name, str(label)) for name, (label, _rows) in self.CHOICES.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        asked = self.value()
-        if asked not in self.CHOICES:
+        value = self.value()
+        if value not in self.CHOICES:
             return queryset
-        return queryset.filter(self.CHOICES[asked][1])
+        return queryset.filter(self.CHOICES[value][1])
 
 
 class ServerFilter(admin.SimpleListFilter):
@@ -108,35 +108,35 @@ class ServerFilter(admin.SimpleListFilter):
         return [(server.slug, str(server)) for server in Server.objects.all()[:50]]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        asked = self.value()
+        value = self.value()
         server = None
-        if asked and SLUG.fullmatch(asked):
-            server = Server.objects.filter(slug=asked).first()
+        if value and SLUG.fullmatch(value):
+            server = Server.objects.filter(slug=value).first()
         if server is None or server.selection == Server.Selection.ALL:
             return queryset
         if server.selection == Server.Selection.CHOSEN:
             return queryset.filter(servers=server)
-        return queryset.filter(_tagged(words(server.tags)))
+        return queryset.filter(_tag_condition(split_words(server.tags)))
 
 
-def _tagged(tags: Iterable[str]) -> Q:
+def _tag_condition(tags: Iterable[str]) -> Q:
     """Return the condition for rows that have one of these tags."""
-    found = Q(pk__in=())
+    condition = Q(pk__in=())
     for tag in tags:
         escaped = "".join(f"[{character}]" for character in tag)
-        found |= Q(tags__regex=rf"(^|[ ,]){escaped}($|[ ,])")
-    return found
+        condition |= Q(tags__regex=rf"(^|[ ,]){escaped}($|[ ,])")
+    return condition
 
 
 @admin.display(description=gettext_lazy("state"))
 def state(row: PublishedRow) -> SafeString:
     """Show the state as a colored word; `held` says that a stop applies."""
-    held = getattr(row, "held", False)
-    now = State.STOPPED if held else row.state
+    has_stop = getattr(row, "held", False)
+    now = State.STOPPED if has_stop else row.state
     return format_html(
         '<span class="mcp-state {}" title="{}">{}</span>',
         LOOKS[now],
-        visible("" if held else row.broken, None) or MEANS[now],
+        visible("" if has_stop else row.broken, None) or MEANS[now],
         now.label,
     )
 
@@ -144,15 +144,15 @@ def state(row: PublishedRow) -> SafeString:
 @admin.display(description=gettext_lazy("problems"), ordering="-to_fix")
 def problems(row: DefinitionRow) -> str:
     """Show how many problems and how much advice there is."""
-    said = []
+    texts = []
     if row.to_fix:
-        said.append(_("%(count)d to fix") % {"count": row.to_fix})
+        texts.append(_("%(count)d to fix") % {"count": row.to_fix})
     if row.advices:
         advices = ngettext(
             "%(count)d piece of advice", "%(count)d pieces of advice", row.advices
         )
-        said.append(advices % {"count": row.advices})
-    return ", ".join(said) or NONE
+        texts.append(advices % {"count": row.advices})
+    return ", ".join(texts) or NONE
 
 
 @admin.display(description=gettext_lazy("tokens"), ordering="tokens")
@@ -184,10 +184,12 @@ def name_column(row: DefinitionRow) -> SafeString:
     here = not row.from_code
     behind = name_of_kind(row.kind) if here else row.get_source_display()
     title, identity = str(row), visible(row.identity, None)
-    named = format_html("<code>{}</code> · ", identity) if title != identity else ""
+    identity_html = (
+        format_html("<code>{}</code> · ", identity) if title != identity else ""
+    )
     return format_html(
         '<span class="mcp-title">{}</span><br><span class="mcp-quiet">{}{}</span>',
         title,
-        named,
+        identity_html,
         behind,
     )

@@ -24,22 +24,22 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.page.concurrency import may
+from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.wording import CALL, EVERY, TOOL
-from mcp_app.admin.publishing.comparison import ShownDifference, shown_differences
+from mcp_app.admin.publishing.comparison import ShownDifference, labeled_differences
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.conf import mcp_settings
-from mcp_app.egress.sites import sites
+from mcp_app.egress.sites import usable_sites
 from mcp_app.kinds.openapi.reading import DocumentError, Offer
 from mcp_app.models import OpenApiDocument, Tool
-from mcp_app.models.fields import digest, parse
+from mcp_app.models.fields import digest, parse_json
 from mcp_app.publishing import openapi
 from mcp_app.publishing.differences import differences
 from mcp_app.publishing.openapi import ComparedOperation, Standing, make_tools
 
 PAGE: Final = 100
-MOST_TAGS: Final = 200
+MAX_TAGS: Final = 200
 WORDS: Final = {**EVERY, **TOOL, **CALL}
 TEMPLATES: Final = "admin/mcp_app/openapi"
 
@@ -77,19 +77,19 @@ class OpenApiPages(PublishedAdmin[Tool]):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        may_read = self._may_make(request) and bool(sites())
+        may_read = self._may_make_tools(request) and bool(usable_sites())
         extra = {**(extra_context or {}), "may_read_documents": may_read}
         response = super().changelist_view(request, extra)
         assert isinstance(response, HttpResponse)  # noqa: S101 - Django's stub says less
         return response
 
-    def _may_make(self, request: HttpRequest) -> bool:
-        return self.has_add_permission(request) and may(request, "behind")
+    def _may_make_tools(self, request: HttpRequest) -> bool:
+        return self.has_add_permission(request) and has_right(request, "behind")
 
     def _demand_both(self, request: HttpRequest) -> None:
         if not self.has_add_permission(request):
             raise PermissionDenied
-        self._demand(request, "behind")
+        self._require_right(request, "behind")
 
     # -- the document -----------------------------------------------------------------
 
@@ -99,24 +99,24 @@ class OpenApiPages(PublishedAdmin[Tool]):
         context: dict[str, Any] = {}
         if request.method == "POST":
             try:
-                return self._read(request)
+                return self._read_document(request)
             except DocumentError as error:
                 context = {"problem": str(error), "typed": request.POST}
         known = OpenApiDocument.objects.defer("offers")
-        context |= {"documents": known, "sites": sites().values()}
+        context |= {"documents": known, "sites": usable_sites().values()}
         return self._openapi_page(request, "documents", _("OpenAPI"), context)
 
-    def _read(self, request: HttpRequest) -> HttpResponse:
-        site = openapi.site_of(request.POST.get("site", ""))
-        content, location = _given(request, site.key)
+    def _read_document(self, request: HttpRequest) -> HttpResponse:
+        site = openapi.configured_site(request.POST.get("site", ""))
+        content, location = _fetch_document(request, site.key)
         row = openapi.store(content, site, location=location, author=author_of(request))
-        said = ngettext(
+        message = ngettext(
             "The document offers %d operation. Nothing is made yet.",
             "The document offers %d operations. Nothing is made yet.",
             row.operations,
         )
-        self.message_user(request, said % row.operations, messages.SUCCESS)
-        return HttpResponseRedirect(_url("operations", row))
+        self.message_user(request, message % row.operations, messages.SUCCESS)
+        return HttpResponseRedirect(_openapi_url("operations", row))
 
     # -- its operations ---------------------------------------------------------------
 
@@ -125,29 +125,31 @@ class OpenApiPages(PublishedAdmin[Tool]):
         self._demand_both(request)
         row = get_object_or_404(OpenApiDocument, pk=pk)
         if request.method == "POST":
-            return self._make(request, row)
-        shown = _matching(openapi.offers_in(row).values(), request)
-        page = Paginator(shown, PAGE).get_page(request.GET.get("page"))
-        made = {
+            return self._make_chosen_tools(request, row)
+        offers = _matching_offers(openapi.offers_in(row).values(), request)
+        page = Paginator(offers, PAGE).get_page(request.GET.get("page"))
+        tools = {
             each.key: each.tool
             for each in row.imported.select_related("tool").filter(
-                key_digest__in=_digests(page.object_list)
+                key_digest__in=_key_digests(page.object_list)
             )
         }
         context = {
             "document": row,
-            "site": sites().get(row.site),
+            "site": usable_sites().get(row.site),
             "page": page,
-            "shown": [_shown(each, made) for each in page.object_list],
-            "found": len(shown),
-            "tags": _tags(openapi.offers_in(row).values()),
+            "shown": [_offer_row(each, tools) for each in page.object_list],
+            "found": len(offers),
+            "tags": _sorted_tags(openapi.offers_in(row).values()),
             "chosen": {name: request.GET.get(name, "") for name in ("q", "tag")},
             "only_reads": "reads" in request.GET,
-            "query": _query(request),
+            "query": _filter_query(request),
         }
         return self._openapi_page(request, "operations", str(row), context)
 
-    def _make(self, request: HttpRequest, row: OpenApiDocument) -> HttpResponse:
+    def _make_chosen_tools(
+        self, request: HttpRequest, row: OpenApiDocument
+    ) -> HttpResponse:
         back = HttpResponseRedirect(request.get_full_path())
         keys = request.POST.getlist("key")
         if not keys:
@@ -155,23 +157,25 @@ class OpenApiPages(PublishedAdmin[Tool]):
             return back
         try:
             with transaction.atomic():
-                made = make_tools(row, keys, mcp, author_of(request))
-                for each in made:
-                    self._log_made(request, each, ADDITION, _("Made from %s.") % row)
+                tools = make_tools(row, keys, mcp, author_of(request))
+                for each in tools:
+                    self._log_tool(request, each, ADDITION, _("Made from %s.") % row)
         except DocumentError as error:
             self.message_user(request, str(error), messages.ERROR)
             return back
-        said = ngettext(
+        message = ngettext(
             "%d tool was made. Clients do not see it yet.",
             "%d tools were made. Clients do not see them yet.",
-            len(made),
+            len(tools),
         )
-        self.message_user(request, said % len(made), messages.SUCCESS)
+        self.message_user(request, message % len(tools), messages.SUCCESS)
         return back
 
-    def _log_made(self, request: HttpRequest, tool: Tool, flag: int, said: str) -> None:
+    def _log_tool(
+        self, request: HttpRequest, tool: Tool, flag: int, message: str
+    ) -> None:
         log = self.log_addition if flag == ADDITION else self.log_change
-        log(request, tool, said)
+        log(request, tool, message)
 
     # -- later ------------------------------------------------------------------------
 
@@ -185,13 +189,13 @@ class OpenApiPages(PublishedAdmin[Tool]):
                 return self._look_or_take(request, row)
             except DocumentError as error:
                 problem = str(error)
-        compared = openapi.compare(row)
+        compared = openapi.compare_operations(row)
         context = {
             "document": row,
             "problem": problem,
-            "changed": [*map(_shown_operation, _having(compared, "changed"))],
-            "gone": _having(compared, "gone"),
-            "same": len(_having(compared, "same")),
+            "changed": [*map(_describe_operation, _with_standing(compared, "changed"))],
+            "gone": _with_standing(compared, "gone"),
+            "same": len(_with_standing(compared, "same")),
         }
         title = _("Look again: %s") % row
         return self._openapi_page(request, "again", title, context)
@@ -200,34 +204,34 @@ class OpenApiPages(PublishedAdmin[Tool]):
         if "take" in request.POST:
             if not self.has_change_permission(request):
                 raise PermissionDenied
-            sent = request.POST.getlist("key")
-            keys = [int(each) for each in sent if re.fullmatch("[0-9]{1,18}", each)]
-            self._take(request, row, keys)
+            texts = request.POST.getlist("key")
+            keys = [int(each) for each in texts if re.fullmatch("[0-9]{1,18}", each)]
+            self._take_over_tools(request, row, keys)
         else:
-            site = openapi.site_of(row.site)
-            content, location = _given(request, site.key, row.location)
+            site = openapi.configured_site(row.site)
+            content, location = _fetch_document(request, site.key, row.location)
             openapi.store(
                 content, site, location=location, author=author_of(request), known=row
             )
             self.message_user(request, _("The document was read again."))
-        return HttpResponseRedirect(_url("again", row))
+        return HttpResponseRedirect(_openapi_url("again", row))
 
-    def _take(
+    def _take_over_tools(
         self, request: HttpRequest, row: OpenApiDocument, keys: Sequence[int]
     ) -> None:
         with transaction.atomic():
             changed, own = openapi.take_over(row, keys, mcp, author_of(request))
             for each in changed:
-                self._log_made(request, each, CHANGE, _("Taken over from %s.") % row)
-        said = ngettext(
+                self._log_tool(request, each, CHANGE, _("Taken over from %s.") % row)
+        message = ngettext(
             "%d working copy was changed. Publish it to let clients see it.",
             "%d working copies were changed. Publish them to let clients see them.",
             len(changed),
         )
-        self.message_user(request, said % len(changed), messages.SUCCESS)
+        self.message_user(request, message % len(changed), messages.SUCCESS)
         if own:
-            kept = _("Kept, because they were changed here: %s.") % ", ".join(own)
-            self.message_user(request, kept, messages.WARNING)
+            warning = _("Kept, because they were changed here: %s.") % ", ".join(own)
+            self.message_user(request, warning, messages.WARNING)
 
     def _openapi_page(
         self, request: HttpRequest, name: str, title: str, context: dict[str, Any]
@@ -243,27 +247,31 @@ class OpenApiPages(PublishedAdmin[Tool]):
         return TemplateResponse(request, f"{TEMPLATES}/{name}.html", both)
 
 
-def _given(request: HttpRequest, site: str, location: str = "") -> tuple[bytes, str]:
+def _fetch_document(
+    request: HttpRequest, site: str, location: str = ""
+) -> tuple[bytes, str]:
     """Return the bytes of the document and its path at the site, "" for a file."""
     file: UploadedFile[Any] | None = request.FILES.get("file")
     if file is not None:
         most = mcp_settings.limits.document
         if (file.size or 0) > most:
-            said = _("The file has %(size)s bytes; at most %(most)s are allowed.")
-            raise DocumentError(said % {"size": file.size, "most": most})
+            message = _("The file has %(size)s bytes; at most %(most)s are allowed.")
+            raise DocumentError(message % {"size": file.size, "most": most})
         return file.read(), ""
-    asked = request.POST.get("path", location).strip()
-    if not asked:
+    site_path = request.POST.get("path", location).strip()
+    if not site_path:
         raise DocumentError(_("Choose a file, or write the path at the site."))
     user = author_of(request)
-    return openapi.fetch(openapi.site_of(site), asked, user), asked
+    return openapi.fetch_document(
+        openapi.configured_site(site), site_path, user
+    ), site_path
 
 
-def _url(name: str, row: OpenApiDocument) -> str:
+def _openapi_url(name: str, row: OpenApiDocument) -> str:
     return reverse(f"admin:mcp_app_tool_openapi_{name}", args=[row.pk])
 
 
-def _matching(offers: Any, request: HttpRequest) -> list[Offer]:
+def _matching_offers(offers: Any, request: HttpRequest) -> list[Offer]:
     """Return the offers that the filters of the page let through."""
     words = request.GET.get("q", "").lower().split()
     tag = request.GET.get("tag", "")
@@ -273,34 +281,34 @@ def _matching(offers: Any, request: HttpRequest) -> list[Offer]:
         for each in offers
         if (not tag or tag in each.tags)
         and (not only_reads or each.method == "GET")
-        and all(word in _text(each) for word in words)
+        and all(word in _search_text(each) for word in words)
     ]
 
 
-def _text(offer: Offer) -> str:
+def _search_text(offer: Offer) -> str:
     return f"{offer.key} {offer.name} {offer.summary} {offer.description}".lower()
 
 
-def _digests(offers: Any) -> list[str]:
+def _key_digests(offers: Any) -> list[str]:
     return [digest(each.key) for each in offers]
 
 
-def _shown(offer: Offer, made: dict[str, Tool]) -> ShownOffer:
+def _offer_row(offer: Offer, tools: dict[str, Tool]) -> ShownOffer:
     about = len(str(offer.input_schema)) + len(offer.description or offer.summary)
-    return ShownOffer(offer, made.get(offer.key), about // 4)
+    return ShownOffer(offer, tools.get(offer.key), about // 4)
 
 
-def _tags(offers: Any) -> list[str]:
-    return sorted({tag for each in offers for tag in each.tags})[:MOST_TAGS]
+def _sorted_tags(offers: Any) -> list[str]:
+    return sorted({tag for each in offers for tag in each.tags})[:MAX_TAGS]
 
 
-def _query(request: HttpRequest) -> str:
+def _filter_query(request: HttpRequest) -> str:
     """Return the filters of the page for links to its other pages."""
     names = ("q", "tag", "reads")
     return urlencode({name: request.GET[name] for name in names if name in request.GET})
 
 
-def _having(
+def _with_standing(
     compared: Sequence[ComparedOperation], standing: str
 ) -> list[ComparedOperation]:
     return [each for each in compared if each.standing == Standing(standing)]
@@ -318,9 +326,9 @@ class ShownOperation:
     own: Sequence[tuple[str, str]]
 
 
-def _shown_operation(compared: ComparedOperation) -> ShownOperation:
-    before = {each.column: _value(each.before) for each in compared.differences}
-    now = {each.column: _value(each.now) for each in compared.differences}
+def _describe_operation(compared: ComparedOperation) -> ShownOperation:
+    before = {each.column: _column_value(each.before) for each in compared.differences}
+    now = {each.column: _column_value(each.now) for each in compared.differences}
     tool = compared.operation.tool
     own = [
         (str(WORDS[each.column][0]), each.yours)
@@ -328,13 +336,13 @@ def _shown_operation(compared: ComparedOperation) -> ShownOperation:
         if each.is_own
     ]
     return ShownOperation(
-        compared, shown_differences(tool, differences(before, now)), own
+        compared, labeled_differences(tool, differences(before, now)), own
     )
 
 
-def _value(text: str) -> object:
+def _column_value(text: str) -> object:
     """Return the JSON of a column, or its text."""
     try:
-        return parse(text) if text.startswith("{") else text
+        return parse_json(text) if text.startswith("{") else text
     except ValueError:
         return text

@@ -16,9 +16,9 @@ from django.core.exceptions import ValidationError
 from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.editors.messages import Message, is_media
+from mcp_app.admin.editors.messages import Message, is_media_type
 from mcp_app.admin.editors.rows import CompositeWidget
-from mcp_app.admin.page.preview import look_of
+from mcp_app.admin.page.preview import look_of_content
 from mcp_app.catalog.row_loader import MODELS
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import media_type_problem, uri_problem
@@ -42,20 +42,25 @@ PIECE: Final = 1024 * 1024
 TYPE: Final = "application/x-mcp-bundle-piece"
 
 
-def keep(user: AbstractBaseUser, content: bytes) -> str:
+def store_user_file(user: AbstractBaseUser, content: bytes) -> str:
     """Store a file instead of the user's previous one; return its name.
 
     Its bytes are compressed and prefixed with the user's key, so that they never equal
     an upload that a definition uses.
     """
-    forget(user)
+    delete_user_file(user)
     packed = zlib.compress(content)
-    head = f"{_type(user)}\n".encode()
+    head = f"{_user_media_type(user)}\n".encode()
     pieces = [
         head + packed[start : start + PIECE] for start in range(0, len(packed), PIECE)
     ]
     rows = {
-        name: Blob(digest=name, media_type=_type(user), size=len(piece), content=piece)
+        name: Blob(
+            digest=name,
+            media_type=_user_media_type(user),
+            size=len(piece),
+            content=piece,
+        )
         for piece in pieces
         for name in [digest(piece)]
     }
@@ -63,15 +68,17 @@ def keep(user: AbstractBaseUser, content: bytes) -> str:
     return " ".join(map(digest, pieces))
 
 
-def kept_content(user: AbstractBaseUser, name: str, most: int) -> bytes | None:
+def user_file_content(user: AbstractBaseUser, name: str, most: int) -> bytes | None:
     """Return the user's file of this name; None if it is no longer there."""
     # A browser may send anything; databases refuse NUL.
     names = name.replace("\0", " ").split()
-    rows = Blob.objects.filter(media_type=_type(user), digest__in=names[:_MOST_PIECES])
+    rows = Blob.objects.filter(
+        media_type=_user_media_type(user), digest__in=names[:_MAX_PIECES]
+    )
     pieces = {row.digest: bytes(row.content) for row in rows}
     if not names or any(each not in pieces for each in names):
         return None
-    head = len(f"{_type(user)}\n".encode())
+    head = len(f"{_user_media_type(user)}\n".encode())
     packed = b"".join(pieces[each][head:] for each in names)
     try:
         return zlib.decompressobj().decompress(packed, most + 1)
@@ -79,15 +86,15 @@ def kept_content(user: AbstractBaseUser, name: str, most: int) -> bytes | None:
         return None
 
 
-_MOST_PIECES: Final = 100
+_MAX_PIECES: Final = 100
 
 
-def forget(user: AbstractBaseUser) -> None:
+def delete_user_file(user: AbstractBaseUser) -> None:
     """Delete the user's file."""
-    Blob.objects.filter(media_type=_type(user)).defer("content").delete()
+    Blob.objects.filter(media_type=_user_media_type(user)).defer("content").delete()
 
 
-def _type(user: AbstractBaseUser) -> str:
+def _user_media_type(user: AbstractBaseUser) -> str:
     return f"{TYPE}; user={user.pk}"
 
 
@@ -110,7 +117,7 @@ class Upload:
     content: bytes
     media_type: str
 
-    def keep(self, media_type: str = "") -> None:
+    def store_content(self, media_type: str = "") -> None:
         """Store the bytes, so that configs can refer to them."""
         Blob.objects.keep(self.content, media_type or self.media_type)
 
@@ -152,21 +159,21 @@ def check_digest(name: str) -> str:
     return name
 
 
-def type_of(name: str) -> str:
+def stored_media_type(name: str) -> str:
     """Return the media type of a stored file when it was uploaded; "" if it is gone."""
     types = Blob.objects.filter(digest=name).values_list("media_type", flat=True)
     return types.first() or ""
 
 
-def check_type(declared: str, found: str) -> None:
+def check_type(declared: str, uploaded_type: str) -> None:
     """Raise if a file is declared as an image or audio but was uploaded as another."""
     family = declared.partition("/")[0]
-    if not is_media(declared) or found in ("", ANY_TYPE):
+    if not is_media_type(declared) or uploaded_type in ("", ANY_TYPE):
         return
-    if found.partition("/")[0] != family:
+    if uploaded_type.partition("/")[0] != family:
         raise ValidationError(
             _("The file is %(found)s, so it cannot be sent as %(declared)s."),
-            params={"found": found, "declared": declared},
+            params={"found": uploaded_type, "declared": declared},
         )
 
 
@@ -235,41 +242,47 @@ class FilePartWidget(CompositeWidget):
         files: MultiValueDict[str, UploadedFile[Any]] | None,
         name: str,
     ) -> SentFile:
-        def text(part: str) -> str:
+        def submitted_text(part: str) -> str:
             return str(data.get(f"{name}-{part}") or "").strip()
 
         return SentFile(
             file=files.get(name) if files else None,
-            kept=text("kept"),
-            media_type=text("type"),
-            uri=text("uri"),
-            remove=bool(text("remove")),
+            kept=submitted_text("kept"),
+            media_type=submitted_text("type"),
+            uri=submitted_text("uri"),
+            remove=bool(submitted_text("remove")),
         )
 
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
-        sent = value if isinstance(value, SentFile) else shown_as(self.stored)
+        submission = (
+            value if isinstance(value, SentFile) else unchanged_submission(self.stored)
+        )
         return {
             **super().get_context(name, value, attrs),
-            "sent": sent,
+            "sent": submission,
             "name": name,
             "is_fixed": self.is_fixed,
-            "look": look_at(sent) if self.may_use(sent.kept) else None,
+            "look": file_preview(submission) if self.may_use(submission.kept) else None,
         }
 
 
-def shown_as(part: Message | None) -> SentFile:
+def unchanged_submission(part: Message | None) -> SentFile:
     """Return what a page with this file sends if nobody changes anything."""
     if part is None:
         return SentFile()
     return SentFile(kept=part.upload, media_type=part.mime_type, uri=part.uri)
 
 
-def look_at(sent: SentFile) -> object:
+def file_preview(submission: SentFile) -> object:
     """Return the preview of the stored file; None if it no longer exists."""
-    blob = Blob.objects.filter(digest=sent.kept).first() if sent.kept else None
-    return blob and look_of(bytes(blob.content), sent.media_type or ANY_TYPE)
+    blob = (
+        Blob.objects.filter(digest=submission.kept).first() if submission.kept else None
+    )
+    return blob and look_of_content(
+        bytes(blob.content), submission.media_type or ANY_TYPE
+    )
 
 
 class FilePartField(forms.Field):
@@ -282,42 +295,49 @@ class FilePartField(forms.Field):
     def file_widget(self) -> FilePartWidget:
         return cast("FilePartWidget", self.widget)
 
-    def shows(self, stored: Message | None, may_use: MayUse = bool) -> None:
+    def set_stored_value(self, stored: Message | None, may_use: MayUse = bool) -> None:
         """Set the file that the row has, and which others the user may use."""
         self.file_widget.stored, self.file_widget.may_use = stored, may_use
 
     def clean(self, value: SentFile) -> FileValue:
-        typed = value.media_type if value.media_type != self._before.media_type else ""
+        typed = (
+            value.media_type
+            if value.media_type != self._stored_submission.media_type
+            else ""
+        )
         upload = upload_of(value.file, typed)
         if upload is None and (value.remove or not value.kept):
             _check_nothing_typed(value)
             return FileValue()
         if upload is None:
-            digest, found = self._kept(value.kept), type_of(value.kept)
+            digest, uploaded_type = (
+                self._usable_digest(value.kept),
+                stored_media_type(value.kept),
+            )
         else:
-            digest, found = upload.digest, upload.media_type
-        media_type = self._media_type(value, found, is_new=upload is not None)
-        uri = self._uri(value, media_type, is_new=upload is not None)
+            digest, uploaded_type = upload.digest, upload.media_type
+        media_type = self._media_type(value, uploaded_type, is_new=upload is not None)
+        uri = self._resource_uri(value, media_type, is_new=upload is not None)
         for problem in (media_type_problem(media_type), uri and uri_problem(uri)):
             if problem:
                 raise ValidationError(problem)
-        part = _part(digest, media_type, uri)
+        part = _file_message(digest, media_type, uri)
         if part != self.file_widget.stored:
-            check_type(media_type, found)
+            check_type(media_type, uploaded_type)
         return FileValue(part, upload)
 
     def parts(self, value: Any) -> Mapping[str, object]:
         """Return the parts to compare: upload and removal, media type, URI."""
-        sent = value if isinstance(value, SentFile) else self._before
+        submission = value if isinstance(value, SentFile) else self._stored_submission
         return {
-            "": (sent.file is not None, sent.remove),
-            "-type": sent.media_type,
-            "-uri": sent.uri,
+            "": (submission.file is not None, submission.remove),
+            "-type": submission.media_type,
+            "-uri": submission.uri,
         }
 
     def on_top(self, mine: SentFile, touched: set[str]) -> SentFile:
         """Return what was sent, applied to the file that is saved now."""
-        saved = self._before
+        saved = self._stored_submission
         return replace(
             mine,
             kept=saved.kept,
@@ -326,34 +346,42 @@ class FilePartField(forms.Field):
         )
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        return bool(data != self._before)
+        return bool(data != self._stored_submission)
 
     @property
-    def _before(self) -> SentFile:
-        return shown_as(self.file_widget.stored)
+    def _stored_submission(self) -> SentFile:
+        return unchanged_submission(self.file_widget.stored)
 
-    def _kept(self, digest: str) -> str:
+    def _usable_digest(self, digest: str) -> str:
         """Return the digest if the file exists and the user may use it, else raise."""
         is_there = Blob.objects.filter(digest=check_digest(digest)).exists()
         if not is_there or not self.file_widget.may_use(digest):
             raise ValidationError(_("The file is no longer stored. Choose it again."))
         return digest
 
-    def _media_type(self, sent: SentFile, found: str, *, is_new: bool) -> str:
+    def _media_type(
+        self, submission: SentFile, uploaded_type: str, *, is_new: bool
+    ) -> str:
         """Return the typed media type, or else the one that the file has."""
-        is_typed = sent.media_type != self._before.media_type
+        is_typed = submission.media_type != self._stored_submission.media_type
         if is_typed or not is_new:
-            return sent.media_type or (found if is_typed else "")
-        return found
+            return submission.media_type or (uploaded_type if is_typed else "")
+        return uploaded_type
 
-    def _uri(self, sent: SentFile, media_type: str, *, is_new: bool) -> str:
+    def _resource_uri(
+        self, submission: SentFile, media_type: str, *, is_new: bool
+    ) -> str:
         """Return the URI; make one from the file name if it needs one and has none."""
-        before = self._before
-        if is_new and is_media(media_type) and not is_media(before.media_type):
+        before = self._stored_submission
+        if (
+            is_new
+            and is_media_type(media_type)
+            and not is_media_type(before.media_type)
+        ):
             # The URI belonged to the earlier file.
-            return "" if sent.uri == before.uri else sent.uri
-        if sent.uri or is_media(media_type):
-            return sent.uri
+            return "" if submission.uri == before.uri else submission.uri
+        if submission.uri or is_media_type(media_type):
+            return submission.uri
         if not is_new:
             raise ValidationError(
                 _(
@@ -361,22 +389,24 @@ class FilePartField(forms.Field):
                     " example shop://policy.pdf."
                 )
             )
-        return made_up_uri(str(cast("UploadedFile[Any]", sent.file).name or ""))
+        return attachment_uri(
+            str(cast("UploadedFile[Any]", submission.file).name or "")
+        )
 
 
-def _check_nothing_typed(sent: SentFile) -> None:
+def _check_nothing_typed(submission: SentFile) -> None:
     """Raise if a media type or a URI was typed, but there is no file."""
-    if not sent.kept and (sent.media_type or sent.uri):
+    if not submission.kept and (submission.media_type or submission.uri):
         raise ValidationError(_("Choose a file."))
 
 
-def _part(digest: str, media_type: str, uri: str) -> Message:
+def _file_message(digest: str, media_type: str, uri: str) -> Message:
     return Message(
         kind="contents" if uri else "file", upload=digest, mime_type=media_type, uri=uri
     )
 
 
-def made_up_uri(name: str) -> str:
+def attachment_uri(name: str) -> str:
     """Return a URI for a file of this name."""
-    shown = quote(PurePath(name).name, errors="replace")
-    return f"attachment:///{shown or 'file'}"
+    quoted = quote(PurePath(name).name, errors="replace")
+    return f"attachment:///{quoted or 'file'}"

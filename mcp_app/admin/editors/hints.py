@@ -38,7 +38,7 @@ PROTOCOL_NAMES: Final = {
 }
 
 
-ASKED_AS: Final = dict.fromkeys(
+FIELD_BY_COLUMN: Final = dict.fromkeys(
     ("read_only", "destructive", "idempotent", "open_world"), "changes"
 )
 """The form field of each column that one common field edits."""
@@ -65,10 +65,12 @@ class Answer:
 
 def answer_of(hints: Hints) -> Answer:
     """Return the answer that shows the hints best."""
-    return Answer(_effect(hints), bool(hints.idempotent), bool(hints.open_world))
+    return Answer(
+        _effect_of_hints(hints), bool(hints.idempotent), bool(hints.open_world)
+    )
 
 
-def _effect(hints: Hints) -> str:
+def _effect_of_hints(hints: Hints) -> str:
     if hints.read_only:
         return READS
     if hints.destructive is not None:
@@ -77,22 +79,22 @@ def _effect(hints: Hints) -> str:
     return "" if hints.read_only is None else DELETES
 
 
-def hints_of(answer: Answer, before: Hints) -> Hints:
+def hints_of_answer(answer: Answer, before: Hints) -> Hints:
     """Return the hints of an answer; unchanged parts keep their values."""
-    shown = answer_of(before)
+    previous = answer_of(before)
     effect = (before.read_only, before.destructive)
-    if answer.effect and answer.effect != shown.effect:
+    if answer.effect and answer.effect != previous.effect:
         effect = _EFFECTS[answer.effect]
     # The first answer also decides the checkboxes, even if they stay empty.
-    first = bool(answer.effect) and not shown.effect
+    first = bool(answer.effect) and not previous.effect
 
-    def box(now: bool, then: bool | None) -> bool | None:
+    def box_value(now: bool, then: bool | None) -> bool | None:
         return now if first or now != bool(then) else then
 
     return Hints(
         *effect,
-        idempotent=box(answer.idempotent, before.idempotent),
-        open_world=box(answer.open_world, before.open_world),
+        idempotent=box_value(answer.idempotent, before.idempotent),
+        open_world=box_value(answer.open_world, before.open_world),
     )
 
 
@@ -170,8 +172,8 @@ IMPORTANCES: Final = {
 
 def audience_of(annotations: JsonObject) -> str:
     """Return the choice for an audience; "" if there is none."""
-    given = annotations.get("audience")
-    roles = sorted(set(given), reverse=True) if isinstance(given, list) else []
+    audience = annotations.get("audience")
+    roles = sorted(set(audience), reverse=True) if isinstance(audience, list) else []
     choice = " ".join(map(str, roles))
     return choice if choice in AUDIENCES else ""
 
@@ -186,23 +188,27 @@ def importance_of(annotations: JsonObject) -> str:
     ) or (str(priority))
 
 
-def merge(annotations: JsonObject, audience: str, importance: str) -> JsonObject:
+def merge_annotations(
+    annotations: JsonObject, audience: str, importance: str
+) -> JsonObject:
     """Return annotations with those of the two choices that were changed."""
     chosen: JsonObject = dict(annotations)
     if audience != audience_of(annotations):
-        _put(chosen, "audience", audience.split())
+        _set_or_remove(chosen, "audience", audience.split())
     if importance != importance_of(annotations):
-        _put(chosen, "priority", _number(importance) if importance else None)
+        _set_or_remove(
+            chosen, "priority", _parse_number(importance) if importance else None
+        )
     return chosen
 
 
-def _put(annotations: JsonObject, name: str, value: Any) -> None:
+def _set_or_remove(annotations: JsonObject, name: str, value: Any) -> None:
     if value is None or value == []:
         annotations.pop(name, None)
     else:
         annotations[name] = value
 
 
-def _number(text: str) -> int | float:
+def _parse_number(text: str) -> int | float:
     number = float(text)
     return int(number) if number.is_integer() else number

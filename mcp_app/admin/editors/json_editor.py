@@ -20,7 +20,7 @@ from django.utils.translation import ngettext
 from mcp_app.admin.editors import json_texts
 from mcp_app.admin.editors.json_texts import lines_from_browser
 from mcp_app.admin.editors.rows import CompositeWidget, NotRepresentable, RowForm, Rows
-from mcp_app.models.fields import parse
+from mcp_app.models.fields import parse_json
 from mcp_app.protocol import jsonrpc
 
 if TYPE_CHECKING:
@@ -44,25 +44,27 @@ class JsonEditor(ABC):
     """Texts of the page; for scripts, `least` rows and `names_of` another sheet."""
 
     @abstractmethod
-    def initial(self, value: Any) -> Initial:
+    def initial_rows(self, value: Any) -> Initial:
         """Return the rows that show a value; raise `NotRepresentable`."""
 
     @abstractmethod
-    def value(self, rows: Iterable[RowForm], base: Any) -> Any:
-        """Return the value of valid rows; `base` is the value shown before, or None."""
+    def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
+        """Return the value of valid rows; `base` is the value shown before,
+        or None."""
 
-    def checked(self, text: str) -> Any:
+    def parse_typed_json(self, text: str) -> Any:
         """Parse typed JSON; the ValueError says what is wrong in which line."""
-        return json_texts.read(text)
+        return json_texts.parse_strict_json(text)
 
-    def summary(self, value: Any) -> object:
+    def summary_of_value(self, value: Any) -> object:
         """Return a summary of a value that rows cannot show."""
         return None
 
     def newer_files(self, rows: Rows, base: Any, saved: Any) -> Mapping[str, str]:
         """Return fields with new values for rows whose file was replaced meanwhile.
 
-        `base` is the value that was shown, `saved` the one that is stored now.
+        `base` is the value that was shown, `saved` the one that is stored
+        now.
         """
         return {}
 
@@ -103,46 +105,46 @@ class EditorInput:
     stored: str
     own: str | None
 
-    def _sent(self, what: str) -> str:
+    def _submitted_text(self, what: str) -> str:
         return lines_from_browser(self.data.get(f"{self.name}-{what}"))
 
     @property
-    def is_there(self) -> bool:
+    def is_submitted(self) -> bool:
         return f"{self.name}-as" in self.data
 
     @property
-    def text(self) -> str:
+    def json_text(self) -> str:
         """The JSON as it was sent."""
-        return self._sent("json")
+        return self._submitted_text("json")
 
     @property
-    def shown_text(self) -> str:
+    def displayed_text(self) -> str:
         """The JSON that rows and text area showed when the page was opened."""
-        return self._sent("shown")
+        return self._submitted_text("shown")
 
     @property
-    def show(self) -> Way | None:
+    def requested_way(self) -> Way | None:
         """The way in which a script asks to render what was sent."""
         # The prefix `show-` cannot collide: other names begin with that of a field.
-        asked = self.data.get(f"show-{self.name}")
-        return cast("Way", asked) if asked in WAYS else None
+        way = self.data.get(f"show-{self.name}")
+        return cast("Way", way) if way in WAYS else None
 
     @property
-    def origin(self) -> str:
+    def original_text(self) -> str:
         """What the page shows if nobody has changed anything."""
         return self.stored or self.own or ""
 
     @cached_property
-    def base(self) -> Any:
-        return value_of(self.shown_text)
+    def displayed_value(self) -> Any:
+        return parse_or_none(self.displayed_text)
 
     @cached_property
-    def formset(self) -> Rows | None:
+    def submitted_rows(self) -> Rows | None:
         """The sent rows, validated; None if the page showed no rows."""
         if f"{self.name}-TOTAL_FORMS" not in self.data:
             return None
         try:
-            initial = self.sheet.initial(self.base)
+            initial = self.sheet.initial_rows(self.displayed_value)
         except NotRepresentable:
             return None
         rows = self.sheet.formset(
@@ -159,99 +161,113 @@ class EditorInput:
     @cached_property
     def result(self) -> Result:
         """The text to store, or the problem."""
-        if not self.is_there:
+        if not self.is_submitted:
             return Result("table", self.stored)
-        way, is_sure = self._way()
+        way, is_sure = self._choose_way()
         if not is_sure:
             return Result(way, problem=str(self.sheet.words["both"]), both=True)
         try:
-            return Result(way, self._text(way))
+            return Result(way, self._text_to_store(way))
         except ValueError as error:
             return Result(way, problem=str(error))
 
-    def _way(self) -> tuple[Way, bool]:
+    def _choose_way(self) -> tuple[Way, bool]:
         """Return the way to read, and whether that is unambiguous."""
-        keep = self._sent("keep")
+        keep = self._submitted_text("keep")
         if keep in WAYS:
             return cast("Way", keep), True
-        chosen = cast("Way", self._sent("as") if self._sent("as") in WAYS else "table")
-        changed = self._changed()
+        chosen = cast(
+            "Way",
+            self._submitted_text("as")
+            if self._submitted_text("as") in WAYS
+            else "table",
+        )
+        changed = self._changed_ways()
         if len(changed) == 1:
             # Only one way was changed: read that, whatever is selected.
             return changed[0], True
         return chosen, not changed
 
-    def _changed(self) -> list[Way]:
+    def _changed_ways(self) -> list[Way]:
         changed: list[Way] = []
-        if self.formset is not None and self.formset.has_changed():
+        if self.submitted_rows is not None and self.submitted_rows.has_changed():
             changed.append("table")
-        if self.text.strip() != self.shown_text.strip():
+        if self.json_text.strip() != self.displayed_text.strip():
             changed.append("json")
         return changed
 
-    def _text(self, way: Way) -> str:
+    def _text_to_store(self, way: Way) -> str:
         if way == "own" and self.own is not None:
             return ""
-        if not self._changed():
-            return self._unchanged()
+        if not self._changed_ways():
+            return self._unchanged_text()
         if way == "json":
-            return self._as_it_was(self._typed())
+            return self._as_it_was(self._validated_text())
         return self._as_it_was(self._from_rows())
 
     def with_newer_files(self) -> EditorInput:
         """Return a copy in which rows that kept their file have the file of now."""
-        if self.formset is None or self._way()[0] != "table":
+        if self.submitted_rows is None or self._choose_way()[0] != "table":
             return self
-        newer = self.sheet.newer_files(self.formset, self.base, value_of(self.stored))
+        newer = self.sheet.newer_files(
+            self.submitted_rows, self.displayed_value, parse_or_none(self.stored)
+        )
         if not newer:
             return self
         # Unpacking a QueryDict would give lists.
         data = {name: self.data[name] for name in self.data}
         return replace(self, data=data | dict(newer))
 
-    def _unchanged(self) -> str:
+    def _unchanged_text(self) -> str:
         is_origin = (
-            self.shown_text.strip() == json_texts.shown_text(self.origin).strip()
+            self.displayed_text.strip()
+            == json_texts.formatted_text(self.original_text).strip()
         )
-        return self.origin if is_origin else self.shown_text
+        return self.original_text if is_origin else self.displayed_text
 
     def _as_it_was(self, text: str) -> str:
         """Return the stored text if it is the same JSON, else the new text."""
-        return self.origin if json_texts.same(text, self.origin) else text
+        return (
+            self.original_text
+            if json_texts.is_same_json(text, self.original_text)
+            else text
+        )
 
-    def _typed(self) -> str:
-        if self.text.strip():
-            self.sheet.checked(self.text)
-        return self.text.strip()
+    def _validated_text(self) -> str:
+        if self.json_text.strip():
+            self.sheet.parse_typed_json(self.json_text)
+        return self.json_text.strip()
 
     def _from_rows(self) -> str:
-        if self.formset is None:
+        if self.submitted_rows is None:
             raise ValueError(_("There are no rows."))
-        if not self.formset.is_valid():
-            raise ValueError(_wrong(self.formset))
-        rows = self.formset.ordered_forms
-        if not rows and not self.origin:
+        if not self.submitted_rows.is_valid():
+            raise ValueError(_error_summary(self.submitted_rows))
+        rows = self.submitted_rows.ordered_forms
+        if not rows and not self.original_text:
             return ""
-        return jsonrpc.write(self.sheet.value(rows, self.base)).decode()
+        return jsonrpc.write(
+            self.sheet.value_of_rows(rows, self.displayed_value)
+        ).decode()
 
 
-def value_of(text: str) -> Any:
+def parse_or_none(text: str) -> Any:
     """Parse JSON; return None if it is empty or invalid."""
     try:
-        return parse(text) if text.strip() else None
+        return parse_json(text) if text.strip() else None
     except ValueError:
         return None
 
 
-def _wrong(rows: Rows) -> str:
-    said = [str(error) for error in rows.non_form_errors()]
+def _error_summary(rows: Rows) -> str:
+    texts = [str(error) for error in rows.non_form_errors()]
     count = len(rows.wrong)
     if count:
         sentence = ngettext(
             "%d entry below has an error.", "%d entries below have errors.", count
         )
-        said.append(sentence % count)
-    return " ".join(said)
+        texts.append(sentence % count)
+    return " ".join(texts)
 
 
 # -- json editor fields ----------------------------------------------------------------
@@ -273,18 +289,18 @@ class EditorContent:
     summary: object = None
 
 
-def _shown_text(
+def _stored_content(
     sheet: JsonEditor, name: str, stored: str, own: str | None, way: Way | None
 ) -> EditorContent:
     origin = stored or own or ""
-    text = json_texts.shown_text(origin)
-    value, beyond = value_of(text), ""
+    text = json_texts.formatted_text(origin)
+    value, beyond = parse_or_none(text), ""
     rows: Rows | None = None
     try:
         if value is None and text.strip():
             raise NotRepresentable(_("it is not JSON"))
         rows = sheet.formset(
-            initial=sheet.initial(value),
+            initial=sheet.initial_rows(value),
             prefix=name,
             form_kwargs={"use_required_attribute": False},
         )
@@ -300,34 +316,46 @@ def _shown_text(
         rows=rows,
         own=own,
         beyond=beyond,
-        summary=sheet.summary(value) if beyond else None,
+        summary=sheet.summary_of_value(value) if beyond else None,
     )
 
 
-def _shown_given(given: EditorInput) -> EditorContent:
+def _submitted_content(editor_input: EditorInput) -> EditorContent:
     """Show sent data again: rows and JSON alike if it is valid, else as it was sent."""
-    result = given.result
+    result = editor_input.result
     # Other fields may have added errors to rows that were valid by themselves.
-    wrong = given.formset.wrong if given.formset is not None else []
-    if not result.problem and not wrong:
-        return _shown_text(
-            given.sheet, given.name, result.text, given.own, _stays(given, result)
-        )
-    as_it_was = _shown_text(
-        given.sheet, given.name, given.shown_text, given.own, result.way
+    wrong = (
+        editor_input.submitted_rows.wrong
+        if editor_input.submitted_rows is not None
+        else []
     )
-    as_it_was.text, as_it_was.both = given.text, result.both
+    if not result.problem and not wrong:
+        return _stored_content(
+            editor_input.sheet,
+            editor_input.name,
+            result.text,
+            editor_input.own,
+            _way_to_show(editor_input, result),
+        )
+    as_it_was = _stored_content(
+        editor_input.sheet,
+        editor_input.name,
+        editor_input.displayed_text,
+        editor_input.own,
+        result.way,
+    )
+    as_it_was.text, as_it_was.both = editor_input.json_text, result.both
     as_it_was.way = result.way
-    if given.formset is not None:
-        as_it_was.rows = given.formset
+    if editor_input.submitted_rows is not None:
+        as_it_was.rows = editor_input.submitted_rows
     return as_it_was
 
 
-def _stays(given: EditorInput, result: Result) -> Way:
+def _way_to_show(editor_input: EditorInput, result: Result) -> Way:
     """Return the way to show: the one that a script asked for, or else the one read."""
-    if given.show is not None:
-        return given.show
-    return "own" if not result.text and given.own is not None else result.way
+    if editor_input.requested_way is not None:
+        return editor_input.requested_way
+    return "own" if not result.text and editor_input.own is not None else result.way
 
 
 class SheetWidget(CompositeWidget):
@@ -341,7 +369,7 @@ class SheetWidget(CompositeWidget):
         self.sheet = sheet
         self.stored = ""
         self.own: str | None = None
-        self._given: EditorInput | None = None
+        self._editor_input: EditorInput | None = None
 
     @property
     def needs_multipart_form(self) -> bool:  # type: ignore[override]
@@ -354,30 +382,30 @@ class SheetWidget(CompositeWidget):
         name: str,
     ) -> EditorInput:
         """Return the same object for the same data, because its rows are validated."""
-        if self._given is None or self._given.data is not data:
-            self._given = EditorInput(
+        if self._editor_input is None or self._editor_input.data is not data:
+            self._editor_input = EditorInput(
                 self.sheet, data, files, name, self.stored, self.own
             )
-        return self._given
+        return self._editor_input
 
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
         context = super().get_context(name, value, attrs)
-        if isinstance(value, EditorInput) and value.is_there:
-            shown = _shown_given(value)
+        if isinstance(value, EditorInput) and value.is_submitted:
+            content = _submitted_content(value)
         else:
-            shown = _shown_text(self.sheet, name, self.stored, self.own, None)
+            content = _stored_content(self.sheet, name, self.stored, self.own, None)
         words = self.sheet.words
-        return {**context, "sheet": shown, "words": words, "name": name}
+        return {**context, "sheet": content, "words": words, "name": name}
 
-    def places(self, given: EditorInput) -> Iterator[tuple[str, str, str]]:
+    def error_places(self, editor_input: EditorInput) -> Iterator[tuple[str, str, str]]:
         """Yield the id, label and message of each error in a row."""
-        if given.formset is None:
+        if editor_input.submitted_rows is None:
             return
-        for form in given.formset.wrong:
-            number = given.formset.forms.index(form) + 1
-            for row, bound, message in form.places(str(number)):
+        for form in editor_input.submitted_rows.wrong:
+            number = editor_input.submitted_rows.forms.index(form) + 1
+            for row, bound, message in form.error_places(str(number)):
                 label = f"{row}: {bound.label}" if row else str(bound.label)
                 yield bound.auto_id, label, message
 
@@ -392,7 +420,7 @@ class SheetField(forms.Field):
     def sheet_widget(self) -> SheetWidget:
         return cast("SheetWidget", self.widget)
 
-    def shows(self, stored: str, own: str | None = None) -> None:
+    def set_stored_value(self, stored: str, own: str | None = None) -> None:
         """Set the column's text, and the JSON to use if it is empty."""
         self.sheet_widget.stored, self.sheet_widget.own = stored, own
 
@@ -405,10 +433,10 @@ class SheetField(forms.Field):
     def parts(self, value: Any) -> Mapping[str, object]:
         """Return the JSON to compare, or the whole result if it is invalid."""
         if not isinstance(value, EditorInput):
-            return {"": json_texts.shown_text(str(value or ""))}
+            return {"": json_texts.formatted_text(str(value or ""))}
         if value.result.problem:
             return {"": value.result}
-        return {"": json_texts.shown_text(value.result.text)}
+        return {"": json_texts.formatted_text(value.result.text)}
 
     def on_top(self, mine: EditorInput, touched: set[str]) -> EditorInput:
         """Return what was sent, with files that somebody else replaced meanwhile."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from mcp_app.conf import mcp_settings
-from mcp_app.models.fields import parse
+from mcp_app.models.fields import parse_json
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.jsonrpc import Path
 from mcp_app.protocol.schema_graph import SchemaError, every_subschema
@@ -41,46 +41,46 @@ def lines_from_browser(text: object) -> str:
     return str(text or "").replace("\r\n", "\n")
 
 
-def shown_text(text: str) -> str:
+def formatted_text(text: str) -> str:
     """Return JSON formatted for people; keep texts that have several lines."""
     if "\n" in text.strip():
         return lines_from_browser(text)
     try:
-        return jsonrpc.pretty(parse(text))
+        return jsonrpc.pretty_text(parse_json(text))
     except ValueError:
         return text
 
 
-def same(one: str, other: str) -> bool:
+def is_same_json(one: str, other: str) -> bool:
     """Return whether two texts are the same JSON, in the same order."""
     try:
-        return jsonrpc.write(parse(one)) == jsonrpc.write(parse(other))
+        return jsonrpc.write(parse_json(one)) == jsonrpc.write(parse_json(other))
     except ValueError:
         return one == other
 
 
-def read(text: str) -> Any:
+def parse_strict_json(text: str) -> Any:
     """Parse strict JSON; the ValueError names the line of a syntax error."""
     try:
-        return parse(text)
+        return parse_json(text)
     except ValueError as error:
-        raise ValueError(_syntax(text) or str(error)) from None
+        raise ValueError(_syntax_error(text) or str(error)) from None
 
 
-def _syntax(text: str) -> str:
+def _syntax_error(text: str) -> str:
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
         return _("Line %(line)d: This is not JSON. %(reason)s") % {
             "line": error.lineno,
-            "reason": _reason(error.msg),
+            "reason": _error_reason(error.msg),
         }
     except RecursionError:
         pass
     return ""
 
 
-def _reason(said: str) -> str:
+def _error_reason(message: str) -> str:
     """Return our own sentence for a message of Python's JSON parser."""
     reasons = {
         "Expecting property name": _("A name in double quotes is missing."),
@@ -95,12 +95,14 @@ def _reason(said: str) -> str:
         ),
         "Invalid \\": _("A backslash is followed by something unknown."),
     }
-    return next((ours for start, ours in reasons.items() if said.startswith(start)), "")
+    return next(
+        (ours for start, ours in reasons.items() if message.startswith(start)), ""
+    )
 
 
 def check_schema_text(text: str) -> Any:
     """Parse a typed schema; the ValueError says what is wrong in which line."""
-    schema = read(text)
+    schema = parse_strict_json(text)
     if not isinstance(schema, dict):
         raise ValueError(_("This must be a JSON object."))
     lines = _Lines(text)
@@ -113,7 +115,7 @@ def check_schema_text(text: str) -> Any:
             schema, SchemaLimits(limits.schema, limits.schema_depth, limits.subschemas)
         )
     except SchemaError as error:
-        raise ValueError(lines.located(str(error))) from None
+        raise ValueError(lines.with_line_number(str(error))) from None
     return schema
 
 
@@ -139,7 +141,11 @@ def _unknown_keywords(
             yield _(
                 "Line %(line)d: “%(name)s” is not a schema keyword. Did you mean "
                 "“%(other)s”?"
-            ) % {"line": lines.of((*path, name)), "name": name, "other": close[0]}
+            ) % {
+                "line": lines.line_of_member((*path, name)),
+                "name": name,
+                "other": close[0],
+            }
 
 
 def _foreign_references(
@@ -151,44 +157,47 @@ def _foreign_references(
             yield _(
                 "Line %(line)d: Only references inside the schema (#/…) are allowed, "
                 "not %(reference)s."
-            ) % {"line": lines.of((*path, name)), "reference": reference[:80]}
+            ) % {
+                "line": lines.line_of_member((*path, name)),
+                "reference": reference[:80],
+            }
 
 
 class _Lines:
     """The lines in which the members of valid JSON begin."""
 
     def __init__(self, text: str) -> None:
-        self._lines = dict(_members(text))
+        self._lines = dict(_member_lines(text))
 
-    def of(self, path: Path) -> int:
+    def line_of_member(self, path: Path) -> int:
         """Return the line of a member of an object."""
         return self._lines[path]
 
-    def located(self, message: str) -> str:
+    def with_line_number(self, message: str) -> str:
         """Prefix a message that names a place with the line of that place."""
-        named = [
+        matches = [
             (len(place), line)
             for path, line in self._lines.items()
             if re.search(
-                re.escape(place := jsonrpc.place(path)) + r"(?![\w.])", message
+                re.escape(place := jsonrpc.path_text(path)) + r"(?![\w.])", message
             )
         ]
-        if not named:
+        if not matches:
             return message
         return _("Line %(line)d: %(message)s") % {
-            "line": max(named)[1],
+            "line": max(matches)[1],
             "message": message,
         }
 
 
-def _members(text: str) -> Iterator[tuple[Path, int]]:
+def _member_lines(text: str) -> Iterator[tuple[Path, int]]:
     """Yield the path of each member of each object, and its line."""
     path: list[str | int] = []
     objects: list[bool] = []
-    key_is_next, line, seen = False, 1, 0
-    for found in _PIECE.finditer(text):
-        piece = found.group()
-        line, seen = line + text.count("\n", seen, found.start()), found.start()
+    key_is_next, line, offset = False, 1, 0
+    for match in _PIECE.finditer(text):
+        piece = match.group()
+        line, offset = line + text.count("\n", offset, match.start()), match.start()
         if piece in "{[":
             objects.append(piece == "{")
             path.append("" if piece == "{" else 0)

@@ -28,12 +28,12 @@ from mcp_app.catalog.open_models import (
 )
 from mcp_app.kinds.query.config import (
     GROUPS,
-    LONGEST_NAME,
-    MOST_GROUPED,
-    MOST_LISTED,
-    MOST_MEASURED,
-    MOST_ROWS,
-    MOST_SORTED,
+    MAX_GROUPINGS,
+    MAX_LISTED_ROWS,
+    MAX_MEASURES,
+    MAX_NAME_LENGTH,
+    MAX_ROWS,
+    MAX_SORT_TERMS,
     ONE,
     ROWS,
     SCHEMA,
@@ -56,9 +56,9 @@ class LookupSheet(OneFormSheet):
         form = type("LookupForm", (LookupForm,), {"opened": opened, "one": one})
         super().__init__(form)
 
-    def initial(self, value: Any) -> Initial:
+    def initial_rows(self, value: Any) -> Initial:
         config = value or {}
-        for violation in schemas.compile(SCHEMA).violations(config):
+        for violation in schemas.compile_schema(SCHEMA).violations(config):
             raise NotRepresentable(f"{violation.path}: {violation.message}")
         for part in (config, *config.get("lists", ())):
             initial_of(part.get("filters", ()))
@@ -111,14 +111,14 @@ class LookupForm(OneForm):
         super().__init__(*args, **options)
         self.filters: Rows | None = None
         self._lists: dict[str, tuple[OpenField, Rows]] = {}
-        label, _slash, self._answer = self._showing().partition("/")
+        label, _slash, self._answer = self._displayed_state().partition("/")
         self.open_model: OpenModel | None = self.opened.get(label)
         self.initial["shows"] = f"{label}/{self._answer}"
         self._offer_models(str(self.base.get("model", "")))
         if self.open_model is not None:
             self._add_parts(self.open_model)
 
-    def _showing(self) -> str:
+    def _displayed_state(self) -> str:
         if self.is_bound:
             return str(self.data.get(self.add_prefix("shows"), ""))
         answer = ONE if self.one else self.base.get("answer", ROWS)
@@ -151,19 +151,21 @@ class LookupForm(OneForm):
         if self._answer == GROUPS:
             self._add_groups(model)
             return
-        self._add_shown(model)
+        self._add_field_choices(model)
         for field in model.fields.values():
             if field.kind is FieldKind.TO_MANY:
-                target = self.opened.get(field.target._meta.label)
+                target = self.opened.get(field.target_model._meta.label)
                 if target is not None:
-                    self._add_list(field, target)
+                    self._add_relation_list(field, target)
         if not self.one:
             self._add_sorting(model)
 
     def _add_filters(self, model: OpenModel) -> None:
-        self.filters = self._rows("filters", model, self.base.get("filters", ()))
+        self.filters = self._filter_rows("filters", model, self.base.get("filters", ()))
 
-    def _rows(self, name: str, model: OpenModel, filters: Sequence[JsonObject]) -> Rows:
+    def _filter_rows(
+        self, name: str, model: OpenModel, filters: Sequence[JsonObject]
+    ) -> Rows:
         return filter_rows(model, self.opened)(
             self.data if self.is_bound else None,
             initial=initial_of(filters),
@@ -171,7 +173,7 @@ class LookupForm(OneForm):
             form_kwargs={"use_required_attribute": False},
         )
 
-    def _several(
+    def _add_checkboxes(
         self,
         name: str,
         label: Any,
@@ -186,7 +188,7 @@ class LookupForm(OneForm):
         )
         self.initial[name] = list(chosen)
 
-    def _one_each(
+    def _add_selects(
         self,
         name: str,
         labels: Sequence[Any],
@@ -200,7 +202,7 @@ class LookupForm(OneForm):
             now = chosen[at] if at < len(chosen) else ""
             groups = lookup_choices.groups_of(model, self.opened)
             known = {value for value, _label in first}
-            offered = lookup_choices.choices(groups, entry, {now} - known)
+            offered = lookup_choices.grouped_choices(groups, entry, {now} - known)
             self.fields[f"{name}_{at + 1}"] = forms.ChoiceField(
                 label=label,
                 choices=[lookup_choices.NONE, *first, *offered],
@@ -208,20 +210,22 @@ class LookupForm(OneForm):
             )
             self.initial[f"{name}_{at + 1}"] = now
 
-    def _add_shown(self, model: OpenModel) -> None:
+    def _add_field_choices(self, model: OpenModel) -> None:
         chosen = self.base.get("fields", ())
         groups = lookup_choices.groups_of(model, self.opened)
-        offered = lookup_choices.choices(groups, lookup_choices.field_entry, chosen)
-        self._several("shown", _("What is shown"), offered, chosen)
+        offered = lookup_choices.grouped_choices(
+            groups, lookup_choices.field_entry, chosen
+        )
+        self._add_checkboxes("shown", _("What is shown"), offered, chosen)
 
     def _add_sorting(self, model: OpenModel) -> None:
         self.initial["order"] = self.base.get("order", ())
         labels = (_("Sorted by"), _("then by"), _("and by"))
-        self._one_each("order", labels, lookup_choices.sort_entries, model)
+        self._add_selects("order", labels, lookup_choices.sort_entries, model)
         self.fields["most"] = forms.IntegerField(
             label=_("At most so many rows at once"),
             min_value=1,
-            max_value=MOST_ROWS,
+            max_value=MAX_ROWS,
             required=False,
         )
         self.initial["most"] = self.base.get("most", USUAL_ROWS)
@@ -236,37 +240,41 @@ class LookupForm(OneForm):
             for each in self.base.get("by", ())
         ]
         labels = (_("A group for each"), _("and each"), _("and each"))
-        self._one_each("by", labels, lookup_choices.group_entries, model)
+        self._add_selects("by", labels, lookup_choices.group_entries, model)
         measures = self.base.get("measures", ())
         self.initial["measures"] = [*map(_measure_key, measures)]
-        told = (_("What is told"), *[_("and")] * (MOST_MEASURED - 1))
+        measure_labels = (_("What is told"), *[_("and")] * (MAX_MEASURES - 1))
         count = (lookup_choices.COUNT, _("How many"))
-        self._one_each("measures", told, lookup_choices.measure_entries, model, [count])
-        for at in range(MOST_MEASURED):
+        self._add_selects(
+            "measures", measure_labels, lookup_choices.measure_entries, model, [count]
+        )
+        for at in range(MAX_MEASURES):
             self.fields[f"measures_{at + 1}_name"] = NameField(label=_("called"))
         for at, each in enumerate(measures):
             if each["as"] != _usual_name(_measure_key(each)):
                 self.initial[f"measures_{at + 1}_name"] = each["as"]
 
-    def _add_list(self, field: OpenField, target: OpenModel) -> None:
+    def _add_relation_list(self, field: OpenField, target: OpenModel) -> None:
         name = f"list_{field.name}"
-        listed = self._listed().get(field.name, {})
+        listed = self._lists_by_path().get(field.name, {})
         chosen = listed.get("fields", ())
         groups = list(lookup_choices.groups_of(target, self.opened))
-        offered = lookup_choices.choices(groups, lookup_choices.field_entry, chosen)
-        self._several(name, _("What is shown of them"), offered, chosen)
+        offered = lookup_choices.grouped_choices(
+            groups, lookup_choices.field_entry, chosen
+        )
+        self._add_checkboxes(name, _("What is shown of them"), offered, chosen)
         self.initial[f"{name}_order"] = listed.get("order", ())
-        self._one_each(
+        self._add_selects(
             f"{name}_order", (_("Sorted by"),), lookup_choices.sort_entries, target
         )
         self.fields[f"{name}_most"] = forms.IntegerField(
-            label=_("At most"), min_value=1, max_value=MOST_LISTED, required=False
+            label=_("At most"), min_value=1, max_value=MAX_LISTED_ROWS, required=False
         )
         self.initial[f"{name}_most"] = listed.get("most", USUAL_LISTED)
-        rows = self._rows(f"{name}_filters", target, listed.get("filters", ()))
+        rows = self._filter_rows(f"{name}_filters", target, listed.get("filters", ()))
         self._lists[field.name] = field, rows
 
-    def _listed(self) -> dict[str, JsonObject]:
+    def _lists_by_path(self) -> dict[str, JsonObject]:
         return {each["path"]: each for each in self.base.get("lists", ())}
 
     def lists(self) -> Iterator[ListPart]:
@@ -274,7 +282,7 @@ class LookupForm(OneForm):
         for name, (field, rows) in self._lists.items():
             prefix = f"list_{name}"
             yield ListPart(
-                lookup_choices.label_of(field),
+                lookup_choices.field_label(field),
                 self[prefix],
                 self[f"{prefix}_order_1"],
                 self[f"{prefix}_most"],
@@ -282,101 +290,107 @@ class LookupForm(OneForm):
             )
 
     def sorting(self) -> list[BoundField]:
-        return self._bound("order", MOST_SORTED)
+        return self._numbered_fields("order", MAX_SORT_TERMS)
 
     def grouping(self) -> list[BoundField]:
-        return self._bound("by", MOST_GROUPED)
+        return self._numbered_fields("by", MAX_GROUPINGS)
 
     def measuring(self) -> list[tuple[BoundField, BoundField]]:
-        bound = self._bound("measures", MOST_MEASURED)
+        bound = self._numbered_fields("measures", MAX_MEASURES)
         return [(each, self[f"{each.name}_name"]) for each in bound]
 
-    def _bound(self, name: str, most: int) -> list[BoundField]:
+    def _numbered_fields(self, name: str, most: int) -> list[BoundField]:
         names = (f"{name}_{at + 1}" for at in range(most))
         return [self[each] for each in names if each in self.fields]
 
     # -- what was sent ---------------------------------------------------------------
 
-    def formsets(self) -> list[Rows]:
+    def inner_formsets(self) -> list[Rows]:
         return [
             *([] if self.filters is None else [self.filters]),
             *(rows for _field, rows in self._lists.values()),
         ]
 
-    def config(self) -> JsonObject:
+    def build_config(self) -> JsonObject:
         """Return the config that the page makes, which is valid."""
-        given = self.cleaned_data
+        values = self.cleaned_data
         config = dict(self.base)
-        if given.get("model") and not config.get("model"):
-            config["model"] = given["model"]
+        if values.get("model") and not config.get("model"):
+            config["model"] = values["model"]
         if self.one:
             config["answer"] = ONE
         if self.filters is None:
             return config
-        self.put(config, "filters", _filters(self.filters))
+        self.put_member(config, "filters", _filter_configs(self.filters))
         if not self.one:
-            config["answer"] = given["answer"] or ROWS
+            config["answer"] = values["answer"] or ROWS
         if self._answer == GROUPS:
             self._put_groups(config)
         else:
-            self._put_rows(config)
+            self._put_row_members(config)
         return config
 
-    def _put_rows(self, config: JsonObject) -> None:
-        given = self.cleaned_data
-        self.put(config, "fields", _in_order(given["shown"], config.get("fields")))
-        self.put(config, "lists", [*self._given_lists()])
+    def _put_row_members(self, config: JsonObject) -> None:
+        values = self.cleaned_data
+        self.put_member(
+            config, "fields", _in_earlier_order(values["shown"], config.get("fields"))
+        )
+        self.put_member(config, "lists", [*self._chosen_lists()])
         if self.one:
             return
-        self.put(config, "order", self._picked("order", MOST_SORTED))
-        if given["most"] != config.get("most", USUAL_ROWS):
-            self.put(config, "most", given["most"])
-        self.put(config, "count", given["count"])
+        self.put_member(config, "order", self._chosen_values("order", MAX_SORT_TERMS))
+        if values["most"] != config.get("most", USUAL_ROWS):
+            self.put_member(config, "most", values["most"])
+        self.put_member(config, "count", values["count"])
 
-    def _picked(self, name: str, most: int) -> list[str]:
-        given = (self.cleaned_data.get(f"{name}_{at + 1}") for at in range(most))
-        return [each for each in given if each]
+    def _chosen_values(self, name: str, most: int) -> list[str]:
+        values = (self.cleaned_data.get(f"{name}_{at + 1}") for at in range(most))
+        return [each for each in values if each]
 
-    def _given_lists(self) -> Iterator[JsonObject]:
-        before = self._listed()
+    def _chosen_lists(self) -> Iterator[JsonObject]:
+        before = self._lists_by_path()
         for name, (_field, rows) in self._lists.items():
             fields = self.cleaned_data[f"list_{name}"]
             if not fields:
                 continue
             listed = dict(before.get(name, {"path": name}))
-            self.put(listed, "fields", _in_order(fields, listed.get("fields")))
-            self.put(listed, "filters", _filters(rows))
-            self.put(listed, "order", self._picked(f"list_{name}_order", 1))
+            self.put_member(
+                listed, "fields", _in_earlier_order(fields, listed.get("fields"))
+            )
+            self.put_member(listed, "filters", _filter_configs(rows))
+            self.put_member(
+                listed, "order", self._chosen_values(f"list_{name}_order", 1)
+            )
             most = self.cleaned_data[f"list_{name}_most"]
             if most != listed.get("most", USUAL_LISTED):
-                self.put(listed, "most", most)
+                self.put_member(listed, "most", most)
             yield listed
 
     def _put_groups(self, config: JsonObject) -> None:
-        by = [_group(each) for each in self._picked("by", MOST_GROUPED)]
-        self.put(config, "by", by)
-        self.put(config, "measures", [*self._given_measures()])
+        by = [_group_config(each) for each in self._chosen_values("by", MAX_GROUPINGS)]
+        self.put_member(config, "by", by)
+        self.put_member(config, "measures", [*self._chosen_measures()])
 
-    def _given_measures(self) -> Iterator[JsonObject]:
-        for at in range(MOST_MEASURED):
+    def _chosen_measures(self) -> Iterator[JsonObject]:
+        for at in range(MAX_MEASURES):
             what = self.cleaned_data[f"measures_{at + 1}"]
             if what:
                 name = self.cleaned_data[f"measures_{at + 1}_name"]
-                yield _measure(what, name or _usual_name(what))
+                yield _measure_config(what, name or _usual_name(what))
 
 
-def _filters(rows: Rows) -> list[JsonObject]:
+def _filter_configs(rows: Rows) -> list[JsonObject]:
     forms_there = (form for form in rows.ordered_forms if isinstance(form, FilterForm))
-    return [form.filter() for form in forms_there]
+    return [form.filter_config() for form in forms_there]
 
 
-def _in_order(given: Sequence[str], before: Sequence[str] | None) -> list[str]:
+def _in_earlier_order(ticked: Sequence[str], before: Sequence[str] | None) -> list[str]:
     """Return what was ticked, in the order that it had."""
-    known = [each for each in before or () if each in given]
-    return known + [each for each in given if each not in known]
+    known = [each for each in before or () if each in ticked]
+    return known + [each for each in ticked if each not in known]
 
 
-def _group(text: str) -> Any:
+def _group_config(text: str) -> Any:
     path, _slash, each = text.partition("/")
     return {"path": path, "each": each} if each else path
 
@@ -386,10 +400,10 @@ def _measure_key(measure: JsonObject) -> str:
     return "/".join(filter(None, (measure["do"], measure.get("path"))))
 
 
-def _measure(text: str, name: str) -> JsonObject:
+def _measure_config(text: str, name: str) -> JsonObject:
     do, _slash, path = text.partition("/")
     return {"do": do, "path": path, "as": name} if path else {"do": do, "as": name}
 
 
 def _usual_name(text: str) -> str:
-    return text.replace("/", "_").replace(".", "_")[:LONGEST_NAME]
+    return text.replace("/", "_").replace(".", "_")[:MAX_NAME_LENGTH]

@@ -25,12 +25,12 @@ from mcp_app.kinds.query.config import (
     UNITS,
     Query,
     input_schema,
-    sentence,
+    query_sentence,
 )
 from mcp_app.kinds.query.groups import read_groups
 from mcp_app.kinds.query.kind import database_of
-from mcp_app.kinds.query.reading import RowReader, can_sort, read
-from mcp_app.kinds.query.scoping import MOST_STEPS, Scopes, Use
+from mcp_app.kinds.query.reading import RowReader, is_sortable, read_query_config
+from mcp_app.kinds.query.scoping import MAX_PATH_STEPS, Scopes, Use
 from mcp_app.pools.statement_time import TimeIsUp, time_limit
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
@@ -72,7 +72,7 @@ UNIT_LABELS: Final = {
 COUNT: Final = "count"
 
 
-def label_of(field: OpenField) -> str:
+def field_label(field: OpenField) -> str:
     """Return what people call a field."""
     source = field.source
     if isinstance(source, ForeignObjectRel):
@@ -97,10 +97,10 @@ def groups_of(
     model: OpenModel, opened: OpenModels, use: Use = "fields"
 ) -> Iterator[Group]:
     """Yield the model's own fields, then those that its relations to one lead to."""
-    yield from _groups(model, opened, use, (), (model.label,))
+    yield from _reachable_groups(model, opened, use, (), (model.label,))
 
 
-def _groups(
+def _reachable_groups(
     model: OpenModel,
     opened: OpenModels,
     use: Use,
@@ -109,25 +109,25 @@ def _groups(
 ) -> Iterator[Group]:
     fields = [*(model.fields if use == "fields" else model.filters).values()]
     prefix = "".join(f"{step.name}." for step in way)
-    label = ", ".join(map(label_of, way))
+    label = ", ".join(map(field_label, way))
     yield Group(label, prefix, [f for f in fields if f.kind is not FieldKind.TO_MANY])
-    if len(way) + 1 == MOST_STEPS:
+    if len(way) + 1 == MAX_PATH_STEPS:
         return
     for field in fields:
         if field.kind is not FieldKind.TO_ONE:
             continue
-        target = opened.get(field.target._meta.label)
+        target = opened.get(field.target_model._meta.label)
         # A way that comes back to a model tells nothing new of it.
         if target is not None and target.label not in labels:
             further = (*labels, target.label)
-            yield from _groups(target, opened, use, (*way, field), further)
+            yield from _reachable_groups(target, opened, use, (*way, field), further)
 
 
 Entry: TypeAlias = Callable[[str, OpenField], Iterable[tuple[str, Label]]]
 """Returns the choices that a field gives, with their values, by its path."""
 
 
-def choices(
+def grouped_choices(
     groups: Iterable[Group], entry: Entry, chosen: Iterable[str] = ()
 ) -> Choices:
     """Return choices in groups, and what was chosen and is not there any more."""
@@ -147,22 +147,22 @@ def choices(
 
 
 def field_entry(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
-    yield path, label_of(field)
+    yield path, field_label(field)
 
 
 def filter_entry(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
     if comparisons_of(field):
-        yield path, label_of(field)
+        yield path, field_label(field)
 
 
 def text_entry(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
     if field.kind is FieldKind.TEXT:
-        yield path, label_of(field)
+        yield path, field_label(field)
 
 
 def sort_entries(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
-    if can_sort(field):
-        label = label_of(field)
+    if is_sortable(field):
+        label = field_label(field)
         yield path, gettext("%(field)s, ascending") % {"field": label}
         yield f"-{path}", gettext("%(field)s, descending") % {"field": label}
 
@@ -170,16 +170,16 @@ def sort_entries(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
 def group_entries(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
     if field.kind is FieldKind.OTHER:
         return
-    yield path, label_of(field)
+    yield path, field_label(field)
     if field.kind in DATES:
         for unit in UNITS:
-            yield f"{path}/{unit}", UNIT_LABELS[unit] % {"field": label_of(field)}
+            yield f"{path}/{unit}", UNIT_LABELS[unit] % {"field": field_label(field)}
 
 
 def measure_entries(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
     for do, label in MEASURE_LABELS.items():
         if field.kind in MEASURES[do]:
-            yield f"{do}/{path}", label % {"field": label_of(field)}
+            yield f"{do}/{path}", label % {"field": field_label(field)}
 
 
 # -- preview ---------------------------------------------------------------------------
@@ -201,37 +201,39 @@ def preview_of(
 
     What clients may say counts as not said.
     """
-    if schemas.compile(SCHEMA).violations(config):
+    if schemas.compile_schema(SCHEMA).violations(config):
         return {}
-    query, problems = read(config, opened)
+    query, problems = read_query_config(config, opened)
     if query is None:
         return {"problem": str(problems[0]) if config else ""}
-    shown = {
-        "sentence": sentence(query),
+    context = {
+        "sentence": query_sentence(query),
         "needs": query.demands.permissions,
-        "scopes": _scopes(query),
+        "scopes": _model_scopes(query),
         "parameters": input_schema(query)["properties"],
     }
     if user is None:
-        return shown
+        return context
     lacking = [each for each in query.demands.permissions if not user.has_perm(each)]
     if lacking:
-        said = gettext("You may not see this data yourself (%(permissions)s).")
-        return {**shown, "problem": said % {"permissions": ", ".join(lacking)}}
-    return {**shown, **_answer(query, user)}
+        text = gettext("You may not see this data yourself (%(permissions)s).")
+        return {**context, "problem": text % {"permissions": ", ".join(lacking)}}
+    return {**context, **_preview_answer(query, user)}
 
 
-def _scopes(query: Query) -> list[tuple[str, str]]:
+def _model_scopes(query: Query) -> list[tuple[str, str]]:
     """Return the title of each model with the function that says whose rows."""
     return [(each.title, each.rows_name) for each in query.models.values()]
 
 
-def _answer(query: Query, user: AbstractUser | AnonymousUser) -> Mapping[str, Any]:
+def _preview_answer(
+    query: Query, user: AbstractUser | AnonymousUser
+) -> Mapping[str, Any]:
     request = AccessRequest.of_user(user)
     using = database_of(query)
     try:
         with time_limit(using, SECONDS):
-            found, more = _found(query, Scopes(request, using))
+            rows, more = _first_rows(query, Scopes(request, using))
     except TimeIsUp:
         return {"problem": gettext("This took longer than %d seconds.") % SECONDS}
     except ToolError as error:
@@ -239,32 +241,32 @@ def _answer(query: Query, user: AbstractUser | AnonymousUser) -> Mapping[str, An
     except Exception as error:
         # A function of the site may raise anything.
         return {"problem": gettext("This failed: %(error)r") % {"error": error}}
-    return {**_table(found), "more": more, "is_read": True}
+    return {**_preview_table(rows), "more": more, "is_read": True}
 
 
-def _table(found: Sequence[JsonObject]) -> Mapping[str, Any]:
+def _preview_table(rows: Sequence[JsonObject]) -> Mapping[str, Any]:
     """Return the headings and cells that show rows or lines."""
-    flat = [dict(_cells(each)) for each in found]
+    flat = [dict(_row_cells(each)) for each in rows]
     headings = list(dict.fromkeys(name for each in flat for name in each))
     cells = [[(name, each.get(name, "")) for name in headings] for each in flat]
     return {"headings": headings, "rows": cells}
 
 
-def _cells(row: JsonObject, before: str = "") -> Iterator[tuple[str, str]]:
+def _row_cells(row: JsonObject, before: str = "") -> Iterator[tuple[str, str]]:
     for name, value in row.items():
         if isinstance(value, dict) and "rows" in value:
             below = [jsonrpc.write(each).decode() for each in value["rows"]]
             yield f"{before}{name}", "\n".join(below)
         elif isinstance(value, dict):
-            yield from _cells(value, f"{before}{name}.")
+            yield from _row_cells(value, f"{before}{name}.")
         else:
             yield f"{before}{name}", "" if value is None else visible(str(value), None)
 
 
-def _found(query: Query, scopes: Scopes) -> tuple[list[JsonObject], bool]:
+def _first_rows(query: Query, scopes: Scopes) -> tuple[list[JsonObject], bool]:
     today = local_date()
     defaults = {
-        name: each.cleaned(each.default)
+        name: each.value_for_column(each.default)
         for name, each in query.parameters.items()
         if each.default is not None
     }
@@ -279,5 +281,5 @@ def _found(query: Query, scopes: Scopes) -> tuple[list[JsonObject], bool]:
         most=ROWS,
         size=LARGEST,
     )
-    page = reader.page(None)
+    page = reader.page_at_place(None)
     return list(page.rows), page.next is not None

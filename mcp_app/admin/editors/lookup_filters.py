@@ -17,17 +17,17 @@ from mcp_app.admin.editors.rows import (
     NotRepresentable,
     RowForm,
     Rows,
-    rows_of,
+    formset_class_of,
 )
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
 from mcp_app.kinds.kind import KindError
 from mcp_app.kinds.query.comparisons import SEVERAL, comparisons_of, value_schema
-from mcp_app.kinds.query.config import LONGEST_NAME, MOST_PATHS, NAME_PATTERN
-from mcp_app.kinds.query.scoping import resolve
+from mcp_app.kinds.query.config import MAX_NAME_LENGTH, MAX_PATHS, NAME_PATTERN
+from mcp_app.kinds.query.scoping import resolve_path
 from mcp_app.protocol.json_types import JsonObject
 
-MOST_FILTERS: Final = 20
-ASKED, FIXED = "asked", "fixed"
+MAX_FILTERS: Final = 20
+BY_CLIENT, FIXED = "asked", "fixed"
 _BOOLEANS: Final = {"yes": True, "true": True, "no": False, "false": False}
 
 
@@ -42,7 +42,7 @@ class NameField(forms.CharField):
     ]
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(required=False, max_length=LONGEST_NAME, **options)
+        super().__init__(required=False, max_length=MAX_NAME_LENGTH, **options)
 
 
 class FilterForm(RowForm):
@@ -59,8 +59,8 @@ class FilterForm(RowForm):
     )
     given = forms.ChoiceField(
         label=_("Who says the value"),
-        choices=[(ASKED, _("Clients say it")), (FIXED, _("Always this"))],
-        initial=ASKED,
+        choices=[(BY_CLIENT, _("Clients say it")), (FIXED, _("Always this"))],
+        initial=BY_CLIENT,
         required=False,
     )
     value = LinesField(
@@ -88,13 +88,17 @@ class FilterForm(RowForm):
         super().__init__(*args, **options)
         chosen = [str(self.initial.get("path", ""))]
         groups = [*lookup_choices.groups_of(self.model, self.opened, "filters")]
-        self._choice("path").choices = [
+        self._choice_field("path").choices = [
             lookup_choices.NONE,
-            *lookup_choices.choices(groups, lookup_choices.filter_entry, chosen),
+            *lookup_choices.grouped_choices(
+                groups, lookup_choices.filter_entry, chosen
+            ),
         ]
         chosen = self.initial.get("others", [])
-        texts = lookup_choices.choices(groups, lookup_choices.text_entry, chosen)
-        self._choice("others").choices = texts
+        texts = lookup_choices.grouped_choices(
+            groups, lookup_choices.text_entry, chosen
+        )
+        self._choice_field("others").choices = texts
 
     def legend(self) -> str:
         """Return what the row says: “State is one of”; "" for a new one."""
@@ -103,16 +107,18 @@ class FilterForm(RowForm):
             return ""
         try:
             paths = [path, *(self["others"].value() or ())]
-            labels = [lookup_choices.label_of(self._field(each)) for each in paths]
+            labels = [
+                lookup_choices.field_label(self._resolve_field(each)) for each in paths
+            ]
         except KindError:
             return str(path)
         how = lookup_choices.COMPARISONS.get(str(comparison), "")
         return f"{capfirst(', '.join(labels))} {how}".strip()
 
-    def _field(self, path: str) -> OpenField:
-        return resolve(path, self.model, self.opened, "filters").field
+    def _resolve_field(self, path: str) -> OpenField:
+        return resolve_path(path, self.model, self.opened, "filters").field
 
-    def _choice(self, name: str) -> forms.ChoiceField:
+    def _choice_field(self, name: str) -> forms.ChoiceField:
         field: forms.ChoiceField = self.fields[name]  # type: ignore[assignment]
         return field
 
@@ -126,107 +132,111 @@ class FilterForm(RowForm):
         return cleaned
 
     def _clean_filter(self) -> None:
-        given = self.cleaned_data
+        values = self.cleaned_data
         try:
-            field = self._field(given["path"])
+            field = self._resolve_field(values["path"])
         except KindError as error:
             self.add_error("path", error.message)
             return
         known = comparisons_of(field)
-        if given["others"]:
+        if values["others"]:
             known = SEVERAL
             self._clean_others(field)
-        given["comparison"] = given["comparison"] or known[0]
-        if given["comparison"] not in known:
+        values["comparison"] = values["comparison"] or known[0]
+        if values["comparison"] not in known:
             names = ", ".join(str(lookup_choices.COMPARISONS[each]) for each in known)
-            said = (
+            sentence = (
                 _("These comparisons can search several fields: %(names)s.")
-                if given["others"]
+                if values["others"]
                 else _("This field can be compared by: %(names)s.")
             )
-            self.add_error("comparison", said % {"names": names})
+            self.add_error("comparison", sentence % {"names": names})
             return
-        text = given["value"]
-        if given["given"] == FIXED and not text:
+        text = values["value"]
+        if values["given"] == FIXED and not text:
             self.add_error("value", _("Write the value."))
-        schema = value_schema(field, given["comparison"])
+        schema = value_schema(field, values["comparison"])
         try:
-            given["typed"] = read_text(schema, text) if text else None
+            values["typed"] = read_text(schema, text) if text else None
         except ValidationError as error:
             self.add_error("value", error)
 
     def _clean_others(self, field: OpenField) -> None:
-        given = self.cleaned_data
-        given["others"] = [each for each in given["others"] if each != given["path"]]
+        values = self.cleaned_data
+        values["others"] = [each for each in values["others"] if each != values["path"]]
         if field.kind is not FieldKind.TEXT:
             self.add_error("others", _("The field chosen above is no text."))
-        elif len(given["others"]) >= MOST_PATHS:
-            most = _("One filter looks at %d fields at most.") % MOST_PATHS
+        elif len(values["others"]) >= MAX_PATHS:
+            most = _("One filter looks at %d fields at most.") % MAX_PATHS
             self.add_error("others", most)
 
-    def filter(self) -> JsonObject:
+    def filter_config(self) -> JsonObject:
         """Return the config of the valid row: as it was if nobody changed it."""
         if not self.has_changed():
             return dict(self.initial["filter"])
-        given = self.cleaned_data
-        path = [given["path"], *given["others"]] if given["others"] else given["path"]
-        said: JsonObject = {"path": path, "is": given["comparison"]}
-        if given["given"] == FIXED:
-            return {**said, "value": given["typed"]}
-        said["parameter"] = given["parameter"] or given["path"].replace(".", "_")
+        values = self.cleaned_data
+        path = (
+            [values["path"], *values["others"]] if values["others"] else values["path"]
+        )
+        config: JsonObject = {"path": path, "is": values["comparison"]}
+        if values["given"] == FIXED:
+            return {**config, "value": values["typed"]}
+        config["parameter"] = values["parameter"] or values["path"].replace(".", "_")
         for name in ("description", "required"):
-            if given[name]:
-                said[name] = given[name]
-        if given["typed"] is not None:
-            said["default"] = given["typed"]
-        return said
+            if values[name]:
+                config[name] = values[name]
+        if values["typed"] is not None:
+            config["default"] = values["typed"]
+        return config
 
 
 def filter_rows(model: OpenModel, opened: OpenModels) -> type[Rows]:
     """Return the formset class for filters of a model."""
     form = type("FilterForm", (FilterForm,), {"model": model, "opened": opened})
-    return rows_of(form, MOST_FILTERS)
+    return formset_class_of(form, MAX_FILTERS)
 
 
 def initial_of(filters: Iterable[JsonObject]) -> list[dict[str, Any]]:
     """Return the rows that show filters; raise `NotRepresentable`."""
     return [
-        {**_initial(each), "was": str(at), "filter": each}
+        {**_initial_row(each), "was": str(at), "filter": each}
         for at, each in enumerate(filters)
     ]
 
 
-def _initial(said: JsonObject) -> dict[str, Any]:
-    path, *others = said["path"] if isinstance(said["path"], list) else [said["path"]]
-    is_asked = "parameter" in said
-    value = said.get("default" if is_asked else "value")
-    text = as_text(value)
+def _initial_row(config: JsonObject) -> dict[str, Any]:
+    path, *others = (
+        config["path"] if isinstance(config["path"], list) else [config["path"]]
+    )
+    is_by_client = "parameter" in config
+    value = config.get("default" if is_by_client else "value")
+    text = typed_text(value)
     if value is not None and not text:
         raise NotRepresentable(_("a filter has an empty value"))
-    if isinstance(value, list) and _lines(text) != [*map(as_text, value)]:
+    if isinstance(value, list) and _split_lines(text) != [*map(typed_text, value)]:
         raise NotRepresentable(
             _("a value begins or ends with a space, or has line breaks")
         )
     return {
         "path": path,
         "others": others,
-        "comparison": said["is"],
-        "given": ASKED if is_asked else FIXED,
+        "comparison": config["is"],
+        "given": BY_CLIENT if is_by_client else FIXED,
         "value": text,
-        "parameter": said.get("parameter", ""),
-        "required": said.get("required", False),
-        "description": said.get("description", ""),
+        "parameter": config.get("parameter", ""),
+        "required": config.get("required", False),
+        "description": config.get("description", ""),
     }
 
 
-def as_text(value: object) -> str:
+def typed_text(value: object) -> str:
     """Return a JSON value as staff type it."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return "\n".join(map(as_text, value))
+        return "\n".join(map(typed_text, value))
     return str(value)
 
 
@@ -237,19 +247,19 @@ def read_text(schema: Mapping[str, Any], text: str) -> Any:
         return known.get(text.strip(), text)
     kind = schema.get("type")
     if kind == "array":
-        return [read_text(schema["items"], each) for each in _lines(text)]
+        return [read_text(schema["items"], each) for each in _split_lines(text)]
     if kind == "boolean":
         if text.strip().lower() not in _BOOLEANS:
             raise ValidationError(_("Write yes or no."))
         return _BOOLEANS[text.strip().lower()]
-    return _number(text) if kind in ("integer", "number") else text
+    return _parse_number(text) if kind in ("integer", "number") else text
 
 
-def _lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     return [each.strip() for each in text.split("\n") if each.strip()]
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     for kind in (int, float):
         try:
             return kind(text)

@@ -13,15 +13,15 @@ from mcp_app.admin.editors.files import (
     Upload,
     check_digest,
     check_type,
-    type_of,
+    stored_media_type,
     upload_of,
 )
 from mcp_app.admin.editors.json_editor import Initial, JsonEditor
 from mcp_app.admin.editors.messages import (
-    MOST_MESSAGES,
+    MAX_MESSAGES,
     Message,
     config_of,
-    is_media,
+    is_media_type,
     messages_of,
     replaced_files,
 )
@@ -30,7 +30,7 @@ from mcp_app.admin.editors.rows import (
     NotRepresentable,
     RowForm,
     Rows,
-    rows_of,
+    formset_class_of,
 )
 from mcp_app.interface.rules import media_type_problem, text_problem
 
@@ -74,7 +74,7 @@ class MessageForm(RowForm):
 
     message: Message
     new_file: Upload | None = None
-    _given: dict[str, Any]
+    _cleaned_values: dict[str, Any]
 
     def has_file(self) -> bool:
         """Return whether the message already has a file."""
@@ -104,24 +104,24 @@ class MessageForm(RowForm):
         cleaned = super().clean()
         if not self.errors:
             # `add_error` removes a value from `cleaned_data`.
-            self._given = dict(self.cleaned_data)
+            self._cleaned_values = dict(self.cleaned_data)
             kind = self.cleaned_data["kind"] or "text"
-            self.message = getattr(self, f"_{kind}")(self._role())
+            self.message = getattr(self, f"_{kind}")(self._common_members())
         return cleaned
 
-    def _role(self) -> dict[str, str]:
-        given = self._given
-        return {"role": given["role"] or "user", "was": given["was"]}
+    def _common_members(self) -> dict[str, str]:
+        values = self._cleaned_values
+        return {"role": values["role"] or "user", "was": values["was"]}
 
     def _text(self, common: dict[str, str]) -> Message:
-        self._needs("text", str(_("Write the text of the message.")))
+        self._require_field("text", str(_("Write the text of the message.")))
         return Message(kind="text", text=self._visible_text(), **common)
 
     def _file(self, common: dict[str, str]) -> Message:
-        upload, media_type = self._uploaded()
+        upload, media_type = self._digest_and_type()
         if not upload:
             self.add_error("file", _("Choose a file."))
-        elif not is_media(media_type):
+        elif not is_media_type(media_type):
             self.add_error(
                 "file",
                 forms.ValidationError(
@@ -135,17 +135,17 @@ class MessageForm(RowForm):
         return Message(kind="file", upload=upload, mime_type=media_type, **common)
 
     def _contents(self, common: dict[str, str]) -> Message:
-        self._needs("uri", str(_("Fill in the address of the resource.")))
+        self._require_field("uri", str(_("Fill in the address of the resource.")))
         text = self._visible_text()
-        upload, media_type = self._uploaded()
+        upload, media_type = self._digest_and_type()
         if text and self.new_file is not None:
             self.add_error("file", _("Give a text or a file, not both."))
         if text:
             # A text replaces the stored file.
-            upload, media_type = "", self._given["mime_type"]
+            upload, media_type = "", self._cleaned_values["mime_type"]
         return Message(
             kind="contents",
-            uri=self._given["uri"],
+            uri=self._cleaned_values["uri"],
             text="" if upload else text,
             upload=upload,
             mime_type=media_type,
@@ -153,43 +153,43 @@ class MessageForm(RowForm):
         )
 
     def _link(self, common: dict[str, str]) -> Message:
-        self._needs("uri", str(_("Fill in the address of the resource.")))
-        self._needs("name", str(_("Fill in the name of the link.")))
-        given = self._given
+        self._require_field("uri", str(_("Fill in the address of the resource.")))
+        self._require_field("name", str(_("Fill in the name of the link.")))
+        values = self._cleaned_values
         names = ("uri", "name", "title", "description", "mime_type")
-        return Message(kind="link", **{name: given[name] for name in names}, **common)
+        return Message(kind="link", **{name: values[name] for name in names}, **common)
 
-    def _needs(self, field: str, sentence: str) -> None:
-        if not self._given[field]:
+    def _require_field(self, field: str, sentence: str) -> None:
+        if not self._cleaned_values[field]:
             self.add_error(field, sentence)
 
     def _visible_text(self) -> str:
-        text = str(self._given["text"])
+        text = str(self._cleaned_values["text"])
         if problem := text_problem(text, lines=True):
             self.add_error("text", problem)
         return text
 
-    def _uploaded(self) -> tuple[str, str]:
+    def _digest_and_type(self) -> tuple[str, str]:
         """Return the digest and media type of the new file, or else the stored one."""
-        given = self._given["mime_type"]
+        media_type = self._cleaned_values["mime_type"]
         if self.new_file is None:
-            digest, found = self._given["upload"], ""
+            digest, uploaded_type = self._cleaned_values["upload"], ""
             if {"kind", "upload", "mime_type"} & set(self.changed_data):
-                found = type_of(digest)
+                uploaded_type = stored_media_type(digest)
         else:
-            digest, found = self.new_file.digest, self.new_file.media_type
-            given = (self._typed_type() and given) or found
+            digest, uploaded_type = self.new_file.digest, self.new_file.media_type
+            media_type = (self._typed_type() and media_type) or uploaded_type
         try:
-            check_type(given, found)
+            check_type(media_type, uploaded_type)
         except ValidationError as error:
             self.add_error("mime_type", error)
-        return digest, given
+        return digest, media_type
 
 
 class MessageSheet(JsonEditor):
     """The config of a prompt of the kind `text`."""
 
-    formset = rows_of(MessageForm, MOST_MESSAGES)
+    formset = formset_class_of(MessageForm, MAX_MESSAGES)
     row_template = "mcp_app/widgets/message.html"
     multipart = True
     words = {
@@ -212,11 +212,11 @@ class MessageSheet(JsonEditor):
         "names_of": "arguments",
     }
 
-    def initial(self, value: Any) -> Initial:
-        return [_initial(row) for row in messages_of(value or {})]
+    def initial_rows(self, value: Any) -> Initial:
+        return [_initial_row(row) for row in messages_of(value or {})]
 
-    def value(self, rows: Iterable[RowForm], base: Any) -> Any:
-        return config_of(_messages(rows), base)
+    def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
+        return config_of(_messages_of_rows(rows), base)
 
     def newer_files(self, rows: Rows, base: Any, saved: Any) -> Mapping[str, str]:
         try:
@@ -235,11 +235,11 @@ class MessageSheet(JsonEditor):
         """Do nothing: messages have no names to compare."""
 
 
-def _messages(rows: Iterable[RowForm]) -> Iterator[Message]:
+def _messages_of_rows(rows: Iterable[RowForm]) -> Iterator[Message]:
     return (form.message for form in rows if isinstance(form, MessageForm))
 
 
-def _initial(row: Message) -> dict[str, Any]:
+def _initial_row(row: Message) -> dict[str, Any]:
     return {
         "was": row.was,
         "role": row.role,

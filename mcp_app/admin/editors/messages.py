@@ -19,7 +19,7 @@ from mcp_app.protocol.json_types import JsonObject
 KINDS: Final = ("text", "file", "contents", "link")
 MEDIA: Final = ("image", "audio")
 """Media types that a file in a message may have, without their subtypes."""
-MOST_MESSAGES: Final = 40
+MAX_MESSAGES: Final = 40
 
 _MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "text": ("text",),
@@ -47,7 +47,7 @@ class Message:
     was: str = field(default="", compare=False)
 
 
-def is_media(media_type: str) -> bool:
+def is_media_type(media_type: str) -> bool:
     """Return whether such a file is a block of its own, which needs no URI."""
     return media_type.partition("/")[0] in MEDIA
 
@@ -62,16 +62,16 @@ def messages_of(config: Mapping[str, Any]) -> list[Message]:
     messages = config.get("messages", [])
     if not isinstance(messages, list):
         raise NotRepresentable("messages")
-    if len(messages) > MOST_MESSAGES:
+    if len(messages) > MAX_MESSAGES:
         raise NotRepresentable(f"{len(messages)} messages")
     return [
-        _message(item, number, f"message {number + 1}")
+        _parse_message(item, number, f"message {number + 1}")
         for number, item in enumerate(messages)
     ]
 
 
-def _message(item: object, number: int, where: str) -> Message:
-    message = _members(item, ("role", "content"), where)
+def _parse_message(item: object, number: int, where: str) -> Message:
+    message = _checked_members(item, ("role", "content"), where)
     role = message.get("role", "user")
     if role not in ("user", "assistant"):
         raise NotRepresentable(f"role in {where}")
@@ -79,17 +79,17 @@ def _message(item: object, number: int, where: str) -> Message:
     kind = str(content.get("type")) if isinstance(content, dict) else ""
     if kind not in _MEMBERS:
         raise NotRepresentable(f"type in {where}")
-    block = _members(content, ("type", *_MEMBERS[kind]), where)
+    block = _checked_members(content, ("type", *_MEMBERS[kind]), where)
     if kind == "resource":
-        inner = _members(block.get("resource"), _CONTENTS, where)
+        inner = _checked_members(block.get("resource"), _CONTENTS, where)
         if "text" in inner and "upload" in inner:
             raise NotRepresentable(f"text and upload in {where}")
-        return _row(inner, role, "contents", number, where)
+        return _message_row(inner, role, "contents", number, where)
     names = {"text": "text", "resource_link": "link"}
-    return _row(block, role, names.get(kind, "file"), number, where)
+    return _message_row(block, role, names.get(kind, "file"), number, where)
 
 
-def _members(value: object, known: tuple[str, ...], where: str) -> JsonObject:
+def _checked_members(value: object, known: tuple[str, ...], where: str) -> JsonObject:
     if not isinstance(value, dict):
         raise NotRepresentable(where)
     for member in value:
@@ -98,8 +98,10 @@ def _members(value: object, known: tuple[str, ...], where: str) -> JsonObject:
     return value
 
 
-def _row(block: JsonObject, role: str, kind: str, number: int, where: str) -> Message:
-    def text(member: str) -> str:
+def _message_row(
+    block: JsonObject, role: str, kind: str, number: int, where: str
+) -> Message:
+    def member_text(member: str) -> str:
         value = block.get(member, "")
         if not isinstance(value, str) or "\r" in value:
             raise NotRepresentable(f"{member} in {where}")
@@ -110,13 +112,13 @@ def _row(block: JsonObject, role: str, kind: str, number: int, where: str) -> Me
     return Message(
         role=role,
         kind=kind,
-        text=text("text"),
-        upload=text("upload"),
-        mime_type=text("mimeType"),
-        uri=text("uri"),
-        name=text("name"),
-        title=text("title"),
-        description=text("description"),
+        text=member_text("text"),
+        upload=member_text("upload"),
+        mime_type=member_text("mimeType"),
+        uri=member_text("uri"),
+        name=member_text("name"),
+        title=member_text("title"),
+        description=member_text("description"),
         was=str(number),
     )
 
@@ -126,14 +128,16 @@ def config_of(
 ) -> JsonObject:
     """Return the config of rows; a row that equals its one in `base` keeps its JSON."""
     before = base.get("messages", []) if base else []
-    shown = messages_of(base) if base else []
-    known = {row.was: (row, before[int(row.was)]) for row in shown}
-    return {"messages": [_kept(row, known) for row in rows]}
+    base_rows = messages_of(base) if base else []
+    known = {row.was: (row, before[int(row.was)]) for row in base_rows}
+    return {"messages": [_unchanged_or_new(row, known) for row in rows]}
 
 
-def _kept(row: Message, known: Mapping[str, tuple[Message, JsonObject]]) -> JsonObject:
-    shown, message = known.get(row.was, (None, {}))
-    return message if shown == row else message_of(row)
+def _unchanged_or_new(
+    row: Message, known: Mapping[str, tuple[Message, JsonObject]]
+) -> JsonObject:
+    known_row, message = known.get(row.was, (None, {}))
+    return message if known_row == row else message_of(row)
 
 
 def replaced_files(
@@ -143,11 +147,11 @@ def replaced_files(
 
     Rows may have been added or removed meanwhile; a diff that ignores files pairs them.
     """
-    found = {}
+    pairs = {}
     for old, new in _same_rows(before, after):
         if old.upload and new.upload and old.upload != new.upload:
-            found[old.was] = (old, new)
-    return found
+            pairs[old.was] = (old, new)
+    return pairs
 
 
 def _same_rows(
@@ -166,10 +170,10 @@ def _same_rows(
 
 def message_of(row: Message) -> JsonObject:
     """Return the JSON of one row."""
-    return {"role": row.role, "content": _block(row)}
+    return {"role": row.role, "content": _content_block(row)}
 
 
-def _block(row: Message) -> JsonObject:
+def _content_block(row: Message) -> JsonObject:
     if row.kind == "text":
         return {"type": "text", "text": row.text}
     if row.kind == "file":

@@ -23,15 +23,15 @@ class OneForm(RowForm):
         super().__init__(*args, **options)
         self.base: JsonObject = self.initial.get("config", {})
 
-    def formsets(self) -> Sequence[Rows]:
+    def inner_formsets(self) -> Sequence[Rows]:
         """Return the rows inside the form."""
         return ()
 
-    def config(self) -> JsonObject:
+    def build_config(self) -> JsonObject:
         """Return the value that the page makes, which is valid."""
         raise NotImplementedError
 
-    def put(self, config: JsonObject, name: str, value: Any) -> None:
+    def put_member(self, config: JsonObject, name: str, value: Any) -> None:
         """Set a member, or leave it out where it says nothing."""
         if value or (name in config and value == config[name]):
             config[name] = value
@@ -41,21 +41,21 @@ class OneForm(RowForm):
     def full_clean(self) -> None:
         super().full_clean()
         if self.is_bound:
-            for rows in self.formsets():
+            for rows in self.inner_formsets():
                 if not rows.is_valid():
                     self.add_error(None, self.wrong_row)
 
-    def places(self, number: str) -> Iterator[tuple[str, BoundField, str]]:
+    def error_places(self, number: str) -> Iterator[tuple[str, BoundField, str]]:
         for name, sentences in self.errors.items():
             if name in self.fields:
                 yield "", self[name], " ".join(map(str, sentences))
-        for rows in self.formsets():
+        for rows in self.inner_formsets():
             for at, form in enumerate(rows.wrong):
-                yield from form.places(str(at + 1))
+                yield from form.error_places(str(at + 1))
 
     def has_changed(self) -> bool:
         return super().has_changed() or any(
-            rows.has_changed() for rows in self.formsets()
+            rows.has_changed() for rows in self.inner_formsets()
         )
 
 
@@ -96,9 +96,9 @@ class OneFormSheet(JsonEditor):
             form, formset=OneRow, extra=0, min_num=1, max_num=1, absolute_max=1
         )
 
-    def value(self, rows: Iterable[RowForm], base: Any) -> Any:
+    def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
         (form,) = (each for each in rows if isinstance(each, OneForm))
-        return form.config()
+        return form.build_config()
 
     def check_rows(self, rows: Rows) -> None:
         """Do nothing: there is one row."""

@@ -26,7 +26,7 @@ class Choice:
     """One choice: the value to send, and the text that people read, or ""."""
 
     value: str
-    shown: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ SHAPES: Final[Mapping[str, JsonObject]] = {
     "json": {},
 }
 TYPES: Final = tuple(SHAPES)
-NAMED_OPTIONS: Final = {"choice": "oneOf", "choices": "anyOf"}
+TITLED_OPTIONS: Final = {"choice": "oneOf", "choices": "anyOf"}
 """The keywords of titled choices (elicitation, "Titled Multi-Select Enum")."""
 STRING: Final = (str,)
 INTEGER: Final = (int,)
@@ -96,7 +96,7 @@ _ENTRIES: Final[Mapping[str, tuple[type, ...]]] = {
 }
 
 
-def bounds(kind: str) -> tuple[str, str] | None:
+def limit_keywords(kind: str) -> tuple[str, str] | None:
     """Return the keywords of a type's limits; None if it has none."""
     if kind in TEXTS:
         return "minLength", "maxLength"
@@ -107,45 +107,45 @@ def bounds(kind: str) -> tuple[str, str] | None:
 
 def is_choice(choice: Choice) -> bool:
     """Return whether a choice can be written on one line, as `value = shown`."""
-    written = (choice.value, choice.shown)
-    return all(map(is_line, written)) and (
+    written = (choice.value, choice.label)
+    return all(map(is_single_line, written)) and (
         choice.value != "" and " = " not in choice.value
     )
 
 
-def is_text(text: str) -> bool:
+def is_plain_text(text: str) -> bool:
     """Return whether a browser's text area sends a text back unchanged."""
     return text == text.strip() and "\r" not in text
 
 
-def is_line(text: str) -> bool:
-    return is_text(text) and "\n" not in text
+def is_single_line(text: str) -> bool:
+    return is_plain_text(text) and "\n" not in text
 
 
 def fits_type(kind: str, value: object) -> bool:
     """Return whether a value is of a type of the table, ignoring its limits."""
     if kind in _PLAIN:
-        return is_of(value, _PLAIN[kind])
+        return is_of_types(value, _PLAIN[kind])
     if kind in _ENTRIES:
-        return are(value, _ENTRIES[kind])
+        return are_of_types(value, _ENTRIES[kind])
     return kind == "json" or isinstance(value, bool)
 
 
-def is_of(value: object, types: tuple[type, ...]) -> bool:
+def is_of_types(value: object, types: tuple[type, ...]) -> bool:
     return isinstance(value, types) and not isinstance(value, bool)
 
 
-def are(value: object, types: tuple[type, ...]) -> bool:
-    return isinstance(value, list) and all(is_of(item, types) for item in value)
+def are_of_types(value: object, types: tuple[type, ...]) -> bool:
+    return isinstance(value, list) and all(is_of_types(item, types) for item in value)
 
 
 def property_of(row: Parameter) -> JsonObject:
     """Return the schema of one row."""
-    schema: JsonObject = {**row.rest, **_shape(row)}
+    schema: JsonObject = {**row.rest, **_shape_of_row(row)}
     if row.description:
         schema["description"] = row.description
     for member, limit in zip(
-        bounds(row.type) or (), (row.least, row.most), strict=False
+        limit_keywords(row.type) or (), (row.least, row.most), strict=False
     ):
         if limit is not None:
             schema[member] = limit
@@ -160,21 +160,23 @@ def property_of(row: Parameter) -> JsonObject:
     return schema
 
 
-def _shape(row: Parameter) -> JsonObject:
+def _shape_of_row(row: Parameter) -> JsonObject:
     shape = SHAPES[row.type]
     if row.type == "choice":
-        return {**shape, **_options(row)}
+        return {**shape, **_choice_options(row)}
     if row.type == "choices":
-        return {**shape, "items": {**shape["items"], **_options(row)}}
+        return {**shape, "items": {**shape["items"], **_choice_options(row)}}
     return dict(shape)
 
 
-def _options(row: Parameter) -> JsonObject:
-    if not any(choice.shown for choice in row.choices):
+def _choice_options(row: Parameter) -> JsonObject:
+    if not any(choice.label for choice in row.choices):
         return {"enum": [choice.value for choice in row.choices]}
-    return {NAMED_OPTIONS[row.type]: [_option(choice) for choice in row.choices]}
+    return {
+        TITLED_OPTIONS[row.type]: [_titled_option(choice) for choice in row.choices]
+    }
 
 
-def _option(choice: Choice) -> JsonObject:
+def _titled_option(choice: Choice) -> JsonObject:
     option = {"const": choice.value}
-    return {**option, "title": choice.shown} if choice.shown else option
+    return {**option, "title": choice.label} if choice.label else option

@@ -19,17 +19,22 @@ from mcp_app.admin.editors.parameter import (
     TYPES,
     Number,
     Parameter,
-    bounds,
+    limit_keywords,
 )
 from mcp_app.admin.editors.parameter_tables import (
-    MOST_PARAMETERS,
+    MAX_PARAMETERS,
     parameters_of,
     schema_of,
     summaries,
-    with_kept_members,
+    with_hidden_members,
 )
 from mcp_app.admin.editors.parameter_values import LABELS, choices_of_text
-from mcp_app.admin.editors.rows import LinesField, NotRepresentable, RowForm, rows_of
+from mcp_app.admin.editors.rows import (
+    LinesField,
+    NotRepresentable,
+    RowForm,
+    formset_class_of,
+)
 from mcp_app.interface.rules import text_problem, visible
 
 # -- parameter forms -------------------------------------------------------------------
@@ -119,36 +124,37 @@ class ParameterForm(RowForm):
         if not self.errors:
             self.parameter = self._parameter()
         if not self.errors:
-            for field, sentence in parameter_values.problems(self.parameter):
+            for field, sentence in parameter_values.problems_of_row(self.parameter):
                 self.add_error(field, sentence)
         return cleaned
 
     def _parameter(self) -> Parameter:
-        given, kind = self.cleaned_data, self.cleaned_data["type"]
-        limited = bounds(kind) is not None
+        values, kind = self.cleaned_data, self.cleaned_data["type"]
+        limited = limit_keywords(kind) is not None
         return Parameter(
-            name=given["name"],
+            name=values["name"],
             type=kind,
-            required=given["required"],
-            description=given["description"],
-            default=self._read("default", kind),
-            example=self._read("example", kind),
-            least=self._limit("least") if limited else None,
-            most=self._limit("most") if limited else None,
-            pattern=given["pattern"] if kind in PATTERNED else "",
-            choices=choices_of_text(given["choices"]) if kind in CHOOSING else (),
-            unique=given["unique"] and bounds(kind) == ("minItems", "maxItems"),
-            was=given["was"],
+            required=values["required"],
+            description=values["description"],
+            default=self._parse_field("default", kind),
+            example=self._parse_field("example", kind),
+            least=self._parse_limit("least") if limited else None,
+            most=self._parse_limit("most") if limited else None,
+            pattern=values["pattern"] if kind in PATTERNED else "",
+            choices=choices_of_text(values["choices"]) if kind in CHOOSING else (),
+            unique=values["unique"]
+            and limit_keywords(kind) == ("minItems", "maxItems"),
+            was=values["was"],
         )
 
-    def _read(self, field: str, kind: str) -> object:
+    def _parse_field(self, field: str, kind: str) -> object:
         try:
             return parameter_values.value_of_text(kind, self.cleaned_data[field])
         except ValueError as error:
             self.add_error(field, str(error))
             return None
 
-    def _limit(self, field: str) -> Number | None:
+    def _parse_limit(self, field: str) -> Number | None:
         text = self.cleaned_data[field]
         if not text:
             return None
@@ -163,7 +169,7 @@ class ParameterForm(RowForm):
 class ParameterSheet(JsonEditor):
     """An input schema; `own` is that of the tool's function."""
 
-    formset = rows_of(ParameterForm, MOST_PARAMETERS)
+    formset = formset_class_of(ParameterForm, MAX_PARAMETERS)
     row_template = "mcp_app/widgets/parameter.html"
     summary_template = "mcp_app/widgets/schema_summary.html"
     words = {
@@ -187,20 +193,20 @@ class ParameterSheet(JsonEditor):
         "twice": _("The parameter %(name)s is there more than once."),
     }
 
-    def initial(self, value: Any) -> Initial:
+    def initial_rows(self, value: Any) -> Initial:
         if not isinstance(value or {}, dict):
             raise NotRepresentable(gettext("it is not a JSON object"))
-        return [_initial(row) for row in parameters_of(value or {})]
+        return [_initial_row(row) for row in parameters_of(value or {})]
 
-    def value(self, rows: Iterable[RowForm], base: Any) -> Any:
+    def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
         base = base or {}
-        parameters = with_kept_members(_parameters(rows), base)
+        parameters = with_hidden_members(_parameters(rows), base)
         return schema_of(parameters, base)
 
-    def checked(self, text: str) -> Any:
+    def parse_typed_json(self, text: str) -> Any:
         return json_texts.check_schema_text(text)
 
-    def summary(self, value: Any) -> object:
+    def summary_of_value(self, value: Any) -> object:
         return [
             {
                 "name": each.name,
@@ -216,7 +222,7 @@ def _parameters(rows: Iterable[RowForm]) -> Iterator[Parameter]:
     return (form.parameter for form in rows if isinstance(form, ParameterForm))
 
 
-def _initial(row: Parameter) -> dict[str, Any]:
+def _initial_row(row: Parameter) -> dict[str, Any]:
     return {
         "row": row,
         "was": row.name,
@@ -226,13 +232,13 @@ def _initial(row: Parameter) -> dict[str, Any]:
         "default": parameter_values.text_of_value(row.type, row.default),
         "description": row.description,
         "choices": parameter_values.text_of_choices(row.choices),
-        "least": _number(row.least),
-        "most": _number(row.most),
+        "least": _number_text(row.least),
+        "most": _number_text(row.most),
         "pattern": row.pattern,
         "unique": row.unique,
         "example": parameter_values.text_of_value(row.type, row.example),
     }
 
 
-def _number(value: Number | None) -> str:
+def _number_text(value: Number | None) -> str:
     return "" if value is None else str(value)

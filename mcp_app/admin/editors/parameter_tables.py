@@ -14,28 +14,28 @@ from mcp_app.admin.editors.parameter import (
     CHOOSING,
     LISTS,
     MISSING,
-    NAMED_OPTIONS,
     NUMBER,
     PATTERNED,
     SHAPES,
     STRING,
+    TITLED_OPTIONS,
     Choice,
     Number,
     Parameter,
-    are,
-    bounds,
+    are_of_types,
     fits_type,
     is_choice,
-    is_line,
-    is_of,
-    is_text,
+    is_of_types,
+    is_plain_text,
+    is_single_line,
+    limit_keywords,
     property_of,
 )
 from mcp_app.admin.editors.rows import NotRepresentable
 from mcp_app.interface.rules import visible
 from mcp_app.protocol.json_types import JsonObject
 
-MOST_PARAMETERS: Final = 40
+MAX_PARAMETERS: Final = 40
 """More rows would come near Django's limit of 1,000 fields in a form."""
 
 _SHAPE_MEMBERS: Final = ("type", "format", "contentMediaType", "items")
@@ -55,9 +55,9 @@ def parameters_of(schema: Mapping[str, Any]) -> list[Parameter]:
     properties, required = schema.get("properties", {}), schema.get("required", [])
     if not isinstance(properties, dict):
         raise NotRepresentable("properties")
-    if not are(required, STRING) or set(required) - properties.keys():
+    if not are_of_types(required, STRING) or set(required) - properties.keys():
         raise NotRepresentable("required")
-    if len(properties) > MOST_PARAMETERS:
+    if len(properties) > MAX_PARAMETERS:
         raise NotRepresentable(f"{len(properties)} properties")
     return [
         parameter_of(name, about, required=name in required)
@@ -69,8 +69,8 @@ def parameter_of(name: str, schema: object, *, required: bool = False) -> Parame
     """Return the row that shows one property; raise `NotRepresentable`."""
     if not isinstance(schema, dict):
         raise NotRepresentable(name)
-    _check_rest(is_line(name), "a name that is not a line of text")
-    kind, choices = _type_of(name, schema)
+    _check_rest(is_single_line(name), "a name that is not a line of text")
+    kind, choices = _type_and_choices(name, schema)
     for member in schema:
         known = member in _members_of(kind, choices) or member in _REST
         _check_rest(known, f"{member} in {name}")
@@ -79,12 +79,12 @@ def parameter_of(name: str, schema: object, *, required: bool = False) -> Parame
         name=name,
         type=kind,
         required=required,
-        description=_text_of(name, schema, "description"),
+        description=_member_text(name, schema, "description"),
         default=_default_of(name, kind, schema),
         example=_example_of(name, kind, schema),
         least=least,
         most=most,
-        pattern=_text_of(name, schema, "pattern"),
+        pattern=_member_text(name, schema, "pattern"),
         choices=choices,
         unique=_unique_of(name, schema),
         rest={member: schema[member] for member in _REST if member in schema},
@@ -97,7 +97,7 @@ def _check_rest(known: bool, what: str) -> None:
         raise NotRepresentable(what)
 
 
-def _type_of(name: str, schema: JsonObject) -> tuple[str, tuple[Choice, ...]]:
+def _type_and_choices(name: str, schema: JsonObject) -> tuple[str, tuple[Choice, ...]]:
     for kind in CHOOSING:
         options = _options_of(kind, schema)
         if options is not None:
@@ -106,7 +106,7 @@ def _type_of(name: str, schema: JsonObject) -> tuple[str, tuple[Choice, ...]]:
     for kind, wanted in SHAPES.items():
         if shape == wanted and kind not in CHOOSING:
             return kind, ()
-    raise NotRepresentable(_strange(name, schema))
+    raise NotRepresentable(_unsupported_part(name, schema))
 
 
 def _options_of(kind: str, schema: JsonObject) -> object:
@@ -117,10 +117,12 @@ def _options_of(kind: str, schema: JsonObject) -> object:
         return None
     if kind == "choices":
         outer["items"] = {"type": "string"}
-        if within.keys() - {"type", "enum", NAMED_OPTIONS[kind]}:
+        if within.keys() - {"type", "enum", TITLED_OPTIONS[kind]}:
             return None
-    found = [within[each] for each in ("enum", NAMED_OPTIONS[kind]) if each in within]
-    return found[0] if len(found) == 1 and outer == SHAPES[kind] else None
+    options = [
+        within[each] for each in ("enum", TITLED_OPTIONS[kind]) if each in within
+    ]
+    return options[0] if len(options) == 1 and outer == SHAPES[kind] else None
 
 
 def _choices_of(name: str, options: object) -> Iterator[Choice]:
@@ -138,13 +140,13 @@ def _choice_of(option: object) -> Choice | None:
         return Choice(option)
     if not isinstance(option, dict) or option.keys() - {"const", "title"}:
         return None
-    value, shown = option.get("const"), option.get("title", "")
-    if isinstance(value, str) and isinstance(shown, str):
-        return Choice(value, shown)
+    value, title = option.get("const"), option.get("title", "")
+    if isinstance(value, str) and isinstance(title, str):
+        return Choice(value, title)
     return None
 
 
-def _strange(name: str, schema: JsonObject) -> str:
+def _unsupported_part(name: str, schema: JsonObject) -> str:
     """Name the part of a property that a row cannot show."""
     telling = ("$ref", "oneOf", "anyOf", "allOf", "not", "if", "properties", "const")
     for member in telling:
@@ -158,17 +160,17 @@ def _strange(name: str, schema: JsonObject) -> str:
 def _members_of(kind: str, choices: tuple[Choice, ...]) -> set[str]:
     members = {"description", "default", "examples", *SHAPES[kind]}
     if kind == "choice":
-        members |= {"enum", NAMED_OPTIONS[kind]} if choices else set()
+        members |= {"enum", TITLED_OPTIONS[kind]} if choices else set()
     if kind in PATTERNED:
         members.add("pattern")
     if kind in LISTS:
         members.add("uniqueItems")
-    return members.union(bounds(kind) or ())
+    return members.union(limit_keywords(kind) or ())
 
 
-def _text_of(name: str, schema: JsonObject, member: str) -> str:
+def _member_text(name: str, schema: JsonObject, member: str) -> str:
     text = schema.get(member, "")
-    fits = is_line if member == "pattern" else is_text
+    fits = is_single_line if member == "pattern" else is_plain_text
     if not isinstance(text, str) or not fits(text):
         raise NotRepresentable(f"{member} in {name}")
     return text
@@ -177,13 +179,13 @@ def _text_of(name: str, schema: JsonObject, member: str) -> str:
 def _bounds_of(
     name: str, kind: str, schema: JsonObject
 ) -> tuple[Number | None, Number | None]:
-    found: list[Number | None] = []
-    for member in bounds(kind) or ():
+    limits: list[Number | None] = []
+    for member in limit_keywords(kind) or ():
         value = schema.get(member)
-        if member in schema and not is_of(value, NUMBER):
+        if member in schema and not is_of_types(value, NUMBER):
             raise NotRepresentable(f"{member} in {name}")
-        found.append(value)
-    return (found[0], found[1]) if found else (None, None)
+        limits.append(value)
+    return (limits[0], limits[1]) if limits else (None, None)
 
 
 def _unique_of(name: str, schema: JsonObject) -> bool:
@@ -222,23 +224,23 @@ def schema_of(
     base = base or {}
     schema: JsonObject = dict(base) if "type" in base else {"type": "object", **base}
     before = base.get("properties", {})
-    schema["properties"] = {row.name: _property(row, before) for row in rows}
-    required = _required(rows, base.get("required", []))
+    schema["properties"] = {row.name: _property_schema(row, before) for row in rows}
+    required = _required_names(rows, base.get("required", []))
     if required or "required" in base:
         schema["required"] = required
     return schema
 
 
-def _property(row: Parameter, before: Mapping[str, Any]) -> object:
-    kept = before.get(row.was)
-    if kept is not None:
-        as_it_was = parameter_of(row.name, kept, required=row.required)
+def _property_schema(row: Parameter, before: Mapping[str, Any]) -> object:
+    stored = before.get(row.was)
+    if stored is not None:
+        as_it_was = parameter_of(row.name, stored, required=row.required)
         if as_it_was == row:
-            return kept
+            return stored
     return property_of(row)
 
 
-def _required(rows: list[Parameter], before: list[str]) -> list[str]:
+def _required_names(rows: list[Parameter], before: list[str]) -> list[str]:
     """Return the names of required rows, known ones in their earlier order."""
     places = {name: place for place, name in enumerate(before)}
     required = [row for row in rows if row.required]
@@ -246,7 +248,7 @@ def _required(rows: list[Parameter], before: list[str]) -> list[str]:
     return [row.name for row in required]
 
 
-def with_kept_members(
+def with_hidden_members(
     parameters: Iterable[Parameter], base: Mapping[str, Any]
 ) -> list[Parameter]:
     """Return the rows with the members of `base` that the form does not show."""
@@ -277,21 +279,21 @@ def summaries(schema: Mapping[str, Any]) -> list[Summary]:
     return [
         Summary(
             name=visible(name, None),
-            type=_said_type(about),
+            type=_type_text(about),
             required=name in names,
-            description=_said(about, "description"),
+            description=_visible_member(about, "description"),
         )
         for name, about in properties.items()
     ]
 
 
-def _said_type(about: object) -> str:
+def _type_text(about: object) -> str:
     try:
         return parameter_of("", about).type
     except NotRepresentable:
-        return _said(about, "type") or "json"
+        return _visible_member(about, "type") or "json"
 
 
-def _said(about: object, member: str) -> str:
+def _visible_member(about: object, member: str) -> str:
     text = about.get(member) if isinstance(about, dict) else None
     return visible(text, None) if isinstance(text, str) else ""

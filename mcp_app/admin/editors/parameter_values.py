@@ -19,13 +19,13 @@ from mcp_app.admin.editors.parameter import (
     Choice,
     Number,
     Parameter,
-    bounds,
     fits_type,
+    limit_keywords,
     property_of,
 )
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
-from mcp_app.models.fields import parse
+from mcp_app.models.fields import parse_json
 from mcp_app.protocol import schemas
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def value_of_text(kind: str, text: str) -> object:
     else:
         value = _json_value(kind, text) if _is_quoted(text) else text
     if not fits_type(kind, value):
-        raise ValueError(_not_a(kind, text))
+        raise ValueError(_mismatch_sentence(kind, text))
     return value
 
 
@@ -87,13 +87,13 @@ def text_of_value(kind: str, value: object) -> str:
     if isinstance(value, bool) and kind == "boolean":
         return _("yes") if value else _("no")
     if kind in LISTS and isinstance(value, list):
-        return _listed(kind, value)
+        return _list_text(kind, value)
     if isinstance(value, str) and kind != "json":
-        return value if _reads_as_itself(value) else _written(value)
-    return _written(value)
+        return value if _reads_as_itself(value) else _json_text(value)
+    return _json_text(value)
 
 
-def _written(value: object) -> str:
+def _json_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -117,9 +117,9 @@ def _yes_or_no(text: str) -> bool:
 
 def _json_value(kind: str, text: str) -> object:
     try:
-        return parse(text)
+        return parse_json(text)
     except ValueError:
-        raise ValueError(_not_a(kind, text)) from None
+        raise ValueError(_mismatch_sentence(kind, text)) from None
 
 
 def _list_value(kind: str, text: str) -> object:
@@ -131,15 +131,15 @@ def _list_value(kind: str, text: str) -> object:
     return [_json_value(kind, entry) for entry in entries]
 
 
-def _listed(kind: str, values: list[object]) -> str:
-    texts = [value if isinstance(value, str) else _written(value) for value in values]
+def _list_text(kind: str, values: list[object]) -> str:
+    texts = [value if isinstance(value, str) else _json_text(value) for value in values]
     together = ", ".join(texts)
     if not together or together.startswith("["):
-        return _written(values)
-    return together if _list_value(kind, together) == values else _written(values)
+        return _json_text(values)
+    return together if _list_value(kind, together) == values else _json_text(values)
 
 
-def _not_a(kind: str, text: str) -> str:
+def _mismatch_sentence(kind: str, text: str) -> str:
     sentences = {
         "integer": _("“%(text)s” is not a whole number."),
         "number": _("“%(text)s” is not a number."),
@@ -159,37 +159,37 @@ def _not_a(kind: str, text: str) -> str:
 def choices_of_text(text: str) -> tuple[Choice, ...]:
     """Parse choices, one per line, each optionally as `value = shown text`."""
     lines = [line.strip() for line in text.splitlines()]
-    return tuple(_choice(line) for line in lines if line)
+    return tuple(_parse_choice(line) for line in lines if line)
 
 
-def _choice(line: str) -> Choice:
-    value, _equals, shown = line.partition(" = ")
-    return Choice(value.strip(), shown.strip())
+def _parse_choice(line: str) -> Choice:
+    value, _equals, label = line.partition(" = ")
+    return Choice(value.strip(), label.strip())
 
 
 def text_of_choices(choices: tuple[Choice, ...]) -> str:
     """Return the lines to type for choices."""
     return "\n".join(
-        f"{choice.value} = {choice.shown}" if choice.shown else choice.value
+        f"{choice.value} = {choice.label}" if choice.label else choice.value
         for choice in choices
     )
 
 
 def limits_in_words(row: Parameter) -> str:
     """Describe the limits of a parameter briefly; "" if it has none."""
-    said = [*_bounds_in_words(row)]
+    texts = [*_bounds_in_words(row)]
     if row.type in CHOOSING and row.choices:
-        values = ", ".join(choice.shown or choice.value for choice in row.choices[:5])
-        said.append(values if len(row.choices) <= 5 else f"{values} …")  # noqa: PLR2004 - as many as a line holds
+        values = ", ".join(choice.label or choice.value for choice in row.choices[:5])
+        texts.append(values if len(row.choices) <= 5 else f"{values} …")  # noqa: PLR2004 - as many as a line holds
     if row.pattern:
-        said.append(_("pattern %(pattern)s") % {"pattern": row.pattern})
+        texts.append(_("pattern %(pattern)s") % {"pattern": row.pattern})
     if row.unique:
-        said.append(_("each only once"))
-    return ", ".join(said)
+        texts.append(_("each only once"))
+    return ", ".join(texts)
 
 
 def _bounds_in_words(row: Parameter) -> Iterator[str]:
-    if bounds(row.type) is None:
+    if limit_keywords(row.type) is None:
         return
     sentence = ""
     if row.least is not None and row.most is not None:
@@ -199,18 +199,18 @@ def _bounds_in_words(row: Parameter) -> Iterator[str]:
     elif row.most is not None:
         sentence = _("at most %(most)s")
     if sentence:
-        unit = _unit(row.type)
-        said = sentence % {"least": row.least, "most": row.most}
-        yield f"{said} {unit}" if unit else said
+        unit = _limit_unit(row.type)
+        text = sentence % {"least": row.least, "most": row.most}
+        yield f"{text} {unit}" if unit else text
 
 
-def _unit(kind: str) -> str:
+def _limit_unit(kind: str) -> str:
     if kind in TEXTS:
         return _("characters")
     return _("entries") if kind in LISTS else ""
 
 
-def problems(row: Parameter) -> Iterator[tuple[str, str]]:
+def problems_of_row(row: Parameter) -> Iterator[tuple[str, str]]:
     """Yield the field and a message for each rule that a row breaks."""
     if row.type in CHOOSING and not row.choices:
         yield "choices", _("Write the choices, one in each line.")
@@ -253,7 +253,7 @@ def _wrong_limits(row: Parameter) -> tuple[str, str] | None:
 
 def _wrong_pattern(pattern: str) -> tuple[str, str] | None:
     try:
-        schemas.compile({"type": "string", "pattern": pattern})
+        schemas.compile_schema({"type": "string", "pattern": pattern})
     except schemas.SchemaError:
         sentence = _("“%(pattern)s” is not a pattern (a regular expression).")
         return "pattern", sentence % {"pattern": pattern}
@@ -262,30 +262,30 @@ def _wrong_pattern(pattern: str) -> tuple[str, str] | None:
 
 def value_problem(row: Parameter, value: object) -> str | None:
     """Say which limit of a parameter a value breaks; None if it breaks none."""
-    return _outside(row, value) or _against_schema(row, value)
+    return _limit_problem(row, value) or _against_schema(row, value)
 
 
-def _outside(row: Parameter, value: object) -> str | None:
-    size = _size(row.type, value)
+def _limit_problem(row: Parameter, value: object) -> str | None:
+    size = _limited_size(row.type, value)
     if size is None:
         return None
     if row.most is not None and size > row.most:
-        return _above(row, value, row.most)
+        return _above_maximum(row, value, row.most)
     if row.least is not None and size < row.least:
-        return _below(row, value, row.least)
+        return _below_minimum(row, value, row.least)
     return None
 
 
-def _size(kind: str, value: object) -> Number | None:
+def _limited_size(kind: str, value: object) -> Number | None:
     """Return the number that the limits of a type apply to; None if there is none."""
     if kind in NUMBERS and isinstance(value, int | float):
         return value
-    if bounds(kind) is not None and isinstance(value, str | list):
+    if limit_keywords(kind) is not None and isinstance(value, str | list):
         return len(value)
     return None
 
 
-def _above(row: Parameter, value: object, most: Number) -> str:
+def _above_maximum(row: Parameter, value: object, most: Number) -> str:
     if row.type in NUMBERS:
         sentence = _("The value %(value)s is above the largest, %(limit)s.")
     elif row.type in TEXTS:
@@ -295,7 +295,7 @@ def _above(row: Parameter, value: object, most: Number) -> str:
     return sentence % {"value": text_of_value(row.type, value), "limit": most}
 
 
-def _below(row: Parameter, value: object, least: Number) -> str:
+def _below_minimum(row: Parameter, value: object, least: Number) -> str:
     if row.type in NUMBERS:
         sentence = _("The value %(value)s is below the smallest, %(limit)s.")
     elif row.type in TEXTS:
@@ -307,7 +307,7 @@ def _below(row: Parameter, value: object, least: Number) -> str:
 
 def _against_schema(row: Parameter, value: object) -> str | None:
     """Validate a value with the validator of calls; return a message or None."""
-    if schemas.compile(property_of(row)).is_valid(value):
+    if schemas.compile_schema(property_of(row)).is_valid(value):
         return None
     sentences = {
         "choice": _("“%(value)s” is none of the choices."),

@@ -12,17 +12,17 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.admin.editors import json_texts
 from mcp_app.admin.editors.json_editor import Initial, JsonEditor
 from mcp_app.admin.editors.rows import (
-    MOST_ROWS,
+    MAX_ROWS,
     LinesField,
     NotRepresentable,
     RowForm,
-    rows_of,
+    formset_class_of,
 )
 from mcp_app.admin.editors.text_answer import (
     SuggestionsField,
-    as_lines,
     fit_lines,
-    of_lines,
+    suggestions_of_text,
+    text_of_suggestions,
 )
 from mcp_app.interface.definitions import arguments_from_json
 from mcp_app.interface.rules import argument_problem, text_problem
@@ -45,7 +45,7 @@ class ArgumentForm(RowForm):
 
     def count(self) -> int:
         """Return how many suggestions the page shows."""
-        return len(of_lines(str(self["suggestions"].value() or "")))
+        return len(suggestions_of_text(str(self["suggestions"].value() or "")))
 
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"])
@@ -56,23 +56,23 @@ class ArgumentForm(RowForm):
         return name
 
     def clean_title(self) -> str:
-        return _visible(self.cleaned_data["title"], lines=False)
+        return _check_visible(self.cleaned_data["title"], lines=False)
 
     def clean_description(self) -> str:
-        return _visible(self.cleaned_data["description"], lines=True)
+        return _check_visible(self.cleaned_data["description"], lines=True)
 
-    def argument(self) -> JsonObject:
+    def argument_json(self) -> JsonObject:
         """Return the JSON of the row."""
-        given = self.cleaned_data
-        argument = {name: given[name] for name in _TEXTS if given[name]}
-        if given["required"]:
+        values = self.cleaned_data
+        argument = {name: values[name] for name in _TEXTS if values[name]}
+        if values["required"]:
             argument["required"] = True
-        if given["suggestions"]:
-            argument["suggestions"] = given["suggestions"]
+        if values["suggestions"]:
+            argument["suggestions"] = values["suggestions"]
         return argument
 
 
-def _visible(text: str, *, lines: bool) -> str:
+def _check_visible(text: str, *, lines: bool) -> str:
     if problem := text_problem(text, lines=lines):
         raise ValidationError(problem)
     return text
@@ -81,7 +81,7 @@ def _visible(text: str, *, lines: bool) -> str:
 class ArgumentSheet(JsonEditor):
     """A list of arguments; `own` are those of the prompt's function."""
 
-    formset = rows_of(ArgumentForm)
+    formset = formset_class_of(ArgumentForm)
     row_template = "mcp_app/widgets/argument.html"
     words = {
         "as_table": _("Edit one by one"),
@@ -104,27 +104,34 @@ class ArgumentSheet(JsonEditor):
         "twice": _("The argument %(name)s is there more than once."),
     }
 
-    def initial(self, value: Any) -> Initial:
-        given = value or []
+    def initial_rows(self, value: Any) -> Initial:
+        arguments = value or []
         try:
-            arguments_from_json(given)
+            arguments_from_json(arguments)
         except ValueError as error:
             raise NotRepresentable(str(error)) from None
-        if len(given) > MOST_ROWS:
-            raise NotRepresentable(f"{len(given)} arguments")
-        return [{**_initial(argument), "was": argument["name"]} for argument in given]
+        if len(arguments) > MAX_ROWS:
+            raise NotRepresentable(f"{len(arguments)} arguments")
+        return [
+            {**_initial_row(argument), "was": argument["name"]}
+            for argument in arguments
+        ]
 
-    def value(self, rows: Iterable[RowForm], base: Any) -> Any:
+    def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
         known = {argument["name"]: argument for argument in base or []}
-        return [_kept(form, known) for form in rows if isinstance(form, ArgumentForm)]
+        return [
+            _unchanged_or_new(form, known)
+            for form in rows
+            if isinstance(form, ArgumentForm)
+        ]
 
-    def checked(self, text: str) -> Any:
-        arguments = json_texts.read(text)
+    def parse_typed_json(self, text: str) -> Any:
+        arguments = json_texts.parse_strict_json(text)
         arguments_from_json(arguments)
         return arguments
 
 
-def _initial(argument: JsonObject) -> JsonObject:
+def _initial_row(argument: JsonObject) -> JsonObject:
     texts = {name: argument.get(name, "") for name in _TEXTS}
     for name, text in texts.items():
         if (
@@ -139,13 +146,13 @@ def _initial(argument: JsonObject) -> JsonObject:
     return {
         **texts,
         "required": argument.get("required", False),
-        "suggestions": as_lines(suggestions),
+        "suggestions": text_of_suggestions(suggestions),
     }
 
 
-def _kept(form: ArgumentForm, known: JsonObject) -> JsonObject:
+def _unchanged_or_new(form: ArgumentForm, known: JsonObject) -> JsonObject:
     """Return the JSON of a row, or the stored JSON if nothing has changed."""
-    argument = form.argument()
+    argument = form.argument_json()
     before = known.get(form.cleaned_data["was"])
-    unchanged = before is not None and _initial(before) == _initial(argument)
+    unchanged = before is not None and _initial_row(before) == _initial_row(argument)
     return before if unchanged and before is not None else argument

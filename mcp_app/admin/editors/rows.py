@@ -48,7 +48,7 @@ class NotRepresentable(Exception):
 
 SPARE: Final = 2
 """Empty rows at the end, for browsers without JavaScript."""
-MOST_ROWS: Final = 40
+MAX_ROWS: Final = 40
 
 
 class LinesField(forms.CharField):
@@ -76,7 +76,7 @@ class RowForm(forms.Form):
         """Return the name of the row to show beside its number; "" for a new row."""
         return ""
 
-    def places(self, number: str) -> Iterator[tuple[str, BoundField, str]]:
+    def error_places(self, number: str) -> Iterator[tuple[str, BoundField, str]]:
         """Yield the row's name or number, the field and the message of each error."""
         for name, sentences in self.errors.items():
             bound = self[name] if name in self.fields else self["was"]
@@ -113,7 +113,7 @@ class Rows(TypedFormSet):
         ]
 
 
-def rows_of(form: type[RowForm], most: int = MOST_ROWS) -> type[Rows]:
+def formset_class_of(form: type[RowForm], most: int = MAX_ROWS) -> type[Rows]:
     """Return the formset class for rows of a form."""
     formset: type[Rows] = forms.formset_factory(  # type: ignore[assignment]
         form,

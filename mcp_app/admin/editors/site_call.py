@@ -20,23 +20,23 @@ from mcp_app.admin.editors.rows import (
     NotRepresentable,
     RowForm,
     Rows,
-    rows_of,
+    formset_class_of,
 )
-from mcp_app.egress.sites import sites
+from mcp_app.egress.sites import usable_sites
 from mcp_app.kinds.http.config import (
     BRACKETS,
     COMMAS,
+    MAX_ENTRIES,
+    MAX_PAIRS,
     METHODS,
-    MOST_ENTRIES,
-    MOST_PAIRS,
     PIPES,
     REPEAT,
     SCHEMA,
     SEVERAL,
     SPACES,
 )
-from mcp_app.kinds.http.request import is_json
-from mcp_app.kinds.placeholders import pieces
+from mcp_app.kinds.http.request import is_json_type
+from mcp_app.kinds.placeholders import split_pieces
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
 
@@ -53,9 +53,9 @@ class CallSheet(OneFormSheet):
         super().__init__(type("CallForm", (CallForm,), {"only_reads": only_reads}))
         self._only_reads = only_reads
 
-    def initial(self, value: Any) -> Initial:
+    def initial_rows(self, value: Any) -> Initial:
         config = value or {}
-        for violation in schemas.compile(SCHEMA).violations(config):
+        for violation in schemas.compile_schema(SCHEMA).violations(config):
             raise NotRepresentable(f"{violation.path}: {violation.message}")
         for name in ("method", "body"):
             if self._only_reads and config.get(name, "GET") != "GET":
@@ -80,12 +80,12 @@ STYLES: Final = {
 class MemberForm(RowForm):
     """A row that stays as it was if nobody changed it."""
 
-    named: ClassVar[str] = "name"
+    key_field: ClassVar[str] = "name"
 
     def legend(self) -> str:
-        return str(self[self.named].value() or "")
+        return str(self[self.key_field].value() or "")
 
-    def member(self) -> JsonObject:
+    def config_member(self) -> JsonObject:
         """Return the member of the config that the valid row makes."""
         if not self.has_changed():
             return dict(self.initial["member"])
@@ -93,14 +93,14 @@ class MemberForm(RowForm):
 
     def new_member(self) -> JsonObject:
         """Return a changed row's member."""
-        given = self.cleaned_data
-        return {"name": given["name"], "value": given["value"]}
+        values = self.cleaned_data
+        return {"name": values["name"], "value": values["value"]}
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
-        missing = self.has_changed() and not self.cleaned_data.get(self.named)
-        if missing and self.named not in self.errors:
-            self.add_error(self.named, _("Write it, or remove this row."))
+        missing = self.has_changed() and not self.cleaned_data.get(self.key_field)
+        if missing and self.key_field not in self.errors:
+            self.add_error(self.key_field, _("Write it, or remove this row."))
         return cleaned
 
 
@@ -131,7 +131,7 @@ class HeaderForm(MemberForm):
 class ErrorForm(MemberForm):
     """What clients read if the other site answers with a status."""
 
-    named = "status"
+    key_field = "status"
 
     status = forms.TypedChoiceField(
         label=_("Status"),
@@ -146,8 +146,8 @@ class ErrorForm(MemberForm):
     value = LinesField(label=_("What clients read"), rows=2)
 
     def new_member(self) -> JsonObject:
-        given = self.cleaned_data
-        return {"name": given["status"], "value": given["value"]}
+        values = self.cleaned_data
+        return {"name": values["status"], "value": values["value"]}
 
 
 def initial_pairs(members: Iterable[JsonObject]) -> list[dict[str, Any]]:
@@ -168,15 +168,17 @@ def initial_pairs(members: Iterable[JsonObject]) -> list[dict[str, Any]]:
 def members_of(rows: Rows) -> list[JsonObject]:
     """Return what valid rows make, in their order."""
     return [
-        form.member() for form in rows.ordered_forms if isinstance(form, MemberForm)
+        form.config_member()
+        for form in rows.ordered_forms
+        if isinstance(form, MemberForm)
     ]
 
 
 ROWS: Final[Mapping[str, type[Rows]]] = {
-    "query": rows_of(PairForm, MOST_PAIRS),
-    "headers": rows_of(HeaderForm, MOST_PAIRS),
-    "form": rows_of(PairForm, MOST_PAIRS),
-    "errors": rows_of(ErrorForm, MOST_PAIRS),
+    "query": formset_class_of(PairForm, MAX_PAIRS),
+    "headers": formset_class_of(HeaderForm, MAX_PAIRS),
+    "form": formset_class_of(PairForm, MAX_PAIRS),
+    "errors": formset_class_of(ErrorForm, MAX_PAIRS),
 }
 """The rows inside the form, by what they are."""
 
@@ -248,21 +250,23 @@ class CallForm(OneForm):
         label=_("At most so many entries"),
         required=False,
         min_value=1,
-        max_value=MOST_ENTRIES,
+        max_value=MAX_ENTRIES,
     )
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         config = self.base
         chosen = config.get("site", "")
-        offered = {key: f"{each.title} ({each.url})" for key, each in sites().items()}
+        offered = {
+            key: f"{each.title} ({each.url})" for key, each in usable_sites().items()
+        }
         if chosen:
             offered.setdefault(chosen, chosen)
-        self._choice("site").choices = [NONE, *offered.items()]
+        self._choice_field("site").choices = [NONE, *offered.items()]
         if self.only_reads:
             for name in ("method", "sends", "body", "media_type"):
                 del self.fields[name]
-        self.initial.update(_initial(config))
+        self.initial.update(_initial_values(config))
         self._rows = {
             name: ROWS[name](
                 self.data if self.is_bound else None,
@@ -270,15 +274,15 @@ class CallForm(OneForm):
                 prefix=self.add_prefix(f"{name}s"),
                 form_kwargs={"use_required_attribute": False},
             )
-            for name, members in _members(config).items()
+            for name, members in _members_by_name(config).items()
             if name != FORM or not self.only_reads
         }
 
-    def _choice(self, name: str) -> forms.ChoiceField:
+    def _choice_field(self, name: str) -> forms.ChoiceField:
         field: forms.ChoiceField = self.fields[name]  # type: ignore[assignment]
         return field
 
-    def formsets(self) -> Sequence[Rows]:
+    def inner_formsets(self) -> Sequence[Rows]:
         return [*self._rows.values()]
 
     def rows(self) -> dict[str, Rows]:
@@ -287,51 +291,53 @@ class CallForm(OneForm):
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
-        given = self.cleaned_data
-        if given.get("sends") == JSON and given.get("body"):
+        values = self.cleaned_data
+        if values.get("sends") == JSON and values.get("body"):
             try:
-                given["json"] = json_texts.read(given["body"])
+                values["json"] = json_texts.parse_strict_json(values["body"])
             except ValueError as error:
                 self.add_error("body", str(error))
         return cleaned
 
-    def config(self) -> JsonObject:
-        given, config = self.cleaned_data, dict(self.base)
-        path, query = _apart(given["path"])
-        self.put(config, "site", given["site"])
-        self.put(config, "path", path)
-        self.put(config, "segments", SEVERAL if given["several"] else "")
+    def build_config(self) -> JsonObject:
+        values, config = self.cleaned_data, dict(self.base)
+        path, query = _split_query(values["path"])
+        self.put_member(config, "site", values["site"])
+        self.put_member(config, "path", path)
+        self.put_member(config, "segments", SEVERAL if values["several"] else "")
         if not self.only_reads:
-            config["method"] = given["method"] or "GET"
-            self._put_body(config)
-        self.put(config, "query", [*members_of(self._rows["query"]), *query])
-        self.put(config, "headers", members_of(self._rows["headers"]))
-        self.put(config, "take", given["take"])
-        self.put(
-            config, "keep", [*filter(None, map(str.strip, given["keep"].split(",")))]
+            config["method"] = values["method"] or "GET"
+            self._put_request_body(config)
+        self.put_member(config, "query", [*members_of(self._rows["query"]), *query])
+        self.put_member(config, "headers", members_of(self._rows["headers"]))
+        self.put_member(config, "take", values["take"])
+        self.put_member(
+            config, "keep", [*filter(None, map(str.strip, values["keep"].split(",")))]
         )
-        self.put(config, "most", given["most"])
+        self.put_member(config, "most", values["most"])
         errors = members_of(self._rows["errors"])
-        self.put(config, "errors", {each["name"]: each["value"] for each in errors})
+        self.put_member(
+            config, "errors", {each["name"]: each["value"] for each in errors}
+        )
         return config
 
-    def _put_body(self, config: JsonObject) -> None:
-        given = self.cleaned_data
-        sends = given["sends"]
-        if sends == JSON and "json" in given:
-            config["body"] = {"json": given["json"]}
-            if is_json(given["media_type"]):
-                config["body"]["type"] = given["media_type"]
+    def _put_request_body(self, config: JsonObject) -> None:
+        values = self.cleaned_data
+        sends = values["sends"]
+        if sends == JSON and "json" in values:
+            config["body"] = {"json": values["json"]}
+            if is_json_type(values["media_type"]):
+                config["body"]["type"] = values["media_type"]
         elif sends == FORM:
             config["body"] = {"form": members_of(self._rows[FORM])}
         elif sends == TEXT:
-            media_type = given["media_type"] or "text/plain; charset=utf-8"
-            config["body"] = {"text": given["body"], "type": media_type}
+            media_type = values["media_type"] or "text/plain; charset=utf-8"
+            config["body"] = {"text": values["body"], "type": media_type}
         else:
             config.pop("body", None)
 
 
-def _members(config: JsonObject) -> dict[str, list[JsonObject]]:
+def _members_by_name(config: JsonObject) -> dict[str, list[JsonObject]]:
     """Return the members that rows show."""
     errors = config.get("errors", {}).items()
     return {
@@ -342,10 +348,10 @@ def _members(config: JsonObject) -> dict[str, list[JsonObject]]:
     }
 
 
-def _initial(config: JsonObject) -> dict[str, Any]:
+def _initial_values(config: JsonObject) -> dict[str, Any]:
     body = config.get("body") or {}
     sends = next((each for each in (JSON, FORM, TEXT) if each in body), NO_BODY)
-    text = jsonrpc.pretty(body["json"]) if sends == JSON else body.get("text", "")
+    text = jsonrpc.pretty_text(body["json"]) if sends == JSON else body.get("text", "")
     return {
         "site": config.get("site", ""),
         "method": config.get("method", "GET"),
@@ -360,10 +366,10 @@ def _initial(config: JsonObject) -> dict[str, Any]:
     }
 
 
-def _apart(path: str) -> tuple[str, list[JsonObject]]:
+def _split_query(path: str) -> tuple[str, list[JsonObject]]:
     """Take a pasted address apart: what follows the “?” becomes rows."""
     before, mark, after = path.partition("?")
-    if not mark or "?" not in "".join(pieces(path)[0::2]):
+    if not mark or "?" not in "".join(split_pieces(path)[0::2]):
         return path, []
     pairs = parse_qsl(after, keep_blank_values=True)
     return before, [{"name": name, "value": value} for name, value in pairs]

@@ -13,11 +13,16 @@ from django.core.exceptions import ValidationError
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.messages import Message, is_media, message_of, messages_of
+from mcp_app.admin.editors.messages import (
+    Message,
+    is_media_type,
+    message_of,
+    messages_of,
+)
 from mcp_app.admin.editors.rows import LinesField, NotRepresentable
 from mcp_app.interface.rules import (
-    LONGEST_SUGGESTION,
-    MOST_SUGGESTIONS,
+    MAX_SUGGESTION_LENGTH,
+    MAX_SUGGESTIONS,
     media_type_problem,
     suggestions_problem,
     uri_problem,
@@ -31,18 +36,18 @@ from mcp_app.protocol.json_types import JsonObject
 # Anything beyond one text (several blocks, images) is edited as JSON.
 
 
-def _tool(text: str) -> JsonObject:
+def _tool_config(text: str) -> JsonObject:
     return {"content": [{"type": "text", "text": text}]}
 
 
-def _plain(text: str) -> JsonObject:
+def _plain_config(text: str) -> JsonObject:
     return {"text": text}
 
 
 CONFIGS: Mapping[type[DefinitionRow], Callable[[str], JsonObject]] = {
-    Tool: _tool,
-    Resource: _plain,
-    ResourceTemplate: _plain,
+    Tool: _tool_config,
+    Resource: _plain_config,
+    ResourceTemplate: _plain_config,
 }
 
 
@@ -64,7 +69,7 @@ def needs_json(model: type[DefinitionRow], config: JsonObject | None) -> bool:
     if not config or (model is Resource and config.keys() == {"upload"}):
         return False
     if model is Tool:
-        return parts_of(config) is None
+        return parts_of_config(config) is None
     return text_of_config(model, config) is None
 
 
@@ -74,8 +79,8 @@ def _first_text(value: object) -> str | None:
         text = value.get("text")
         return text if isinstance(text, str) else _first_text(list(value.values()))
     if isinstance(value, list):
-        found = map(_first_text, value)
-        return next((text for text in found if text is not None), None)
+        texts = map(_first_text, value)
+        return next((text for text in texts if text is not None), None)
     return None
 
 
@@ -98,7 +103,7 @@ def config_of(parts: Parts) -> JsonObject:
     return {"content": [message_of(row)["content"] for row in rows]}
 
 
-def parts_of(config: Mapping[str, Any]) -> Parts | None:
+def parts_of_config(config: Mapping[str, Any]) -> Parts | None:
     """Return the parts of a config; None if the form cannot show all of it."""
     blocks = config.get("content")
     if not isinstance(blocks, list):
@@ -107,24 +112,28 @@ def parts_of(config: Mapping[str, Any]) -> Parts | None:
         rows = messages_of({"messages": [{"content": block} for block in blocks]})
     except NotRepresentable:
         return None
-    parts = _shown(rows)
+    parts = _parts_of_messages(rows)
     return parts if parts and config_of(parts) == config else None
 
 
-def _shown(rows: Sequence[Message]) -> Parts | None:
+def _parts_of_messages(rows: Sequence[Message]) -> Parts | None:
     text = rows[0].text if rows and rows[0].kind == "text" else ""
     files = rows[1:] if text else rows
     if not files:
         return Parts(text) if text else None
-    return Parts(text, files[0]) if len(files) == 1 and _fits(files[0]) else None
+    return (
+        Parts(text, files[0])
+        if len(files) == 1 and _is_acceptable_file(files[0])
+        else None
+    )
 
 
-def _fits(file: Message) -> bool:
+def _is_acceptable_file(file: Message) -> bool:
     """Return whether the form would accept this file; it allows no placeholders."""
     if not file.upload or media_type_problem(file.mime_type):
         return False
     if file.kind == "file":
-        return is_media(file.mime_type)
+        return is_media_type(file.mime_type)
     return uri_problem(file.uri) is None
 
 
@@ -146,29 +155,29 @@ class SuggestionsField(LinesField):
                     " far. {{{{shop.Customer.email}}}} stands for the values of a field"
                     " that a developer has opened."
                 ),
-                most=MOST_SUGGESTIONS,
-                longest=LONGEST_SUGGESTION,
+                most=MAX_SUGGESTIONS,
+                longest=MAX_SUGGESTION_LENGTH,
             ),
         )
 
     def clean(self, value: Any) -> Any:
-        suggestions = of_lines(super().clean(value))
+        suggestions = suggestions_of_text(super().clean(value))
         if problem := suggestions_problem(suggestions):
             raise ValidationError(problem)
         return suggestions
 
 
-def of_lines(text: str) -> list[str]:
+def suggestions_of_text(text: str) -> list[str]:
     """Return the suggestions in a text, stripped of surrounding blanks."""
     lines = (line.strip() for line in text.split("\n"))
     return [line for line in lines if line]
 
 
-def as_lines(suggestions: Sequence[str]) -> str:
+def text_of_suggestions(suggestions: Sequence[str]) -> str:
     """Return suggestions as text."""
     return "\n".join(suggestions)
 
 
 def fit_lines(suggestions: Sequence[str]) -> bool:
     """Return whether the text shows these suggestions without loss."""
-    return of_lines(as_lines(suggestions)) == list(suggestions)
+    return suggestions_of_text(text_of_suggestions(suggestions)) == list(suggestions)

@@ -16,10 +16,14 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.json_texts import lines_from_browser
 from mcp_app.admin.editors.rows import CompositeWidget
-from mcp_app.admin.editors.text_answer import SuggestionsField, as_lines, of_lines
+from mcp_app.admin.editors.text_answer import (
+    SuggestionsField,
+    suggestions_of_text,
+    text_of_suggestions,
+)
 from mcp_app.interface.definitions import suggestions_from_json
 from mcp_app.interface.rules import suggestions_problem, variable_problem, visible
-from mcp_app.models.fields import parse
+from mcp_app.models.fields import parse_json
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.uri_templates import UriTemplate
 
@@ -44,7 +48,7 @@ class Row:
 
     def count(self) -> int:
         """Return the number of suggestions."""
-        return len(of_lines(self.text))
+        return len(suggestions_of_text(self.text))
 
 
 class VariablesWidget(CompositeWidget):
@@ -72,12 +76,14 @@ class VariablesWidget(CompositeWidget):
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
         texts = (
-            value.texts if isinstance(value, SentVariables) else texts_of(self.stored)
+            value.texts
+            if isinstance(value, SentVariables)
+            else texts_by_name(self.stored)
         )
         return {
             **super().get_context(name, value, attrs),
             "name": name,
-            "rows": list(rows_of(texts, self.variables)),
+            "rows": list(variable_rows(texts, self.variables)),
             "help": SuggestionsField().help_text,
         }
 
@@ -92,7 +98,7 @@ class VariablesField(forms.Field):
     def variables_widget(self) -> VariablesWidget:
         return cast("VariablesWidget", self.widget)
 
-    def shows(self, stored: str, uri_template: str) -> None:
+    def set_stored_value(self, stored: str, uri_template: str) -> None:
         """Set the column's text and the URI template of the page."""
         self.variables_widget.stored = stored
         self.variables_widget.variables = variables_of(uri_template)
@@ -101,35 +107,36 @@ class VariablesField(forms.Field):
         problems = [problem_of(*each) for each in value.texts.items()]
         if any(problems):
             raise ValidationError(list(filter(None, problems)))
-        return self._text(value)
+        return self._text_to_store(value)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         has_problem = any(problem_of(*each) for each in data.texts.items())
-        return has_problem or self._text(data) != self.variables_widget.stored
+        return has_problem or self._text_to_store(data) != self.variables_widget.stored
 
     def parts(self, value: Any) -> Mapping[str, object]:
         """Return the suggestions to compare, from sent data or stored JSON."""
         texts = (
             value.texts
             if isinstance(value, SentVariables)
-            else texts_of(str(value or ""))
+            else texts_by_name(str(value or ""))
         )
         return {"": sorted(_lines_by_name(texts).items())}
 
-    def _text(self, sent: SentVariables) -> str:
+    def _text_to_store(self, submission: SentVariables) -> str:
         """Return the text to store: the stored one if no suggestion changed."""
         stored = self.variables_widget.stored
-        lines = _lines_by_name(sent.texts)
-        if not sent.is_there or lines == _lines_by_name(texts_of(stored)):
+        lines = _lines_by_name(submission.texts)
+        if not submission.is_there or lines == _lines_by_name(texts_by_name(stored)):
             return stored
-        before = _by_name(stored)
+        before = _suggestions_by_name(stored)
         after = {
-            name: _kept(each, before.get(name, ())) for name, each in lines.items()
+            name: _unchanged_or_new(each, before.get(name, ()))
+            for name, each in lines.items()
         }
         return jsonrpc.write(after).decode() if after else ""
 
 
-def rows_of(texts: Mapping[str, str], variables: Sequence[str]) -> Iterator[Row]:
+def variable_rows(texts: Mapping[str, str], variables: Sequence[str]) -> Iterator[Row]:
     """Yield the variables of the template, then others that have a text."""
     for name in dict.fromkeys((*variables, *texts)):
         text = texts.get(name, "")
@@ -147,36 +154,41 @@ def variables_of(uri_template: str) -> tuple[str, ...]:
         return ()
 
 
-def texts_of(stored: str) -> dict[str, str]:
+def texts_by_name(stored: str) -> dict[str, str]:
     """Return the suggestions of each name as text."""
-    return {name: as_lines(texts) for name, texts in _by_name(stored).items()}
+    return {
+        name: text_of_suggestions(texts)
+        for name, texts in _suggestions_by_name(stored).items()
+    }
 
 
 def problem_of(name: str, text: str) -> str:
     """Say what is wrong with a variable's suggestions; "" if they are valid."""
-    suggestions = of_lines(text)
+    suggestions = suggestions_of_text(text)
     if not suggestions:
         return ""
     if problem := variable_problem(name):
         return problem
     problem = suggestions_problem(suggestions)
-    shown = {"name": visible(name), "problem": problem}
-    return _("%(name)s: %(problem)s") % shown if problem else ""
+    values = {"name": visible(name), "problem": problem}
+    return _("%(name)s: %(problem)s") % values if problem else ""
 
 
-def _by_name(stored: str) -> Mapping[str, Sequence[str]]:
+def _suggestions_by_name(stored: str) -> Mapping[str, Sequence[str]]:
     """Parse the stored JSON; return {} if no form can have written it."""
     try:
-        return suggestions_from_json(parse(stored or "{}"))
+        return suggestions_from_json(parse_json(stored or "{}"))
     except ValueError:
         return {}
 
 
 def _lines_by_name(texts: Mapping[str, str]) -> dict[str, list[str]]:
-    lines = {name: of_lines(text) for name, text in texts.items()}
+    lines = {name: suggestions_of_text(text) for name, text in texts.items()}
     return {name: each for name, each in lines.items() if each}
 
 
-def _kept(lines: list[str], before: Sequence[str]) -> Sequence[str]:
+def _unchanged_or_new(lines: list[str], before: Sequence[str]) -> Sequence[str]:
     """Return the lines; return `before` if it only differs in surrounding blanks."""
-    return before if lines == of_lines(as_lines(before)) else lines
+    return (
+        before if lines == suggestions_of_text(text_of_suggestions(before)) else lines
+    )

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from django.utils.module_loading import import_string
 
-from mcp_app.admin.editors.hints import ASKED_AS
+from mcp_app.admin.editors.hints import FIELD_BY_COLUMN
 from mcp_app.admin.forms.definition import ConfigForm, DefinitionForm
 from mcp_app.admin.forms.prompt import JsonPromptForm, PromptForm
 from mcp_app.admin.forms.resource import (
@@ -31,7 +31,7 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.kinds import Kind, kinds_of
+from mcp_app.kinds import Kind, usable_kinds
 from mcp_app.kinds.registry import kind_classes
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
 
@@ -71,7 +71,7 @@ WITHOUT: Final[Mapping[type[DefinitionRow], Form]] = {
 def kinds_for(model: type[DefinitionRow]) -> Mapping[str, Kind]:
     """Return the kinds that such definitions can have, by their keys."""
     about = DEFINITIONS[model]
-    known = kinds_of(mcp).items()
+    known = usable_kinds(mcp).items()
     return {key: kind for key, kind in known if about in kind.examples}
 
 
@@ -94,8 +94,8 @@ def editing_field(row: DefinitionRow, column: str) -> str:
         return column if column in row.content_columns() else ""
     form = form_of(type(row), row.kind)
     if column != "config":
-        return ASKED_AS.get(column, column)
-    return next(iter(form.behind(row.json("config")).fields), "")
+        return FIELD_BY_COLUMN.get(column, column)
+    return next(iter(form.kind_fields(row.json("config")).fields), "")
 
 
 class UnusableForm(Exception):

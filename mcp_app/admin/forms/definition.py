@@ -28,7 +28,7 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import StoredDefinition, digests_of, stored_definition
 from mcp_app.interface.definitions import Definition, Label
 from mcp_app.interface.rules import visible
-from mcp_app.kinds import KindError, complete, kinds_of, problems
+from mcp_app.kinds import KindError, complete_definition, serving_problems, usable_kinds
 from mcp_app.kinds.registry import name_of_kind
 from mcp_app.models import DefinitionRow
 from mcp_app.protocol import jsonrpc
@@ -83,7 +83,7 @@ class DefinitionForm(WatchedForm[AnyRow]):
         self._own_files = frozenset(digests_of({"config": config}))
 
     @classmethod
-    def behind(cls, config: JsonObject | None) -> Behind:
+    def kind_fields(cls, config: JsonObject | None) -> Behind:
         """Return the fields to show about the kind of a row with this config."""
         heading = _("What it does: %(kind)s") % {"kind": name_of_kind(cls.KIND)}
         return Behind(heading, ("config", *cls.BESIDE))
@@ -91,31 +91,33 @@ class DefinitionForm(WatchedForm[AnyRow]):
     def clean_kind(self) -> str:
         return self.KIND
 
-    def columns(self) -> Mapping[str, object]:
+    def column_values(self) -> Mapping[str, object]:
         """Return the values of columns that are set by fields of other names."""
         return {}
 
-    def uploads(self) -> list[Upload]:
+    def new_uploads(self) -> list[Upload]:
         """Return the files that were uploaded with this form."""
         return []
 
     def keep_uploads(self) -> None:
         """Store the uploaded files, so that the row's config finds them."""
-        for upload in self.uploads():
-            upload.keep()
+        for upload in self.new_uploads():
+            upload.store_content()
 
-    def stored(self) -> StoredDefinition[Definition]:
+    def row_definition(self) -> StoredDefinition[Definition]:
         """Return the definition of the row; raise ValueError or `KindError`."""
-        stored = complete(stored_definition(self.instance), kinds_of(mcp))
+        stored = complete_definition(
+            stored_definition(self.instance), usable_kinds(mcp)
+        )
         known = {
             digest: content
             for digest, content in stored.uploads.items()
-            if self.may_use(digest)
+            if self.may_use_file(digest)
         }
-        new = {upload.digest: upload.content for upload in self.uploads()}
+        new = {upload.digest: upload.content for upload in self.new_uploads()}
         return replace(stored, uploads={**known, **new})
 
-    def may_use(self, digest: str) -> bool:
+    def may_use_file(self, digest: str) -> bool:
         """Return whether the row already has this file, or the user may use it."""
         if digest in self._own_files:
             return True
@@ -123,33 +125,33 @@ class DefinitionForm(WatchedForm[AnyRow]):
 
     def _post_clean(self) -> None:
         self.instance.kind = self.KIND
-        for column, value in self.columns().items():
+        for column, value in self.column_values().items():
             setattr(self.instance, column, value)
         super()._post_clean()
         if self.errors.keys() & READ_BY_KINDS:
             return
         try:
-            stored = self.stored()
+            stored = self.row_definition()
         except KindError as error:
             # A function whose return annotation cannot become a result, for example.
-            self.add_error(self._shown_at(error.field), error.message)
+            self.add_error(self._visible_field(error.field), error.message)
             return
-        for problem in problems(
+        for problem in serving_problems(
             stored.definition, stored.kind, stored.config, stored.uploads
         ):
             if not problem.incomplete:
-                self.add_error(self._shown_at(problem.field), problem.message)
+                self.add_error(self._visible_field(problem.field), problem.message)
 
     def _update_errors(self, errors: Any) -> None:
         """Show the errors of a column at the field that edits it."""
         moved: dict[str, list[Any]] = {}
-        for column, found in errors.error_dict.items():
-            field = self._shown_at(column) or NON_FIELD_ERRORS
-            moved.setdefault(field, []).extend(found)
+        for column, column_errors in errors.error_dict.items():
+            field = self._visible_field(column) or NON_FIELD_ERRORS
+            moved.setdefault(field, []).extend(column_errors)
         super()._update_errors(forms.ValidationError(moved))  # type: ignore[misc]
 
-    def _shown_at(self, column: str) -> str | None:
-        field = self.shown_by(column)
+    def _visible_field(self, column: str) -> str | None:
+        field = self.field_of_column(column)
         return field if field in self.fields else None
 
 
@@ -172,25 +174,25 @@ class ConfigForm(DefinitionForm[AnyRow]):
         self.initial.update(known)
 
     @classmethod
-    def behind(cls, config: JsonObject | None) -> Behind:
-        heading, _fields = super().behind(config)[:2]
+    def kind_fields(cls, config: JsonObject | None) -> Behind:
+        heading, _fields = super().kind_fields(config)[:2]
         return Behind(heading, (*cls.MEMBERS, *cls.BESIDE))
 
-    def columns(self) -> Mapping[str, object]:
-        given = {
+    def column_values(self) -> Mapping[str, object]:
+        members = {
             name: self.cleaned_data[name]
             for name in self.MEMBERS
             if name in self.cleaned_data
         }
         before = self.instance.json("config") or {}
         # Leave out empty members.
-        after = {k: v for k, v in {**before, **given}.items() if v is not None}
+        after = {k: v for k, v in {**before, **members}.items() if v is not None}
         changed = {} if after == before else {"config": written_text(after)}
-        return {**super().columns(), **changed}
+        return {**super().column_values(), **changed}
 
-    def shown_by(self, column: str) -> str:
+    def field_of_column(self, column: str) -> str:
         edits = column == "config" and self.MEMBERS
-        return self.MEMBERS[0] if edits else super().shown_by(column)
+        return self.MEMBERS[0] if edits else super().field_of_column(column)
 
 
 class FunctionForm(DefinitionForm[AnyRow]):
@@ -201,38 +203,38 @@ class FunctionForm(DefinitionForm[AnyRow]):
     function = forms.CharField(required=False, widget=forms.Select)
 
     @classmethod
-    def behind(cls, config: JsonObject | None) -> Behind:
+    def kind_fields(cls, config: JsonObject | None) -> Behind:
         return Behind(RUNS, ("function", "from_code", *cls.BESIDE), FUNCTION)
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.initial["function"] = self._stored_key()
         if "function" in self.fields:
-            self.fields["function"].widget.choices = self._choices()
+            self.fields["function"].widget.choices = self._function_choices()
         if "from_code" in self.fields:
             panel = cast("PanelField", self.fields["from_code"])
             panel.shows(**declared_values(self.function_key(), mcp))
 
-    def columns(self) -> Mapping[str, object]:
+    def column_values(self) -> Mapping[str, object]:
         key = self.cleaned_data.get("function")
         if key is None or (key and key == self._stored_key()):
-            return super().columns()
+            return super().column_values()
         config = written_text({"function": key}) if key else NOTHING
-        return {**super().columns(), "config": config}
+        return {**super().column_values(), "config": config}
 
-    def shown_by(self, column: str) -> str:
-        return "function" if column == "config" else super().shown_by(column)
+    def field_of_column(self, column: str) -> str:
+        return "function" if column == "config" else super().field_of_column(column)
 
     def function_key(self) -> str:
         """Return the key of the chosen function: as sent, else as stored."""
-        sent = self.data.get("function") if self.is_bound else None
-        return str(sent) if sent is not None else self._stored_key()
+        submitted = self.data.get("function") if self.is_bound else None
+        return str(submitted) if submitted is not None else self._stored_key()
 
     def _stored_key(self) -> str:
         config = self.instance.json("config") or {}
         return str(config.get("function", ""))
 
-    def _choices(self) -> list[tuple[str, Label]]:
+    def _function_choices(self) -> list[tuple[str, Label]]:
         keys = sorted(mcp.functions)
         chosen = self.initial["function"]
         if chosen and chosen not in keys:
@@ -272,7 +274,7 @@ class TextForm(DefinitionForm[AnyRow]):
         self.initial.update({"config": "", **self._split_config()})
 
     @classmethod
-    def behind(cls, config: JsonObject | None) -> Behind:
+    def kind_fields(cls, config: JsonObject | None) -> Behind:
         model = cls._meta.model
         if needs_json(model, config):
             return Behind(TEXTS[model], (*cls.RICH, *cls.BESIDE), cls.RICH_ADVICE)
@@ -285,23 +287,23 @@ class TextForm(DefinitionForm[AnyRow]):
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
-        asked = self.fields.keys() & CONTENT
-        if asked and not self.errors.keys() & asked:
+        content_fields = self.fields.keys() & CONTENT
+        if content_fields and not self.errors.keys() & content_fields:
             self._clean_content()
         return cleaned
 
-    def content(self) -> JsonObject | None:
+    def config_from_fields(self) -> JsonObject | None:
         """Return the config that the easy fields make; None if they are empty."""
         text = self.cleaned_data.get("text")
         return config_of_text(self._meta.model, text) if text else None
 
-    def shown_by(self, column: str) -> str:
+    def field_of_column(self, column: str) -> str:
         if column == "config" and self.cleaned_data.get("text"):
             return "text"
-        return super().shown_by(column)
+        return super().field_of_column(column)
 
     def _clean_content(self) -> None:
-        content = self.content()
+        content = self.config_from_fields()
         if content is None and not self.cleaned_data.get("config"):
             # Unfinished work can be saved; publishing checks that it is complete.
             self.cleaned_data["config"] = NOTHING

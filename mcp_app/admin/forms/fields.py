@@ -17,7 +17,7 @@ from mcp_app.admin.editors import json_texts
 from mcp_app.admin.editors.json_texts import lines_from_browser
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import permission_problem, visible
-from mcp_app.models.fields import group_problem, lines
+from mcp_app.models.fields import group_problem, split_lines
 
 ATTRIBUTES = {"class": "vLargeTextField mcp-json", "spellcheck": "false"}
 
@@ -32,11 +32,11 @@ class JsonField(forms.CharField):
         self.stored = ""
 
     def prepare_value(self, value: Any) -> Any:
-        return json_texts.shown_text(value) if isinstance(value, str) else value
+        return json_texts.formatted_text(value) if isinstance(value, str) else value
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        shown = json_texts.shown_text(str(initial or ""))
-        return lines_from_browser(data).strip() != shown.strip()
+        initial_text = json_texts.formatted_text(str(initial or ""))
+        return lines_from_browser(data).strip() != initial_text.strip()
 
     def parts(self, value: Any) -> Mapping[str, object]:
         return {"": lines_from_browser(value).strip()}
@@ -47,7 +47,11 @@ class JsonField(forms.CharField):
             return self.stored
         if not text.strip():
             return ""
-        read = json_texts.check_schema_text if self._is_schema else json_texts.read
+        read = (
+            json_texts.check_schema_text
+            if self._is_schema
+            else json_texts.parse_strict_json
+        )
         try:
             read(text)
         except ValueError as error:
@@ -55,7 +59,7 @@ class JsonField(forms.CharField):
         return text.strip()
 
 
-MOST_MS: Final = 2_147_483_647
+MAX_MILLISECONDS: Final = 2_147_483_647
 """The largest value of the column."""
 
 
@@ -68,7 +72,7 @@ class SecondsField(forms.DecimalField):
     """Seconds, for a column of milliseconds; nothing is 0."""
 
     def __init__(self) -> None:
-        most = Decimal(MOST_MS).scaleb(-3)
+        most = Decimal(MAX_MILLISECONDS).scaleb(-3)
         super().__init__(required=False, min_value=0, max_value=most, decimal_places=3)
 
     def prepare_value(self, value: Any) -> Any:
@@ -109,14 +113,14 @@ class Panel(forms.Widget):
     def __init__(self, template_name: str) -> None:
         super().__init__()
         self.template_name = template_name
-        self.shown: Mapping[str, Any] = {}
+        self.panel_context: Mapping[str, Any] = {}
         self.later: Callable[[], Mapping[str, Any]] | None = None
 
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
-        shown = self.later() if self.later is not None else self.shown
-        return {**super().get_context(name, value, attrs), **shown}
+        extra_context = self.later() if self.later is not None else self.panel_context
+        return {**super().get_context(name, value, attrs), **extra_context}
 
     def id_for_label(self, id_: str | None) -> str:
         return ""
@@ -134,13 +138,13 @@ class PanelField(forms.Field):
     def parts(self, value: Any) -> Mapping[str, object]:
         return {}
 
-    def shows(self, **shown: Any) -> None:
+    def shows(self, **context: Any) -> None:
         """Set the context of the panel's template."""
-        cast("Panel", self.widget).shown = shown
+        cast("Panel", self.widget).panel_context = context
 
-    def shows_later(self, shown: Callable[[], Mapping[str, Any]]) -> None:
+    def shows_later(self, build_context: Callable[[], Mapping[str, Any]]) -> None:
         """Ask for the context where the panel is rendered, and only there."""
-        cast("Panel", self.widget).later = shown
+        cast("Panel", self.widget).later = build_context
 
 
 # -- demands ---------------------------------------------------------------------------
@@ -149,7 +153,7 @@ class PanelField(forms.Field):
 
 MOST_OFFERED: Final = 1_000
 """Permissions that a form lists; others can be typed."""
-_LONGEST_PERMISSION: Final = 255
+_MAX_PERMISSION_LENGTH: Final = 255
 """Characters that the column holds."""
 
 
@@ -172,7 +176,7 @@ class PermissionField(forms.CharField):
     def __init__(self) -> None:
         super().__init__(
             required=False,
-            max_length=_LONGEST_PERMISSION,
+            max_length=_MAX_PERMISSION_LENGTH,
             widget=PermissionInput({"class": "vTextField", "spellcheck": "false"}),
         )
         self._stored = ""
@@ -184,7 +188,7 @@ class PermissionField(forms.CharField):
             _check_permission(name)
         return name
 
-    def offer(self, stored: str) -> None:
+    def offer_stored(self, stored: str) -> None:
         """Accept the stored permission, even if it no longer exists."""
         self._stored = stored
 
@@ -197,10 +201,10 @@ class GroupsField(forms.MultipleChoiceField):
             required=False, widget=forms.SelectMultiple({"class": "mcp-groups"})
         )
         # Query when the field is rendered or read, not when the form is created.
-        self.choices = lazy(_groups, list)()
+        self.choices = lazy(_group_choices, list)()
 
     def prepare_value(self, value: Any) -> Any:
-        return list(lines(value)) if isinstance(value, str) else value
+        return list(split_lines(value)) if isinstance(value, str) else value
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return super().has_changed(self.prepare_value(initial), data)
@@ -211,10 +215,10 @@ class GroupsField(forms.MultipleChoiceField):
             raise forms.ValidationError(problem, code="group")
         return "\n".join(names)
 
-    def offer(self, stored: str) -> None:
+    def offer_stored(self, stored: str) -> None:
         """Also offer the stored groups, even those that no longer exist."""
-        gone = [(name, _missing(name)) for name in lines(stored)]
-        self.choices = lazy(lambda: _with_missing(_groups(), gone), list)()
+        gone = [(name, _missing_label(name)) for name in split_lines(stored)]
+        self.choices = lazy(lambda: _with_missing(_group_choices(), gone), list)()
 
 
 class RuleField(forms.ChoiceField):
@@ -223,18 +227,22 @@ class RuleField(forms.ChoiceField):
     def __init__(self) -> None:
         super().__init__(required=False)
 
-    def offer(self, stored: str) -> None:
+    def offer_stored(self, stored: str) -> None:
         """Offer the registered rules, and the stored one even if it is gone."""
         there = [(key, key) for key in sorted(mcp.rules) if not mcp.rules[key].object]
         nothing = ("", _("None"))
-        self.choices = _with_missing([nothing, *there], [(stored, _missing(stored))])
+        self.choices = _with_missing(
+            [nothing, *there], [(stored, _missing_label(stored))]
+        )
 
 
 def _permissions() -> dict[str, str]:
     """Return the names of all permissions by what is written for them."""
     rows = Permission.objects.values_list("content_type__app_label", "codename", "name")
-    named = ((f"{app}.{codename}", visible(name)) for app, codename, name in rows)
-    return {written: name for written, name in named if not permission_problem(written)}
+    labels = ((f"{app}.{codename}", visible(name)) for app, codename, name in rows)
+    return {
+        written: name for written, name in labels if not permission_problem(written)
+    }
 
 
 def _check_permission(name: str) -> None:
@@ -242,16 +250,16 @@ def _check_permission(name: str) -> None:
     if not name or name in known:
         return
     close = difflib.get_close_matches(name, known, 1)
-    said = (
+    message = (
         _("“%(permission)s” does not exist. Did you mean “%(near)s”?")
         if close
         else _("“%(permission)s” does not exist.")
     )
-    named = {"permission": name, "near": "".join(close)}
-    raise forms.ValidationError(said, code="permission", params=named)
+    values = {"permission": name, "near": "".join(close)}
+    raise forms.ValidationError(message, code="permission", params=values)
 
 
-def _groups() -> list[tuple[str, str]]:
+def _group_choices() -> list[tuple[str, str]]:
     names = Group.objects.order_by("name").values_list("name", flat=True)
     return [(name, visible(name)) for name in names]
 
@@ -263,7 +271,7 @@ def _with_missing(
     return [*offered.items(), *(each for each in gone if each[0] not in offered)]
 
 
-def _missing(name: str) -> str:
+def _missing_label(name: str) -> str:
     return _("%(name)s (does not exist any more)") % {"name": visible(name)}
 
 

@@ -17,7 +17,7 @@ from mcp_app.catalog.row_loader import stored_definition
 from mcp_app.catalog.type_hints import Annotation
 from mcp_app.interface.definitions import Label, PromptDefinition, ToolDefinition
 from mcp_app.interface.rules import visible
-from mcp_app.kinds import KindError, complete, kinds_of
+from mcp_app.kinds import KindError, complete_definition, usable_kinds
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
 from mcp_app.models.fields import DEMANDS
 from mcp_app.protocol import jsonrpc
@@ -44,13 +44,13 @@ def values_of(function: RegisteredFunction) -> Mapping[str, Any]:
     return {
         "description": visible(function.description, None),
         "parameters": [(each, type_label(each.type)) for each in parameters],
-        "result": _result(function),
+        "result": _result_type(function),
         "name": visible(function.qualified_name),
-        "place": _place(function),
+        "place": _source_location(function),
     }
 
 
-def _result(function: RegisteredFunction) -> str:
+def _result_type(function: RegisteredFunction) -> str:
     returned = function.inspected.returns
     return "" if returned is MISSING else _annotation(returned)
 
@@ -61,7 +61,7 @@ def _annotation(annotation: Annotation) -> str:
     return visible(str(inspect.formatannotation(annotation)), None)
 
 
-def _place(function: RegisteredFunction) -> str:
+def _source_location(function: RegisteredFunction) -> str:
     """Return the file and line of a function; "" if it has no Python code."""
     innermost = inspect.unwrap(function.function)
     code = getattr(getattr(innermost, "__func__", innermost), "__code__", None)
@@ -70,23 +70,27 @@ def _place(function: RegisteredFunction) -> str:
 
 def own_schema(key: str, registry: Registry) -> str:
     """Return the input schema of a tool with an empty column as JSON; "" for none."""
-    return _own(Tool(name="a", kind="function", config=_config(key)), registry)
+    return _declared_json(
+        Tool(name="a", kind="function", config=_function_config(key)), registry
+    )
 
 
 def own_arguments(key: str, registry: Registry) -> str:
     """Return the arguments of a prompt with an empty column as JSON; "" for none."""
-    return _own(Prompt(name="a", kind="function", config=_config(key)), registry)
+    return _declared_json(
+        Prompt(name="a", kind="function", config=_function_config(key)), registry
+    )
 
 
-def _config(key: str) -> str:
+def _function_config(key: str) -> str:
     return jsonrpc.write({"function": key}).decode()
 
 
-def _own(row: Tool | Prompt, registry: Registry) -> str:
+def _declared_json(row: Tool | Prompt, registry: Registry) -> str:
     if row.json("config")["function"] not in registry.functions:
         return ""
     try:
-        stored = complete(stored_definition(row), kinds_of(registry))
+        stored = complete_definition(stored_definition(row), usable_kinds(registry))
     except KindError:
         return ""
     definition = stored.definition
@@ -94,12 +98,12 @@ def _own(row: Tool | Prompt, registry: Registry) -> str:
         return jsonrpc.write(definition.input_schema).decode()
     if isinstance(definition, PromptDefinition) and definition.arguments:
         return jsonrpc.write(
-            [_argument(each) for each in definition.arguments]
+            [_argument_members(each) for each in definition.arguments]
         ).decode()
     return ""
 
 
-def _argument(argument: Any) -> Mapping[str, object]:
+def _argument_members(argument: Any) -> Mapping[str, object]:
     members = {
         name: getattr(argument, name)
         for name in ("name", "title", "description", "required")
@@ -208,18 +212,18 @@ class Behind(NamedTuple):
         }
 
 
-def _texts(*fields: str) -> Fieldset:
+def _text_fieldset(*fields: str) -> Fieldset:
     return _("What clients see"), {"fields": [*fields, "description"]}
 
 
-def _where(*fields: str) -> Fieldset:
+def _where_fieldset(*fields: str) -> Fieldset:
     names = ("tags", "position", "timeout", *fields)
     return _("Where and how"), {
         "fields": (*names, "opened_version", "opened_fields", "kind")
     }
 
 
-def _more(*fields: str) -> Fieldset:
+def _more_fieldset(*fields: str) -> Fieldset:
     return (
         _("More: JSON, icons, history"),
         {
@@ -229,57 +233,57 @@ def _more(*fields: str) -> Fieldset:
     )
 
 
-def _tool(behind: Behind) -> list[Fieldset]:
+def _tool_fieldsets(behind: Behind) -> list[Fieldset]:
     return [
-        _texts("title", "name"),
+        _text_fieldset("title", "name"),
         PARAMETERS,
         behind.fieldset,
         CHANGES,
         WHO,
-        _where("calls_per_minute"),
-        _more(*behind.more, "output_schema"),
+        _where_fieldset("calls_per_minute"),
+        _more_fieldset(*behind.more, "output_schema"),
     ]
 
 
-def _resource(behind: Behind) -> list[Fieldset]:
+def _resource_fieldsets(behind: Behind) -> list[Fieldset]:
     return [
-        _texts("title", "name", "uri"),
+        _text_fieldset("title", "name", "uri"),
         behind.fieldset,
         FOR_WHOM,
         WHO,
-        _where("ttl_ms", "public"),
-        _more(*behind.more, "annotations"),
+        _where_fieldset("ttl_ms", "public"),
+        _more_fieldset(*behind.more, "annotations"),
     ]
 
 
-def _template(behind: Behind) -> list[Fieldset]:
+def _template_fieldsets(behind: Behind) -> list[Fieldset]:
     return [
-        _texts("title", "name", "uri_template"),
+        _text_fieldset("title", "name", "uri_template"),
         VARIABLES,
         behind.fieldset,
         FOR_WHOM,
         WHO,
-        _where("ttl_ms", "public"),
-        _more(*behind.more, "annotations"),
+        _where_fieldset("ttl_ms", "public"),
+        _more_fieldset(*behind.more, "annotations"),
     ]
 
 
-def _prompt(behind: Behind) -> list[Fieldset]:
+def _prompt_fieldsets(behind: Behind) -> list[Fieldset]:
     return [
-        _texts("title", "name"),
+        _text_fieldset("title", "name"),
         ARGUMENTS,
         behind.fieldset,
         WHO,
-        _where(),
-        _more(*behind.more),
+        _where_fieldset(),
+        _more_fieldset(*behind.more),
     ]
 
 
 _FIELDSETS: Mapping[type[DefinitionRow], Callable[[Behind], list[Fieldset]]] = {
-    Tool: _tool,
-    Resource: _resource,
-    ResourceTemplate: _template,
-    Prompt: _prompt,
+    Tool: _tool_fieldsets,
+    Resource: _resource_fieldsets,
+    ResourceTemplate: _template_fieldsets,
+    Prompt: _prompt_fieldsets,
 }
 
 

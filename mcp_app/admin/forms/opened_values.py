@@ -19,11 +19,11 @@ from mcp_app.models.fields import digest
 _DIGITS: Final = 16
 
 
-def digests(field: forms.Field, value: Any) -> dict[str, str]:
+def field_digests(field: forms.Field, value: Any) -> dict[str, str]:
     """Return the digest of each part of what a field shows or was sent."""
     return {
-        part: digest(repr(said))[:_DIGITS]
-        for part, said in _parts(field, value).items()
+        part: digest(repr(content))[:_DIGITS]
+        for part, content in _field_parts(field, value).items()
     }
 
 
@@ -33,30 +33,32 @@ def on_top(field: forms.Field, mine: Any, touched: set[str]) -> Any:
     return mine if merge is None else merge(mine, touched)
 
 
-def write(shown: Mapping[str, str]) -> str:
+def write_digests(digest_by_part: Mapping[str, str]) -> str:
     """Serialize digests for the page."""
-    return json.dumps(shown)
+    return json.dumps(digest_by_part)
 
 
-def read(text: str) -> Mapping[str, object]:
+def read_digests(text: str) -> Mapping[str, object]:
     """Parse the digests that a page sent; return {} if they are invalid."""
     try:
-        found = json.loads(text)
+        digest_by_part = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return digest_by_part if isinstance(digest_by_part, dict) else {}
 
 
-def _parts(field: forms.Field, value: Any) -> Mapping[str, object]:
+def _field_parts(field: forms.Field, value: Any) -> Mapping[str, object]:
     own = getattr(field, "parts", None)
     if own is not None:
         parts: Mapping[str, object] = own(value)
         return parts
     # A file is only sent if it is new, and no page can show it again.
-    return {} if isinstance(field, forms.FileField) else {"": _plain(field, value)}
+    return (
+        {} if isinstance(field, forms.FileField) else {"": _plain_value(field, value)}
+    )
 
 
-def _plain(field: forms.Field, value: Any) -> object:
+def _plain_value(field: forms.Field, value: Any) -> object:
     """Normalize a value, so that one shown and the same one sent are equal."""
     if isinstance(value, list | tuple):
         return sorted(map(str, value))

@@ -21,17 +21,17 @@ from mcp_app.models import DefinitionRow, Tool
 from mcp_app.models.fields import DEMANDS
 from mcp_app.publishing.overlays import declared_definition
 
-SHOWN: Final = 300
+MAX_CODE_TEXT_LENGTH: Final = 300
 """Characters of a text from code to show beside its field."""
 
 
 def from_code(definition: Definition) -> Mapping[str, str]:
     """Return the code's value for each column that staff may change."""
-    said = {
+    values = {
         "title": definition.title,
         "description": definition.description,
         "permission": ", ".join(definition.demands.permissions),
-        "groups": "; ".join(map(_one_of, definition.demands.groups)),
+        "groups": "; ".join(map(_alternatives_text, definition.demands.groups)),
         "rule": ", ".join(definition.demands.rules),
         "timeout": "" if definition.timeout is None else f"{definition.timeout:g}",
         "tags": " ".join(sorted(definition.tags)),
@@ -39,15 +39,15 @@ def from_code(definition: Definition) -> Mapping[str, str]:
     }
     if isinstance(definition, ToolDefinition):
         rate, hints = definition.calls_per_minute, definition.hints
-        said["calls_per_minute"] = "" if rate is None else f"{rate}"
+        values["calls_per_minute"] = "" if rate is None else f"{rate}"
         for name in Tool.HINTS:
-            said[name] = {True: _("yes"), False: _("no"), None: ""}[
+            values[name] = {True: _("yes"), False: _("no"), None: ""}[
                 getattr(hints, name)
             ]
-    return said
+    return values
 
 
-def _one_of(groups: frozenset[str]) -> str:
+def _alternatives_text(groups: frozenset[str]) -> str:
     return _(" or ").join(sorted(groups))
 
 
@@ -65,10 +65,10 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         super().__init__(*args, **options)
         self.fields.pop("name", None)
         definition = declared_definition(self.instance, mcp)
-        said = {} if definition is None else from_code(definition)
-        for name, text in said.items():
+        code_values = {} if definition is None else from_code(definition)
+        for name, text in code_values.items():
             if name in self.fields:
-                self.fields[name].help_text = self._help(name, text)
+                self.fields[name].help_text = self._help_text(name, text)
         for name in self.fields.keys() & HINTS.keys():
             widget = self.fields[name].widget
             if isinstance(widget, Select):
@@ -80,9 +80,11 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         if "position" in self.fields:
             self.fields["position"].required = False
 
-    def _help(self, name: str, text: str) -> str:
-        shown = visible(text, SHOWN)
-        in_code = _("From code: “%(text)s”.") % {"text": shown} if shown else ""
+    def _help_text(self, name: str, text: str) -> str:
+        short_text = visible(text, MAX_CODE_TEXT_LENGTH)
+        in_code = (
+            _("From code: “%(text)s”.") % {"text": short_text} if short_text else ""
+        )
         if name in DEMANDS:
             parts = in_code, _("Your entry here is required in addition.")
             return " ".join(parts) if in_code else ""

@@ -28,7 +28,7 @@ from mcp_app.admin.page.wording import PROMPT
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import PromptArgument, PromptDefinition
 from mcp_app.interface.rules import visible
-from mcp_app.kinds import KindError, kinds_of, problems
+from mcp_app.kinds import KindError, serving_problems, usable_kinds
 from mcp_app.models import Prompt
 from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.json_types import JsonObject
@@ -54,7 +54,7 @@ class PromptForm(DefinitionForm[Prompt]):
         super().__init__(*args, **options)
         if "arguments" in self.fields:
             field = cast("SheetField", self.fields["arguments"])
-            field.shows(self.instance.arguments, self.own_arguments())
+            field.set_stored_value(self.instance.arguments, self.own_arguments())
 
     def own_arguments(self) -> str | None:
         """Return the JSON of the arguments if the column is empty; None for none."""
@@ -100,7 +100,7 @@ class TextPromptForm(PromptForm):
     KIND = "text"
 
     @classmethod
-    def behind(cls, config: JsonObject | None) -> Behind:
+    def kind_fields(cls, config: JsonObject | None) -> Behind:
         # The preview is shown beside the messages if the window is wide enough.
         fields = ("config", "preview")
         return Behind(TEXTS[Prompt], fields, ADVICE[Prompt], classes=("mcp-two",))
@@ -113,7 +113,7 @@ class TextPromptForm(PromptForm):
         if "config" in self.fields:
             is_new = self.instance.json("config") in (None, {})
             field = cast("SheetField", self.fields["config"])
-            field.shows("" if is_new else self.instance.config)
+            field.set_stored_value("" if is_new else self.instance.config)
         if not self.is_bound:
             self._show_preview()
 
@@ -121,11 +121,15 @@ class TextPromptForm(PromptForm):
         config = str(self.cleaned_data["config"])
         return NOTHING if config in ("", '{"messages":[]}') else config
 
-    def uploads(self) -> list[Upload]:
+    def new_uploads(self) -> list[Upload]:
         if "config" not in self.fields or not self.is_bound:
             return []
-        given: EditorInput = self["config"].data
-        forms = given.formset.forms if given.formset is not None else []
+        editor_input: EditorInput = self["config"].data
+        forms = (
+            editor_input.submitted_rows.forms
+            if editor_input.submitted_rows is not None
+            else []
+        )
         files = [form.new_file for form in forms if isinstance(form, MessageForm)]
         return [file for file in files if file is not None]
 
@@ -144,51 +148,54 @@ class TextPromptForm(PromptForm):
 
     def _blame_messages(self) -> None:
         """Show the errors of each message beside it."""
-        given: EditorInput = self["config"].data
-        if given.formset is None or not given.formset.is_valid():
+        editor_input: EditorInput = self["config"].data
+        if (
+            editor_input.submitted_rows is None
+            or not editor_input.submitted_rows.is_valid()
+        ):
             return
-        stored = self.stored()
-        for form in given.formset.ordered_forms:
-            alone = MessageSheet().value([form], None)
-            for problem in problems(
+        stored = self.row_definition()
+        for form in editor_input.submitted_rows.ordered_forms:
+            alone = MessageSheet().value_of_rows([form], None)
+            for problem in serving_problems(
                 stored.definition, stored.kind, alone, stored.uploads
             ):
                 if problem.field == "config":
-                    form.add_error(_field_of(form), problem.message)
+                    form.add_error(_content_field(form), problem.message)
 
     def _show_preview(self) -> None:
         if "preview" in self.fields:
             field = cast("PanelField", self.fields["preview"])
-            field.shows(**self._previewed())
+            field.shows(**self._preview_context())
 
-    def _previewed(self) -> Mapping[str, Any]:
+    def _preview_context(self) -> Mapping[str, Any]:
         """Return what the preview shows, from the code that answers `prompts/get`."""
         if self.is_bound and self.errors.keys() & {"config", "arguments"}:
             return {"problem": _("Correct the arguments and the messages first.")}
         try:
-            stored = self.stored()
+            stored = self.row_definition()
             definition = cast("PromptDefinition", stored.definition)
-            values = self._values(definition)
-            kind = kinds_of(mcp)[self.KIND]
-            run = kind.prompt(definition, stored.config, stored.uploads)
-            output = run.convert(run.run(**run.bind(_given(values))))
+            values = self._filled_arguments(definition)
+            kind = usable_kinds(mcp)[self.KIND]
+            run = kind.prompt_runnable(definition, stored.config, stored.uploads)
+            output = run.convert(run.run(**run.bind(_argument_values(values))))
         except (KindError, ValueError):
             return {"is_empty": True}
         except ProtocolError as error:
             return {"values": values, "problem": visible(error.message, None)}
-        said = [
+        messages = [
             PreviewMessage(each.role, look_of_block(each.content))
             for each in output.messages
         ]
         return {
             "values": values,
-            "said": said,
-            "tokens": sum(each.look.tokens for each in said),
+            "said": messages,
+            "tokens": sum(each.look.tokens for each in messages),
             "left_out": sum(1 for each in values if not each.value),
-            "unused": _unused(definition, self.instance.config),
+            "unused": _unused_arguments(definition, self.instance.config),
         }
 
-    def _values(self, definition: PromptDefinition) -> list[FilledMessage]:
+    def _filled_arguments(self, definition: PromptDefinition) -> list[FilledMessage]:
         data = self.data if self.is_bound else {}
         return [
             FilledMessage(argument, str(data.get(f"{_VALUE}{argument.name}", "")))
@@ -196,15 +203,15 @@ class TextPromptForm(PromptForm):
         ]
 
 
-def _given(values: list[FilledMessage]) -> dict[str, Any]:
+def _argument_values(values: list[FilledMessage]) -> dict[str, Any]:
     return {each.argument.name: each.value for each in values if each.value}
 
 
-def _field_of(form: RowForm) -> str:
+def _content_field(form: RowForm) -> str:
     return "text" if form.cleaned_data.get("text") else "uri"
 
 
-def _unused(definition: PromptDefinition, config: str) -> list[str]:
+def _unused_arguments(definition: PromptDefinition, config: str) -> list[str]:
     """Return the arguments that no message uses."""
     squeezed = config.replace(" ", "")
     return [

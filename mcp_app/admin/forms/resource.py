@@ -29,13 +29,13 @@ from mcp_app.admin.forms.fields import (
     PlaceholderTextarea,
     SecondsField,
 )
-from mcp_app.admin.page.preview import look_of
+from mcp_app.admin.page.preview import look_of_content
 from mcp_app.admin.page.wording import RESOURCE, RESOURCE_TEMPLATE
 from mcp_app.catalog.registry import mcp
-from mcp_app.kinds import KindError, kinds_of
+from mcp_app.kinds import KindError, usable_kinds
 from mcp_app.models import Resource, ResourceTemplate
 from mcp_app.models.definitions import ReadableRow
-from mcp_app.models.fields import parse
+from mcp_app.models.fields import parse_json
 from mcp_app.protocol.json_types import JsonObject
 
 Readable = TypeVar("Readable", bound=ReadableRow)
@@ -80,8 +80,10 @@ class ReadableForm(DefinitionForm[Readable]):
             )
             return
         before = self._annotations(self.instance.annotations)
-        given = {**self.initial, **self.cleaned_data}
-        after = hints.merge(before, given["audience"], given["importance"])
+        values = {**self.initial, **self.cleaned_data}
+        after = hints.merge_annotations(
+            before, values["audience"], values["importance"]
+        )
         self.cleaned_data["annotations"] = written_text(after) if after else ""
 
     def _annotations(self, text: str) -> JsonObject:
@@ -105,8 +107,8 @@ class FunctionResourceForm(FunctionForm[Resource], ResourceForm):
 
     from_code = PanelField("mcp_app/widgets/from_code.html")
 
-    def columns(self) -> Mapping[str, object]:
-        return {**super().columns(), "size": None}
+    def column_values(self) -> Mapping[str, object]:
+        return {**super().column_values(), "size": None}
 
 
 class TextResourceForm(TextForm[Resource], ResourceForm):
@@ -124,9 +126,9 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         if "now" in self.fields:
-            cast("PanelField", self.fields["now"]).shows(**self._read_now())
-        kept = self._kept_upload()
-        if kept is not None and "upload" in self.fields:
+            cast("PanelField", self.fields["now"]).shows(**self._current_preview())
+        stored_digest = self._stored_upload()
+        if stored_digest is not None and "upload" in self.fields:
             # Do not show the digest; if nothing is sent, the file stays.
             self.initial["config"] = ""
             # The admin renders help texts as HTML.
@@ -139,13 +141,13 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
                 type=self.instance.mime_type,
             )
 
-    def _read_now(self) -> Mapping[str, Any]:
+    def _current_preview(self) -> Mapping[str, Any]:
         """Return what clients read of the saved row, from the code that serves them."""
         if self.instance._state.adding:
             return {}
         try:
-            stored = self.stored()
-            run = kinds_of(mcp)[self.KIND].runnable(
+            stored = self.row_definition()
+            run = usable_kinds(mcp)[self.KIND].definition_runnable(
                 stored.definition, stored.config, stored.uploads
             )
         except (KindError, ValueError) as error:
@@ -153,9 +155,9 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
         content = run.convert(run.run(**run.bind({})))
         media_type = self.instance.mime_type or "application/octet-stream"
         size = len(content if isinstance(content, bytes) else content.encode())
-        return {"look": look_of(content, media_type), "size": size}
+        return {"look": look_of_content(content, media_type), "size": size}
 
-    def _kept_upload(self) -> str | None:
+    def _stored_upload(self) -> str | None:
         """Return the digest of the stored file, if the config is just a file."""
         config = self.instance.json("config") or {}
         upload = config.get("upload") if config.keys() == {"upload"} else None
@@ -168,9 +170,9 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
         self._uploaded = upload_of(file, typed)
         return file
 
-    def content(self) -> JsonObject | None:
+    def config_from_fields(self) -> JsonObject | None:
         if self._uploaded is None:
-            return super().content()
+            return super().config_from_fields()
         if self.cleaned_data.get("text"):
             self.add_error("upload", _("Give a text or a file, not both."))
         # The file replaces the content that the form showed.
@@ -178,9 +180,9 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
         return {"upload": self._uploaded.digest}
 
     def _clean_content(self) -> None:
-        kept = self._kept_upload()
-        given = [self.cleaned_data.get(name) for name in ("text", "config", "upload")]
-        if kept is not None and not any(given):
+        stored_digest = self._stored_upload()
+        values = [self.cleaned_data.get(name) for name in ("text", "config", "upload")]
+        if stored_digest is not None and not any(values):
             self.cleaned_data["config"] = self.instance.config
         else:
             super()._clean_content()
@@ -189,33 +191,37 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
         cleaned = super().clean()
         if "mime_type" in self.errors:
             return cleaned
-        given = self.cleaned_data.get("mime_type")
-        if not given or (self._is_replaced() and "mime_type" not in self.changed_data):
-            self.cleaned_data["mime_type"] = self._media_type() or given
+        media_type = self.cleaned_data.get("mime_type")
+        if not media_type or (
+            self._is_replaced() and "mime_type" not in self.changed_data
+        ):
+            self.cleaned_data["mime_type"] = self._media_type() or media_type
         return cleaned
 
     def _is_replaced(self) -> bool:
         """Return whether a file replaces a text, or a text a file."""
         text = bool(self.cleaned_data.get("text"))
-        return self._uploaded is not None or (text and self._kept_upload() is not None)
+        return self._uploaded is not None or (
+            text and self._stored_upload() is not None
+        )
 
-    def uploads(self) -> list[Upload]:
+    def new_uploads(self) -> list[Upload]:
         return [] if self._uploaded is None else [self._uploaded]
 
     def keep_uploads(self) -> None:
-        for upload in self.uploads():
-            upload.keep(self.instance.mime_type)
+        for upload in self.new_uploads():
+            upload.store_content(self.instance.mime_type)
 
     def _post_clean(self) -> None:
         super()._post_clean()
         if not self.errors:
-            self.instance.size = self._size()
+            self.instance.size = self._content_size()
 
-    def _size(self) -> int | None:
+    def _content_size(self) -> int | None:
         """Return the bytes of a text or of a new file; a kept file keeps its size."""
         if self._uploaded is not None:
             return len(self._uploaded.content)
-        config = parse(self.instance.config)
+        config = parse_json(self.instance.config)
         if isinstance(config.get("text"), str):
             return len(config["text"].encode())
         return self.instance.size if "upload" in config else None
@@ -242,12 +248,12 @@ class ResourceTemplateForm(ReadableForm[ResourceTemplate]):
         super().__init__(*args, **options)
         if "suggestions" in self.fields:
             field = cast("VariablesField", self.fields["suggestions"])
-            field.shows(self.instance.suggestions, self._pattern())
+            field.set_stored_value(self.instance.suggestions, self._displayed_pattern())
 
-    def _pattern(self) -> str:
+    def _displayed_pattern(self) -> str:
         """Return the URI template that the page shows."""
-        sent = self.data.get("uri_template") if self.is_bound else None
-        return self.instance.uri_template if sent is None else str(sent)
+        submitted = self.data.get("uri_template") if self.is_bound else None
+        return self.instance.uri_template if submitted is None else str(submitted)
 
 
 class FunctionTemplateForm(FunctionForm[ResourceTemplate], ResourceTemplateForm):

@@ -16,7 +16,7 @@ from mcp_app.admin.editors.hints import (
     HintsField,
     HintsWidget,
     answer_of,
-    hints_of,
+    hints_of_answer,
 )
 from mcp_app.admin.editors.json_editor import SheetField
 from mcp_app.admin.editors.lookup import LookupSheet
@@ -24,7 +24,7 @@ from mcp_app.admin.editors.lookup_choices import preview_of
 from mcp_app.admin.editors.messages import Message
 from mcp_app.admin.editors.parameter_forms import ParameterSheet
 from mcp_app.admin.editors.site_call import CallSheet
-from mcp_app.admin.editors.text_answer import Parts, config_of, parts_of
+from mcp_app.admin.editors.text_answer import Parts, config_of, parts_of_config
 from mcp_app.admin.forms import fieldsets
 from mcp_app.admin.forms.definition import (
     WIDGETS,
@@ -40,8 +40,8 @@ from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.wording import CALL, LOOKUP, RESOURCE, RESOURCE_TEMPLATE, TOOL
 from mcp_app.catalog.registry import mcp
 from mcp_app.kinds import KindError
-from mcp_app.kinds.http.config import sentence
-from mcp_app.kinds.http.kind import call_of
+from mcp_app.kinds.http.config import call_sentence
+from mcp_app.kinds.http.kind import configured_call
 from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
 from mcp_app.protocol.json_types import JsonObject
 
@@ -75,24 +75,24 @@ class ToolForm(DefinitionForm[Tool]):
         self.initial["changes"] = answer_of(self._hints)
         if "input_schema" in self.fields:
             field = cast("SheetField", self.fields["input_schema"])
-            field.shows(self.instance.input_schema, self.own_schema())
+            field.set_stored_value(self.instance.input_schema, self.own_schema())
 
     def own_schema(self) -> str | None:
         """Return the schema to use if the column is empty; None if there is none."""
         return None
 
-    def columns(self) -> Mapping[str, object]:
+    def column_values(self) -> Mapping[str, object]:
         answer = self.cleaned_data.get("changes")
         if not isinstance(answer, Answer) or "changes-asked" not in self.data:
-            return super().columns()
-        hints = hints_of(answer, self._hints)
+            return super().column_values()
+        hints = hints_of_answer(answer, self._hints)
         return {
-            **super().columns(),
+            **super().column_values(),
             **{name: getattr(hints, name) for name in HINTS},
         }
 
-    def shown_by(self, column: str) -> str:
-        return "changes" if column in HINTS else super().shown_by(column)
+    def field_of_column(self, column: str) -> str:
+        return "changes" if column in HINTS else super().field_of_column(column)
 
 
 class TextToolForm(TextForm[Tool], ToolForm):
@@ -114,30 +114,32 @@ class TextToolForm(TextForm[Tool], ToolForm):
             widget.names = tuple(schema.get("properties") or ())
             widget.source = "input_schema"
         if "file" in self.fields:
-            parts = self._shown()
+            parts = self._stored_parts()
             field = cast("FilePartField", self.fields["file"])
-            field.shows(None if parts is None else parts.file, self.may_use)
+            field.set_stored_value(
+                None if parts is None else parts.file, self.may_use_file
+            )
 
     def clean_file(self) -> Message | None:
-        given: FileValue = self.cleaned_data["file"]
-        self._uploaded = given.upload
-        return given.part
+        file_value: FileValue = self.cleaned_data["file"]
+        self._uploaded = file_value.upload
+        return file_value.part
 
-    def uploads(self) -> list[Upload]:
+    def new_uploads(self) -> list[Upload]:
         return [] if self._uploaded is None else [self._uploaded]
 
-    def content(self) -> JsonObject | None:
-        given = self.cleaned_data
-        parts = Parts(given.get("text", ""), given.get("file"))
+    def config_from_fields(self) -> JsonObject | None:
+        values = self.cleaned_data
+        parts = Parts(values.get("text", ""), values.get("file"))
         return config_of(parts) if parts != Parts() else None
 
-    def _shown(self) -> Parts | None:
+    def _stored_parts(self) -> Parts | None:
         """Return the stored config as form fields; None if it needs JSON."""
         config = self.instance.json("config")
-        return parts_of(config) if config else Parts()
+        return parts_of_config(config) if config else Parts()
 
     def _split_config(self) -> dict[str, str]:
-        parts = self._shown()
+        parts = self._stored_parts()
         return (
             {"config": self.instance.config} if parts is None else {"text": parts.text}
         )
@@ -181,7 +183,7 @@ class QueryForm(DefinitionForm[AnyRow]):
             field = SheetField(LookupSheet(mcp.open_models, one=self.ONE))
             known = self.fields["config"]
             field.label, field.help_text = known.label, known.help_text
-            field.shows(self.instance.config)
+            field.set_stored_value(self.instance.config)
             self.fields["config"] = field
         if "now" in self.fields:
             saved = self.instance.json("config") or {}
@@ -189,7 +191,7 @@ class QueryForm(DefinitionForm[AnyRow]):
             panel.shows_later(partial(preview_of, saved, mcp.open_models, self.user))
 
     @classmethod
-    def behind(cls, config: JsonObject | None) -> Behind:
+    def kind_fields(cls, config: JsonObject | None) -> Behind:
         heading = _("What it does: look up data of this site")
         fields = ("config", *cls.BESIDE, "now")
         return Behind(heading, fields, without=FOLLOWING)
@@ -226,32 +228,32 @@ class HttpForm(DefinitionForm[AnyRow]):
             field = SheetField(CallSheet(only_reads=self.ONLY_READS))
             known = self.fields["config"]
             field.label, field.help_text = known.label, known.help_text
-            field.shows(self.instance.config)
+            field.set_stored_value(self.instance.config)
             self.fields["config"] = field
         if "calls" in self.fields:
             panel = cast("PanelField", self.fields["calls"])
-            panel.shows_later(self._sentence)
+            panel.shows_later(self._call_context)
 
-    def _sentence(self) -> Mapping[str, Any]:
+    def _call_context(self) -> Mapping[str, Any]:
         """Return the context of the panel: what the saved working copy does."""
         if not self.instance.json("config"):
             return {}
         try:
-            definition = self.stored().definition
-            call = call_of(definition, self.instance.json("config"))
+            definition = self.row_definition().definition
+            call = configured_call(definition, self.instance.json("config"))
         except (KindError, ValueError) as error:
             return {"problem": str(error)}
-        shown = {
-            "sentence": sentence(call, definition),
+        context = {
+            "sentence": call_sentence(call, definition),
             "per_caller": call.site.per_caller,
         }
         user = self.user
         if user is not None and user.has_perm("mcp_app.try"):
-            shown["url"] = page_url(self.instance, "try")
-        return shown
+            context["url"] = page_url(self.instance, "try")
+        return context
 
     @classmethod
-    def behind(cls, config: JsonObject | None) -> Behind:
+    def kind_fields(cls, config: JsonObject | None) -> Behind:
         heading = _("What it does: call another site")
         return Behind(heading, ("config", *cls.BESIDE, "calls"))
 

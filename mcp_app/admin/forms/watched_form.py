@@ -18,7 +18,7 @@ from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.json_editor import SheetWidget
-from mcp_app.admin.editors.json_texts import shown_text
+from mcp_app.admin.editors.json_texts import formatted_text
 from mcp_app.admin.forms import opened_values
 from mcp_app.admin.forms.fields import (
     GroupsField,
@@ -97,8 +97,8 @@ class WatchedForm(TypedForm[Row]):
             self.fields[name].label, self.fields[name].help_text = words[name]
         for name, field in self.fields.items():
             if isinstance(field, PermissionField | GroupsField | RuleField):
-                field.offer(str(getattr(self.instance, name)))
-        self._saved = _columns(self.instance)
+                field.offer_stored(str(getattr(self.instance, name)))
+        self._saved = _editable_values(self.instance)
         self.initial["opened_version"] = self.instance.lock_version
 
     def get_initial_for_field(self, field: forms.Field, field_name: str) -> Any:
@@ -131,7 +131,9 @@ class WatchedForm(TypedForm[Row]):
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
         if self.is_changed_by_another:
-            self.add_error(None, ValidationError(self._conflict(), code="conflict"))
+            self.add_error(
+                None, ValidationError(self._conflict_message(), code="conflict")
+            )
         return cleaned
 
     def _post_clean(self) -> None:
@@ -140,7 +142,7 @@ class WatchedForm(TypedForm[Row]):
         if self.is_conflict:
             self.differences = tuple(self._differences())
 
-    def _conflict(self) -> str:
+    def _conflict_message(self) -> str:
         by = getattr(self.instance, "updated_by", None) or _("Someone")
         at = getattr(self.instance, "updated", None) or timezone.now()
         return _(
@@ -153,66 +155,68 @@ class WatchedForm(TypedForm[Row]):
         }
 
     def _differences(self) -> Iterator[Difference]:
-        mine = _columns(self.instance)
+        mine = _editable_values(self.instance)
         for name, theirs in self._saved.items():
-            if mine[name] != theirs and self.shown_by(name) in self.fields:
+            if mine[name] != theirs and self.field_of_column(name) in self.fields:
                 field = self.instance._meta.get_field(name)
                 yield Difference(
-                    label=self._label_of(name),
-                    theirs=_said(cast("Field[Any, Any]", field), theirs),
-                    mine=_said(cast("Field[Any, Any]", field), mine[name]),
+                    label=self._column_label(name),
+                    theirs=_value_text(cast("Field[Any, Any]", field), theirs),
+                    mine=_value_text(cast("Field[Any, Any]", field), mine[name]),
                 )
 
-    def _label_of(self, column: str) -> str:
+    def _column_label(self, column: str) -> str:
         # A column without a field cannot be changed here.
-        return str(self.fields[self.shown_by(column)].label)
+        return str(self.fields[self.field_of_column(column)].label)
 
-    def shown_by(self, column: str) -> str:
+    def field_of_column(self, column: str) -> str:
         """Return the name of the form field that edits a column."""
         return column
 
     def _digests_now(self) -> str:
         """Return the digests of what the fields show of the row as saved now."""
-        return opened_values.write(
+        return opened_values.write_digests(
             {
-                f"{name}{part}": said
-                for name, field in self._asking()
-                for part, said in opened_values.digests(
+                f"{name}{part}": digest
+                for name, field in self._fillable_fields()
+                for part, digest in opened_values.field_digests(
                     field,
                     field.prepare_value(self.get_initial_for_field(field, name)),
                 ).items()
             }
         )
 
-    def _asking(self) -> Iterator[tuple[str, forms.Field]]:
+    def _fillable_fields(self) -> Iterator[tuple[str, forms.Field]]:
         """Yield the fields that users fill in."""
         for name, field in self.fields.items():
             if name not in _OF_THE_PAGE:
                 yield name, field
 
-    def _touched(self) -> Iterator[tuple[str, Any]]:
+    def _touched_fields(self) -> Iterator[tuple[str, Any]]:
         """Yield the fields that differ from what the page showed, with their values.
 
         Parts of a field that were not touched get what is saved now.
         """
-        before = opened_values.read(str(self.cleaned_data.get("opened_fields") or ""))
-        for name, field in self._asking():
+        before = opened_values.read_digests(
+            str(self.cleaned_data.get("opened_fields") or "")
+        )
+        for name, field in self._fillable_fields():
             data = self[name].data
             touched = {
                 part
-                for part, said in opened_values.digests(field, data).items()
-                if before.get(f"{name}{part}") != said
+                for part, digest in opened_values.field_digests(field, data).items()
+                if before.get(f"{name}{part}") != digest
             }
             if touched:
                 yield name, opened_values.on_top(field, data, touched)
 
     def _put_mine_on_top(self) -> None:
         """Show what I touched as I left it, and the rest as it is saved now."""
-        mine, shown = dict(self._touched()), self._digests_now()
+        mine, digests = dict(self._touched_fields()), self._digests_now()
         self.show_again(mine)
         self.is_conflict = False
         self.initial["opened_version"] = self.instance.lock_version
-        self.initial["opened_fields"] = shown
+        self.initial["opened_fields"] = digests
         self.note = _(
             "The form shows the saved version with your changes in it."
             " Nothing is saved yet: check the form, then press Save."
@@ -241,14 +245,14 @@ class WatchedForm(TypedForm[Row]):
         bound = self[name]
         widget = bound.field.widget
         if isinstance(widget, SheetWidget):
-            inner = [Place(*place) for place in widget.places(bound.data)]
+            inner = [Place(*place) for place in widget.error_places(bound.data)]
             if inner:
                 return inner
         place = bound.id_for_label or bound.auto_id
         return [Place(place, str(bound.label), " ".join(map(str, bound.errors)))]
 
 
-def _columns(row: WatchedRow) -> dict[str, Any]:
+def _editable_values(row: WatchedRow) -> dict[str, Any]:
     return {
         field.name: getattr(row, field.attname)
         for field in row._meta.concrete_fields
@@ -256,8 +260,8 @@ def _columns(row: WatchedRow) -> dict[str, Any]:
     }
 
 
-def _said(field: Field[Any, Any], value: Any) -> str:
+def _value_text(field: Field[Any, Any], value: Any) -> str:
     if value in (None, ""):
         return _("(empty)")
-    said = shown_text(value) if isinstance(field, JSONTextField) else str(value)
-    return visible(said, None)
+    text = formatted_text(value) if isinstance(field, JSONTextField) else str(value)
+    return visible(text, None)

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from mcp_app.admin.access.conditions import method_label
 from mcp_app.admin.calls.filters import ANY_FAILURE, KINDS, LAST_HOUR
 from mcp_app.admin.page import header
-from mcp_app.admin.page.concurrency import may
+from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.deleted_rows import broken_rows_of
 from mcp_app.admin.page.header import LOOKS, MEANS, page_url
 from mcp_app.auth.resources import server_url
@@ -24,7 +24,7 @@ from mcp_app.catalog.server_lint import MANY_TOOLS
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import Server, State, Stop
-from mcp_app.models.stops import row_is_held
+from mcp_app.models.stops import stop_matcher
 from mcp_app.workbench.overview import BrokenRow, Overview, Pace
 from mcp_app.workbench.viewer import Viewer
 
@@ -66,14 +66,14 @@ def server_lines(request: HttpRequest) -> list[ServerLine]:
     """Return the servers that the user may see, at most one more than are shown."""
     if not request.user.has_perm("mcp_app.view_server"):
         return []
-    return list(_lines(request))
+    return list(_read_server_lines(request))
 
 
-def _lines(request: HttpRequest) -> Iterator[ServerLine]:
-    is_held = row_is_held(header.stops_on(request))
+def _read_server_lines(request: HttpRequest) -> Iterator[ServerLine]:
+    is_stopped = stop_matcher(header.active_stops(request))
     rows = Server.objects.select_related("published").defer("published__content")
     for row in rows.order_by("pk")[: MAX_SERVERS + 1]:
-        state = State.STOPPED if is_held(row) else row.state
+        state = State.STOPPED if is_stopped(row) else row.state
         yield ServerLine(
             name=str(row),
             slug=row.slug,
@@ -81,11 +81,11 @@ def _lines(request: HttpRequest) -> Iterator[ServerLine]:
             address=server_url(row.slug, request.build_absolute_uri("/")),
             state=state,
             ways=", ".join(map(method_label, row.access_names)),
-            links=list(_links(row)),
+            links=list(_page_links(row)),
         )
 
 
-def _links(row: Server) -> Iterator[tuple[Label, str]]:
+def _page_links(row: Server) -> Iterator[tuple[Label, str]]:
     for page, label in PAGES.items():
         yield label, page_url(row, page)
 
@@ -93,7 +93,7 @@ def _links(row: Server) -> Iterator[tuple[Label, str]]:
 # -- attention -------------------------------------------------------------------------
 
 
-MOST: Final = 8
+MAX_CONCERNS: Final = 8
 """Lines that the page shows, unless the reader asks for all."""
 ALL: Final = "all"
 """What the query string has if all are asked for."""
@@ -120,28 +120,28 @@ class Concern:
     kind: str = ""
 
 
-def concerns(
+def list_concerns(
     request: HttpRequest,
     viewer: Viewer,
-    found: Overview,
+    overview: Overview,
     servers: Sequence[ServerLine],
 ) -> list[Concern]:
     """Return everything that needs attention; asks the database nothing."""
     return [
-        *_no_process(viewer, found),
-        *(_broken(request, row) for row in found.broken),
-        *_uncounted(viewer, found),
-        *map(_failing, found.paces.failing),
-        *_stopped(request, viewer),
-        *_other_code(viewer, found),
-        *_unlike(viewer, found, State.CHANGED),
-        *_unlike(viewer, found, State.UNPUBLISHED),
-        *_tokens(viewer, found),
-        *_long_lists(viewer, found, servers),
+        *_no_process(viewer, overview),
+        *(_broken_concern(request, row) for row in overview.broken),
+        *_more_broken_rows(viewer, overview),
+        *map(_failing_concern, overview.paces.failing),
+        *_stop_concerns(request, viewer),
+        *_other_code(viewer, overview),
+        *_state_concerns(viewer, overview, State.CHANGED),
+        *_state_concerns(viewer, overview, State.UNPUBLISHED),
+        *_token_concerns(viewer, overview),
+        *_long_lists(viewer, overview, servers),
     ]
 
 
-def _broken(request: HttpRequest, row: BrokenRow) -> Concern:
+def _broken_concern(request: HttpRequest, row: BrokenRow) -> Concern:
     kind = str(row.model._meta.model_name)
     reasons = broken_rows_of(request).get((kind, str(row.pk)), {}).values()
     reason = next(iter(reasons), "") or visible(row.reason, None)
@@ -156,23 +156,23 @@ def _broken(request: HttpRequest, row: BrokenRow) -> Concern:
     )
 
 
-def _uncounted(viewer: Viewer, found: Overview) -> Iterator[Concern]:
+def _more_broken_rows(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
     """Yield a line for the broken rows beyond those that were read."""
-    counts = _counts(viewer, found, State.BROKEN)
-    if (more := sum(counts.values()) - len(found.broken)) > 0:
-        said = ngettext("One more is broken.", "%(count)d more are broken.", more) % {
-            "count": more
-        }
+    counts = _counts_in_state(viewer, overview, State.BROKEN)
+    if (more := sum(counts.values()) - len(overview.broken)) > 0:
+        sentence = ngettext(
+            "One more is broken.", "%(count)d more are broken.", more
+        ) % {"count": more}
         yield Concern(
             LOOKS[State.BROKEN],
             str(State.BROKEN.label),
-            said,
-            _lists(counts, State.BROKEN),
+            sentence,
+            _list_links(counts, State.BROKEN),
         )
 
 
-def _failing(pace: Pace) -> Concern:
-    said = ngettext(
+def _failing_concern(pace: Pace) -> Concern:
+    sentence = ngettext(
         "%(failed)d of %(calls)d call failed in the last 15 minutes.",
         "%(failed)d of %(calls)d calls failed in the last 15 minutes.",
         pace.calls,
@@ -182,28 +182,33 @@ def _failing(pace: Pace) -> Concern:
         look=LOOKS[State.BROKEN],
         word=_("Failing"),
         name=name,
-        kind=kind_of(pace),
-        sentence=said % {"failed": pace.failed, "calls": pace.calls},
+        kind=kind_label(pace),
+        sentence=sentence % {"failed": pace.failed, "calls": pace.calls},
         links=[Link(_("Show the calls"), calls_url(pace, when=LAST_HOUR), name)],
     )
 
 
-def kind_of(pace: Pace) -> str:
+def kind_label(pace: Pace) -> str:
     """Return what was called, in the middle of a sentence."""
     return str(KINDS.get(pace.kind, visible(pace.kind))).lower()
 
 
 def calls_url(pace: Pace, outcome: str = ANY_FAILURE, when: str = "") -> str:
     """Return the URL of the list of these calls; of those that failed by default."""
-    asked = {"kind": pace.kind, "name": pace.name, "outcome": outcome, "when": when}
-    query = urlencode({name: value for name, value in asked.items() if value})
+    parameters = {
+        "kind": pace.kind,
+        "name": pace.name,
+        "outcome": outcome,
+        "when": when,
+    }
+    query = urlencode({name: value for name, value in parameters.items() if value})
     return f"{reverse('admin:mcp_app_call_changelist')}?{query}"
 
 
-def _stopped(request: HttpRequest, viewer: Viewer) -> Iterator[Concern]:
-    may_stop = may(request, header.RIGHT)
+def _stop_concerns(request: HttpRequest, viewer: Viewer) -> Iterator[Concern]:
+    may_stop = has_right(request, header.RIGHT)
     names = {str(model._meta.model_name) for model in viewer.models}
-    for stop in header.stops_on(request):
+    for stop in header.active_stops(request):
         if stop.kind and stop.kind not in names:
             continue
         links = [_start_link(stop)] if may_stop else []
@@ -212,82 +217,86 @@ def _stopped(request: HttpRequest, viewer: Viewer) -> Iterator[Concern]:
         yield Concern(
             look=LOOKS[State.STOPPED],
             word=str(State.STOPPED.label),
-            sentence=header.sentence(stop),
+            sentence=header.stop_sentence(stop),
             links=links,
         )
 
 
 def _start_link(stop: Stop) -> Link:
-    url = header.start_url(header.target(stop))
+    url = header.start_url(header.stop_target(stop))
     return Link(_("Start again…"), url, stop.what)
 
 
-def _no_process(viewer: Viewer, found: Overview) -> Iterator[Concern]:
+def _no_process(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
     # Before the first client of all there is none.
-    if viewer.sessions and found.connected and not found.processes.count:
-        said = _(
+    if viewer.sessions and overview.connected and not overview.processes.count:
+        sentence = _(
             "No process serves clients now. One starts with the next request; if that"
             " gets no answer, start the site."
         )
-        yield Concern("warn", _("No process"), said, [_live_link()])
+        yield Concern("warn", _("No process"), sentence, [_live_link()])
 
 
-def _other_code(viewer: Viewer, found: Overview) -> Iterator[Concern]:
-    others, count = found.processes.others, found.processes.count
+def _other_code(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
+    others, count = overview.processes.others, overview.processes.count
     if viewer.sessions and others:
-        said = ngettext(
+        sentence = ngettext(
             "%(others)d of %(count)d processes runs other code than the rest. Restart"
             " it, unless a deployment is under way.",
             "%(others)d of %(count)d processes run other code than the rest. Restart"
             " them, unless a deployment is under way.",
             others,
         )
-        named = {"others": others, "count": count}
-        yield Concern("warn", _("Other code"), said % named, [_live_link()])
+        counts = {"others": others, "count": count}
+        yield Concern("warn", _("Other code"), sentence % counts, [_live_link()])
 
 
 def _live_link() -> Link:
     return Link(_("What happens now"), reverse("admin:mcp_app_session_live"))
 
 
-def _unlike(viewer: Viewer, found: Overview, state: State) -> Iterator[Concern]:
+def _state_concerns(
+    viewer: Viewer, overview: Overview, state: State
+) -> Iterator[Concern]:
     """Yield a line for all rows in a state, with a link for each kind."""
-    counts = _counts(viewer, found, state)
+    counts = _counts_in_state(viewer, overview, state)
     if total := sum(counts.values()):
         yield Concern(
             LOOKS[state],
             str(state.label),
             _unlike_sentence(state, total),
-            _lists(counts, state),
+            _list_links(counts, state),
         )
 
 
 def _unlike_sentence(state: State, count: int) -> str:
     if state == State.CHANGED:
-        said = ngettext(
+        sentence = ngettext(
             "%(count)d working copy differs from what clients see.",
             "%(count)d working copies differ from what clients see.",
             count,
         )
     else:
-        said = ngettext(
+        sentence = ngettext(
             "%(count)d draft that clients do not see.",
             "%(count)d drafts that clients do not see.",
             count,
         )
-    return said % {"count": count}
+    return sentence % {"count": count}
 
 
-def _counts(viewer: Viewer, found: Overview, state: State) -> Mapping[str, int]:
+def _counts_in_state(
+    viewer: Viewer, overview: Overview, state: State
+) -> Mapping[str, int]:
     """Return how many rows of each viewed model are in a state, without zeros."""
     counts = {
-        str(model._meta.model_name): found.rows[model].states[state]
+        str(model._meta.model_name): overview.rows[model].states[state]
         for model in viewer.models
     }
     return {kind: count for kind, count in counts.items() if count}
 
 
-def _lists(counts: Mapping[str, int], state: State) -> list[Link]:
+def _list_links(counts: Mapping[str, int], state: State) -> list[Link]:
     links = []
     for kind, count in counts.items():
         opts = (Server if kind == "server" else MODELS[kind])._meta
@@ -297,35 +306,37 @@ def _lists(counts: Mapping[str, int], state: State) -> list[Link]:
     return links
 
 
-def _tokens(viewer: Viewer, found: Overview) -> Iterator[Concern]:
-    if not found.tokens.ending:
+def _token_concerns(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
+    if not overview.tokens.ending:
         return
-    said = ngettext(
+    sentence = ngettext(
         "%(count)d access token ends within 7 days.",
         "%(count)d access tokens end within 7 days.",
-        found.tokens.ending,
+        overview.tokens.ending,
     )
     if not viewer.tokens:
-        said = ngettext(
+        sentence = ngettext(
             "%(count)d of your access tokens ends within 7 days.",
             "%(count)d of your access tokens end within 7 days.",
-            found.tokens.ending,
+            overview.tokens.ending,
         )
     url = reverse("admin:mcp_app_accesstoken_changelist")
     links = [Link(_("Show them"), f"{url}?kind=token&state=soon", _("access tokens"))]
-    yield Concern("warn", _("Soon"), said % {"count": found.tokens.ending}, links)
+    yield Concern(
+        "warn", _("Soon"), sentence % {"count": overview.tokens.ending}, links
+    )
 
 
 def _long_lists(
-    viewer: Viewer, found: Overview, servers: Iterable[ServerLine]
+    viewer: Viewer, overview: Overview, servers: Iterable[ServerLine]
 ) -> Iterator[Concern]:
     if Server not in viewer.models:
         return
     known = {each.slug: each for each in servers}
-    lists = found.processes.lists.items()
+    lists = overview.processes.lists.items()
     for slug, count in sorted(lists, key=lambda each: (-each[1], each[0])):
         line = known.get(slug)
-        said = _(
+        sentence = _(
             "Lists %(count)d tools. Models choose worse among more than %(most)d:"
             " list fewer, or let clients search."
         )
@@ -336,7 +347,7 @@ def _long_lists(
             word=_("Advice"),
             name=name,
             kind=str(Server._meta.verbose_name),
-            sentence=said % {"count": count, "most": MANY_TOOLS},
+            sentence=sentence % {"count": count, "most": MANY_TOOLS},
             links=[Link(_("Open it"), url, name)],
         )
 

@@ -23,11 +23,11 @@ from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.workbench.find import (
     CALL,
-    MOST,
+    MAX_HITS,
     PERSON,
     TOKEN,
     Hit,
-    find,
+    find_hits,
     has_secret,
     query_text,
     without_secrets,
@@ -54,15 +54,15 @@ class Group:
     hits: list[tuple[Hit, str]]
 
 
-def response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
+def find_response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
     """Show what a text may mean; open it if it names exactly one thing."""
     viewer, text = viewer_of(request.user), query_text(request.GET.get("q", ""))
-    hits = find(viewer, text)
+    hits = find_hits(viewer, text)
     exact = [hit for hit in hits if hit.exact]
     # Whoever sent a whole token must read that it is in the address.
     if len(exact) == 1 and not has_secret(text):
-        return HttpResponseRedirect(url_of(exact[0]))
-    groups = _groups(hits)
+        return HttpResponseRedirect(hit_url(exact[0]))
+    groups = _group_hits(hits)
     context = {
         **admin.admin_site.each_context(request),
         "opts": admin.opts,
@@ -71,32 +71,32 @@ def response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
         "text": visible(without_secrets(text), None),
         "secret": has_secret(text),
         "groups": groups,
-        "is_full": any(len(each.hits) >= MOST for each in groups),
-        "searched": _searched(viewer),
+        "is_full": any(len(each.hits) >= MAX_HITS for each in groups),
+        "searched": _searchable_names(viewer),
         "retention": retention() if viewer.calls else "",
-        "most": MOST,
+        "most": MAX_HITS,
     }
     return TemplateResponse(request, "admin/mcp_app/find.html", context)
 
 
-def url_of(hit: Hit) -> str:
+def hit_url(hit: Hit) -> str:
     """Return the URL of the page that shows what was found."""
     if hit.kind == PERSON:
-        asked = urlencode({"user": hit.key, "when": "month"})
-        return f"{reverse('admin:mcp_app_call_changelist')}?{asked}"
+        parameters = urlencode({"user": hit.key, "when": "month"})
+        return f"{reverse('admin:mcp_app_call_changelist')}?{parameters}"
     return reverse(f"admin:mcp_app_{hit.kind}_change", args=[hit.key])
 
 
-def _groups(hits: Iterable[Hit]) -> list[Group]:
+def _group_hits(hits: Iterable[Hit]) -> list[Group]:
     by_kind: dict[str, list[tuple[Hit, str]]] = {}
     for hit in hits:
-        by_kind.setdefault(hit.kind, []).append((hit, url_of(hit)))
+        by_kind.setdefault(hit.kind, []).append((hit, hit_url(hit)))
     return [
         Group(label, by_kind[kind]) for kind, label in TYPES.items() if kind in by_kind
     ]
 
 
-def _searched(viewer: Viewer) -> list[Any]:
+def _searchable_names(viewer: Viewer) -> list[Any]:
     """Return what was looked for: what this person may view."""
     names = [model._meta.verbose_name_plural for model in viewer.models]
     calls = (
@@ -129,4 +129,4 @@ class FindPages(SettledAdmin[Row]):
             raise PermissionDenied
         # Import here: processes that serve clients load the admin, too.
 
-        return response(request, self)
+        return find_response(request, self)

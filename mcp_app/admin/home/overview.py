@@ -10,14 +10,13 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.calls.charts import day_bars, grouped_digits, percents
+from mcp_app.admin.calls.charts import format_percent, grouped_digits, hourly_bars
 from mcp_app.admin.calls.filters import ANY_FAILURE
-from mcp_app.admin.calls.presentation import in_words
+from mcp_app.admin.calls.presentation import milliseconds_text
 from mcp_app.admin.home import attention
-from mcp_app.admin.home import attention as servers
 from mcp_app.admin.home.attention import ServerLine
 from mcp_app.admin.page import header
-from mcp_app.admin.page.concurrency import may, whom_to_ask, you_can_ask
+from mcp_app.admin.page.concurrency import has_right, whom_to_ask, you_can_ask
 from mcp_app.admin.page.deleted_rows import is_broken_somewhere, reports_on
 from mcp_app.admin.page.header import LOOKS
 from mcp_app.catalog.registry import Registry, mcp
@@ -59,29 +58,29 @@ class Progress:
         return self.has_code and self.has_tool and self.lets_in and self.connected
 
 
-def progress(registry: Registry, found: Overview) -> Progress:
+def read_progress(registry: Registry, overview: Overview) -> Progress:
     """Return what is done."""
     return Progress(
         has_code=any(map(len, declarations(registry).values())),
-        has_tool=bool(found.rows[Tool].begun),
-        lets_in=bool(found.tokens.usable or found.rows[Server].begun),
-        connected=found.connected,
+        has_tool=bool(overview.rows[Tool].begun),
+        lets_in=bool(overview.tokens.usable or overview.rows[Server].begun),
+        connected=overview.connected,
     )
 
 
-def steps(
+def steps_to_begin(
     request: HttpRequest, done: Progress, servers: Sequence[ServerLine]
 ) -> list[Step]:
     """Return the four steps; asks once, and with one query, who has a permission."""
     return [
-        _look(request, done.has_code),
-        _make(request, done.has_tool),
-        _let_in(done.lets_in),
-        _connect(servers, done.connected),
+        _code_step(request, done.has_code),
+        _tool_step(request, done.has_tool),
+        _access_step(done.lets_in),
+        _client_step(servers, done.connected),
     ]
 
 
-def _look(request: HttpRequest, is_done: bool) -> Step:
+def _code_step(request: HttpRequest, is_done: bool) -> Step:
     title = _("See what your code offers")
     if not is_done:
         text = _(
@@ -91,29 +90,33 @@ def _look(request: HttpRequest, is_done: bool) -> Step:
         return Step(title, text, is_done=False)
     text = _("Developers declare tools, resources and prompts in Python.")
     if not request.user.has_perm("mcp_app.view_tool"):
-        return Step(title, text, is_done=True, lacking=_needs(_("Can view tool")))
+        return Step(
+            title, text, is_done=True, lacking=_needed_right(_("Can view tool"))
+        )
     url = reverse("admin:mcp_app_tool_changelist") + f"?source__exact={Source.CODE}"
     return Step(title, text, True, url, _("Tools from code"))
 
 
-def _make(request: HttpRequest, is_done: bool) -> Step:
+def _tool_step(request: HttpRequest, is_done: bool) -> Step:
     title = _("Make a tool without code")
     text = _(
         "A tool answers a question of an AI client, for example with your opening"
         " hours. Write it, look at it, publish it: clients see it at once."
     )
     if not request.user.has_perm("mcp_app.add_tool"):
-        lacking = f"{_needs(_('Can add tool'))} {you_can_ask(request, 'add_tool')}"
+        lacking = (
+            f"{_needed_right(_('Can add tool'))} {you_can_ask(request, 'add_tool')}"
+        )
         return Step(title, text, is_done, lacking=lacking.strip())
     url, link = reverse("admin:mcp_app_tool_add"), _("Add a tool")
     return Step(title, text, is_done, url, link, whom_to_ask(request, "publish"))
 
 
-def _needs(label: str) -> str:
+def _needed_right(label: str) -> str:
     return _("This needs the right “%(right)s”.") % {"right": label}
 
 
-def _let_in(is_done: bool) -> Step:
+def _access_step(is_done: bool) -> Step:
     return Step(
         _("Let somebody in"),
         _(
@@ -126,7 +129,7 @@ def _let_in(is_done: bool) -> Step:
     )
 
 
-def _connect(servers: Sequence[ServerLine], is_done: bool) -> Step:
+def _client_step(servers: Sequence[ServerLine], is_done: bool) -> Step:
     title = _("Connect a client")
     text = _(
         "Claude, ChatGPT, Cursor, VS Code and others ask for the address of a server,"
@@ -166,77 +169,83 @@ class PaceLine:
     url: str
 
 
-def overview(request: HttpRequest) -> dict[str, object]:
+def home_context(request: HttpRequest) -> dict[str, object]:
     """Return the context of the home page.
 
     Once all steps are done, they are shown only if the reader asks (`?begin`).
     """
     viewer = viewer_of(request.user)
-    found = read_overview(
+    overview = read_overview(
         viewer, reports_on(request), partial(is_broken_somewhere, request)
     )
-    lines = servers.server_lines(request)
-    done = progress(mcp, found)
+    lines = attention.server_lines(request)
+    done = read_progress(mcp, overview)
     begins = not done.is_complete or "begin" in request.GET
-    concerns = attention.concerns(request, viewer, found, lines)
-    most = len(concerns) if attention.ALL in request.GET else attention.MOST
+    concerns = attention.list_concerns(request, viewer, overview, lines)
+    most = len(concerns) if attention.ALL in request.GET else attention.MAX_CONCERNS
     return {
-        "strip": _strip(request, viewer, found),
-        "steps": steps(request, done, lines) if begins else [],
+        "strip": _status_strip(request, viewer, overview),
+        "steps": steps_to_begin(request, done, lines) if begins else [],
         "is_begun": done.is_complete,
         "concerns": concerns[:most],
         "concern_count": len(concerns),
         "more_concerns": len(concerns[most:]),
-        "calls": _calls(found) if viewer.calls else None,
-        "servers": lines[: servers.MAX_SERVERS],
+        "calls": _call_figures(overview) if viewer.calls else None,
+        "servers": lines[: attention.MAX_SERVERS],
         "has_links": any(each.links for each in lines),
-        "more_servers": len(lines) > servers.MAX_SERVERS,
+        "more_servers": len(lines) > attention.MAX_SERVERS,
     }
 
 
-def _strip(request: HttpRequest, viewer: Viewer, found: Overview) -> Strip:
-    on = header.stops_on(request)
+def _status_strip(request: HttpRequest, viewer: Viewer, overview: Overview) -> Strip:
+    on = header.active_stops(request)
     look, word = LOOKS[State.PUBLISHED], _("Serving")
     if any(each.scope == Scope.EVERYTHING for each in on):
         look, word = LOOKS[State.STOPPED], str(State.STOPPED.label)
-    elif not found.processes.count:
+    elif not overview.processes.count:
         look, word = "", _("No process")
-    may_stop = may(request, header.RIGHT)
+    may_stop = has_right(request, header.RIGHT)
     sees_servers = Server in viewer.models
     return Strip(
         look=look,
         word=word,
-        servers=found.rows[Server].published if sees_servers else None,
-        processes=found.processes.count if viewer.sessions else None,
-        clients=found.clients if viewer.sessions else None,
+        servers=overview.rows[Server].published_count if sees_servers else None,
+        processes=overview.processes.count if viewer.sessions else None,
+        clients=overview.clients if viewer.sessions else None,
         may_stop=may_stop,
         stops_url=header.stops_url(),
-        who_may_stop="" if may_stop else header.who_may(request),
+        who_may_stop="" if may_stop else header.who_may_stop(request),
     )
 
 
-def _calls(found: Overview) -> dict[str, object]:
+def _call_figures(overview: Overview) -> dict[str, object]:
     """Return the figures of a day: numbers, bars, what was slow and what failed."""
     listed = reverse("admin:mcp_app_call_changelist")
     return {
-        "count": found.calls,
-        "calls": grouped_digits(found.calls),
-        "failed": grouped_digits(found.failed) if found.failed else "",
-        "percent": percents(100 * found.failed / max(1, found.calls)),
+        "count": overview.call_count,
+        "calls": grouped_digits(overview.call_count),
+        "failed": grouped_digits(overview.failure_count)
+        if overview.failure_count
+        else "",
+        "percent": format_percent(
+            100 * overview.failure_count / max(1, overview.call_count)
+        ),
         "url": listed,
         "failed_url": f"{listed}?outcome={ANY_FAILURE}",
-        "bars": day_bars(found.since_ms, found.hours) if found.hours else (),
-        "slowest": _slowest(found.paces.slowest),
-        "most_failing": _most_failing(found.paces.most_failing),
+        "bars": hourly_bars(overview.since_ms, overview.hours)
+        if overview.hours
+        else (),
+        "slowest": _slowest_lines(overview.paces.slowest),
+        "most_failing": _most_failing(overview.paces.most_failing),
     }
 
 
-def _slowest(paces: Sequence[Pace]) -> list[PaceLine]:
+def _slowest_lines(paces: Sequence[Pace]) -> list[PaceLine]:
     return [
         PaceLine(
             name=visible(each.name),
-            kind=attention.kind_of(each),
-            figure=in_words(each.mean_ms),
+            kind=attention.kind_label(each),
+            figure=milliseconds_text(each.mean_ms),
             url=attention.calls_url(each, outcome=""),
         )
         for each in paces
@@ -244,12 +253,12 @@ def _slowest(paces: Sequence[Pace]) -> list[PaceLine]:
 
 
 def _most_failing(paces: Sequence[Pace]) -> list[PaceLine]:
-    said = _("%(failed)s of %(calls)s")
+    wording = _("%(failed)s of %(calls)s")
     return [
         PaceLine(
             name=visible(each.name),
-            kind=attention.kind_of(each),
-            figure=said
+            kind=attention.kind_label(each),
+            figure=wording
             % {
                 "failed": grouped_digits(each.failed),
                 "calls": grouped_digits(each.calls),

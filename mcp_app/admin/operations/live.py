@@ -27,15 +27,15 @@ from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.page.concurrency import SettledAdmin, lacking, may
-from mcp_app.admin.page.header import client_of, user_names, who
+from mcp_app.admin.page.concurrency import SettledAdmin, has_right, lacking_sentence
+from mcp_app.admin.page.header import client_of, session_user_name, user_names
 from mcp_app.interface.rules import visible
 from mcp_app.invalidation import changes
 from mcp_app.models import Change, Session, Stream, Worker
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import LIVE_MS, MOST_SESSIONS
 from mcp_app.server import call
-from mcp_app.streams.event_ids import is_batch, request_ids
+from mcp_app.streams.event_ids import answers_batch, request_ids
 
 # -- live rows -------------------------------------------------------------------------
 # What the live page shows: processes, sessions, and the calls that have a row.
@@ -120,31 +120,31 @@ class CallLine:
     cancel_url: str
 
 
-def _ago(age_ms: int) -> Moment:
+def _moment_ago(age_ms: int) -> Moment:
     """Return the moment of this age; ages are measured by the database's clock."""
     seconds = max(0, age_ms) // 1_000
     if seconds < 60:  # noqa: PLR2004 - a minute
-        said = ngettext("%(n)d s ago", "%(n)d s ago", seconds) % {"n": seconds}
+        text = ngettext("%(n)d s ago", "%(n)d s ago", seconds) % {"n": seconds}
     elif (minutes := seconds // 60) < 60:  # noqa: PLR2004 - an hour
-        said = ngettext("%(n)d min ago", "%(n)d min ago", minutes) % {"n": minutes}
+        text = ngettext("%(n)d min ago", "%(n)d min ago", minutes) % {"n": minutes}
     elif (hours := minutes // 60) < 48:  # noqa: PLR2004 - two days
-        said = ngettext("%(n)d h ago", "%(n)d h ago", hours) % {"n": hours}
+        text = ngettext("%(n)d h ago", "%(n)d h ago", hours) % {"n": hours}
     else:
-        said = ngettext("%(n)d day ago", "%(n)d days ago", hours // 24)
-        said %= {"n": hours // 24}
-    return Moment(now() - timedelta(milliseconds=max(0, age_ms)), said)
+        text = ngettext("%(n)d day ago", "%(n)d days ago", hours // 24)
+        text %= {"n": hours // 24}
+    return Moment(now() - timedelta(milliseconds=max(0, age_ms)), text)
 
 
-def _aged(rows: QuerySet[Any], *columns: str) -> QuerySet[Any]:
+def _with_ages(rows: QuerySet[Any], *columns: str) -> QuerySet[Any]:
     """Annotate the age of each of these columns, by the database's clock."""
     ages = {f"age_{each}": NowMilliseconds() - F(each) for each in columns}
     aged: QuerySet[Any] = rows.annotate(**ages)
     return aged
 
 
-def _more(rows: QuerySet[Any], shown: Sequence[object]) -> str:
+def _more_text(rows: QuerySet[Any], first_rows: Sequence[object]) -> str:
     """Say how many rows are not shown; "" for none."""
-    if len(shown) <= SHOWN:
+    if len(first_rows) <= SHOWN:
         return ""
     more = rows.order_by()[: SHOWN + COUNTED + 1].count() - SHOWN
     if more > COUNTED:
@@ -153,20 +153,20 @@ def _more(rows: QuerySet[Any], shown: Sequence[object]) -> str:
 
 
 def _process_name(worker: Worker) -> str:
-    named = {"host": visible(worker.host), "pid": worker.pid}
-    return _("%(host)s, process %(pid)d") % named
+    values = {"host": visible(worker.host), "pid": worker.pid}
+    return _("%(host)s, process %(pid)d") % values
 
 
-def workers() -> dict[str, object]:
+def workers_context() -> dict[str, object]:
     """Return the context of the part about processes."""
     rows = Worker.objects.order_by("-seen_ms", "pk")
-    found = list(_aged(rows, "seen_ms", "started_ms")[: SHOWN + 1])
+    first_rows = list(_with_ages(rows, "seen_ms", "started_ms")[: SHOWN + 1])
     counts = Stream.objects.open().order_by().values_list("owner").annotate(Count("pk"))
-    logged = dict(counts.filter(owner__in=[each.pk for each in found[:SHOWN]]))
-    live = [each for each in found if each.age_seen_ms <= LIVE_MS]
+    logged = dict(counts.filter(owner__in=[each.pk for each in first_rows[:SHOWN]]))
+    live = [each for each in first_rows if each.age_seen_ms <= LIVE_MS]
     codes = {code for each in live if (code := each.report_of_process().code)}
-    lines = [_worker_line(each, logged, len(codes) > 1) for each in found[:SHOWN]]
-    return {"workers": lines, "more": _more(rows, found)}
+    lines = [_worker_line(each, logged, len(codes) > 1) for each in first_rows[:SHOWN]]
+    return {"workers": lines, "more": _more_text(rows, first_rows)}
 
 
 def _worker_line(worker: Any, logged: Mapping[str, int], differ: bool) -> WorkerLine:
@@ -175,8 +175,8 @@ def _worker_line(worker: Any, logged: Mapping[str, int], differ: bool) -> Worker
     return WorkerLine(
         name=_process_name(worker),
         live=live,
-        seen=_ago(worker.age_seen_ms),
-        started=_ago(worker.age_started_ms),
+        seen=_moment_ago(worker.age_seen_ms),
+        started=_moment_ago(worker.age_started_ms),
         streams=report.streams,
         logged=logged.get(worker.pk, 0),
         calls=report.calls,
@@ -188,18 +188,20 @@ def _worker_line(worker: Any, logged: Mapping[str, int], differ: bool) -> Worker
     )
 
 
-def sessions() -> dict[str, object]:
+def sessions_context() -> dict[str, object]:
     """Return the context of the part about sessions; the last seen come first."""
     rows = Session.objects.order_by("-seen_ms", "-pk")
     columns = rows.defer("capabilities")
-    found = list(_aged(columns, "seen_ms", "created_ms")[: SHOWN + 1])
-    names = user_names(each.user_id for each in found[:SHOWN])
+    first_rows = list(_with_ages(columns, "seen_ms", "created_ms")[: SHOWN + 1])
+    names = user_names(each.user_id for each in first_rows[:SHOWN])
     reports = (
-        [each.report_of_process() for each in Worker.objects.live()] if found else []
+        [each.report_of_process() for each in Worker.objects.live()]
+        if first_rows
+        else []
     )
     listening = {pk for report in reports for pk in report.sessions}
     # A process of an older release reports nothing.
-    all_told = all(
+    all_reported = all(
         report.code and len(report.sessions) < MOST_SESSIONS for report in reports
     )
     lines = [
@@ -207,37 +209,37 @@ def sessions() -> dict[str, object]:
             pk=each.pk,
             handle=each.digest[:HANDLE],
             client=client_of(each),
-            who=who(each, names),
+            who=session_user_name(each, names),
             server=visible(each.server),
             revision=each.revision,
-            seen=_ago(each.age_seen_ms),
-            opened=_ago(each.age_created_ms),
-            listens=True if each.pk in listening else (False if all_told else None),
+            seen=_moment_ago(each.age_seen_ms),
+            opened=_moment_ago(each.age_created_ms),
+            listens=True if each.pk in listening else (False if all_reported else None),
             close_url=reverse("admin:mcp_app_session_close", args=[each.pk]),
         )
-        for each in found[:SHOWN]
+        for each in first_rows[:SHOWN]
     ]
-    return {"sessions": lines, "more": _more(rows, found)}
+    return {"sessions": lines, "more": _more_text(rows, first_rows)}
 
 
-def calls() -> dict[str, object]:
+def calls_context() -> dict[str, object]:
     """Return the context of the part about calls with a row; the oldest come first."""
     rows = Stream.objects.open().order_by("created_ms", "pk")
     columns = rows.select_related("session").defer("session__capabilities")
-    found = list(_aged(columns, "created_ms")[: SHOWN + 1])
-    shown = found[:SHOWN]
-    names = user_names(each.session.user_id for each in shown)
-    owners = _owners(each.owner for each in shown)
-    lines = [_call_line(each, names, owners.get(each.owner)) for each in shown]
-    return {"calls": lines, "more": _more(rows, found)}
+    first_rows = list(_with_ages(columns, "created_ms")[: SHOWN + 1])
+    displayed = first_rows[:SHOWN]
+    names = user_names(each.session.user_id for each in displayed)
+    owners = _owners_by_key(each.owner for each in displayed)
+    lines = [_call_line(each, names, owners.get(each.owner)) for each in displayed]
+    return {"calls": lines, "more": _more_text(rows, first_rows)}
 
 
-def _owners(keys: Iterable[str]) -> dict[str, Any]:
+def _owners_by_key(keys: Iterable[str]) -> dict[str, Any]:
     wanted = set(keys)
     if not wanted:
         return {}
     rows = Worker.objects.filter(pk__in=wanted).defer("report")
-    return {each.pk: each for each in _aged(rows, "seen_ms")}
+    return {each.pk: each for each in _with_ages(rows, "seen_ms")}
 
 
 def _call_line(stream: Any, names: dict[str, str], owner: Any) -> CallLine:
@@ -245,9 +247,9 @@ def _call_line(stream: Any, names: dict[str, str], owner: Any) -> CallLine:
     return CallLine(
         tool=call_name(stream),
         client=client_of(stream.session),
-        who=who(stream.session, names),
+        who=session_user_name(stream.session, names),
         server=visible(stream.session.server),
-        began=_ago(stream.age_created_ms),
+        began=_moment_ago(stream.age_created_ms),
         messages=stream.head_seq,
         worker=_("a process that is gone") if owner is None else _process_name(owner),
         live=live,
@@ -259,17 +261,17 @@ def call_name(stream: Stream) -> str:
     """Return the name of a call: its tool, or what kind of request it is."""
     if stream.tool:
         return visible(stream.tool)
-    if is_batch(stream.requests):
+    if answers_batch(stream.requests):
         count = len(request_ids(stream.requests))
-        said = ngettext("a batch of %(n)d", "a batch of %(n)d", count)
-        return said % {"n": count}
+        text = ngettext("a batch of %(n)d", "a batch of %(n)d", count)
+        return text % {"n": count}
     return _("a request that does not call a tool")
 
 
 PARTS: Final[Mapping[str, Callable[[], dict[str, object]]]] = {
-    "workers": workers,
-    "calls": calls,
-    "sessions": sessions,
+    "workers": workers_context,
+    "calls": calls_context,
+    "sessions": sessions_context,
 }
 
 
@@ -307,7 +309,7 @@ class LivePages(SettledAdmin[Session]):
             raise PermissionDenied
         context = {
             "may_close": self.has_delete_permission(request),
-            "lacking": lacking(CLOSE),
+            "lacking": lacking_sentence(CLOSE),
             "list_url": reverse("admin:mcp_app_session_changelist"),
         }
         part = request.GET.get("part")
@@ -328,22 +330,22 @@ class LivePages(SettledAdmin[Session]):
             "media": MEDIA,
             "title": _("What happens now"),
             "updated": now(),
-            "parts": {name: shown() for name, shown in PARTS.items()},
+            "parts": {name: build() for name, build in PARTS.items()},
         }
         return TemplateResponse(request, "admin/mcp_app/live.html", both)
 
     def close_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Close a session in every process, as if its client had closed it."""
-        if refused := self._refused(request):
+        if refused := self._refusal_response(request):
             return refused
         session = Session.objects.filter(pk=key).first()
-        if session is None or not self._closed(request, session):
-            said = _("This session is closed already.")
-            return self._back(request, said, messages.WARNING)
-        said = _("Closed. The client opens a new session when it next calls.")
-        return self._back(request, said, messages.SUCCESS)
+        if session is None or not self._close_session(request, session):
+            message = _("This session is closed already.")
+            return self._redirect_back(request, message, messages.WARNING)
+        message = _("Closed. The client opens a new session when it next calls.")
+        return self._redirect_back(request, message, messages.SUCCESS)
 
-    def _closed(self, request: HttpRequest, session: Session) -> bool:
+    def _close_session(self, request: HttpRequest, session: Session) -> bool:
         """Close a session and log it; return whether it was still open."""
         _total, gone = Session.objects.filter(pk=session.pk).delete()
         if not gone.get(Session._meta.label):
@@ -351,46 +353,52 @@ class LivePages(SettledAdmin[Session]):
         LogEntry.objects.log_actions(
             str(request.user.pk), [session], DELETION, _("Closed."), single_object=True
         )
-        self._hold()
+        self._hold_response()
         return True
 
     def cancel_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Cancel a call in whichever process runs it; that process tells its client."""
-        if refused := self._refused(request):
+        if refused := self._refusal_response(request):
             return refused
         rows = Stream.objects.open().filter(pk=key).select_related("session")
         stream = rows.first()
         if stream is None:
-            said = _("This call is over already.")
-            return self._back(request, said, messages.WARNING)
+            message = _("This call is over already.")
+            return self._redirect_back(request, message, messages.WARNING)
         if not Worker.objects.live().filter(pk=stream.owner).exists():
-            said = _(
+            message = _(
                 "Nobody runs this call any more, because its process does not respond."
             )
-            return self._back(request, said, messages.WARNING)
-        self._cancel(request, stream)
-        if self._is_over(stream):
-            said = _("Cancelled: %(call)s. Its client has been told.")
+            return self._redirect_back(request, message, messages.WARNING)
+        self._cancel_call(request, stream)
+        if self._has_ended(stream):
+            message = _("Cancelled: %(call)s. Its client has been told.")
             level = messages.SUCCESS
         else:
-            said = _(
+            message = _(
                 "The process that runs %(call)s was told to cancel it. Look"
                 " again in a moment."
             )
             level = messages.INFO
-        return self._back(request, said % {"call": call_name(stream)}, level)
+        return self._redirect_back(
+            request, message % {"call": call_name(stream)}, level
+        )
 
-    def _cancel(self, request: HttpRequest, stream: Stream) -> None:
+    def _cancel_call(self, request: HttpRequest, stream: Stream) -> None:
         with transaction.atomic(using=router.db_for_write(Change)):
             for each in request_ids(stream.requests):
-                changes.record_stop(stream.session_id, call.key(each))
-            said = _("Cancelled a call: %(call)s.") % {"call": call_name(stream)}
+                changes.record_stop(stream.session_id, call.request_key(each))
+            message = _("Cancelled a call: %(call)s.") % {"call": call_name(stream)}
             LogEntry.objects.log_actions(
-                str(request.user.pk), [stream.session], CHANGE, said, single_object=True
+                str(request.user.pk),
+                [stream.session],
+                CHANGE,
+                message,
+                single_object=True,
             )
-            self._hold()
+            self._hold_response()
 
-    def _is_over(self, stream: Stream) -> bool:
+    def _has_ended(self, stream: Stream) -> bool:
         """Wait briefly for a call to end, except inside an uncommitted transaction."""
         using = router.db_for_write(Stream)
         row = Stream.objects.open().using(using).filter(pk=stream.pk)
@@ -401,14 +409,16 @@ class LivePages(SettledAdmin[Session]):
             time.sleep(LOOK_S)
         return True
 
-    def _refused(self, request: HttpRequest) -> HttpResponse | None:
+    def _refusal_response(self, request: HttpRequest) -> HttpResponse | None:
         """Return 405 unless it is a POST, else None; raise 403 if not allowed."""
-        if not (self.has_view_permission(request) and may(request, CLOSE)):
-            raise PermissionDenied(lacking(CLOSE))
+        if not (self.has_view_permission(request) and has_right(request, CLOSE)):
+            raise PermissionDenied(lacking_sentence(CLOSE))
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         return None
 
-    def _back(self, request: HttpRequest, said: str, level: int) -> HttpResponse:
-        self.message_user(request, said, level)
+    def _redirect_back(
+        self, request: HttpRequest, message: str, level: int
+    ) -> HttpResponse:
+        self.message_user(request, message, level)
         return HttpResponseRedirect(reverse("admin:mcp_app_session_live"))

@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 
 from mcp_app.admin.operations.live import LivePages
 from mcp_app.admin.page.concurrency import NoBulkDeletion
-from mcp_app.admin.page.header import client_of, user_names, who
+from mcp_app.admin.page.header import client_of, session_user_name, user_names
 from mcp_app.models import Session
 from mcp_app.site_time import unix_time
 
@@ -29,7 +29,7 @@ class SessionList(ChangeList):
         super().get_results(request)
         names = user_names(session.user_id for session in self.result_list)
         for session in self.result_list:
-            session.shown_user = who(session, names)
+            session.shown_user = session_user_name(session, names)
 
 
 @admin.register(Session)
@@ -60,7 +60,8 @@ class SessionAdmin(NoBulkDeletion[Session], LivePages):
     @admin.display(description=_("user"))
     def user(self, session: Session) -> str:
         if not hasattr(session, "shown_user"):
-            session.shown_user = who(session, user_names([session.user_id]))  # type: ignore[attr-defined]
+            names = user_names([session.user_id])
+            session.shown_user = session_user_name(session, names)  # type: ignore[attr-defined]
         return str(session.shown_user)  # type: ignore[attr-defined]
 
     @admin.display(description=_("last seen"), ordering="seen_ms")
@@ -75,8 +76,8 @@ class SessionAdmin(NoBulkDeletion[Session], LivePages):
         self, objs: Iterable[Session], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[str]]:
         """Name only the sessions: each may have a million messages."""
-        named = [str(each) for each in objs]
-        return named, {str(self.opts.verbose_name_plural): len(named)}, set(), []
+        names = [str(each) for each in objs]
+        return names, {str(self.opts.verbose_name_plural): len(names)}, set(), []
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: Any = None

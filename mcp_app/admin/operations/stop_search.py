@@ -24,7 +24,7 @@ from mcp_app.models.definitions import Source
 from mcp_app.models.fields import digest
 from mcp_app.protocol.uri_templates import URI_LENGTH
 
-MOST_FOUND: Final = 20
+MAX_MATCHES: Final = 20
 SERVING: Final = gettext_lazy("Serving")
 STOPPED: Final = gettext_lazy("Stopped")
 COLUMNS: Final = (
@@ -39,60 +39,62 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Something to stop: its button sends `target`; `held` are its own stops."""
+    """Something to stop: its button sends `target`; `stops` are its own stops."""
 
     title: str
     about: str
     button: str
     target: str
-    held: Sequence[Stop] = ()
+    stops: Sequence[Stop] = ()
     is_off: bool = False
     """Whether a stop of everything applies to it."""
 
     @property
     def state(self) -> Label:
-        return STOPPED if self.held or self.is_off else SERVING
+        return STOPPED if self.stops or self.is_off else SERVING
 
     @property
     def look(self) -> str:
-        return "stopped" if self.held or self.is_off else "good"
+        return "stopped" if self.stops or self.is_off else "good"
 
     @property
     def start_url(self) -> str:
-        return header.start_url(self.target) if self.held else ""
+        return header.start_url(self.target) if self.stops else ""
 
 
-def search_text(sent: QueryDict) -> str:
+def search_text(query: QueryDict) -> str:
     """Return the search text, cut and cleaned as names and URIs are."""
-    return one_line(sent.get("q", "")[:URI_LENGTH], URI_LENGTH)
+    return one_line(query.get("q", "")[:URI_LENGTH], URI_LENGTH)
 
 
-def search(wanted: str, on: Sequence[Stop]) -> Iterator[Line]:
+def search_definitions(wanted: str, on: Sequence[Stop]) -> Iterator[Line]:
     """Yield the visible definitions that match and are not stopped; one query."""
     if not wanted:
         return
-    held = {header.target(each) for each in on}
+    stopped_targets = {header.stop_target(each) for each in on}
     names = {(each.kind, each.served_hash) for each in on}
     one, *others = (
         model.rows()
         .order_by()
-        .filter(_like(model, wanted), _seen(model, wanted))
+        .filter(_text_condition(model, wanted), _served_condition(model, wanted))
         .annotate(kind_name=models.Value(kind), identity_now=models.F(model.IDENTITY))
         .values_list(*COLUMNS)
         for kind, model in MODELS.items()
     )
-    for each in one.union(*others).order_by("name")[:MOST_FOUND]:
+    for each in one.union(*others).order_by("name")[:MAX_MATCHES]:
         kind, pk, name, title, identity, published = each
         target = f"{kind}:{pk}"
-        if target in held or (kind, published or digest(identity)) in names:
+        if target in stopped_targets or (kind, published or digest(identity)) in names:
             continue
-        shown = visible(title or name, None)
+        display_name = visible(title or name, None)
         label = str(MODELS[kind]._meta.verbose_name)
         about = f"{label} · {visible(identity, None)}"
-        yield Line(shown, about, _("Stop %(name)s") % {"name": shown}, target)
+        yield Line(
+            display_name, about, _("Stop %(name)s") % {"name": display_name}, target
+        )
 
 
-def _like(model: type[DefinitionRow], wanted: str) -> models.Q:
+def _text_condition(model: type[DefinitionRow], wanted: str) -> models.Q:
     """Match words of the working copy, or exactly the name that clients use."""
     served = models.Q(published_identity=model.identity_hash(wanted))
     columns = dict.fromkeys(("name", "title", model.IDENTITY))
@@ -101,11 +103,11 @@ def _like(model: type[DefinitionRow], wanted: str) -> models.Q:
     )
 
 
-def _seen(model: type[DefinitionRow], wanted: str) -> models.Q:
+def _served_condition(model: type[DefinitionRow], wanted: str) -> models.Q:
     """Match what is served: by code, as published, or a draft of a declared name."""
     declared = declarations(mcp)[str(model._meta.model_name)]
     letters = wanted.casefold()
-    close = [each for each in declared if letters in each.casefold()][:MOST_FOUND]
+    close = [each for each in declared if letters in each.casefold()][:MAX_MATCHES]
     return (
         models.Q(source=Source.CODE)
         | models.Q(published__isnull=False)

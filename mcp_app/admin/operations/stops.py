@@ -17,12 +17,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.operations.stop_search import Line, search, search_text
+from mcp_app.admin.operations.stop_search import Line, search_definitions, search_text
 from mcp_app.admin.page import header
-from mcp_app.admin.page.concurrency import SettledAdmin, lacking, may
+from mcp_app.admin.page.concurrency import SettledAdmin, has_right, lacking_sentence
 from mcp_app.admin.page.header import page_url, why_broken
 from mcp_app.admin.publishing import comparison
-from mcp_app.admin.publishing.pages import by
+from mcp_app.admin.publishing.pages import stop_author
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import MODELS
 from mcp_app.interface.rules import visible
@@ -35,7 +35,7 @@ from mcp_app.publishing.publication import count_changing
 
 Row = TypeVar("Row", bound=models.Model)
 
-MOST_SINGLES: Final = 50
+MAX_SINGLE_STOPS: Final = 50
 """How many individually stopped definitions the page names."""
 RECENT_MS: Final = 15 * 60_000
 """A session that was seen within this time counts as a current one."""
@@ -67,7 +67,7 @@ class StopPages(SettledAdmin[Row]):
 
     def stops_view(self, request: HttpRequest) -> HttpResponse:
         """Show what is stopped; on POST, stop what the button names."""
-        _demand(request)
+        _require_right(request)
         if request.method != "POST":
             return self._stops_page(request, Wish(sought=search_text(request.GET)))
         wish = Wish(
@@ -79,48 +79,54 @@ class StopPages(SettledAdmin[Row]):
         if not target:
             return self._stops_page(request, wish)
         try:
-            scope, row = _target(target)
-            stop = self._stopped(request, scope, row, wish)
+            scope, row = _resolve_target(target)
+            stop = self._stop_target(request, scope, row, wish)
         except ValidationError as error:
             for problem in error.messages:
                 self.message_user(request, problem, messages.ERROR)
             return self._stops_page(request, wish)
-        said = _("Stopped: %(what)s. Clients do not see it any more.")
-        self.message_user(request, said % {"what": stop.what}, messages.SUCCESS)
+        message = _("Stopped: %(what)s. Clients do not see it any more.")
+        self.message_user(request, message % {"what": stop.what}, messages.SUCCESS)
         if stop.reason != wish.reason:
-            said = _("The reason was stored in a changed form: “%(reason)s”.")
-            self.message_user(request, said % {"reason": stop.reason}, messages.WARNING)
+            message = _("The reason was stored in a changed form: “%(reason)s”.")
+            self.message_user(
+                request, message % {"reason": stop.reason}, messages.WARNING
+            )
         return HttpResponseRedirect(header.stops_url())
 
-    def _stopped(
+    def _stop_target(
         self, request: HttpRequest, scope: str, row: PublishedRow | None, wish: Wish
     ) -> Stop:
         with transaction.atomic(using=router.db_for_write(Stop)):
             stop = workers.stop(
-                scope, row, by=by(request), running=wish.running, reason=wish.reason
+                scope,
+                row,
+                by=stop_author(request),
+                running=wish.running,
+                reason=wish.reason,
             )
-            said = _("Stopped %(what)s; running calls: %(running)s. %(reason)s")
-            named = {
+            message = _("Stopped %(what)s; running calls: %(running)s. %(reason)s")
+            values = {
                 "what": stop.what,
                 "running": stop.get_running_display(),
                 "reason": stop.reason,
             }
-            _log(request, row or stop, (said % named).strip())
+            _log_change(request, row or stop, (message % values).strip())
         return stop
 
     def _stops_page(self, request: HttpRequest, wish: Wish) -> HttpResponse:
-        on = header.stops_on(request)
+        on = header.active_stops(request)
         by_itself = [each for each in on if each.scope == Scope.DEFINITION]
-        singles = [*_singles(by_itself)]
+        singles = [*_single_lines(by_itself)]
         context = {
             "sentences": [
-                (header.sentence(each), header.result(each))
-                for each in [*header.wide(on), *by_itself[:MOST_SINGLES]]
+                (header.stop_sentence(each), header.stop_result(each))
+                for each in [*header.wide_stops(on), *by_itself[:MAX_SINGLE_STOPS]]
             ],
-            "lines": [*_lines(on, with_clients=not wish.sought)],
-            "singles": singles[:MOST_SINGLES],
-            "more": max(len(singles) - MOST_SINGLES, 0),
-            "found": [*search(wish.sought, on)],
+            "lines": [*_stop_lines(on, with_clients=not wish.sought)],
+            "singles": singles[:MAX_SINGLE_STOPS],
+            "more": max(len(singles) - MAX_SINGLE_STOPS, 0),
+            "found": [*search_definitions(wish.sought, on)],
             "wish": wish,
             "running": Running.choices,
         }
@@ -128,47 +134,47 @@ class StopPages(SettledAdmin[Row]):
 
     def start_again_view(self, request: HttpRequest) -> HttpResponse:
         """Show what comes back; on POST, end the stops that the page showed."""
-        _demand(request)
+        _require_right(request)
         if request.method == "POST":
             return self._end_stops(request)
-        on = header.stops_on(request)
+        on = header.active_stops(request)
         target = request.GET.get("what", "")
-        ending = _held_by(target, on)
+        ending = _stops_of_target(target, on)
         if not ending:
-            said = _("This is not stopped any more.")
-            self.message_user(request, said, messages.WARNING)
+            message = _("This is not stopped any more.")
+            self.message_user(request, message, messages.WARNING)
             return HttpResponseRedirect(header.stops_url())
         context = {
-            "stops": [(each.pk, header.sentence(each)) for each in ending],
+            "stops": [(each.pk, header.stop_sentence(each)) for each in ending],
             "back": [*_coming_back(ending, on)],
-            "staying": _staying([each for each in on if each not in ending]),
-            "back_url": _back_url(request.GET, ending[0]),
+            "staying": _staying_sentence([each for each in on if each not in ending]),
+            "back_url": _return_url(request.GET, ending[0]),
             "back_to": request.GET.get("back", ""),
         }
         title = _("Start again: %(what)s") % {"what": ending[0].what}
         return self._page_of_stops(request, "start_again", title, context)
 
     def _end_stops(self, request: HttpRequest) -> HttpResponse:
-        keys = [int(text) for text in request.POST.getlist("stop") if _is_key(text)]
+        keys = [int(text) for text in request.POST.getlist("stop") if _is_row_key(text)]
         with transaction.atomic(using=router.db_for_write(Stop)):
-            ended = workers.start(keys, by=by(request))
+            ended = workers.start(keys, by=stop_author(request))
             for each in ended:
-                said = _("Started again: %(what)s.") % {"what": each.what}
-                _log(request, _row_of(each) or each, said)
+                message = _("Started again: %(what)s.") % {"what": each.what}
+                _log_change(request, _row_of_stop(each) or each, message)
         if not ended:
-            said = _("Somebody has started this before you.")
-            self.message_user(request, said, messages.WARNING)
+            message = _("Somebody has started this before you.")
+            self.message_user(request, message, messages.WARNING)
             return HttpResponseRedirect(header.stops_url())
-        staying = _staying(Stop.objects.on())
-        said = _("Started again: %(what)s. %(staying)s")
+        staying = _staying_sentence(Stop.objects.on())
+        message = _("Started again: %(what)s. %(staying)s")
         what = ", ".join(dict.fromkeys(each.what for each in ended))
-        told = (said % {"what": what, "staying": staying}).strip()
-        self.message_user(request, told, messages.SUCCESS)
-        for row in filter(None, map(_row_of, ended)):
+        report = (message % {"what": what, "staying": staying}).strip()
+        self.message_user(request, report, messages.SUCCESS)
+        for row in filter(None, map(_row_of_stop, ended)):
             if why := why_broken(row):
-                said = f"{row}: {comparison.stays_broken(why)}"
-                self.message_user(request, said, messages.WARNING)
-        return HttpResponseRedirect(_back_url(request.POST, ended[0]))
+                message = f"{row}: {comparison.stays_broken(why)}"
+                self.message_user(request, message, messages.WARNING)
+        return HttpResponseRedirect(_return_url(request.POST, ended[0]))
 
     def _page_of_stops(
         self, request: HttpRequest, template: str, title: str, context: dict[str, Any]
@@ -184,79 +190,79 @@ class StopPages(SettledAdmin[Row]):
         return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
 
 
-def _back_url(asked: QueryDict, stop: Stop) -> str:
+def _return_url(query: QueryDict, stop: Stop) -> str:
     """Return the row's page if staff came from there, else the page of stops."""
-    row = _row_of(stop) if asked.get("back") == header.ROW else None
+    row = _row_of_stop(stop) if query.get("back") == header.ROW else None
     return header.stops_url() if row is None else page_url(row, "change")
 
 
-def _demand(request: HttpRequest) -> None:
-    if not may(request, header.RIGHT):
-        raise PermissionDenied(lacking(header.RIGHT))
+def _require_right(request: HttpRequest) -> None:
+    if not has_right(request, header.RIGHT):
+        raise PermissionDenied(lacking_sentence(header.RIGHT))
 
 
-def _log(request: HttpRequest, row: models.Model, said: str) -> None:
+def _log_change(request: HttpRequest, row: models.Model, message: str) -> None:
     LogEntry.objects.log_actions(
-        str(request.user.pk), [row], CHANGE, said, single_object=True
+        str(request.user.pk), [row], CHANGE, message, single_object=True
     )
 
 
 # -- what can be stopped ------------------------------------------------------------
 
 
-def _target(text: str) -> tuple[str, PublishedRow | None]:
+def _resolve_target(text: str) -> tuple[str, PublishedRow | None]:
     """Return the scope and row that a button names; raise `ValidationError` if gone."""
     if text in (Scope.EVERYTHING, Scope.CHANGES):
         return text, None
     kind, _separator, ref = text.partition(":")
-    row = _row(kind, ref)
+    row = _find_row(kind, ref)
     if row is None:
-        said = _("“%(what)s” does not exist any more: nothing was stopped.")
-        raise ValidationError(said % {"what": visible(text)})
+        message = _("“%(what)s” does not exist any more: nothing was stopped.")
+        raise ValidationError(message % {"what": visible(text)})
     return scope_of(row), row
 
 
-def _row(kind: str, ref: str) -> PublishedRow | None:
+def _find_row(kind: str, ref: str) -> PublishedRow | None:
     kinds: dict[str, type[PublishedRow]] = {"server": Server, **MODELS}
-    if kind not in kinds or not _is_key(ref):
+    if kind not in kinds or not _is_row_key(ref):
         return None
     return kinds[kind].rows().filter(pk=int(ref)).first()
 
 
-def _row_of(stop: Stop) -> PublishedRow | None:
+def _row_of_stop(stop: Stop) -> PublishedRow | None:
     """Return the row that a stop holds, or else the one that has its name now."""
     if not stop.kind:
         return None
-    row = _row(stop.kind, stop.ref)
+    row = _find_row(stop.kind, stop.ref)
     if row is not None or stop.kind not in MODELS:
         return row
-    named = MODELS[stop.kind].rows().filter(published_identity=stop.served_hash)
-    return named.first()
+    rows = MODELS[stop.kind].rows().filter(published_identity=stop.served_hash)
+    return rows.first()
 
 
-def _is_key(text: str) -> bool:
+def _is_row_key(text: str) -> bool:
     most = 18
     return text.isascii() and text.isdecimal() and len(text) <= most
 
 
-def _held_by(target: str, on: Sequence[Stop]) -> list[Stop]:
+def _stops_of_target(target: str, on: Sequence[Stop]) -> list[Stop]:
     """Return the stops of a target; of a row, those by its key or served name."""
-    row = _row(*target.split(":", 1)) if ":" in target else None
+    row = _find_row(*target.split(":", 1)) if ":" in target else None
     return [
         each
         for each in on
-        if target == header.target(each) or (row is not None and each.holds(row))
+        if target == header.stop_target(each) or (row is not None and each.holds(row))
     ]
 
 
-def _lines(on: Sequence[Stop], *, with_clients: bool) -> Iterator[Line]:
-    everything = _of(on, Scope.EVERYTHING)
+def _stop_lines(on: Sequence[Stop], *, with_clients: bool) -> Iterator[Line]:
+    everything = _stops_in_scope(on, Scope.EVERYTHING)
     yield Line(
         title=_("Everything"),
         about=_("No client can do anything. The site itself keeps running."),
         button=_("Stop everything"),
         target=Scope.EVERYTHING,
-        held=everything,
+        stops=everything,
     )
     count = count_changing(mcp, on)
     about = ngettext(
@@ -269,17 +275,17 @@ def _lines(on: Sequence[Stop], *, with_clients: bool) -> Iterator[Line]:
         about=_with_everything(about % {"count": count}, everything),
         button=_("Stop all changes"),
         target=Scope.CHANGES,
-        held=_of(on, Scope.CHANGES),
+        stops=_stops_in_scope(on, Scope.CHANGES),
         is_off=bool(everything),
     )
-    clients = _clients() if with_clients else None
+    clients = _session_counts() if with_clients else None
     for server in Server.rows().filter(published__isnull=False):
         yield Line(
             title=_("Server %(name)s") % {"name": server},
-            about=_with_everything(_about(server, clients), everything),
+            about=_with_everything(_server_summary(server, clients), everything),
             button=_("Stop %(name)s") % {"name": server},
             target=f"server:{server.pk}",
-            held=header.of_row(on, server),
+            stops=header.stops_of_row(on, server),
             is_off=bool(everything),
         )
 
@@ -288,37 +294,37 @@ def _with_everything(about: str, everything: Sequence[Stop]) -> str:
     return f"{about} {_('Stopped with everything.')}" if everything else about
 
 
-def _of(on: Sequence[Stop], scope: str) -> list[Stop]:
+def _stops_in_scope(on: Sequence[Stop], scope: str) -> list[Stop]:
     return [each for each in on if each.scope == scope]
 
 
-def _about(server: Server, clients: dict[str, int] | None) -> str:
+def _server_summary(server: Server, clients: dict[str, int] | None) -> str:
     address = "/mcp" if server.slug == DEFAULT_SLUG else f"/mcp/{server.slug}"
     if clients is None:
         return address
     count = clients.get(server.slug, 0)
-    said = ngettext(
+    summary = ngettext(
         "%(address)s · %(count)d session in the last 15 minutes.",
         "%(address)s · %(count)d sessions in the last 15 minutes.",
         count,
     )
-    return said % {"address": address, "count": count}
+    return summary % {"address": address, "count": count}
 
 
-def _clients() -> dict[str, int]:
+def _session_counts() -> dict[str, int]:
     """Return the number of recently seen sessions of each server."""
     recent = Session.objects.filter(seen_ms__gte=NowMilliseconds() - RECENT_MS)
     counted = recent.order_by().values_list("server")
     return dict(counted.annotate(count=models.Count("pk")))
 
 
-def _singles(on: Sequence[Stop]) -> Iterator[Line]:
+def _single_lines(on: Sequence[Stop]) -> Iterator[Line]:
     """Yield the individually stopped definitions, also those whose row is deleted."""
     by_target: dict[str, list[Stop]] = {}
     for each in on:
-        by_target.setdefault(header.target(each), []).append(each)
-    for target, held in by_target.items():
-        yield Line(held[0].what, held[0].kind, "", target, held)
+        by_target.setdefault(header.stop_target(each), []).append(each)
+    for target, stops in by_target.items():
+        yield Line(stops[0].what, stops[0].kind, "", target, stops)
 
 
 # -- starting again -----------------------------------------------------------------
@@ -331,19 +337,19 @@ def _coming_back(
     stop = ending[0]
     if stop.scope == Scope.CHANGES:
         count = count_changing(mcp, on)
-        said = ngettext(
+        sentence = ngettext(
             "%(count)d tool that changes things comes back.",
             "%(count)d tools that change things come back.",
             count,
         )
-        yield said % {"count": count}
+        yield sentence % {"count": count}
     elif stop.scope == Scope.DEFINITION:
-        row = _row_of(stop)
+        row = _row_of_stop(stop)
         what = ", ".join(dict.fromkeys(each.what for each in ending))
         if row is None:
             yield _("%(what)s was deleted. No client sees it.") % {"what": what}
         else:
-            yield f"{what}: {comparison.back(row)}"
+            yield f"{what}: {comparison.restart_sentence(row)}"
     else:
         rows = Server.rows().filter(published__isnull=False)
         staying = [each for each in on if each not in ending]
@@ -358,12 +364,14 @@ def _coming_back(
 
 def _comes_back(row: Server, ending: Sequence[Stop], staying: Sequence[Stop]) -> bool:
     """Return whether stops that end hold a server, and none that stays does."""
-    ends = _of(ending, Scope.EVERYTHING) or header.of_row(ending, row)
-    stays = _of(staying, Scope.EVERYTHING) or header.of_row(staying, row)
+    ends = _stops_in_scope(ending, Scope.EVERYTHING) or header.stops_of_row(ending, row)
+    stays = _stops_in_scope(staying, Scope.EVERYTHING) or header.stops_of_row(
+        staying, row
+    )
     return bool(ends) and not stays
 
 
-def _staying(on: Any) -> str:
+def _staying_sentence(on: Any) -> str:
     """Name what stays stopped; "" for nothing."""
     names = list(dict.fromkeys(each.what for each in on))
     if not names:

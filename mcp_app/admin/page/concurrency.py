@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.page import deleted_rows
-from mcp_app.auth.permissions import active, users, with_permission
+from mcp_app.auth.permissions import active_condition, all_users, with_permission
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.invalidation.workers import hold_after_commit
@@ -55,7 +55,7 @@ __all__ = ["FORM_STYLES", "HAS_UNFOLD", "OBJECT_TOOL", "ModelAdmin"]
 # The app's own permissions in words: what needs one, and who has it.
 
 
-MOST_NAMED: Final = 10
+MAX_NAMES: Final = 10
 """People or groups that a sentence names."""
 
 RIGHTS: Final[Mapping[str, Label]] = {
@@ -77,13 +77,13 @@ NEEDS: Final[Mapping[str, Label]] = {
 }
 
 
-def may(request: HttpRequest, right: str) -> bool:
+def has_right(request: HttpRequest, right: str) -> bool:
     """Return whether the user has one of the app's own permissions."""
     user: AbstractUser | AnonymousUser = request.user
     return user.has_perm(f"mcp_app.{right}")
 
 
-def lacking(right: str) -> str:
+def lacking_sentence(right: str) -> str:
     """Return the sentence for a user who lacks a permission."""
     needs = NEEDS.get(right, gettext_lazy("This needs the right “%(right)s”."))
     return str(needs) % {"right": RIGHTS[right]}
@@ -94,36 +94,36 @@ def whom_to_ask(request: HttpRequest, right: str) -> str:
 
     Makes at most two queries.
     """
-    if may(request, right):
+    if has_right(request, right):
         return ""
-    return f"{lacking(right)} {you_can_ask(request, right)}".strip()
+    return f"{lacking_sentence(right)} {you_can_ask(request, right)}".strip()
 
 
 def you_can_ask(request: HttpRequest, codename: str) -> str:
     """Return who has a permission of the app, as a sentence; "" if nobody is known."""
-    names = holders(request, codename)
+    names = right_holders(request, codename)
     if not names:
         return ""
     return _("You can ask: %(names)s.") % {"names": visible(", ".join(names), None)}
 
 
-def holders(request: HttpRequest, right: str) -> list[str]:
+def right_holders(request: HttpRequest, right: str) -> list[str]:
     """Return who has a permission: people, or groups if the user may not view users."""
     users = get_user_model()._meta
     if request.user.has_perm(f"{users.app_label}.view_{users.model_name}"):
-        return _people(right)
+        return _people_with_right(right)
     groups = Group.objects.filter(
         permissions__codename=right, permissions__content_type__app_label="mcp_app"
     )
-    return [str(each) for each in groups.distinct()[:MOST_NAMED]]
+    return [str(each) for each in groups.distinct()[:MAX_NAMES]]
 
 
-def _people(right: str) -> list[str]:
+def _people_with_right(right: str) -> list[str]:
     """Return the people who have a permission; none if the site cannot list them."""
     having = with_permission(f"mcp_app.{right}")
     if having is None:
         return []
-    people = users().filter(active()).filter(having)[:MOST_NAMED]
+    people = all_users().filter(active_condition()).filter(having)[:MAX_NAMES]
     return [each.get_username() for each in people]
 
 
@@ -133,7 +133,7 @@ def _people(right: str) -> list[str]:
 AnyRow = TypeVar("AnyRow", bound=models.Model)
 Row = TypeVar("Row", bound=WatchedRow)
 
-MOST_TOLD: Final = 10
+MAX_DELETION_MESSAGES: Final = 10
 """Rows of which a message says that they are deleted."""
 
 if TYPE_CHECKING:
@@ -152,13 +152,15 @@ def _utf8_only(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]
     """
 
     @wraps(view)
-    def checked(request: HttpRequest, *given: Any, **named: Any) -> HttpResponse:
+    def checking_view(
+        request: HttpRequest, *positional: Any, **keywords: Any
+    ) -> HttpResponse:
         encoding = request.encoding
         if encoding and codecs.lookup(encoding).name != "utf-8":
             raise BadRequest(f"The form must be in UTF-8, not in {encoding}.")
-        return view(request, *given, **named)
+        return view(request, *positional, **keywords)
 
-    return checked
+    return checking_view
 
 
 class SettledAdmin(TypedAdmin[AnyRow]):
@@ -199,11 +201,11 @@ class SettledAdmin(TypedAdmin[AnyRow]):
         change: bool,
     ) -> None:
         super().save_model(request, obj, form, change)
-        self._hold()
+        self._hold_response()
 
     def delete_model(self, request: HttpRequest, obj: AnyRow) -> None:
         super().delete_model(request, obj)
-        self._hold()
+        self._hold_response()
 
     def response_action(
         self,
@@ -215,25 +217,25 @@ class SettledAdmin(TypedAdmin[AnyRow]):
         if not self._are_there(request):
             return None
         response = super().response_action(request, queryset, *positional, **named)
-        self._hold()
+        self._hold_response()
         return response
 
     def _are_there(self, request: HttpRequest) -> bool:
         """Return whether any chosen row still exists; say who deleted the others."""
-        sent = request.POST.getlist(ACTION_CHECKBOX_NAME)
+        chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)
         if request.POST.get("select_across") == "1":
             return True
-        keys = [deleted_rows.key_of(self.model, text) for text in sent]
+        keys = [deleted_rows.primary_key_of(self.model, text) for text in chosen]
         if None in keys:
-            said = _("Your choice is not in this list. Choose again.")
-            self.message_user(request, said, messages.ERROR)
+            message = _("Your choice is not in this list. Choose again.")
+            self.message_user(request, message, messages.ERROR)
             return False
         gone = list(deleted_rows.sentences(self.model, keys))
-        for sentence in gone[:MOST_TOLD]:
+        for sentence in gone[:MAX_DELETION_MESSAGES]:
             self.message_user(request, sentence, messages.ERROR)
         return len(set(keys)) > len(gone) or not keys
 
-    def _hold(self) -> None:
+    def _hold_response(self) -> None:
         hold_after_commit(router.db_for_write(self.model))
 
 
@@ -244,13 +246,13 @@ class LockingAdmin(SettledAdmin[Row]):
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Row | None:
         # An empty `from_field` means the primary key.
-        found = super().get_object(request, object_id, from_field or None)
-        if found is None or request.method != "POST":
-            return found
+        row = super().get_object(request, object_id, from_field or None)
+        if row is None or request.method != "POST":
+            return row
         rows = self.model._default_manager.all()
         if not connections[rows.db].in_atomic_block:
-            return found
-        return rows.select_for_update().filter(pk=found.pk).first()
+            return row
+        return rows.select_for_update().filter(pk=row.pk).first()
 
 
 # -- bulk deletion ---------------------------------------------------------------------

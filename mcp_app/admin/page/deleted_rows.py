@@ -38,7 +38,7 @@ Reasons: TypeAlias = Mapping[Key, Mapping[int, str]]
 """Why each row is broken, in a sentence, by its version (0 without one)."""
 KNOWN: Final = "mcp_broken"
 REPORTS: Final = "mcp_reports"
-MOST_DIGITS: Final = 18
+MAX_KEY_DIGITS: Final = 18
 
 
 def broken_rows_of(request: HttpRequest) -> Reasons:
@@ -89,14 +89,16 @@ def _broken_rows(reports: Iterable[Report]) -> Reasons:
     # A process of an older release, or one that has just started, says nothing.
     known = [list(_report_entries(each)) for each in reports if each.code]
     is_cut = any(len(entries) >= MOST_BROKEN for entries in known)
-    found: dict[tuple[Key, int], list[str]] = {}
+    reasons_by_version: dict[tuple[Key, int], list[str]] = {}
     for key, version, reason in chain.from_iterable(known):
-        found.setdefault((key, version), []).append(visible(reason, None))
+        reasons_by_version.setdefault((key, version), []).append(visible(reason, None))
     rows: dict[Key, dict[int, str]] = {}
-    for (key, version), reasons in found.items():
+    for (key, version), reasons in reasons_by_version.items():
         # Who has more than a report holds names some of them.
         total = len(reasons) if is_cut else len(known)
-        rows.setdefault(key, {})[version] = _sentence(reasons[0], len(reasons), total)
+        rows.setdefault(key, {})[version] = _counted_reason(
+            reasons[0], len(reasons), total
+        )
     return rows
 
 
@@ -105,15 +107,17 @@ def _report_entries(report: Report) -> Iterator[tuple[Key, int, str]]:
     entries: object = report.broken
     for entry in entries if isinstance(entries, list | tuple) else ():
         match entry:
-            case [str(kind), str(ref), int(version), str(reason), *_] if _is_key(ref):
+            case [str(kind), str(ref), int(version), str(reason), *_] if _is_row_key(
+                ref
+            ):
                 yield (kind, ref), version, reason
 
 
-def _is_key(ref: str) -> bool:
-    return ref.isascii() and ref.isdigit() and len(ref) <= MOST_DIGITS
+def _is_row_key(ref: str) -> bool:
+    return ref.isascii() and ref.isdigit() and len(ref) <= MAX_KEY_DIGITS
 
 
-def _sentence(reason: str, count: int, total: int) -> str:
+def _counted_reason(reason: str, count: int, total: int) -> str:
     if count == total:
         return reason
     return _("In %(count)d of %(total)d processes: %(reason)s") % {
@@ -138,15 +142,15 @@ def demand_row(request: HttpRequest, model: type[Model], key: object) -> None:
 
     A POST proves that it did, even if the admin log has no entry of its deletion.
     """
-    entry = _entries(model, [key]).first()
-    said = sentence(model, entry)
+    entry = _deletion_entries(model, [key]).first()
+    message = deletion_sentence(model, entry)
     if request.method == "POST":
-        raise Deleted(_("%(deleted)s Nothing was saved.") % {"deleted": said})
+        raise Deleted(_("%(deleted)s Nothing was saved.") % {"deleted": message})
     if entry is not None:
-        raise Deleted(said)
+        raise Deleted(message)
 
 
-def sentence(model: type[Model], entry: LogEntry | None) -> str:
+def deletion_sentence(model: type[Model], entry: LogEntry | None) -> str:
     """Say what happened to a row; `entry` is None if no deletion was logged."""
     what = model._meta.verbose_name
     if entry is None:
@@ -161,41 +165,45 @@ def sentence(model: type[Model], entry: LogEntry | None) -> str:
 
 def sentences(model: type[Model], keys: Iterable[object]) -> Iterator[str]:
     """Yield such a sentence for each of these rows that no longer exists."""
-    asked = {str(key): key for key in keys}
-    there = model._default_manager.filter(pk__in=asked.values())
-    gone = asked.keys() - {str(key) for key in there.values_list("pk", flat=True)}
-    entries = {each.object_id: each for each in reversed(_entries(model, gone))}
+    keys_by_text = {str(key): key for key in keys}
+    there = model._default_manager.filter(pk__in=keys_by_text.values())
+    gone = keys_by_text.keys() - {
+        str(key) for key in there.values_list("pk", flat=True)
+    }
+    entries = {
+        each.object_id: each for each in reversed(_deletion_entries(model, gone))
+    }
     for key in sorted(gone):
-        yield sentence(model, entries.get(key))
+        yield deletion_sentence(model, entries.get(key))
 
 
 def redirect_missing_row(view: View) -> View:
     """Make a view redirect to the list, with a message, if its row was deleted."""
 
     @wraps(view)
-    def told(
-        admin: ModelAdmin[Any], request: HttpRequest, *positional: Any, **named: Any
+    def redirecting_view(
+        admin: ModelAdmin[Any], request: HttpRequest, *positional: Any, **keywords: Any
     ) -> HttpResponseBase:
         try:
-            return view(admin, request, *positional, **named)
+            return view(admin, request, *positional, **keywords)
         except Deleted as deleted:
             return to_the_list(admin, request, str(deleted))
 
-    return cast("View", told)
+    return cast("View", redirecting_view)
 
 
 def to_the_list(
-    admin: ModelAdmin[Any], request: HttpRequest, said: str
+    admin: ModelAdmin[Any], request: HttpRequest, message: str
 ) -> HttpResponse:
     """Redirect to the list of rows, with a message."""
     if not admin.has_view_or_change_permission(request):
         raise PermissionDenied
-    admin.message_user(request, said, messages.ERROR)
+    admin.message_user(request, message, messages.ERROR)
     name = f"admin:{admin.opts.app_label}_{admin.opts.model_name}_changelist"
     return HttpResponseRedirect(reverse(name))
 
 
-def key_of(model: type[Model], text: str) -> object:
+def primary_key_of(model: type[Model], text: str) -> object:
     """Return the primary key that a text stands for; None if it is not valid."""
     try:
         key: object = model._meta.pk.clean(text, None)
@@ -205,7 +213,7 @@ def key_of(model: type[Model], text: str) -> object:
     return key
 
 
-def _entries(model: type[Model], keys: Iterable[object]) -> Any:
+def _deletion_entries(model: type[Model], keys: Iterable[object]) -> Any:
     """Return the log entries of deletions of these rows, the latest first."""
     kind = ContentType.objects.get_for_model(model)
     return (

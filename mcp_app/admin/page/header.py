@@ -18,14 +18,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.page import deleted_rows
-from mcp_app.admin.page.concurrency import holders, whom_to_ask
+from mcp_app.admin.page.concurrency import right_holders, whom_to_ask
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import uploads_of
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow, PublishedRow, Session, State, Stop
 from mcp_app.models.stops import WIDE, Scope
-from mcp_app.publishing.overlays import broken, judge_content
+from mcp_app.publishing.overlays import broken_reason, judge_content
 from mcp_app.site_time import local_date, local_time
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 RIGHT: Final = "stop"
 ROW: Final = "row"
 """The value of `back` for returning to the row's page after starting it again."""
-MOST_NAMED: Final = 10
+MAX_NAMES: Final = 10
 """Rows that a sentence names."""
 
 
-def stops_on(request: HttpRequest) -> list[Stop]:
+def active_stops(request: HttpRequest) -> list[Stop]:
     """Return the active stops, queried once per request."""
     known: list[Stop] | None = getattr(request, "mcp_stops", None)
     if known is None:
@@ -52,22 +52,22 @@ def stops_on(request: HttpRequest) -> list[Stop]:
     return known
 
 
-def wide(stops: Iterable[Stop]) -> list[Stop]:
+def wide_stops(stops: Iterable[Stop]) -> list[Stop]:
     """Return the stops that affect more than one definition."""
     return [each for each in stops if each.scope in WIDE]
 
 
-def of_row(stops: Iterable[Stop], row: PublishedRow) -> list[Stop]:
+def stops_of_row(stops: Iterable[Stop], row: PublishedRow) -> list[Stop]:
     """Return the stops of just this server or definition."""
     return [each for each in stops if each.holds(row)]
 
 
-def holding(request: HttpRequest, row: PublishedRow) -> list[Stop]:
+def stops_applying_to(request: HttpRequest, row: PublishedRow) -> list[Stop]:
     """Return the stops of a row, and those of everything."""
-    on = stops_on(request)
+    on = active_stops(request)
     # The page's banner shows the other wide stops: of its server, or all changes.
     everything = [each for each in on if each.scope == Scope.EVERYTHING]
-    return [*of_row(on, row), *everything]
+    return [*stops_of_row(on, row), *everything]
 
 
 def target_of(row: PublishedRow) -> str:
@@ -75,12 +75,12 @@ def target_of(row: PublishedRow) -> str:
     return f"{row.kind_of_row}:{row.pk}"
 
 
-def target(stop: Stop) -> str:
+def stop_target(stop: Stop) -> str:
     """Return the name of what is stopped in forms and URLs: a row or a scope."""
     return f"{stop.kind}:{stop.ref}" if stop.kind else stop.scope
 
 
-def since(stop: Stop) -> SafeString:
+def since_html(stop: Stop) -> SafeString:
     """Return when it was stopped, as HTML; for today only the time."""
     at = local_time(stop.at)
     is_today = at.date() == local_date()
@@ -92,9 +92,9 @@ def since(stop: Stop) -> SafeString:
     )
 
 
-def sentence(stop: Stop) -> SafeString:
+def stop_sentence(stop: Stop) -> SafeString:
     """Say what is stopped, since when, by whom, and why."""
-    said = {
+    wording = {
         Scope.EVERYTHING.value: _("Everything is stopped since {since}, by {who}."),
         Scope.CHANGES.value: _(
             "All tools that change things are stopped since {since}, by {who}."
@@ -102,14 +102,14 @@ def sentence(stop: Stop) -> SafeString:
         Scope.SERVER.value: _("The server {what} is stopped since {since}, by {who}."),
     }.get(stop.scope, _("{what} is stopped since {since}, by {who}."))
     who = visible(stop.by_name) or _("an unknown person")
-    first = format_html(said, what=stop.what, since=since(stop), who=who)
+    first = format_html(wording, what=stop.what, since=since_html(stop), who=who)
     if not stop.reason:
         return first
     why = _("Why: “{reason}”.")
     return format_html("{} {}", first, format_html(why, reason=visible(stop.reason)))
 
 
-def result(stop: Stop) -> str:
+def stop_result(stop: Stop) -> str:
     """Say what the stop did; true once the request that made it was answered."""
     if not stop.cancels:
         calls = _("Calls that were running when it was stopped may finish.")
@@ -137,15 +137,15 @@ def start_url(target: str, *, back: str = "") -> str:
     return f"{url}&back={back}" if back else url
 
 
-def who_may(request: HttpRequest) -> str:
+def who_may_stop(request: HttpRequest) -> str:
     """Say who can stop; name people only to users who may view users."""
-    names = holders(request, RIGHT)
+    names = right_holders(request, RIGHT)
     if not names:
         return _("To stop something, ask someone with the right “Can stop and start”.")
-    said = _(
+    advice = _(
         "To stop something, ask someone with the right “Can stop and start”: %(names)s."
     )
-    return said % {"names": visible(", ".join(names), None)}
+    return advice % {"names": visible(", ".join(names), None)}
 
 
 # -- header ----------------------------------------------------------------------------
@@ -211,16 +211,16 @@ def page_url(row: PublishedRow, page: str, *more: object) -> str:
     return reverse(f"admin:mcp_app_{row.kind_of_row}_{page}", args=[row.pk, *more])
 
 
-def strip(request: HttpRequest, row: PublishedRow) -> Strip:
+def state_strip(request: HttpRequest, row: PublishedRow) -> Strip:
     """Return the strip above the pages of a row."""
     definition = row if isinstance(row, DefinitionRow) else None
     row.broken = deleted_rows.broken_reason(request, row) or why_broken(row)
-    held = of_row(stops_on(request), row)
-    state = State.STOPPED if held else row.state
+    stops = stops_of_row(active_stops(request), row)
+    state = State.STOPPED if stops else row.state
     return Strip(
         state=state,
         look=LOOKS[state],
-        sentence=sentence(held[0]) if held else _sentence(row),
+        sentence=stop_sentence(stops[0]) if stops else _visibility_sentence(row),
         tokens=definition.tokens if definition else 0,
         to_fix=definition.to_fix if definition else 0,
         advices=definition.advices if definition else 0,
@@ -241,14 +241,14 @@ def why_broken(row: PublishedRow) -> str:
     # No other row can be published under its name.
     content = row.working_content()
     working = judge_content(row, content, mcp, uploads_of(content))
-    return broken(row, mcp, working)
+    return broken_reason(row, mcp, working)
 
 
 def _depends_on_code(row: DefinitionRow) -> bool:
     return row.from_code or row.kind != "text"
 
 
-def _sentence(row: PublishedRow) -> str:
+def _visibility_sentence(row: PublishedRow) -> str:
     """Say what clients see now."""
     if row.broken:
         return visible(row.broken, None)
@@ -264,7 +264,7 @@ def _sentence(row: PublishedRow) -> str:
     }
 
 
-def tabs(row: PublishedRow, current: str) -> list[Tab]:
+def row_tabs(row: PublishedRow, current: str) -> list[Tab]:
     """Return the pages of a row."""
     pages = {
         "change": gettext_lazy("Edit"),
@@ -279,7 +279,7 @@ def tabs(row: PublishedRow, current: str) -> list[Tab]:
     ]
 
 
-def frame(
+def row_page_context(
     admin: ModelAdmin[Any], request: HttpRequest, row: PublishedRow, page: str
 ) -> dict[str, object]:
     """Return the context that the templates of a row's pages share."""
@@ -289,8 +289,8 @@ def frame(
         "opts": opts,
         "original": row,
         "row": row,
-        "strip": strip(request, row),
-        "tabs": tabs(row, page),
+        "strip": state_strip(request, row),
+        "tabs": row_tabs(row, page),
         "publish_url": page_url(row, "publish"),
         "media": admin.media,
         "subtitle": str(row),
@@ -305,18 +305,18 @@ GREATEST: Final = 2**63 - 1
 """The greatest number that a column can hold."""
 
 
-def users(keys: Iterable[str]) -> QuerySet[Any]:
+def existing_users(keys: Iterable[str]) -> QuerySet[Any]:
     """Return the users with these keys that still exist."""
     model = get_user_model()
-    return model._default_manager.filter(pk__in=set(filter(_is_key, keys)))
+    return model._default_manager.filter(pk__in=set(filter(_is_user_key, keys)))
 
 
 def user_names(keys: Iterable[str]) -> dict[str, str]:
     """Return the names of the users that still exist; one query."""
-    return {str(user.pk): user.get_username() for user in users(keys)}
+    return {str(user.pk): user.get_username() for user in existing_users(keys)}
 
 
-def who(session: Session, names: dict[str, str]) -> str:
+def session_user_name(session: Session, names: dict[str, str]) -> str:
     """Return whose session it is: a name, the key of a deleted user, or nobody."""
     known = names.get(session.user_id, session.user_id)
     return visible(known) or _("nobody")
@@ -327,7 +327,7 @@ def client_of(session: Session) -> str:
     return visible(session.client_name) or _("a client without a name")
 
 
-def _is_key(text: str) -> bool:
+def _is_user_key(text: str) -> bool:
     """Return whether a text can be a primary key of the site's users."""
     field = get_user_model()._meta.pk
     try:

@@ -22,8 +22,8 @@ from mcp_app.protocol.content import (
     Text,
 )
 
-SHOWN_CHARACTERS: Final = 64 * 1024
-SHOWN_PICTURE: Final = 2 * 1024 * 1024
+MAX_CHARACTERS: Final = 64 * 1024
+MAX_PICTURE_BYTES: Final = 2 * 1024 * 1024
 LETTERS_OF_A_TOKEN: Final = 4
 PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
 """Media types in which no browser runs scripts; SVG is shown as text."""
@@ -46,17 +46,17 @@ def tokens_of(text: str) -> int:
     return -(-len(text) // LETTERS_OF_A_TOKEN)
 
 
-def look_of(content: str | bytes, media_type: str) -> Look:
+def look_of_content(content: str | bytes, media_type: str) -> Look:
     """Return the preview of a resource's contents."""
     if isinstance(content, str):
-        return _text(content)
-    if _is_text(media_type):
-        return _text(content.decode(errors="replace"))
+        return _text_look(content)
+    if _is_text_type(media_type):
+        return _text_look(content.decode(errors="replace"))
     size = _("%(type)s, %(size)s") % {
         "type": visible(media_type),
         "size": filesizeformat(len(content)),
     }
-    if media_type in PICTURES and len(content) <= SHOWN_PICTURE:
+    if media_type in PICTURES and len(content) <= MAX_PICTURE_BYTES:
         encoded = b64encode(content).decode()
         return Look(picture=f"data:{media_type};base64,{encoded}", note=size)
     return Look(note=size)
@@ -65,30 +65,32 @@ def look_of(content: str | bytes, media_type: str) -> Look:
 def look_of_block(block: Block) -> Look:
     """Return the preview of one block of a message or an answer."""
     if isinstance(block, Text):
-        return _text(block.text)
+        return _text_look(block.text)
     if isinstance(block, Image | Audio):
-        return look_of(block.data, block.mime_type)
+        return look_of_content(block.data, block.mime_type)
     if isinstance(block, EmbeddedResource):
         inner = block.resource
         content = inner.blob if inner.text is None else inner.text
-        look = look_of(content or "", inner.mime_type or "application/octet-stream")
+        look = look_of_content(
+            content or "", inner.mime_type or "application/octet-stream"
+        )
         note = _("Contents of %(uri)s") % {"uri": inner.uri}
         joined = ", ".join(filter(None, (note, look.note)))
         return Look(look.text, look.picture, joined, look.tokens, look.is_cut)
     if isinstance(block, ResourceLink):
         note = _("Link to %(uri)s") % {"uri": block.uri}
         return Look(text=visible(block.as_text()), note=note)
-    return _text(block.as_text())
+    return _text_look(block.as_text())
 
 
-def _text(text: str) -> Look:
+def _text_look(text: str) -> Look:
     return Look(
-        text=visible(text[:SHOWN_CHARACTERS], None),
+        text=visible(text[:MAX_CHARACTERS], None),
         tokens=tokens_of(text),
-        is_cut=len(text) > SHOWN_CHARACTERS,
+        is_cut=len(text) > MAX_CHARACTERS,
     )
 
 
-def _is_text(media_type: str) -> bool:
+def _is_text_type(media_type: str) -> bool:
     bare = media_type.partition(";")[0].strip()
     return bare.startswith("text/") or bare in _TEXTS

@@ -19,11 +19,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.editors import files
-from mcp_app.admin.page.concurrency import lacking, may
+from mcp_app.admin.page.concurrency import has_right, lacking_sentence
 from mcp_app.admin.publishing.comparison import (
     ShownDifference,
+    labeled_differences,
     served_label,
-    shown_differences,
 )
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.catalog.registry import mcp
@@ -37,7 +37,7 @@ from mcp_app.publishing.bundle import (
     ImportedRow,
     Outcome,
 )
-from mcp_app.publishing.bundle.applying import counts
+from mcp_app.publishing.bundle.applying import outcome_counts
 from mcp_app.publishing.publication import OutOfDate
 from mcp_app.site_time import local_date
 
@@ -63,7 +63,7 @@ class ExportAction(PublishedAdmin[Row]):
         if self.model is Server:
             rows = bundle.with_definitions(cast("Iterable[Server]", rows))
         try:
-            written = bundle.export(rows)
+            written = bundle.export_bundle(rows)
         except BundleRefused as refused:
             for problem in refused.problems:
                 self.message_user(request, problem, messages.ERROR)
@@ -80,7 +80,7 @@ class ExportAction(PublishedAdmin[Row]):
         )
 
     def has_bundle_permission(self, request: HttpRequest) -> bool:
-        return may(request, RIGHT)
+        return has_right(request, RIGHT)
 
 
 # -- bundles ---------------------------------------------------------------------------
@@ -125,73 +125,75 @@ class ImportPages(PublishedAdmin[Row]):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        extra = {**(extra_context or {}), "may_import": may(request, RIGHT)}
+        extra = {**(extra_context or {}), "may_import": has_right(request, RIGHT)}
         response = super().changelist_view(request, extra)
         assert isinstance(response, HttpResponse)  # noqa: S101 - Django's stub says less
         return response
 
     def import_view(self, request: HttpRequest) -> HttpResponse:
         """Ask for a file, show what it would change, and import exactly that."""
-        self._demand(request, RIGHT)
+        self._require_right(request, RIGHT)
         if request.method != "POST":
             return self._import_page(request, {})
         try:
             if "file" in request.POST:
-                return self._import(request)
-            content, name = _sent(request.FILES.get("bundle"))
-            return self._look(request, content, name)
+                return self._import_file(request)
+            content, name = _read_upload(request.FILES.get("bundle"))
+            return self._preview_file(request, content, name)
         except BundleRefused as refused:
             return self._import_page(request, {"problems": refused.problems})
 
     # -- looking ----------------------------------------------------------------------
 
-    def _look(
+    def _preview_file(
         self,
         request: HttpRequest,
         content: bytes,
         name: str,
         problems: Sequence[str] = (),
     ) -> HttpResponse:
-        comparison = bundle.compare(bundle.read(content), mcp)
+        comparison = bundle.compare_bundle(bundle.read_bundle(content), mcp)
         context = {
-            **self._compared(request, comparison),
-            "file": files.keep(author_of(request), content),
+            **self._comparison_context(request, comparison),
+            "file": files.store_user_file(author_of(request), content),
             "name": name,
             "problems": problems,
         }
         return self._import_page(request, context)
 
-    def _compared(self, request: HttpRequest, comparison: Comparison) -> dict[str, Any]:
+    def _comparison_context(
+        self, request: HttpRequest, comparison: Comparison
+    ) -> dict[str, Any]:
         touched = [
             each
             for each in comparison.entries
             if each.outcome(publish=True) != Outcome.SAME
         ]
         publishing = _publishing(request, comparison)
-        count = len(comparison.touched(publish=not publishing["reasons"]))
+        count = len(comparison.entries_to_write(publish=not publishing["reasons"]))
         return {
             "comparison": comparison,
-            "counts": counts(comparison, publish=False),
-            "entries": [self._shown(each) for each in touched[:MOST_SHOWN]],
+            "counts": outcome_counts(comparison, publish=False),
+            "entries": [self._displayed_entry(each) for each in touched[:MOST_SHOWN]],
             "others": [visible(str(each.entry)) for each in touched[MOST_SHOWN:]],
-            "reasons": _reasons(request, comparison),
-            "impossible": bool(comparison.having(Outcome.CANNOT)),
+            "reasons": _refusal_reasons(request, comparison),
+            "impossible": bool(comparison.entries_with_outcome(Outcome.CANNOT)),
             "publishing": publishing,
             "button": ngettext("Import %d", "Import all %d", count) % count,
             "count": count,
         }
 
-    def _shown(self, compared: ComparedEntry) -> ShownEntry:
+    def _displayed_entry(self, compared: ComparedEntry) -> ShownEntry:
         row, publication = compared.row, compared.publication
         outcome = compared.outcome(publish=False)
-        differences = shown_differences(row, compared.differences)
+        differences = labeled_differences(row, compared.differences)
         published = None
         if publication and publication.differences != compared.differences:
-            published = shown_differences(row, publication.differences)
+            published = labeled_differences(row, publication.differences)
         return ShownEntry(
             compared=compared,
             name=visible(str(compared.entry)),
-            outcome=_word(outcome),
+            outcome=_outcome_label(outcome),
             look=LOOKS[outcome],
             url="" if compared.is_new else _change_url(row),
             differences=differences,
@@ -203,9 +205,9 @@ class ImportPages(PublishedAdmin[Row]):
 
     # -- importing --------------------------------------------------------------------
 
-    def _import(self, request: HttpRequest) -> HttpResponse:
+    def _import_file(self, request: HttpRequest) -> HttpResponse:
         user = author_of(request)
-        content = files.kept_content(user, request.POST["file"], bundle.MOST_BYTES)
+        content = files.user_file_content(user, request.POST["file"], bundle.MOST_BYTES)
         if content is None:
             raise BundleRefused(
                 [_("The file is no longer stored. Choose and check it again.")]
@@ -214,8 +216,8 @@ class ImportPages(PublishedAdmin[Row]):
         publish = "publish" in request.POST
         try:
             with transaction.atomic():
-                done = bundle.apply(
-                    bundle.read(content),
+                done = bundle.import_bundle(
+                    bundle.read_bundle(content),
                     mcp,
                     author=user,
                     looked_at=request.POST.get("looked_at", ""),
@@ -224,14 +226,16 @@ class ImportPages(PublishedAdmin[Row]):
                     allowed=partial(_check_rights, request, publish=publish),
                 )
                 self._log_imported(request, done)
-                files.forget(user)
-                self._hold()
+                files.delete_user_file(user)
+                self._hold_response()
         except OutOfDate as refused:
-            return self._look(request, content, name, [refused.message])
-        said = ngettext("%d was imported.", "%d were imported.", len(done)) % len(done)
+            return self._preview_file(request, content, name, [refused.message])
+        message = ngettext("%d was imported.", "%d were imported.", len(done)) % len(
+            done
+        )
         if not done:
-            said = _("There was nothing to import: all of it is here already.")
-        self.message_user(request, said, messages.SUCCESS)
+            message = _("There was nothing to import: all of it is here already.")
+        self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:mcp_app_server_changelist"))
 
     def _log_imported(self, request: HttpRequest, done: Iterable[ImportedRow]) -> None:
@@ -252,7 +256,7 @@ class ImportPages(PublishedAdmin[Row]):
         return TemplateResponse(request, "admin/mcp_app/import.html", both)
 
 
-def _sent(file: UploadedFile[Any] | None) -> tuple[bytes, str]:
+def _read_upload(file: UploadedFile[Any] | None) -> tuple[bytes, str]:
     """Return the bytes and name of an uploaded file; raise `BundleRefused`."""
     if file is None:
         raise BundleRefused([_("Choose a file first.")])
@@ -261,17 +265,17 @@ def _sent(file: UploadedFile[Any] | None) -> tuple[bytes, str]:
     return file.read(), visible(str(file.name or ""))
 
 
-def _reasons(request: HttpRequest, comparison: Comparison) -> list[str]:
+def _refusal_reasons(request: HttpRequest, comparison: Comparison) -> list[str]:
     """Say why this user may not import the file: a sentence per missing permission."""
     rights = bundle.needed_rights(comparison, publish=False)
     return [
         _("%(entry)s: %(right)s")
         % {
             "entry": visible(str(entries[0].entry)),
-            "right": lacking(right),
+            "right": lacking_sentence(right),
         }
         for right, entries in rights.items()
-        if not may(request, right)
+        if not has_right(request, right)
     ]
 
 
@@ -282,16 +286,16 @@ def _check_rights(
     if publish:
         needed["publish"] = None
     for right in needed:
-        if not may(request, right):
-            raise PermissionDenied(lacking(right))
+        if not has_right(request, right):
+            raise PermissionDenied(lacking_sentence(right))
 
 
 def _publishing(request: HttpRequest, comparison: Comparison) -> dict[str, Any]:
     """Say what *Publish at once* would do, and why it is disabled."""
     rights = bundle.needed_rights(comparison, publish=True)
-    missing = [right for right in rights if not may(request, right)]
+    missing = [right for right in rights if not has_right(request, right)]
     published = [each for each in comparison.entries if each.publication is not None]
-    reasons = [lacking(right) for right in missing]
+    reasons = [lacking_sentence(right) for right in missing]
     reasons += [
         _("%(entry)s: %(problem)s")
         % {
@@ -302,15 +306,15 @@ def _publishing(request: HttpRequest, comparison: Comparison) -> dict[str, Any]:
         if each.publication is not None
         for problem in each.publication.problems
     ]
-    said = ngettext(
+    sentence = ngettext(
         "%(count)d version is published.",
         "%(count)d versions are published.",
         len(published),
     ) % {"count": len(published)}
-    return {"count": len(published), "sentence": said, "reasons": reasons}
+    return {"count": len(published), "sentence": sentence, "reasons": reasons}
 
 
-def _word(outcome: Outcome) -> str:
+def _outcome_label(outcome: Outcome) -> str:
     return {
         Outcome.NEW: _("New"),
         Outcome.CHANGED: _("Changed"),

@@ -21,7 +21,7 @@ from mcp_app.admin.access.visibility import (
 from mcp_app.admin.editors.hints import AUDIENCES, IMPORTANCES
 from mcp_app.admin.forms import editing_field, form_of
 from mcp_app.admin.forms.fields import seconds_of
-from mcp_app.admin.page.concurrency import may, whom_to_ask
+from mcp_app.admin.page.concurrency import has_right, whom_to_ask
 from mcp_app.admin.page.header import page_url, why_broken
 from mcp_app.admin.page.wording import EVERY, HINTS, READABLE, SERVER, Words
 from mcp_app.catalog.findings import Finding
@@ -37,18 +37,22 @@ from mcp_app.models import (
     Session,
     Tool,
 )
-from mcp_app.models.fields import words
+from mcp_app.models.fields import split_words
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.jsonrpc import pretty
+from mcp_app.protocol.jsonrpc import pretty_text
 from mcp_app.publishing.differences import Difference, Piece, differences
-from mcp_app.publishing.publication import Proposal, propose, propose_version
+from mcp_app.publishing.publication import (
+    Proposal,
+    propose_publication,
+    propose_version,
+)
 from mcp_app.site_time import local_time
 
 # -- difference labels -----------------------------------------------------------------
 # Differences in the words of the forms: labels of fields, and what choices say.
 
 
-TAKEN_APART: Final = frozenset({"arguments", "chosen", "config", "input_schema"})
+SPLIT_COLUMNS: Final = frozenset({"arguments", "chosen", "config", "input_schema"})
 """Columns whose parts have names that say enough."""
 PARTS: Final[Mapping[tuple[str, str], Label]] = {
     ("annotations", "audience"): READABLE["audience"][0],
@@ -80,73 +84,80 @@ class ShownDifference:
         return self.difference.pieces_after()
 
 
-def shown_differences(
-    row: PublishedRow, found: Iterable[Difference]
+def labeled_differences(
+    row: PublishedRow, changes: Iterable[Difference]
 ) -> list[ShownDifference]:
     """Return differences with the labels and the words that the row's form uses."""
-    labels = _words_of(row)
+    labels = _form_words(row)
     return [
-        ShownDifference(_worded(row, each), _label(row, each, labels)) for each in found
+        ShownDifference(
+            _difference_in_words(row, each), _difference_label(row, each, labels)
+        )
+        for each in changes
     ]
 
 
-def _words_of(row: PublishedRow) -> Words:
+def _form_words(row: PublishedRow) -> Words:
     if isinstance(row, DefinitionRow):
         return {**EVERY, **HINTS, **form_of(type(row), row.kind).WORDS}
     return {**EVERY, **SERVER}
 
 
-def _label(row: PublishedRow, found: Difference, labels: Words) -> str:
-    if (found.field, found.part) in PARTS:
-        return str(PARTS[found.field, found.part])
-    part = visible(found.part)
-    if part and found.field in TAKEN_APART:
+def _difference_label(row: PublishedRow, difference: Difference, labels: Words) -> str:
+    if (difference.field, difference.part) in PARTS:
+        return str(PARTS[difference.field, difference.part])
+    part = visible(difference.part)
+    if part and difference.field in SPLIT_COLUMNS:
         return capfirst(part)
-    field = str(labels[found.field][0]) if found.field in labels else ""
+    field = str(labels[difference.field][0]) if difference.field in labels else ""
     if not field:
-        named = {each.name: each for each in row._meta.get_fields()}
-        field = str(getattr(named.get(found.field), "verbose_name", found.field))
+        columns = {each.name: each for each in row._meta.get_fields()}
+        field = str(
+            getattr(columns.get(difference.field), "verbose_name", difference.field)
+        )
     return capfirst(f"{field}, {part}" if part else field)
 
 
-def _worded(row: PublishedRow, found: Difference) -> Difference:
+def _difference_in_words(row: PublishedRow, difference: Difference) -> Difference:
     """Return a difference with values as the form shows them, if they differ there."""
-    wording = _WORDINGS.get((found.field, found.part)) or _WORDINGS.get(
-        (found.field, "")
+    wording = _WORDINGS.get((difference.field, difference.part)) or _WORDINGS.get(
+        (difference.field, "")
     )
     if wording is None:
-        return found
+        return difference
     before, after = (
         None if each is None else wording(row, each)
-        for each in (found.before, found.after)
+        for each in (difference.before, difference.after)
     )
     if before == after:
-        return found
-    return Difference(found.field, found.part, before, after, found.breaks)
+        return difference
+    return Difference(
+        difference.field, difference.part, before, after, difference.breaks
+    )
 
 
 def _chosen_of(choices: Mapping[str, Label]) -> Callable[[PublishedRow, str], str]:
     return lambda _row, value: str(choices.get(value, value))
 
 
-def _methods(row: PublishedRow, value: str) -> str:
-    return "\n".join(map(method_label, words(value)))
+def _method_labels(row: PublishedRow, value: str) -> str:
+    return "\n".join(map(method_label, split_words(value)))
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
-def _seconds(row: PublishedRow, value: str) -> str:
+def _seconds_text(row: PublishedRow, value: str) -> str:
     return seconds_of(int(value)) if _is_number(value) else value
 
 
-def _titles(name: str) -> Callable[[PublishedRow, str], str]:
-    def titles(row: PublishedRow, value: str) -> str:
+def _titles_wording(name: str) -> Callable[[PublishedRow, str], str]:
+    def row_titles(row: PublishedRow, value: str) -> str:
         keys = [int(key) for key in value.splitlines() if _is_number(key)]
         return "\n".join(_titles_of(row, name, keys))
 
-    return titles
+    return row_titles
 
 
 def _titles_of(row: PublishedRow, name: str, keys: Iterable[int]) -> Iterator[str]:
@@ -161,9 +172,9 @@ _WORDINGS: Final[Mapping[tuple[str, str], Callable[[PublishedRow, str], str]]] =
     ("listing", ""): _chosen_of(dict(Server.ToolList.choices)),
     ("annotations", "audience"): _chosen_of(AUDIENCES),
     ("annotations", "priority"): _chosen_of(IMPORTANCES),
-    ("access", ""): _methods,
-    ("ttl_ms", ""): _seconds,
-    **{("chosen", name): _titles(name) for name in Server.CHOICES},
+    ("access", ""): _method_labels,
+    ("ttl_ms", ""): _seconds_text,
+    **{("chosen", name): _titles_wording(name) for name in Server.CHOICES},
 }
 
 
@@ -180,40 +191,40 @@ class Choice:
     label: str
 
 
-def _as_json(content: JsonObject) -> str:
-    return visible(pretty(content), None)
+def _content_json(content: JsonObject) -> str:
+    return visible(pretty_text(content), None)
 
 
-def context(
+def publish_context(
     request: HttpRequest, row: PublishedRow, registry: Registry
 ) -> dict[str, Any]:
     """Return the context of *Publish*; `?before=` and `?after=` compare others."""
-    versions = list(_heads(row))
-    before = _asked(request, "before", _served_number(row))
-    after = _asked(request, "after", WORKING_COPY)
-    proposal = propose(row, registry)
+    versions = list(_newest_versions(row))
+    before = _requested_number(request, "before", _served_number(row))
+    after = _requested_number(request, "after", WORKING_COPY)
+    proposal = propose_publication(row, registry)
     compared: dict[str, Any] = {
-        "differences": shown_differences(row, proposal.differences),
-        "as_json": _as_json(proposal.content),
+        "differences": labeled_differences(row, proposal.differences),
+        "as_json": _content_json(proposal.content),
     }
     others = (before, after) != (_served_number(row), WORKING_COPY)
     if others:
-        compared = _compared(row, before, after)
+        compared = _version_comparison(row, before, after)
     return {
-        **_proposed(request, row, proposal),
+        **_proposal_context(request, row, proposal),
         **compared,
         "proposal": None if others else proposal,
-        "versions": [_choice(row, each) for each in versions],
+        "versions": [_version_choice(row, each) for each in versions],
         "versions_after": [
             Choice(WORKING_COPY, _("Working copy")),
-            *(_choice(row, each) for each in versions),
+            *(_version_choice(row, each) for each in versions),
         ],
         "before": before,
         "after": after,
         "before_label": _version_label(before),
         "after_label": _version_label(after),
         "unpublish_url": "" if _is_from_code(row) else page_url(row, "unpublish"),
-        "next_number": _next(versions),
+        "next_number": _next_number(versions),
     }
 
 
@@ -230,25 +241,25 @@ def restoring(
     """Return the context of the page that rolls back to a version."""
     proposal = propose_version(row, version, registry)
     return {
-        **_proposed(request, row, proposal),
+        **_proposal_context(request, row, proposal),
         "proposal": proposal,
-        "differences": shown_differences(row, proposal.differences),
-        "as_json": _as_json(proposal.content),
+        "differences": labeled_differences(row, proposal.differences),
+        "as_json": _content_json(proposal.content),
         "restores": version.number,
         "before_label": _version_label(_served_number(row)),
         "after_label": _version_label(version.number),
-        "next_number": _next(list(_heads(row))),
+        "next_number": _next_number(list(_newest_versions(row))),
     }
 
 
-def looking(version: DefinitionVersion) -> dict[str, Any]:
+def version_context(version: DefinitionVersion) -> dict[str, Any]:
     """Return the context of the page of one version."""
-    said = _("%(author)s published it on %(at)s (fingerprint %(hash)s).") % {
+    sentence = _("%(author)s published it on %(at)s (fingerprint %(hash)s).") % {
         "author": version.author_name or _("a command"),
         "at": date_format(local_time(version.created), "SHORT_DATETIME_FORMAT"),
         "hash": version.hash,
     }
-    return {"as_json": _as_json(version.read()), "sentence": said}
+    return {"as_json": _content_json(version.read()), "sentence": sentence}
 
 
 def unpublishing(row: PublishedRow) -> list[str]:
@@ -263,11 +274,11 @@ def unpublishing(row: PublishedRow) -> list[str]:
             " definition again."
         ),
         _("If you only want to switch it off for a while, stop it instead."),
-        *_told(row),
+        *_session_consequences(row),
     ]
 
 
-def back(row: PublishedRow) -> str:
+def restart_sentence(row: PublishedRow) -> str:
     """Say what clients see once a row is started again."""
     if why := why_broken(row):
         return stays_broken(why)
@@ -284,33 +295,33 @@ def stays_broken(why: str) -> str:
     return _("It stays broken, so clients do not see it: %(why)s") % {"why": why}
 
 
-def not_found(what: object) -> Http404:
+def missing_error(what: object) -> Http404:
     """Return the 404 for something that no longer exists."""
     return Http404(_("This %(what)s does not exist any more.") % {"what": what})
 
 
-def _proposed(
+def _proposal_context(
     request: HttpRequest, row: PublishedRow, proposal: Proposal[Any]
 ) -> dict[str, Any]:
     return {
         "judged": proposal.judged,
-        "to_fix": [*_to_go_to(row, proposal.judged.to_fix)],
-        "advices": [*_to_go_to(row, proposal.judged.advices)],
+        "to_fix": [*_findings_with_fields(row, proposal.judged.to_fix)],
+        "advices": [*_findings_with_fields(row, proposal.judged.advices)],
         "breaks": proposal.breaks,
         "is_served_already": proposal.is_served_already,
         "consequences": [
-            *_told(row, proposal.content),
+            *_session_consequences(row, proposal.content),
             *at_servers(row, proposal.content),
             *in_numbers(row, proposal.content),
-            *_costs(row, proposal),
+            *_token_costs(row, proposal),
         ],
-        "may_publish": may(request, "publish"),
+        "may_publish": has_right(request, "publish"),
         "reason": whom_to_ask(request, "publish"),
         "note": request.POST.get("note", ""),
     }
 
 
-def _to_go_to(
+def _findings_with_fields(
     row: PublishedRow, findings: Sequence[Finding]
 ) -> Iterator[tuple[str, str]]:
     """Yield each message with the form field to go to, "" for the whole form."""
@@ -321,11 +332,13 @@ def _to_go_to(
         yield each.message, field
 
 
-def _told(row: PublishedRow, content: JsonObject | None = None) -> list[str]:
+def _session_consequences(
+    row: PublishedRow, content: JsonObject | None = None
+) -> list[str]:
     """Say how many sessions notice it, and what happens to running calls."""
-    servers = offering(row, content)
+    servers = servers_offering(row, content)
     count = Session.objects.filter(server__in=servers).count() if servers else 0
-    told = ngettext(
+    sentence = ngettext(
         "%(count)d session is open. Its client is notified if it listens, and"
         " otherwise sees the change when it asks.",
         "%(count)d sessions are open. Clients that listen are notified, the others"
@@ -333,15 +346,15 @@ def _told(row: PublishedRow, content: JsonObject | None = None) -> list[str]:
         count,
     ) % {"count": count}
     if not count:
-        told = _(
+        sentence = _(
             "No client is connected. Clients see the change the next time they ask."
         )
     if not servers:
-        told = _("No server offers it, so no client notices.")
-    return [told, _("Running calls finish with the version that they began with.")]
+        sentence = _("No server offers it, so no client notices.")
+    return [sentence, _("Running calls finish with the version that they began with.")]
 
 
-def offering(row: PublishedRow, content: JsonObject | None) -> list[str]:
+def servers_offering(row: PublishedRow, content: JsonObject | None) -> list[str]:
     """Return the servers that offer a row, as published or with this content."""
     if isinstance(row, Server):
         return [row.slug]
@@ -351,11 +364,11 @@ def offering(row: PublishedRow, content: JsonObject | None) -> list[str]:
     return [
         slug
         for slug, server in load_servers(stopped=False).items()
-        if any(server.offers(each, key) for each in tags)
+        if any(server.offers_definition(each, key) for each in tags)
     ]
 
 
-def _costs(row: PublishedRow, proposal: Proposal[Any]) -> Sequence[str]:
+def _token_costs(row: PublishedRow, proposal: Proposal[Any]) -> Sequence[str]:
     tokens = proposal.judged.tokens
     # Clients give a model only the tools with every request.
     if not tokens or not isinstance(row, Tool):
@@ -370,12 +383,12 @@ def _costs(row: PublishedRow, proposal: Proposal[Any]) -> Sequence[str]:
     ]
 
 
-def _heads(row: PublishedRow) -> Iterable[DefinitionVersion]:
+def _newest_versions(row: PublishedRow) -> Iterable[DefinitionVersion]:
     """Return the newest 200 versions of a row, without their contents."""
     return DefinitionVersion.objects.of(row).defer("content")[:200]
 
 
-def _choice(row: PublishedRow, version: DefinitionVersion) -> Choice:
+def _version_choice(row: PublishedRow, version: DefinitionVersion) -> Choice:
     label = _version_label(version.number)
     if version.pk == row.published_id:
         label = _("%(version)s (clients see this one)") % {"version": label}
@@ -391,7 +404,7 @@ def _version_label(number: int) -> str:
 
 
 NOTHING: Final = -1
-MOST_DIGITS: Final = 9
+MAX_NUMBER_DIGITS: Final = 9
 
 
 def _served_number(row: PublishedRow) -> int:
@@ -405,33 +418,33 @@ def served_label(row: PublishedRow) -> str:
 
 def number_from(text: str, default: int) -> int:
     """Parse a version number that a page sent; return `default` for anything else."""
-    is_number = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+    is_number = text.isascii() and text.isdigit() and len(text) <= MAX_NUMBER_DIGITS
     return int(text) if is_number else default
 
 
-def _asked(request: HttpRequest, name: str, default: int) -> int:
+def _requested_number(request: HttpRequest, name: str, default: int) -> int:
     return number_from(request.GET.get(name, ""), default)
 
 
-def _compared(row: PublishedRow, before: int, after: int) -> dict[str, Any]:
-    old, new = (_content(row, number) for number in (before, after))
+def _version_comparison(row: PublishedRow, before: int, after: int) -> dict[str, Any]:
+    old, new = (_version_content(row, number) for number in (before, after))
     return {
-        "differences": shown_differences(row, differences(old, new)),
-        "as_json": _as_json(new),
+        "differences": labeled_differences(row, differences(old, new)),
+        "as_json": _content_json(new),
         "is_served_already": False,
     }
 
 
-def _content(row: PublishedRow, number: int) -> JsonObject:
+def _version_content(row: PublishedRow, number: int) -> JsonObject:
     if number == WORKING_COPY:
         return row.working_content()
     if number == NOTHING:
         return {}
-    found = DefinitionVersion.objects.of(row).filter(number=number).first()
-    if found is None:
-        raise not_found(_("version"))
-    return found.read()
+    version = DefinitionVersion.objects.of(row).filter(number=number).first()
+    if version is None:
+        raise missing_error(_("version"))
+    return version.read()
 
 
-def _next(versions: Sequence[DefinitionVersion]) -> int:
+def _next_number(versions: Sequence[DefinitionVersion]) -> int:
     return versions[0].number + 1 if versions else 1

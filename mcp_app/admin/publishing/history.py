@@ -18,12 +18,12 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.page import header
 from mcp_app.admin.page.deleted_rows import broken_reason
 from mcp_app.admin.page.header import page_url
-from mcp_app.admin.publishing.comparison import offering
+from mcp_app.admin.publishing.comparison import servers_offering
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Server
 
 MOST: Final = 200
 """Entries of each sort that a page shows."""
-AT_ONCE: Final = timedelta(seconds=1)
+MAX_TIME_APART: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,17 @@ class Event:
     older: bool = False
 
 
-def context(row: PublishedRow, *, may_restore: bool) -> dict[str, Any]:
+def history_context(row: PublishedRow, *, may_restore: bool) -> dict[str, Any]:
     """Return the context of the page *History*, newest events first."""
     versions = list(DefinitionVersion.objects.of(row).defer("content")[:MOST])
-    entries = list(_entries(row))
+    entries = list(_log_entries(row))
     events = [
-        *_versions(row, versions, may_restore=may_restore),
-        *(_entry(each) for each in entries if not _is_said(each, versions)),
+        *_version_events(row, versions, may_restore=may_restore),
+        *(
+            _entry_event(each)
+            for each in entries
+            if not _repeats_version(each, versions)
+        ),
     ]
     return {
         "events": sorted(events, key=lambda event: event.at, reverse=True),
@@ -57,14 +61,14 @@ def context(row: PublishedRow, *, may_restore: bool) -> dict[str, Any]:
     }
 
 
-def _versions(
+def _version_events(
     row: PublishedRow, versions: list[DefinitionVersion], *, may_restore: bool
 ) -> Iterator[Event]:
     for place, version in enumerate(versions):
         served = version.pk == row.published_id
         restore = "" if served or not may_restore else "rollback"
         yield Event(
-            what=_what(version),
+            what=_version_sentence(version),
             who=version.author_name or _("a command"),
             at=version.created,
             note=version.note,
@@ -77,7 +81,7 @@ def _versions(
         )
 
 
-def _what(version: DefinitionVersion) -> str:
+def _version_sentence(version: DefinitionVersion) -> str:
     if version.restored is not None:
         return _("Published version %(old)d again as version %(number)d") % {
             "old": version.restored,
@@ -86,14 +90,14 @@ def _what(version: DefinitionVersion) -> str:
     return _("Published version %(number)d") % {"number": version.number}
 
 
-def _entries(row: PublishedRow) -> Iterator[LogEntry]:
+def _log_entries(row: PublishedRow) -> Iterator[LogEntry]:
     """Yield the newest entries of the admin log about a row."""
     kind = ContentType.objects.get_for_model(type(row))
     logged = LogEntry.objects.filter(content_type=kind, object_id=str(row.pk))
     yield from logged.select_related("user").order_by("-action_time")[:MOST]
 
 
-def _is_said(entry: LogEntry, versions: list[DefinitionVersion]) -> bool:
+def _repeats_version(entry: LogEntry, versions: list[DefinitionVersion]) -> bool:
     """Return whether an entry repeats a version: one transaction wrote both.
 
     Its message is translated, so we compare only author, number and time.
@@ -101,27 +105,27 @@ def _is_said(entry: LogEntry, versions: list[DefinitionVersion]) -> bool:
     return any(
         version.author_id == entry.user_id
         and str(version.number) in entry.change_message
-        and abs(version.created - entry.action_time) < AT_ONCE
+        and abs(version.created - entry.action_time) < MAX_TIME_APART
         for version in versions
     )
 
 
-def _entry(entry: LogEntry) -> Event:
-    said = str(entry.get_change_message()) or str(entry)
-    return Event(what=said, who=entry.user.get_username(), at=entry.action_time)
+def _entry_event(entry: LogEntry) -> Event:
+    message = str(entry.get_change_message()) or str(entry)
+    return Event(what=message, who=entry.user.get_username(), at=entry.action_time)
 
 
 # -- next steps ------------------------------------------------------------------------
 # Messages after saving and publishing: what clients see, and what comes next.
 
 
-def unseen(request: HttpRequest, row: PublishedRow) -> str:
+def why_invisible(request: HttpRequest, row: PublishedRow) -> str:
     """Return why clients do not see a published row; "" if they do."""
-    if header.holding(request, row):
+    if header.stops_applying_to(request, row):
         return _("It is stopped, so clients do not see it.")
     if broken_reason(request, row) or row.broken:
         return _("It is broken, so clients do not see it.")
-    if isinstance(row, DefinitionRow) and not offering(row, None):
+    if isinstance(row, DefinitionRow) and not servers_offering(row, None):
         return _("No server offers it, so clients do not see it.")
     return ""
 
@@ -130,25 +134,25 @@ def saved_sentence(
     request: HttpRequest, row: PublishedRow, *, may_publish: bool
 ) -> SafeString:
     """Return what clients see of a row that was saved, with a link to publish it."""
-    seen = _seen(request, row)
+    sentence = _visibility_sentence(request, row)
     is_current = row.served_hash() == row.content_hash
     if is_current or not may_publish:
-        return format_html("{} {}", _("Saved."), seen)
+        return format_html("{} {}", _("Saved."), sentence)
     publish = _("Publish “%(name)s”…") % {"name": row}
     return format_html(
         '{} {} <a href="{}">{}</a>',
         _("Saved."),
-        seen,
+        sentence,
         page_url(row, "publish"),
         publish,
     )
 
 
-def _seen(request: HttpRequest, row: PublishedRow) -> str:
+def _visibility_sentence(request: HttpRequest, row: PublishedRow) -> str:
     is_in_code = isinstance(row, DefinitionRow) and row.from_code
     if row.published is None and not is_in_code:
         return _("Clients do not see it yet.")
-    if why := unseen(request, row):
+    if why := why_invisible(request, row):
         return why
     if row.served_hash() == row.content_hash:
         return _("Clients see exactly this.")
@@ -163,12 +167,12 @@ def published_sentence(
     request: HttpRequest, row: PublishedRow, number: int
 ) -> SafeString:
     """Return what publishing did, with links to what people do next."""
-    if header.holding(request, row):
+    if header.stops_applying_to(request, row):
         done = _(
             "Version %(number)d is published. It is stopped, so clients do not see "
             "it until somebody starts it again."
         )
-    elif isinstance(row, DefinitionRow) and not offering(row, None):
+    elif isinstance(row, DefinitionRow) and not servers_offering(row, None):
         done = _(
             "Version %(number)d is published. No server offers it, so clients do not"
             " see it."

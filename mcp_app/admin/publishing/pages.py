@@ -17,9 +17,9 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.page import deleted_rows, header
-from mcp_app.admin.page.concurrency import LockingAdmin, lacking, may
+from mcp_app.admin.page.concurrency import LockingAdmin, has_right, lacking_sentence
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
-from mcp_app.admin.page.header import frame, page_url
+from mcp_app.admin.page.header import page_url, row_page_context
 from mcp_app.admin.publishing import comparison, history
 from mcp_app.admin.publishing.history import published_sentence, saved_sentence
 from mcp_app.catalog.registry import mcp
@@ -36,7 +36,7 @@ from mcp_app.publishing.publication import PublicationRefused
 
 Row = TypeVar("Row", bound=PublishedRow)
 
-LONGEST_NOTE = 1_000
+MAX_NOTE_LENGTH = 1_000
 SAVED: Final = "mcp_saved"
 """The attribute of a request that has the message for what it saved."""
 
@@ -78,10 +78,10 @@ class PublishedAdmin(LockingAdmin[Row]):
     ) -> HttpResponse:
         row = named.get("obj")
         if row is not None and row.pk is not None and IS_POPUP_VAR not in request.GET:
-            own = frame(self, request, row, "change")
+            own = row_page_context(self, request, row, "change")
             shared = ("strip", "tabs", "row", "publish_url")
             context.update({name: own[name] for name in shared})
-        context["may_publish"] = may(request, "publish")
+        context["may_publish"] = has_right(request, "publish")
         return super().render_change_form(request, context, *positional, **named)
 
     def save_related(
@@ -98,13 +98,13 @@ class PublishedAdmin(LockingAdmin[Row]):
     def response_add(
         self, request: HttpRequest, obj: Row, post_url_continue: str | None = None
     ) -> HttpResponse:
-        if "_publish" in request.POST:
+        if "_publish_row" in request.POST:
             return HttpResponseRedirect(page_url(obj, "publish"))
         self._note_saved(request, obj)
         return super().response_add(request, obj, post_url_continue)
 
     def response_change(self, request: HttpRequest, obj: Row) -> HttpResponse:
-        if "_publish" in request.POST:
+        if "_publish_row" in request.POST:
             return HttpResponseRedirect(page_url(obj, "publish"))
         self._note_saved(request, obj)
         return super().response_change(request, obj)
@@ -116,7 +116,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         if fresh is None:
             return
         vars(request)[SAVED] = saved_sentence(
-            request, fresh, may_publish=may(request, "publish")
+            request, fresh, may_publish=has_right(request, "publish")
         )
 
     def message_user(
@@ -136,29 +136,29 @@ class PublishedAdmin(LockingAdmin[Row]):
     @redirect_missing_row
     def publish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show what publishing would change; publish on POST."""
-        row = self._row(request, object_id)
+        row = self._find_row(request, object_id)
         if request.method == "POST":
-            self._demand(request, "publish")
-            return self._publish(request, row)
-        context = comparison.context(request, row, mcp)
-        context["button"] = self._button(context)
-        return self._page(request, row, "publish", _("Publish"), context)
+            self._require_right(request, "publish")
+            return self._publish_row(request, row)
+        context = comparison.publish_context(request, row, mcp)
+        context["button"] = self._button_label(context)
+        return self._render_page(request, row, "publish", _("Publish"), context)
 
-    def _button(self, context: Mapping[str, Any]) -> str:
+    def _button_label(self, context: Mapping[str, Any]) -> str:
         number = {"number": context["next_number"]}
         if context["breaks"]:
             return _("Publish version %(number)d although old calls break") % number
         return _("Publish version %(number)d") % number
 
-    def _publish(self, request: HttpRequest, row: Row) -> HttpResponse:
-        return self._committed(
+    def _publish_row(self, request: HttpRequest, row: Row) -> HttpResponse:
+        return self._commit_change(
             request,
             row,
-            lambda: publication.publish(
+            lambda: publication.publish_working_copy(
                 row,
                 mcp,
                 author=author_of(request),
-                note=note_of(request),
+                note=history_note(request),
                 looked_at=request.POST.get("looked_at", ""),
                 number=number_of(request),
             ),
@@ -170,20 +170,20 @@ class PublishedAdmin(LockingAdmin[Row]):
         self, request: HttpRequest, object_id: str, number: int
     ) -> HttpResponse:
         """Show what an old version would change; publish it again on POST."""
-        row = self._row(request, object_id)
-        version = self._version(request, row, number)
+        row = self._find_row(request, object_id)
+        version = self._find_version(request, row, number)
         if request.method != "POST":
             context = comparison.restoring(request, row, version, mcp)
             context["button"] = _(
                 "Publish version %(old)d again as version %(number)d"
             ) % {"old": number, "number": context["next_number"]}
             title = _("Roll back to version %(number)d") % {"number": number}
-            return self._page(request, row, "publish", title, context)
-        self._demand(request, "publish")
+            return self._render_page(request, row, "publish", title, context)
+        self._require_right(request, "publish")
         working_copy = "working_copy" in request.POST
         self._demand_for_content(request, row, version.read(), working_copy)
-        said = _("Published version {old} again as version %(number)d.")
-        return self._committed(
+        message = _("Published version {old} again as version %(number)d.")
+        return self._commit_change(
             request,
             row,
             lambda: publication.roll_back(
@@ -191,11 +191,11 @@ class PublishedAdmin(LockingAdmin[Row]):
                 version,
                 mcp,
                 author=author_of(request),
-                note=note_of(request),
+                note=history_note(request),
                 number=number_of(request),
                 working_copy=working_copy,
             ),
-            said.format(old=number),
+            message.format(old=number),
         )
 
     def _demand_for_content(
@@ -207,64 +207,64 @@ class PublishedAdmin(LockingAdmin[Row]):
     ) -> None:
         """Raise 403 without the permissions for an old version's guarded columns."""
         served = {} if row.published is None else row.published.read()
-        if _demands(content) != _demands(served):
-            self._demand(request, "grant")
+        if _demand_values(content) != _demand_values(served):
+            self._require_right(request, "grant")
         if not working_copy:
             return
         if not self.has_change_permission(request, row):
             raise PermissionDenied
         now = row.working_content()
-        if _demands(content) != _demands(now):
-            self._demand(request, "grant")
-        if _guarded(content) != _guarded(now):
-            self._demand(request, "behind")
+        if _demand_values(content) != _demand_values(now):
+            self._require_right(request, "grant")
+        if _guarded_values(content) != _guarded_values(now):
+            self._require_right(request, "behind")
 
-    def _committed(
+    def _commit_change(
         self,
         request: HttpRequest,
         row: Row,
         act: Callable[[], DefinitionVersion],
-        said: str,
+        message: str,
     ) -> HttpResponse:
         """Commit `act`, hold the answer until every worker knows, and report."""
         try:
             with transaction.atomic():
                 version = act()
-                sentence = said % {"number": version.number}
+                sentence = message % {"number": version.number}
                 self.log_change(request, row, f"{sentence} {version.note}".strip())
                 fresh = self.model._default_manager.get(pk=row.pk)
-                self._hold()
+                self._hold_response()
         except PublicationRefused as refused:
             self.message_user(request, refused.message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
-        said = published_sentence(request, fresh, version.number)
-        self.message_user(request, said, messages.SUCCESS)
+        message = published_sentence(request, fresh, version.number)
+        self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "publish"))
 
     @redirect_missing_row
     def unpublish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation; on POST take the row off the lists."""
-        row = self._row(request, object_id)
-        self._demand(request, "publish")
+        row = self._find_row(request, object_id)
+        self._require_right(request, "publish")
         if request.method != "POST":
             context = {
                 "sentences": comparison.unpublishing(row),
                 "button": _("Take it off the list"),
                 "number": 0 if row.published is None else row.published.number,
             }
-            return self._page(
+            return self._render_page(
                 request, row, "publish", _("Unpublish"), context, "confirm"
             )
         try:
             with transaction.atomic():
                 publication.unpublish(row, number=number_of(request))
                 self.log_change(request, row, _("Taken off the lists."))
-                self._hold()
+                self._hold_response()
         except PublicationRefused as refused:
             self.message_user(request, refused.message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
-        said = _("Clients do not see it any more. Its versions are kept.")
-        self.message_user(request, said, messages.SUCCESS)
+        message = _("Clients do not see it any more. Its versions are kept.")
+        self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "publish"))
 
     # -- looking back -------------------------------------------------------------
@@ -276,45 +276,53 @@ class PublishedAdmin(LockingAdmin[Row]):
         object_id: str,
         extra_context: Mapping[str, Any] | None = None,
     ) -> HttpResponse:
-        row = self._row(request, object_id)
-        context = history.context(row, may_restore=may(request, "publish"))
-        return self._page(request, row, "history", _("History"), context, "history")
+        row = self._find_row(request, object_id)
+        context = history.history_context(
+            row, may_restore=has_right(request, "publish")
+        )
+        return self._render_page(
+            request, row, "history", _("History"), context, "history"
+        )
 
     @redirect_missing_row
     def version_view(
         self, request: HttpRequest, object_id: str, number: int
     ) -> HttpResponse:
         """Show one version in full."""
-        row = self._row(request, object_id)
-        context = comparison.looking(self._version(request, row, number))
+        row = self._find_row(request, object_id)
+        context = comparison.version_context(self._find_version(request, row, number))
         title = _("Version %(number)d") % {"number": number}
-        return self._page(request, row, "history", title, context, "version")
+        return self._render_page(request, row, "history", title, context, "version")
 
     # -- stopping -----------------------------------------------------------------
 
     @redirect_missing_row
     def stop_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Stop at once on POST; a GET asks first, for links without a form."""
-        row = self._row(request, object_id)
-        self._demand(request, "stop")
+        row = self._find_row(request, object_id)
+        self._require_right(request, "stop")
         if request.method != "POST":
             context = {
                 "sentences": [_("Clients stop seeing it at once. Nothing is lost.")],
                 "button": _("Stop it"),
             }
-            return self._page(request, row, "change", _("Stop"), context, "confirm")
+            return self._render_page(
+                request, row, "change", _("Stop"), context, "confirm"
+            )
         with transaction.atomic():
-            self._lock(request, row)
-            if not header.of_row(header.stops_on(request), row):
-                workers.stop(scope_of(row), row, by=by(request))
+            self._lock_row(request, row)
+            if not header.stops_of_row(header.active_stops(request), row):
+                workers.stop(scope_of(row), row, by=stop_author(request))
                 self.log_change(request, row, _("Stopped."))
-        said = _("Stopped: clients do not see it any more.")
-        self.message_user(request, said, messages.SUCCESS)
+        message = _("Stopped: clients do not see it any more.")
+        self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "change"))
 
     # -- helpers --------------------------------------------------------------------
 
-    def _row(self, request: HttpRequest, object_id: str, *, whole: bool = False) -> Row:
+    def _find_row(
+        self, request: HttpRequest, object_id: str, *, whole: bool = False
+    ) -> Row:
         """Return the row; raise 403 if it may not be seen, 404 if there is none.
 
         `whole` also loads the published content.
@@ -322,20 +330,20 @@ class PublishedAdmin(LockingAdmin[Row]):
         rows = self.get_queryset(request).select_related("published")
         rows = rows.defer(None) if whole else rows
         # Django's own pages also accept any text as a key.
-        key = deleted_rows.key_of(self.model, object_id)
-        found = None if key is None else rows.filter(pk=key).first()
-        if not self.has_view_permission(request, found):
+        key = deleted_rows.primary_key_of(self.model, object_id)
+        row = None if key is None else rows.filter(pk=key).first()
+        if not self.has_view_permission(request, row):
             raise PermissionDenied
-        if found is None:
+        if row is None:
             deleted_rows.demand_row(request, self.model, key)
-            raise comparison.not_found(self.opts.verbose_name)
-        return found
+            raise comparison.missing_error(self.opts.verbose_name)
+        return row
 
     def _get_obj_does_not_exist_redirect(
         self, request: HttpRequest, opts: Any, object_id: str
     ) -> HttpResponse:
         """Name the user who deleted the row, if known, instead of Django's message."""
-        key = deleted_rows.key_of(self.model, object_id)
+        key = deleted_rows.primary_key_of(self.model, object_id)
         try:
             deleted_rows.demand_row(request, self.model, key)
         except deleted_rows.Deleted as gone:
@@ -343,32 +351,32 @@ class PublishedAdmin(LockingAdmin[Row]):
         usual = super()._get_obj_does_not_exist_redirect  # type: ignore[misc]
         return cast("HttpResponse", usual(request, opts, object_id))
 
-    def _lock(self, request: HttpRequest, row: Row) -> Row:
+    def _lock_row(self, request: HttpRequest, row: Row) -> Row:
         """Return the row, read again and locked; raise if it was deleted meanwhile."""
         locked: Row | None
         locked = self.model.rows().select_for_update().filter(pk=row.pk).first()
         if locked is None:
             deleted_rows.demand_row(request, self.model, row.pk)
-            raise comparison.not_found(self.opts.verbose_name)
+            raise comparison.missing_error(self.opts.verbose_name)
         return locked
 
-    def _version(
+    def _find_version(
         self, request: HttpRequest, row: Row, number: int
     ) -> DefinitionVersion:
         versions = DefinitionVersion.objects.of(row)
-        found = versions.filter(number=number).first()
-        if found is None:
+        version = versions.filter(number=number).first()
+        if version is None:
             if not self.model.rows().filter(pk=row.pk).exists():
                 # Deleting the row deleted its versions.
                 deleted_rows.demand_row(request, self.model, row.pk)
-            raise comparison.not_found(_("version"))
-        return found
+            raise comparison.missing_error(_("version"))
+        return version
 
-    def _demand(self, request: HttpRequest, right: str) -> None:
-        if not may(request, right):
-            raise PermissionDenied(lacking(right))
+    def _require_right(self, request: HttpRequest, right: str) -> None:
+        if not has_right(request, right):
+            raise PermissionDenied(lacking_sentence(right))
 
-    def _page(
+    def _render_page(
         self,
         request: HttpRequest,
         row: Row,
@@ -378,15 +386,15 @@ class PublishedAdmin(LockingAdmin[Row]):
         template: str = "publish",
     ) -> HttpResponse:
         vars(request)["current_app"] = self.admin_site.name
-        both = {**frame(self, request, row, page), "title": title, **context}
+        both = {**row_page_context(self, request, row, page), "title": title, **context}
         return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
 
 
-def _demands(content: JsonObject) -> list[object]:
+def _demand_values(content: JsonObject) -> list[object]:
     return [content.get(name) or "" for name in DEMANDS]
 
 
-def _guarded(content: JsonObject) -> object:
+def _guarded_values(content: JsonObject) -> object:
     """Return kind and config if changing them needs a permission, else None."""
     kind = content.get("kind")
     return (kind, content.get("config")) if kind and is_guarded(kind) else None
@@ -400,7 +408,7 @@ def author_of(request: HttpRequest) -> AbstractBaseUser:
     return user
 
 
-def by(request: HttpRequest) -> By:
+def stop_author(request: HttpRequest) -> By:
     """Return the user of a request as the author of a stop."""
     user = author_of(request)
     return By(user.get_username(), str(user.pk))
@@ -411,13 +419,13 @@ def number_of(request: HttpRequest, name: str = "number") -> int:
     return comparison.number_from(request.POST.get(name, ""), -1)
 
 
-def note_of(request: HttpRequest) -> str:
+def history_note(request: HttpRequest) -> str:
     """Return the note for the history; raise `PublicationRefused` if it is invalid."""
     note = request.POST.get("note", "").strip()
-    if len(note) > LONGEST_NOTE:
+    if len(note) > MAX_NOTE_LENGTH:
         raise PublicationRefused(
             _("The note has %(count)d characters; at most %(most)d are allowed.")
-            % {"count": len(note), "most": LONGEST_NOTE}
+            % {"count": len(note), "most": MAX_NOTE_LENGTH}
         )
     if problem := text_problem(note, lines=True):
         raise PublicationRefused(problem)

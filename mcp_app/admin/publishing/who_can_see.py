@@ -21,12 +21,12 @@ from mcp_app.admin.access.sentences import (
     anonymous,
     count_text,
     counted_text,
-    everyone,
+    describe_people,
 )
-from mcp_app.admin.access.visibility import People, Visibility, people
-from mcp_app.admin.access.visibility import counts as counts_of
+from mcp_app.admin.access.visibility import People, Visibility, people_page
+from mcp_app.admin.access.visibility import count_people as counts_of
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
-from mcp_app.admin.page.header import stops_on
+from mcp_app.admin.page.header import active_stops
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.auth import permissions
 from mcp_app.auth.permissions import Holder
@@ -37,23 +37,25 @@ from mcp_app.models import PublishedRow
 
 Row = TypeVar("Row", bound=PublishedRow)
 
-SHOWN_GROUPS: Final = 50
+MAX_GROUPS: Final = 50
 
 
 class WhoPages(PublishedAdmin[Row]):
     """The page that says who can see a row."""
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.who_view)
+        view = self.admin_site.admin_view(self.who_can_see_view)
         name = f"mcp_app_{self.opts.model_name}_who"
         return [path("<path:object_id>/who/", view, name=name), *super().get_urls()]
 
     @redirect_missing_row
-    def who_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def who_can_see_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show who can see what is published now; `?person=` checks one person."""
-        row = self._row(request, object_id, whole=True)
+        row = self._find_row(request, object_id, whole=True)
         title = _("Who can see it")
-        return self._page(request, row, "who", title, context(request, row), "who")
+        return self._render_page(
+            request, row, "who", title, who_can_see_context(request, row), "who"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +75,30 @@ class Step:
 # -- the page -----------------------------------------------------------------------
 
 
-def context(request: HttpRequest, row: PublishedRow) -> dict[str, Any]:
+def who_can_see_context(request: HttpRequest, row: PublishedRow) -> dict[str, Any]:
     """Return the context of the page."""
-    seen = Visibility(row, request.GET.get("server", ""), stops_on(request))
+    visibility = Visibility(row, request.GET.get("server", ""), active_stops(request))
     may_name = may_view_users(request)
-    told: dict[str, Any] = {
-        "seen": seen,
+    values: dict[str, Any] = {
+        "seen": visibility,
         "may_name": may_name,
-        "server": seen.slug,
-        "groups": seen.groups[:SHOWN_GROUPS],
-        "more_groups": len(seen.groups[SHOWN_GROUPS:]),
-        "differs": seen.differs,
+        "server": visibility.server_slug,
+        "groups": visibility.known_groups[:MAX_GROUPS],
+        "more_groups": len(visibility.known_groups[MAX_GROUPS:]),
+        "differs": visibility.requirements_differ,
     }
-    if seen.public:
-        return {**told, **_public(seen)}
-    numbers = Numbers(seen)
-    told |= {"sentence": numbers.sentence(), "steps": [*numbers.steps()]}
-    if seen.server is not None and not seen.closed:
-        told["anonymous"] = anonymous(seen.server.access)
+    if visibility.public:
+        return {**values, **_public_context(visibility)}
+    numbers = Numbers(visibility)
+    values |= {"sentence": numbers.count_sentence(), "steps": [*numbers.count_steps()]}
+    if visibility.server is not None and not visibility.closed_reason:
+        values["anonymous"] = anonymous(visibility.server.access)
     name = request.GET.get("person", "").strip()
     if may_name and name:
-        return {**told, **check_person(seen, name)}
-    if may_name and not seen.closed:
-        told["people"] = _people(request, seen, numbers)
-    return told
+        return {**values, **check_person(visibility, name)}
+    if may_name and not visibility.closed_reason:
+        values["people"] = _people_page(request, visibility, numbers)
+    return values
 
 
 def may_view_users(request: HttpRequest) -> bool:
@@ -107,56 +109,60 @@ def may_view_users(request: HttpRequest) -> bool:
     return bool(user.has_perm(right))
 
 
-def _people(request: HttpRequest, seen: Visibility, numbers: Numbers) -> People:
-    return people(
-        seen.conditions,
-        seen.groups,
-        demands=seen.demands,
+def _people_page(
+    request: HttpRequest, visibility: Visibility, numbers: Numbers
+) -> People:
+    return people_page(
+        visibility.conditions,
+        visibility.known_groups,
+        demands=visibility.demands,
         can=request.GET.get("show") != "cannot",
         page=request.GET.get("page", ""),
-        counts=(numbers.can, numbers.everybody - numbers.can),
+        counts=(numbers.admitted_count, numbers.everybody - numbers.admitted_count),
     )
 
 
 class Numbers:
     """How many people remain after each condition; one query."""
 
-    def __init__(self, seen: Visibility) -> None:
-        self._seen = seen
-        counts = counts_of(seen.conditions)
+    def __init__(self, visibility: Visibility) -> None:
+        self._visibility = visibility
+        counts = counts_of(visibility.conditions)
         self.everybody, self.active = counts["everybody"], counts["active"]
         self.superusers = counts["superusers"]
         self._remaining = [
-            counts[f"after_{place}"] for place in range(len(seen.conditions))
+            counts[f"after_{place}"] for place in range(len(visibility.conditions))
         ]
 
     @property
-    def can(self) -> int:
+    def admitted_count(self) -> int:
         """How many people meet all conditions that can be counted."""
-        if self._seen.closed:
+        if self._visibility.closed_reason:
             return 0
         return [self.active, *self._remaining][-1]
 
     @property
-    def at_most(self) -> bool:
-        return any(each.which is None for each in self._seen.conditions)
+    def is_upper_bound(self) -> bool:
+        return any(each.which is None for each in self._visibility.conditions)
 
-    def sentence(self) -> str:
-        seen = self._seen
-        if seen.closed:
-            return f"{NOBODY[seen.kind]} {seen.closed}"
-        demands = seen.demands
-        who = everyone(demands.permissions, demands.groups)
+    def count_sentence(self) -> str:
+        visibility = self._visibility
+        if visibility.closed_reason:
+            return f"{NOBODY[visibility.kind]} {visibility.closed_reason}"
+        demands = visibility.demands
+        who = describe_people(demands.permissions, demands.groups)
         if demands.permissions or demands.groups:
             who = and_superusers(who, self.superusers)
-        return counted_text(seen.kind, self.can, who, at_most=self.at_most)
+        return counted_text(
+            visibility.kind, self.admitted_count, who, at_most=self.is_upper_bound
+        )
 
-    def steps(self) -> Iterator[Step]:
+    def count_steps(self) -> Iterator[Step]:
         yield Step(
             _("People who may log in"), "", count_text(self.active, at_most=False)
         )
         shut = False
-        for gate in self._seen.gates:
+        for gate in self._visibility.all_gates:
             shut = shut or bool(gate.closed)
             count = count_text(0 if shut else self.active, at_most=False)
             yield Step(
@@ -168,7 +174,7 @@ class Numbers:
             )
         at_most = False
         for condition, number in zip(
-            self._seen.conditions, self._remaining, strict=True
+            self._visibility.conditions, self._remaining, strict=True
         ):
             at_most = at_most or condition.which is None
             count = count_text(0 if shut else number, at_most=at_most and not shut)
@@ -178,13 +184,13 @@ class Numbers:
 # -- one ----------------------------------------------------------------------------
 
 
-def _public(seen: Visibility) -> dict[str, Any]:
+def _public_context(visibility: Visibility) -> dict[str, Any]:
     """Return the context for a public server, where every caller is anonymous."""
-    holder = Holder(Principal.ANONYMOUS, seen.slug, mcp.rules)
-    admitted = seen.admits(holder)
-    said = str((ANYONE if admitted else NOBODY)[seen.kind])
-    if seen.closed:
-        said = f"{said} {seen.closed}"
+    holder = Holder(Principal.ANONYMOUS, visibility.server_slug, mcp.rules)
+    admitted = visibility.is_available_to(holder)
+    sentence = str((ANYONE if admitted else NOBODY)[visibility.kind])
+    if visibility.closed_reason:
+        sentence = f"{sentence} {visibility.closed_reason}"
     else:
         why = _("The server is public: anyone may use it without signing in.")
         if not admitted:
@@ -192,43 +198,43 @@ def _public(seen: Visibility) -> dict[str, Any]:
                 "The server is public: anyone may use it without signing in, so nobody"
                 " has the rights that are required."
             )
-        said = f"{said} {why}"
-    return {"sentence": said, "steps": [*steps_of(seen, holder)]}
+        sentence = f"{sentence} {why}"
+    return {"sentence": sentence, "steps": [*condition_steps(visibility, holder)]}
 
 
-def check_person(seen: Visibility, name: str) -> dict[str, Any]:
+def check_person(visibility: Visibility, name: str) -> dict[str, Any]:
     """Return the context about one person, looked up by user name.
 
     The same code decides about requests of clients.
     """
     model = get_user_model()
-    found = None
+    user = None
     # Some databases refuse queries with characters that no name contains.
     if not text_problem(name):
-        found = permissions.users().filter(**{model.USERNAME_FIELD: name}).first()
-    told: dict[str, Any] = {"person": visible(name)}
-    if found is None:
+        user = permissions.all_users().filter(**{model.USERNAME_FIELD: name}).first()
+    values: dict[str, Any] = {"person": visible(name)}
+    if user is None:
         missing = _("There is no user “%(name)s”.") % {"name": visible(name)}
-        return {**told, "missing": missing}
+        return {**values, "missing": missing}
     principal = Principal(
-        kind=ACCESS_TOKEN, user_id=str(found.pk), user_name=found.get_username()
+        kind=ACCESS_TOKEN, user_id=str(user.pk), user_name=user.get_username()
     )
-    holder = Holder(principal, seen.slug, mcp.rules)
-    admitted = holder.user is not None and seen.admits(holder)
-    said = (ONE_CAN if admitted else ONE_CANNOT)[seen.kind]
+    holder = Holder(principal, visibility.server_slug, mcp.rules)
+    admitted = holder.user is not None and visibility.is_available_to(holder)
+    verdict = (ONE_CAN if admitted else ONE_CANNOT)[visibility.kind]
     return {
-        **told,
-        "verdict": str(said) % {"name": visible(found.get_username())},
+        **values,
+        "verdict": str(verdict) % {"name": visible(user.get_username())},
         "admitted": admitted,
-        "checks": [*steps_of(seen, holder, of_person=True)],
+        "checks": [*condition_steps(visibility, holder, of_person=True)],
     }
 
 
-def steps_of(
-    seen: Visibility, holder: Holder, *, of_person: bool = False
+def condition_steps(
+    visibility: Visibility, holder: Holder, *, of_person: bool = False
 ) -> Iterator[Step]:
     """Yield each condition, whether it holds, and what would change that."""
-    for gate in seen.gates:
+    for gate in visibility.all_gates:
         look = "no" if gate.closed else "yes"
         yield Step(gate.label, look, "", gate.closed, gate.change)
     if of_person and holder.user is None:
@@ -237,12 +243,12 @@ def steps_of(
         return
     if of_person:
         yield Step(_("May log in"), "yes")
-    for each in seen.conditions:
-        held = each.holds(holder)
-        change = "" if held else each.change
-        if not of_person and not held:
+    for each in visibility.conditions:
+        is_met = each.holds(holder)
+        change = "" if is_met else each.change
+        if not of_person and not is_met:
             change = _(
                 "Anonymous callers have no permissions. Make the server require"
                 " authentication, or remove the permission."
             )
-        yield Step(first_letter(each), "yes" if held else "no", "", each.note, change)
+        yield Step(first_letter(each), "yes" if is_met else "no", "", each.note, change)

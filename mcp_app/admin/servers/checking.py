@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-from mcp_app.admin.page.concurrency import may, whom_to_ask
+from mcp_app.admin.page.concurrency import has_right, whom_to_ask
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.auth.resources import server_url
@@ -33,19 +33,19 @@ from mcp_app.transports.http.probe import (
     BEYOND_HEARTBEAT_S,
     HEADER,
     PING,
-    SENT,
+    PROBE_HEADERS,
     Probe,
     issue_ticket,
 )
 from mcp_app.workbench.checking import here
 from mcp_app.workbench.checking.client import address_problem
 from mcp_app.workbench.checking.findings import Finding, Grade
-from mcp_app.workbench.checking.judging import judge
+from mcp_app.workbench.checking.judging import judge_observations
 from mcp_app.workbench.checking.observing import (
-    MOST_PAGE,
+    MAX_PAGE_BYTES,
     Unreadable,
     metadata_address,
-    of_page,
+    observations_of_page,
 )
 
 # -- check page ------------------------------------------------------------------------
@@ -84,13 +84,13 @@ def probe_context(request: HttpRequest, row: Server) -> dict[str, Any]:
     plan = {
         "path": urlsplit(url).path,
         "metadata": urlsplit(metadata_address(url)).path
-        if here.site_at(url, row).signs_in
+        if here.site_at_address(url, row).signs_in
         else "",
         # Without a public address clients use that of the page.
-        "origin": "" if mcp_settings.public_url is None else _origin(url),
+        "origin": "" if mcp_settings.public_url is None else _url_origin(url),
         "header": HEADER,
         "tickets": {each.value: issue_ticket(row.slug, each) for each in Probe},
-        "sent": dict(SENT),
+        "sent": dict(PROBE_HEADERS),
         "ping": PING.decode(),
         "body": mcp_settings.limits.body,
         "silence": mcp_settings.limits.heartbeat + BEYOND_HEARTBEAT_S,
@@ -98,7 +98,7 @@ def probe_context(request: HttpRequest, row: Server) -> dict[str, Any]:
     return {"url": url, "command": command, "plan": json.dumps(plan)}
 
 
-def _origin(url: str) -> str:
+def _url_origin(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
 
@@ -106,34 +106,34 @@ def _origin(url: str) -> str:
 def judged_fragment(request: HttpRequest, row: Server) -> HttpResponse:
     """Return what is found by what a browser has seen."""
     try:
-        text = request.read(MOST_PAGE + 1)
-        url, answers = _read(text)
-        seen = of_page(answers, url, mcp_settings.limits.body)
+        text = request.read(MAX_PAGE_BYTES + 1)
+        url, answers = _parse_answers(text)
+        observation = observations_of_page(answers, url, mcp_settings.limits.body)
     except Unreadable as error:
         return HttpResponse(str(error), status=400, content_type="text/plain")
-    findings = judge(seen, here.site_at(url, row))
-    context = {"lines": _lines(findings)}
+    findings = judge_observations(observation, here.site_at_address(url, row))
+    context = {"lines": _finding_lines(findings)}
     response = render(request, "admin/mcp_app/includes/findings.html", context)
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
-def _read(text: bytes) -> tuple[str, object]:
+def _parse_answers(text: bytes) -> tuple[str, object]:
     """Return the address that a page has looked at, and what came of it."""
-    if len(text) > MOST_PAGE:
-        raise Unreadable(f"The page has sent more than {MOST_PAGE} bytes.")
+    if len(text) > MAX_PAGE_BYTES:
+        raise Unreadable(f"The page has sent more than {MAX_PAGE_BYTES} bytes.")
     try:
-        given = json.loads(text)
-        url, answers = given["url"], given["answers"]
+        report = json.loads(text)
+        url, answers = report["url"], report["answers"]
     except (ValueError, RecursionError, KeyError, TypeError):
         raise Unreadable("The page must send an address and answers.") from None
     if not isinstance(url, str) or (problem := address_problem(url)):
-        said = problem if isinstance(url, str) else "it must be a text."
-        raise Unreadable(f"The page has sent an address that is none: {said}")
+        reason = problem if isinstance(url, str) else "it must be a text."
+        raise Unreadable(f"The page has sent an address that is none: {reason}")
     return url, answers
 
 
-def _lines(findings: list[Finding]) -> list[Line]:
+def _finding_lines(findings: list[Finding]) -> list[Line]:
     order = [*WORDS]
     worst_first = sorted(findings, key=lambda each: order.index(each.grade))
     return [Line(*WORDS[each.grade], each) for each in worst_first]
@@ -141,8 +141,10 @@ def _lines(findings: list[Finding]) -> list[Line]:
 
 def here_lines(row: Server) -> list[Line]:
     """Look at what can be seen in this process; blocks."""
-    found = [*here.server_findings(row), *here.document_findings(row)]
-    return _lines([*found, *here.process_findings(), *here.settings_findings()])
+    findings = [*here.server_findings(row), *here.document_findings(row)]
+    return _finding_lines(
+        [*findings, *here.process_findings(), *here.settings_findings()]
+    )
 
 
 # -- checking --------------------------------------------------------------------------
@@ -171,7 +173,7 @@ class CheckPages(PublishedAdmin[Row]):
         """
         # Nothing of the workbench is imported before it is used.
 
-        row = self._row(request, object_id)
+        row = self._find_row(request, object_id)
         if request.method == "POST" and request.content_type == "application/json":
             return judged_fragment(request, row)
         return self._check_page(request, row)
@@ -185,9 +187,11 @@ class CheckPages(PublishedAdmin[Row]):
             "why_not_here": whom_to_ask(request, "stop"),
         }
         if request.method == "POST":
-            if not may(request, "stop"):
+            if not has_right(request, "stop"):
                 raise PermissionDenied
             context["here"] = here_lines(row)
-        response = self._page(request, row, "check", _("Check"), context, "check")
+        response = self._render_page(
+            request, row, "check", _("Check"), context, "check"
+        )
         response.headers["Cache-Control"] = "no-store"
         return response

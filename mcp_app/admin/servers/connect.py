@@ -23,24 +23,28 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.account import token_issuance
-from mcp_app.account.client_configs import CLIENTS, Guide, guide_of
+from mcp_app.account.client_configs import CLIENTS, Guide, connection_guide
 from mcp_app.account.forms import USUAL_DAYS, ServerTokenForm
 from mcp_app.account.presentation import (
     counts_of_text,
     counts_text,
     first_contact,
     lets_sign_in,
+    moment_html,
     own_token,
-    refusals,
-    when,
+    refusal_counts,
 )
 from mcp_app.account.token_issuance import AlreadyShown
-from mcp_app.account.views import unseen
+from mcp_app.account.views import forbid_caching
 from mcp_app.admin.access.conditions import method_label
-from mcp_app.admin.access.sentences import all_of, everyone
-from mcp_app.admin.page.concurrency import may
-from mcp_app.admin.page.deleted_rows import key_of, redirect_missing_row, reports_on
-from mcp_app.admin.page.header import frame
+from mcp_app.admin.access.sentences import describe_people, join_required
+from mcp_app.admin.page.concurrency import has_right
+from mcp_app.admin.page.deleted_rows import (
+    primary_key_of,
+    redirect_missing_row,
+    reports_on,
+)
+from mcp_app.admin.page.header import row_page_context
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.audit.call_log import Reason
 from mcp_app.auth.authenticators import token_names
@@ -117,11 +121,11 @@ class ConnectPages(PublishedAdmin[Row]):
     @sensitive_variables()
     def connect_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show how a client is connected; on POST make a token and show it once."""
-        place = Place(request, self._row(request, object_id))
+        place = Place(request, self._find_row(request, object_id))
         if request.GET.get("part") == CONTACT:
-            return self._part(place)
+            return self._contact_part(place)
         if request.method != "POST":
-            return self._connect_page(place, place.waiting())
+            return self._connect_page(place, place.waiting_context())
         if place.needs_sign_in or place.hindrance:
             # Somebody changed the server, or the user's rights, since the form.
             return self._connect_page(place, {}, status=HTTPStatus.FORBIDDEN)
@@ -130,25 +134,25 @@ class ConnectPages(PublishedAdmin[Row]):
             return self._connect_page(place, {"form": form})
         user = author_of(request)
         try:
-            row, token = token_issuance.make(
+            row, token = token_issuance.issue_token(
                 user,
-                made_with=form.made_with(user),
-                **form.columns(user, place.server),
+                idempotency_key=form.idempotency_key(user),
+                **form.token_arguments(user, place.server),
             )
         except AlreadyShown as already:
-            waiting = place.waiting(str(already.row.pk))
+            waiting = place.waiting_context(str(already.row.pk))
             return self._connect_page(place, {**waiting, "said": str(already)})
-        before = refusals(reports_on(request), row.created)
+        before = refusal_counts(reports_on(request), row.created)
         return self._connect_page(place, place.waiting_for(row, before), token)
 
-    def _part(self, place: Place) -> HttpResponse:
+    def _contact_part(self, place: Place) -> HttpResponse:
         """Return only what came in, for the script of the page."""
-        context = place.waiting()
+        context = place.waiting_context()
         if not context:
             raise Http404(_("This access token does not exist any more."))
         template = "admin/mcp_app/includes/connect_contact.html"
         response = render(place.request, template, context)
-        unseen(response)
+        forbid_caching(response)
         return response
 
     @sensitive_variables()
@@ -164,12 +168,12 @@ class ConnectPages(PublishedAdmin[Row]):
         request, server = place.request, place.server
         vars(request)["current_app"] = self.admin_site.name
         both = {
-            **frame(self, request, server, "connect"),
+            **row_page_context(self, request, server, "connect"),
             "media": MEDIA,
             "title": _("Connect a client"),
             "address": place.url,
-            "clients": place.links(),
-            "guide": place.guide(token),
+            "clients": place.client_links(),
+            "guide": place.client_guide(token),
             "token": Secret(token),
             "place": place,
             "days": USUAL_DAYS,
@@ -177,9 +181,9 @@ class ConnectPages(PublishedAdmin[Row]):
             **context,
         }
         if not context and not place.hindrance:
-            both["form"] = place.form()
+            both["form"] = place.token_form()
         response = render(request, "admin/mcp_app/connect.html", both, status=status)
-        unseen(response)
+        forbid_caching(response)
         return response
 
 
@@ -191,8 +195,8 @@ class Place:
         self.server = server
         self.site = request.build_absolute_uri("/").rstrip("/")
         self.url = server_url(server.slug, self.site)
-        asked = request.GET.get("client", "")
-        self.client = asked if asked in CLIENTS else next(iter(CLIENTS))
+        client_key = request.GET.get("client", "")
+        self.client = client_key if client_key in CLIENTS else next(iter(CLIENTS))
 
     @property
     def needs_sign_in(self) -> bool:
@@ -224,62 +228,64 @@ class Place:
         if self.is_public:
             return _("This server is public: it needs no token.")
         if not self.takes_token:
-            ways = all_of(map(method_label, self.server.access_names))
+            ways = join_required(map(method_label, self.server.access_names))
             if not ways:
                 return _("This server lets nobody in.")
-            said = _("This server takes no access tokens. It takes: %(ways)s.")
-            return said % {"ways": ways}
+            sentence = _("This server takes no access tokens. It takes: %(ways)s.")
+            return sentence % {"ways": ways}
         demands = demands_of({name: getattr(self.server, name) for name in DEMANDS})
         holder = holder_by_token(author_of(self.request), self.server.slug, mcp.rules)
-        if holder.meets(demands):
+        if holder.meets_demands(demands):
             return ""
-        who = everyone(demands.permissions, demands.groups)
+        who = describe_people(demands.permissions, demands.groups)
         if demands.rules:
             who = _("%(who)s whom a rule in code admits") % {"who": who}
-        said = _("You may not use this server yourself: it lets in %(who)s.")
-        return said % {"who": who}
+        sentence = _("You may not use this server yourself: it lets in %(who)s.")
+        return sentence % {"who": who}
 
-    def form(self) -> ServerTokenForm:
+    def token_form(self) -> ServerTokenForm:
         return ServerTokenForm(initial={"name": CLIENTS[self.client].title})
 
-    def guide(self, token: str) -> Guide:
+    def client_guide(self, token: str) -> Guide:
         slug, takes = self.server.slug, self.takes_token
-        return guide_of(self.client, slug, self.url, token=token, takes_token=takes)
+        return connection_guide(
+            self.client, slug, self.url, token=token, takes_token=takes
+        )
 
-    def links(self) -> Iterator[ClientLink]:
+    def client_links(self) -> Iterator[ClientLink]:
         """Yield the clients to choose from."""
         for key, client in CLIENTS.items():
             yield ClientLink(f"?client={key}", client.title, key == self.client)
 
-    def waiting(self, token: str = "") -> dict[str, Any]:
+    def waiting_context(self, token: str = "") -> dict[str, Any]:
         """Return what came in with a token, by default the one that the address names.
 
         Nothing where that is none of the user's.
         """
-        asked = self.request.GET
-        key = key_of(AccessToken, token or asked.get("token", ""))
+        query = self.request.GET
+        key = primary_key_of(AccessToken, token or query.get("token", ""))
         user = author_of(self.request)
         row = None if key is None else own_token(user, key, self.server.slug)
         if row is None:
             return {}
-        return self.waiting_for(row, counts_of_text(asked.get("before", "")))
+        return self.waiting_for(row, counts_of_text(query.get("before", "")))
 
     def waiting_for(self, row: AccessToken, before: Counter[str]) -> dict[str, Any]:
         """Return what came in with a token, and what was refused since `before`."""
-        refused = refusals(reports_on(self.request), row.created) - before
-        named = {
+        refused = refusal_counts(reports_on(self.request), row.created) - before
+        parameters = {
             "client": self.client,
             "token": row.pk,
             "before": counts_text(before),
         }
-        query = f"?{urlencode(named)}"
+        query = f"?{urlencode(parameters)}"
         contact = first_contact(row)
         return {
             "made": row,
             "contact": contact,
             "came": "" if contact.used is None else came_sentence(contact.used),
             "refused": refused_sentence(refused),
-            "refused_url": may(self.request, "view_call")
+            "refused_url": has_right(self.request, "view_call")
             and reverse("admin:mcp_app_call_refused"),
             "refresh": query,
             "part": f"{query}&part={CONTACT}",
@@ -298,8 +304,10 @@ class ClientLink:
 def came_sentence(used: datetime) -> SafeString:
     """Say when something came in, as HTML."""
     if local_time(used).date() == local_date():
-        return format_html(_("Something came in with this token at {}."), when(used))
-    return format_html(_("Something came in with this token on {}."), when(used))
+        return format_html(
+            _("Something came in with this token at {}."), moment_html(used)
+        )
+    return format_html(_("Something came in with this token on {}."), moment_html(used))
 
 
 def refused_sentence(refused: Mapping[str, int]) -> str:
@@ -310,8 +318,8 @@ def refused_sentence(refused: Mapping[str, int]) -> str:
     order = sorted(refused, key=lambda reason: (-refused[reason], reason))
     words = [refusal_word(each) for each in order]
     if len(words) > 1:
-        named = zip(words, order, strict=True)
-        words = [f"{word} ({refused[each]})" for word, each in named]
+        pairs = zip(words, order, strict=True)
+        words = [f"{word} ({refused[each]})" for word, each in pairs]
     return ngettext(
         "Meanwhile %(count)d request was refused: %(reasons)s.",
         "Meanwhile %(count)d requests were refused: %(reasons)s.",

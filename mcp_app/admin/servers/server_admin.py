@@ -30,7 +30,7 @@ from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import DefinitionRow, Server
 from mcp_app.models.fields import DEMANDS
 
-MOST_OFFERED = 1_000
+MAX_CHECKBOXES = 1_000
 """The greatest number of rows that a form lists as checkboxes."""
 
 
@@ -109,7 +109,7 @@ class ServerAdmin(
 
         Checkboxes work without scripts; a search field does not.
         """
-        if self._counts(request)[db_field.remote_field.model] > MOST_OFFERED:
+        if self._row_counts(request)[db_field.remote_field.model] > MAX_CHECKBOXES:
             options["widget"] = ManyToManyRawIdWidget(
                 db_field.remote_field, self.admin_site
             )
@@ -117,7 +117,7 @@ class ServerAdmin(
             options["widget"] = CheckboxSelectMultiple({"class": "mcp-boxes"})
         return super().formfield_for_manytomany(db_field, request, **options)
 
-    def _counts(self, request: HttpRequest) -> dict[type[DefinitionRow], int]:
+    def _row_counts(self, request: HttpRequest) -> dict[type[DefinitionRow], int]:
         """Return the number of rows of each model, queried once per request."""
         known: dict[type[DefinitionRow], int] | None
         known = getattr(request, "mcp_counts", None)
@@ -155,10 +155,10 @@ class ServerAdmin(
         self, request: HttpRequest, queryset: QuerySet[Server]
     ) -> HttpResponse | None:
         """Copy the chosen server to a new address, unpublished."""
-        servers = list(self._plain(queryset)[:2])
+        servers = list(self._plain_queryset(queryset)[:2])
         if len(servers) != 1:
-            said = _("Choose one server to copy.")
-            self.message_user(request, said, messages.ERROR)
+            message = _("Choose one server to copy.")
+            self.message_user(request, message, messages.ERROR)
             return None
         with transaction.atomic():
             copy = copy_server(servers[0])
@@ -167,8 +167,8 @@ class ServerAdmin(
                 copy,
                 _("Copied from %(server)s.") % {"server": servers[0]},
             )
-        said = _("This copy is not published. Check it, then publish it.")
-        self.message_user(request, said, messages.SUCCESS)
+        message = _("This copy is not published. Check it, then publish it.")
+        self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(page_url(copy, "change"))
 
 
@@ -191,7 +191,7 @@ def copy_server(server: Server) -> Server:
 
 
 def _free_slug(slug: str) -> str:
-    taken = set(Server.objects.values_list("slug", flat=True))
+    used_slugs = set(Server.objects.values_list("slug", flat=True))
     stem = slug[:56]
-    names = (f"{stem}-copy{number or ''}" for number in range(len(taken) + 1))
-    return next(name for name in names if name not in taken)
+    names = (f"{stem}-copy{number or ''}" for number in range(len(used_slugs) + 1))
+    return next(name for name in names if name not in used_slugs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from django.contrib import admin, messages
 from django.contrib.auth import get_permission_codename, get_user_model
@@ -21,10 +21,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.account import connected_apps, presentation, token_issuance
-from mcp_app.account import connected_apps as app_presentation
-from mcp_app.account.views import unseen
+from mcp_app.account.views import forbid_caching
 from mcp_app.admin.page.concurrency import NoBulkDeletion
-from mcp_app.admin.tokens.token_pages import MEDIA, NOT_YOURS, TokenPages, manages
+from mcp_app.admin.tokens.token_pages import (
+    MEDIA,
+    NOT_YOURS,
+    TokenPages,
+    may_manage_tokens,
+)
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import AccessToken
@@ -40,28 +44,28 @@ LONG: Final = timedelta(days=90)
 """A token that was not used for this long may no longer be needed."""
 
 
-def _good(now: datetime) -> Q:
+def _good_condition(now: datetime) -> Q:
     goes_on = Q(expires=None) | Q(expires__gt=now)
     return goes_on & Q(revoked=None, user__is_active=True)
 
 
-def _unused(since: datetime) -> Q:
+def _unused_condition(since: datetime) -> Q:
     return Q(used__lt=since) | Q(used=None, created__lt=since)
 
 
 STATES: Final[dict[str, tuple[Label, Callable[[datetime], Q]]]] = {
-    "good": (gettext_lazy("Good"), _good),
+    "good": (gettext_lazy("Good"), _good_condition),
     "soon": (
         gettext_lazy("End within 7 days"),
-        lambda now: _good(now) & Q(expires__lte=now + SOON),
+        lambda now: _good_condition(now) & Q(expires__lte=now + SOON),
     ),
     "idle": (
         gettext_lazy("Not used for 30 days"),
-        lambda now: _good(now) & _unused(now - MONTH),
+        lambda now: _good_condition(now) & _unused_condition(now - MONTH),
     ),
     "unused": (
         gettext_lazy("Not used for 90 days"),
-        lambda now: _good(now) & _unused(now - LONG),
+        lambda now: _good_condition(now) & _unused_condition(now - LONG),
     ),
     "revoked": (gettext_lazy("Revoked"), lambda now: Q(revoked__isnull=False)),
     "expired": (
@@ -88,10 +92,10 @@ class TokenStateFilter(admin.SimpleListFilter):
         return [(name, str(label)) for name, (label, _rows) in STATES.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        asked = self.value()
-        if asked not in STATES:
+        state = self.value()
+        if state not in STATES:
             return queryset
-        return queryset.filter(STATES[asked][1](timezone.now()))
+        return queryset.filter(STATES[state][1](timezone.now()))
 
 
 class KindFilter(admin.SimpleListFilter):
@@ -104,25 +108,29 @@ class KindFilter(admin.SimpleListFilter):
         return [("app", _("Connected apps")), ("token", _("Access tokens"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        asked = self.value()
-        if asked not in ("app", "token"):
+        kind = self.value()
+        if kind not in ("app", "token"):
             return queryset
-        return queryset.filter(connection__isnull=asked == "token")
+        return queryset.filter(connection__isnull=kind == "token")
 
 
 class ExactFilter(admin.SimpleListFilter):
     """Filters by a value that a cell of the list links to; offers no others."""
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        asked = self.value()
-        return [(asked, visible(asked))] if asked else []
+        value = self.value()
+        return [(value, visible(value))] if value else []
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        asked = self.value() or ""
+        value = self.value() or ""
         # A database may refuse this character.
-        return queryset.none() if "\0" in asked else queryset.filter(self.rows(asked))
+        return (
+            queryset.none()
+            if "\0" in value
+            else queryset.filter(self.value_condition(value))
+        )
 
-    def rows(self, asked: str) -> Q:
+    def value_condition(self, value: str) -> Q:
         raise NotImplementedError
 
 
@@ -130,8 +138,8 @@ class OwnerFilter(ExactFilter):
     title = gettext_lazy("whose")
     parameter_name = "whose"
 
-    def rows(self, asked: str) -> Q:
-        return Q(**{f"user__{get_user_model().USERNAME_FIELD}": asked})
+    def value_condition(self, value: str) -> Q:
+        return Q(**{f"user__{get_user_model().USERNAME_FIELD}": value})
 
 
 class HostFilter(ExactFilter):
@@ -140,9 +148,9 @@ class HostFilter(ExactFilter):
     title = gettext_lazy("host")
     parameter_name = "host"
 
-    def rows(self, asked: str) -> Q:
-        unproved = Q(connection__client_host="", connection__redirect_host=asked)
-        return Q(connection__client_host=asked) | unproved
+    def value_condition(self, value: str) -> Q:
+        unproved = Q(connection__client_host="", connection__redirect_host=value)
+        return Q(connection__client_host=value) | unproved
 
 
 class TokenColumns:
@@ -155,13 +163,13 @@ class TokenColumns:
             return begins
         connection = row.connection
         host = connection.client_host or connection.redirect_host
-        shown = connected_apps.host_of(connection)
-        return format_html("{}<br>{}", begins, _link("host", host, shown))
+        host_text = connected_apps.program_host(connection)
+        return format_html("{}<br>{}", begins, _filter_link("host", host, host_text))
 
     @admin.display(description=gettext_lazy("whose"))
     def whose(self, row: AccessToken) -> str:
         name = row.user.get_username()
-        return _link("whose", name, visible(name))
+        return _filter_link("whose", name, visible(name))
 
     @admin.display(description=gettext_lazy("handle"))
     def handle(self, row: AccessToken) -> str:
@@ -171,8 +179,8 @@ class TokenColumns:
     def program(self, row: AccessToken) -> str:
         connection = row.connection
         host, claim = (
-            connected_apps.host_of(connection),
-            connected_apps.claim_of(connection),
+            connected_apps.program_host(connection),
+            connected_apps.identity_claim(connection),
         )
         return format_html("{}<br>{}", host, claim)
 
@@ -182,11 +190,11 @@ class TokenColumns:
 
     @admin.display(description=gettext_lazy("asked to"))
     def asks(self, row: AccessToken) -> str:
-        return connected_apps.may_of(row.connection.may_ask)
+        return connected_apps.permission_words(row.connection.may_ask)
 
     @admin.display(description=gettext_lazy("until"))
     def until(self, row: AccessToken) -> str:
-        return connected_apps.until_of(row.connection)
+        return connected_apps.until_words(row.connection)
 
     @admin.display(description=gettext_lazy("servers"))
     def where(self, row: AccessToken) -> str:
@@ -198,30 +206,30 @@ class TokenColumns:
 
     @admin.display(description=gettext_lazy("made"), ordering="created")
     def created_at(self, row: AccessToken) -> str:
-        return presentation.when(row.created)
+        return presentation.moment_html(row.created)
 
     @admin.display(description=gettext_lazy("ends"), ordering="expires")
     def ends(self, row: AccessToken) -> str:
-        return presentation.ends_of(row)
+        return presentation.end_or_reason(row)
 
     @admin.display(description=gettext_lazy("last used"), ordering="used")
     def last_used(self, row: AccessToken) -> str:
         return presentation.last_use_of(row)
 
 
-def _link(parameter: str, value: str, shown: str) -> str:
+def _filter_link(parameter: str, value: str, text: str) -> str:
     """Return a link to the list of those that have this value, too."""
     if not value:
-        return shown
+        return text
     query = {parameter: value}
     url = reverse("admin:mcp_app_accesstoken_changelist", query=query)
-    return format_html('<a href="{}">{}</a>', url, shown)
+    return format_html('<a href="{}">{}</a>', url, text)
 
 
 # -- token admin -----------------------------------------------------------------------
 
 
-def _end_rows(
+def _end_chosen_rows(
     user: AbstractBaseUser, queryset: QuerySet[AccessToken]
 ) -> tuple[int, int]:
     """End what was chosen; return how many apps and how many tokens that were."""
@@ -229,9 +237,11 @@ def _end_rows(
         # Read anew where it is tried again.
         rows = list(queryset.filter(revoked=None).order_by("pk"))
         tokens = [row for row in rows if not row.is_app]
-        apps = connected_apps.end_all(user, [row for row in rows if row.is_app])
+        apps = connected_apps.end_connected_apps(
+            user, [row for row in rows if row.is_app]
+        )
         for row in tokens:
-            token_issuance.end(user, row)
+            token_issuance.end_token(user, row)
     return apps, len(tokens)
 
 
@@ -283,7 +293,9 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
         self, request: HttpRequest, obj: AccessToken | None = None
     ) -> bool:
         own = obj is None or obj.user_id == request.user.pk
-        return self.has_module_permission(request) and (own or manages(request))
+        return self.has_module_permission(request) and (
+            own or may_manage_tokens(request)
+        )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.has_module_permission(request)
@@ -291,7 +303,7 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
     def has_change_permission(
         self, request: HttpRequest, obj: AccessToken | None = None
     ) -> bool:
-        own = obj is None or self.is_for(request, obj)
+        own = obj is None or self.is_owner_or_superuser(request, obj)
         return self.has_module_permission(request) and own
 
     def has_delete_permission(
@@ -305,7 +317,7 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AccessToken]:
         rows = super().get_queryset(request)
-        if not manages(request):
+        if not may_manage_tokens(request):
             rows = rows.filter(user=request.user.pk)
         return rows.select_related("user", "connection").prefetch_related("servers")
 
@@ -320,17 +332,17 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
     @admin.action(description=gettext_lazy("Delete or end the chosen now"))
     def end_chosen(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
         user: Any = request.user
-        apps, tokens = persistently(partial(_end_rows, user, queryset))
+        apps, tokens = persistently(partial(_end_chosen_rows, user, queryset))
         if apps:
-            said = app_presentation.ended_words(apps)
-            self.message_user(request, said, messages.SUCCESS)
+            message = connected_apps.ended_words(apps)
+            self.message_user(request, message, messages.SUCCESS)
         if tokens or not apps:
-            said = ngettext(
+            message = ngettext(
                 "Deleted: %d token lets nobody in any more.",
                 "Deleted: %d tokens let nobody in any more.",
                 tokens,
             )
-            self.message_user(request, said % tokens, messages.SUCCESS)
+            self.message_user(request, message % tokens, messages.SUCCESS)
 
     @admin.action(description=gettext_lazy("Let the chosen apps only look things up"))
     def narrow_to_reading(
@@ -339,13 +351,14 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
         apps = queryset.filter(connection__isnull=False, revoked=None)
         rows = list(apps.filter(may=AccessToken.May.CHANGE).order_by("pk"))
         with own_transaction(router.db_for_write(AccessToken)):
-            count = sum(connected_apps.narrow(request.user, row) for row in rows)  # type: ignore[arg-type]
-        said = ngettext(
+            by = cast("AbstractBaseUser", request.user)
+            count = sum(connected_apps.narrow_to_reading(by, row) for row in rows)
+        message = ngettext(
             "%d connected app may only look things up from now on.",
             "%d connected apps may only look things up from now on.",
             count,
         )
-        self.message_user(request, said % count, messages.SUCCESS)
+        self.message_user(request, message % count, messages.SUCCESS)
 
     def save_model(
         self,
@@ -355,7 +368,7 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
         change: bool,
     ) -> None:
         """Store the name alone: somebody may revoke the token in this moment."""
-        token_issuance.rename(request.user, obj)  # type: ignore[arg-type]
+        token_issuance.rename_token(request.user, obj)  # type: ignore[arg-type]
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """Do nothing: `save_model` has already logged the new name."""
@@ -363,7 +376,7 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        context = {"own_url": own_url(request), **(extra_context or {})}
+        context = {"own_url": own_tokens_url(request), **(extra_context or {})}
         return super().changelist_view(request, context)
 
     def render_change_form(
@@ -375,19 +388,19 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
     ) -> HttpResponse:
         row: AccessToken = named["obj"]
         context |= {
-            "state": presentation.state_of(row),
-            "not_yours": "" if self.is_for(request, row) else NOT_YOURS,
+            "state": presentation.token_state(row),
+            "not_yours": "" if self.is_owner_or_superuser(request, row) else NOT_YOURS,
             "show_delete": False,
             "show_save_and_add_another": False,
             "show_save_and_continue": False,
             "media": context["media"] + MEDIA,
         }
         response = super().render_change_form(request, context, *positional, **named)
-        unseen(response)
+        forbid_caching(response)
         return response
 
 
-def own_url(request: HttpRequest) -> str:
+def own_tokens_url(request: HttpRequest) -> str:
     """Return the URL of the users' own page; "" if the site has none."""
     try:
         return request.build_absolute_uri(reverse("mcp_account:tokens"))

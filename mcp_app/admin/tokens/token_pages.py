@@ -27,8 +27,8 @@ from django.views.decorators.debug import sensitive_variables
 from mcp_app.account import connected_apps, presentation, token_issuance
 from mcp_app.account.forms import AnyonesTokenForm, NewTokenForm, ReplaceForm
 from mcp_app.account.token_issuance import NO_REPLACEMENT, AlreadyShown, Irreplaceable
-from mcp_app.account.views import unseen
-from mcp_app.admin.page.concurrency import FORM_STYLES, SettledAdmin, may
+from mcp_app.account.views import forbid_caching
+from mcp_app.admin.page.concurrency import FORM_STYLES, SettledAdmin, has_right
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret
 
@@ -77,20 +77,20 @@ class TokenPages(SettledAdmin[AccessToken]):
         """Ask for the details of a new token, make it, and show it once."""
         if not self.has_add_permission(request):
             raise PermissionDenied
-        form = self._new_form(request)
+        form = self._new_token_form(request)
         if not form.is_valid():
             return self._form_page(request, form)
         try:
-            row, token = token_issuance.make(
+            row, token = token_issuance.issue_token(
                 request.user,  # type: ignore[arg-type]
-                made_with=form.made_with(request.user),  # type: ignore[arg-type]
-                **form.columns(),
+                idempotency_key=form.idempotency_key(request.user),  # type: ignore[arg-type]
+                **form.token_arguments(),
             )
         except AlreadyShown as already:
-            return self._already(request, already)
-        return self._shown(request, row, token)
+            return self._duplicate_page(request, already)
+        return self._show_token(request, row, token)
 
-    def _new_form(self, request: HttpRequest) -> NewTokenForm:
+    def _new_token_form(self, request: HttpRequest) -> NewTokenForm:
         """Return the form; superusers can also choose a service user."""
         superuser = getattr(request.user, "is_superuser", False)
         form = (AnyonesTokenForm if superuser else NewTokenForm)(
@@ -107,7 +107,7 @@ class TokenPages(SettledAdmin[AccessToken]):
         fieldsets = list(FIELDSETS)
         if "service_user" in form.fields:
             fieldsets.append((None, {"fields": ["service_user"]}))
-        return self._page(
+        return self._render_page(
             request,
             "token_add",
             title=_("Make an access token"),
@@ -120,8 +120,8 @@ class TokenPages(SettledAdmin[AccessToken]):
     @sensitive_variables()
     def replace_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Ask when the old token ends, make the new one, and show it once."""
-        row = self._row(request, key)
-        if not self.is_for(request, row):
+        row = self._find_token(request, key)
+        if not self.is_owner_or_superuser(request, row):
             # The new token authenticates as its owner, so nobody else may see it.
             raise PermissionDenied(NOT_YOURS)
         if row.is_app:
@@ -131,72 +131,72 @@ class TokenPages(SettledAdmin[AccessToken]):
         if not form.is_valid():
             return self._replace_page(request, row, form)
         try:
-            new, token = token_issuance.replace(
+            new, token = token_issuance.replace_token(
                 request.user,  # type: ignore[arg-type]
                 row,
                 form.overlap_time(),
-                made_with=form.made_with(request.user),  # type: ignore[arg-type]
+                idempotency_key=form.idempotency_key(request.user),  # type: ignore[arg-type]
             )
         except AlreadyShown as already:
-            return self._already(request, already)
+            return self._duplicate_page(request, already)
         except Irreplaceable as reason:
             self.message_user(request, str(reason), messages.ERROR)
             return HttpResponseRedirect(_change_url(row))
-        return self._shown(request, new, token, old=row)
+        return self._show_token(request, new, token, old=row)
 
     def _replace_page(
         self, request: HttpRequest, row: AccessToken, form: BaseForm
     ) -> HttpResponse:
-        return self._page(
+        return self._render_page(
             request,
             "token_replace",
             title=_("Replace %(token)s") % {"token": row},
             form=form,
             row=row,
-            state=presentation.state_of(row),
-            line={"ends": presentation.ends_of(row)},
+            state=presentation.token_state(row),
+            line={"ends": presentation.end_or_reason(row)},
         )
 
     def revoke_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Revoke a token or end an app; no worker accepts it once this has answered."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        row = self._row(request, key)
-        token_issuance.end(request.user, row)  # type: ignore[arg-type]
-        said = presentation.end_words(row)
-        self.message_user(request, said, messages.SUCCESS)
+        row = self._find_token(request, key)
+        token_issuance.end_token(request.user, row)  # type: ignore[arg-type]
+        message = presentation.end_words(row)
+        self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(_change_url(row))
 
     def narrow_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Let an app only look things up; its owner alone may let it do more again."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        row = self._row(request, key)
+        row = self._find_token(request, key)
         if not row.is_app:
             raise Http404(_("This is no connected app."))
-        if connected_apps.narrow(request.user, row):  # type: ignore[arg-type]
-            said = _("“%(app)s” may only look things up from now on.")
-            self.message_user(request, said % {"app": row}, messages.SUCCESS)
+        if connected_apps.narrow_to_reading(request.user, row):  # type: ignore[arg-type]
+            message = _("“%(app)s” may only look things up from now on.")
+            self.message_user(request, message % {"app": row}, messages.SUCCESS)
         else:
-            said = _(
+            message = _(
                 "Nothing was changed: “%(app)s” has ended, or may only look things up"
                 " already."
             )
-            self.message_user(request, said % {"app": row}, messages.WARNING)
+            self.message_user(request, message % {"app": row}, messages.WARNING)
         return HttpResponseRedirect(_change_url(row))
 
     def forget_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Delete the row of a token that has ended."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        row = self._row(request, key)
+        row = self._find_token(request, key)
         if not row.has_ended(timezone.now()):
-            said = _("“%(token)s” has not ended. Delete it first.") % {"token": row}
-            self.message_user(request, said, messages.ERROR)
+            message = _("“%(token)s” has not ended. Delete it first.") % {"token": row}
+            self.message_user(request, message, messages.ERROR)
             return HttpResponseRedirect(_change_url(row))
-        token_issuance.forget(request.user, row)  # type: ignore[arg-type]
-        said = _("“%(token)s” is not in the list any more.") % {"token": row}
-        self.message_user(request, said, messages.SUCCESS)
+        token_issuance.forget_token(request.user, row)  # type: ignore[arg-type]
+        message = _("“%(token)s” is not in the list any more.") % {"token": row}
+        self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:mcp_app_accesstoken_changelist"))
 
     def delete_view(
@@ -205,12 +205,12 @@ class TokenPages(SettledAdmin[AccessToken]):
         # Deleting the row would not close the streams opened with the token.
         raise Http404(_("A token is deleted on its own page."))
 
-    def is_for(self, request: HttpRequest, row: AccessToken) -> bool:
+    def is_owner_or_superuser(self, request: HttpRequest, row: AccessToken) -> bool:
         """Return whether the user may have a token of this one's owner."""
         own: bool = row.user_id == request.user.pk
         return own or bool(getattr(request.user, "is_superuser", False))
 
-    def _row(self, request: HttpRequest, key: int) -> AccessToken:
+    def _find_token(self, request: HttpRequest, key: int) -> AccessToken:
         """Return a token that the user may see; raise 403 or 404."""
         if not self.has_view_permission(request):
             raise PermissionDenied
@@ -219,25 +219,27 @@ class TokenPages(SettledAdmin[AccessToken]):
             raise Http404(_("This access token does not exist any more."))
         return row
 
-    def _shown(
+    def _show_token(
         self,
         request: HttpRequest,
         row: AccessToken,
         token: Secret,
         old: AccessToken | None = None,
     ) -> HttpResponse:
-        return self._page(
+        return self._render_page(
             request,
             "token_shown",
             title=_("Your token"),
             row=row,
-            shown=presentation.reveal(request, row, token),
+            shown=presentation.reveal_token(request, row, token),
             old=old,
-            old_ends=old and presentation.ends_of(old),
+            old_ends=old and presentation.end_or_reason(old),
         )
 
-    def _already(self, request: HttpRequest, already: AlreadyShown) -> HttpResponse:
-        return self._page(
+    def _duplicate_page(
+        self, request: HttpRequest, already: AlreadyShown
+    ) -> HttpResponse:
+        return self._render_page(
             request,
             "token_already",
             title=_("Access token"),
@@ -245,7 +247,9 @@ class TokenPages(SettledAdmin[AccessToken]):
             said=str(already),
         )
 
-    def _page(self, request: HttpRequest, name: str, **context: object) -> HttpResponse:
+    def _render_page(
+        self, request: HttpRequest, name: str, **context: object
+    ) -> HttpResponse:
         """Render a page at once, and forbid caches to store it."""
         both = {
             **self.admin_site.each_context(request),
@@ -254,13 +258,13 @@ class TokenPages(SettledAdmin[AccessToken]):
             **context,
         }
         response = render(request, f"admin/mcp_app/{name}.html", both)
-        unseen(response)
+        forbid_caching(response)
         return response
 
 
-def manages(request: HttpRequest) -> bool:
+def may_manage_tokens(request: HttpRequest) -> bool:
     """Return whether the user may see and delete everyone's tokens."""
-    return may(request, MANAGE)
+    return has_right(request, MANAGE)
 
 
 def _change_url(row: AccessToken) -> str:

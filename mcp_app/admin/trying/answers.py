@@ -12,14 +12,20 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from mcp_app.account.client_configs import python_program
-from mcp_app.admin.trying.fields import Field, Unreadable, fields_of, fill_in, values_of
-from mcp_app.admin.trying.presentation import host_of
+from mcp_app.admin.trying.fields import (
+    Field,
+    Unreadable,
+    fields_of,
+    fill_in_fields,
+    values_of,
+)
+from mcp_app.admin.trying.presentation import uri_host
 from mcp_app.interface.rules import visible
-from mcp_app.models.fields import parse
+from mcp_app.models.fields import parse_json
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.headers import MirroredParameter, encode
+from mcp_app.protocol.headers import MirroredParameter, encode_value
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.negotiation import NAMED_BY
+from mcp_app.protocol.negotiation import MIRRORED_MEMBERS
 from mcp_app.protocol.revisions import Revision
 from mcp_app.transports.in_process import Message
 from mcp_app.workbench.trying.trial import SAMPLING, Question
@@ -28,8 +34,8 @@ ELICITATION: Final = "elicitation/create"
 ROOTS: Final = "roots/list"
 PERSON: Final = "a person"
 """The model that a sampled text names."""
-MOST_ASKED: Final = 50
-ASKED: Final = "asked"
+MAX_QUESTIONS: Final = 50
+QUESTIONS_INPUT: Final = "asked"
 """The input with the questions that the page shows."""
 ANSWERED: Final = "answered"
 """The input with the answers that were given before."""
@@ -66,9 +72,9 @@ class WrongAnswers(Exception):
         self.forms = forms
 
 
-def form_of(question: Question, data: QueryDict | None = None) -> Form:
+def question_form(question: Question, data: QueryDict | None = None) -> Form:
     """Return the form of a question, with what was typed if `data` has it."""
-    params, name = question.params, f"answer-{question.key[:12]}"
+    params, name = question.params, f"answer-{question.answer_key[:12]}"
     message = visible(str(params.get("message", "")), None)
     if question.method == ROOTS:
         value = "" if data is None else data.get(name, "")
@@ -79,7 +85,7 @@ def form_of(question: Question, data: QueryDict | None = None) -> Form:
         value = "" if data is None else data.get(name, "")
         return Form(question, TEXT, _conversation(params), name, value=value)
     if params.get("mode") == "url":
-        return _page(question, message, name)
+        return _url_form(question, message, name)
     schema = params.get("requestedSchema", {})
     fields = fields_of(schema, f"{name}-", is_question=True) or []
     return Form(
@@ -87,14 +93,14 @@ def form_of(question: Question, data: QueryDict | None = None) -> Form:
         "form",
         message,
         name,
-        fields if data is None else fill_in(fields, data),
+        fields if data is None else fill_in_fields(fields, data),
     )
 
 
-def _page(question: Question, message: str, name: str) -> Form:
+def _url_form(question: Question, message: str, name: str) -> Form:
     """Return the form of a question that sends its user to a page."""
     url = str(question.params.get("url", ""))
-    host, address = visible(host_of(url)), visible(url, None)
+    host, address = visible(uri_host(url)), visible(url, None)
     # What runs a script, or a program, is no page.
     opens = url if host and url.lower().startswith(("https://", "http://")) else ""
     return Form(question, "url", message, name, url=opens, address=address, host=host)
@@ -103,11 +109,11 @@ def _page(question: Question, message: str, name: str) -> Form:
 def _conversation(params: JsonObject) -> str:
     """Return what a model is asked, as text."""
     messages: list[Any] = params.get("messages", [])
-    lines = [str(params.get("systemPrompt") or ""), *map(_said, messages)]
+    lines = [str(params.get("systemPrompt") or ""), *map(_message_line, messages)]
     return visible("\n".join(line for line in lines if line), None)
 
 
-def _said(message: Mapping[str, Any]) -> str:
+def _message_line(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     blocks = content if isinstance(content, list) else [content]
     texts = [
@@ -122,23 +128,23 @@ def _said(message: Mapping[str, Any]) -> str:
 
 def text_of_questions(questions: Iterable[Question]) -> str:
     """Return the text of the input that brings the questions back."""
-    asked = [
+    entries = [
         {"method": each.method, "params": each.params, "name": each.name}
         for each in questions
     ]
-    return jsonrpc.write(asked).decode()
+    return jsonrpc.write(entries).decode()
 
 
-def text_of_answers(given: Mapping[str, JsonObject]) -> str:
+def text_of_answers(answers: Mapping[str, JsonObject]) -> str:
     """Return the text of the input that brings the answers back."""
-    return jsonrpc.write(given).decode()
+    return jsonrpc.write(answers).decode()
 
 
-def read(data: QueryDict) -> list[Question]:
+def read_questions(data: QueryDict) -> list[Question]:
     """Return the questions that the page showed; what is none of them is left out."""
     return [
         Question(each["method"], each["params"], each["name"])
-        for each in _parsed(data.get(ASKED, ""), [])[:MOST_ASKED]
+        for each in _parse_input(data.get(QUESTIONS_INPUT, ""), [])[:MAX_QUESTIONS]
         if _is_question(each)
     ]
 
@@ -158,18 +164,18 @@ def _are_messages(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
-def earlier(data: QueryDict) -> dict[str, JsonObject]:
+def earlier_answers(data: QueryDict) -> dict[str, JsonObject]:
     """Return the answers that were given before, by the key of their question."""
     return {
         key: value
-        for key, value in _parsed(data.get(ANSWERED, ""), {}).items()
+        for key, value in _parse_input(data.get(ANSWERED, ""), {}).items()
         if isinstance(value, dict)
     }
 
 
-def _parsed(text: str, otherwise: Any) -> Any:
+def _parse_input(text: str, otherwise: Any) -> Any:
     try:
-        value = parse(text) if text else otherwise
+        value = parse_json(text) if text else otherwise
     except ValueError:
         return otherwise
     return value if isinstance(value, type(otherwise)) else otherwise
@@ -184,7 +190,7 @@ def results_of(forms: Sequence[Form], action: str) -> dict[str, JsonObject]:
     wrong: dict[int, Form] = {}
     for at, form in enumerate(forms):
         try:
-            results[form.question.key] = result_of(form, action)
+            results[form.question.answer_key] = result_of(form, action)
         except Unreadable as error:
             wrong[at] = replace(form, fields=error.fields)
     if wrong:
@@ -222,8 +228,8 @@ IN_PYTHON: Final = {
     "resources/read": ("read_resource", ("uri",)),
 }
 """For a request the method of the Python SDK's client, and the parameters it takes."""
-LONGEST: Final = 64 * 1024
-MOST: Final = 200
+MAX_TEXT_LENGTH: Final = 64 * 1024
+MAX_MESSAGES: Final = 200
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -250,18 +256,18 @@ def exchanges(
     messages: Sequence[Message], address: Address, revision: Revision
 ) -> Iterator[Exchange]:
     """Yield the messages with the HTTP requests in which such a client sends them."""
-    for each in messages[:MOST]:
-        text = visible(each.text.decode("utf-8", "replace")[:LONGEST], None)
-        if not each.sent:
+    for each in messages[:MAX_MESSAGES]:
+        text = visible(each.text.decode("utf-8", "replace")[:MAX_TEXT_LENGTH], None)
+        if not each.from_client:
             yield Exchange(_("From the server"), text)
             continue
-        headers = _headers(json.loads(each.text), address, revision)
+        headers = _request_headers(json.loads(each.text), address, revision)
         head = "\n".join(f"{name}: {value}" for name, value in headers)
         request = f"POST {address.url}\n{head}\n\n{text}"
         yield Exchange(_("From the client"), request)
 
 
-def _headers(
+def _request_headers(
     message: dict[str, Any], address: Address, revision: Revision
 ) -> Iterator[tuple[str, str]]:
     """Yield the headers of a request that a client of this revision sends."""
@@ -276,34 +282,36 @@ def _headers(
         yield "Mcp-Session-Id", _("the one that initialize returned")
     if revision.routing_headers and method:
         yield "Mcp-Method", method
-        yield from _repeated(method, message.get("params", {}), address)
+        yield from _mirror_headers(method, message.get("params", {}), address)
 
 
-def _repeated(
+def _mirror_headers(
     method: str, params: JsonObject, address: Address
 ) -> Iterator[tuple[str, str]]:
     """Yield the headers that repeat parameters of a request."""
-    name = params.get(NAMED_BY.get(method, ""))
+    name = params.get(MIRRORED_MEMBERS.get(method, ""))
     if isinstance(name, str):
-        yield "Mcp-Name", encode(name)
+        yield "Mcp-Name", encode_value(name)
     arguments = params.get("arguments")
     if not isinstance(arguments, dict):
         return
     for each in address.mirrored:
-        value = each.value(arguments)
+        value = each.header_value(arguments)
         if value is not None:
             yield f"Mcp-Param-{each.header}", value
 
 
-def curl(messages: Sequence[Message], address: Address, revision: Revision) -> str:
+def curl_command(
+    messages: Sequence[Message], address: Address, revision: Revision
+) -> str:
     """Return a shell line that sends the same; "" for a revision with sessions."""
-    sent = _requests(messages)
-    if revision.sessions or not sent:
+    requests = _client_requests(messages)
+    if revision.sessions or not requests:
         return ""
-    message = sent[-1]
+    message = requests[-1]
     headers = [
         f"-H {shlex.quote(f'{name}: {value}')}"
-        for name, value in _headers(message, address, revision)
+        for name, value in _request_headers(message, address, revision)
     ]
     # In ASCII no character of it is hidden.
     body = shlex.quote(json.dumps(message, separators=(",", ":")))
@@ -311,20 +319,20 @@ def curl(messages: Sequence[Message], address: Address, revision: Revision) -> s
     return " \\\n  ".join(lines)
 
 
-def python(messages: Sequence[Message], address: Address) -> str:
+def python_example(messages: Sequence[Message], address: Address) -> str:
     """Return a program with the Python SDK that sends the same; "" if it has no way."""
-    for message in _requests(messages):
+    for message in _client_requests(messages):
         method, names = IN_PYTHON.get(str(message.get("method")), ("", ()))
         if method:
             params = message["params"]
             # In ASCII no character of it is hidden.
-            given = ", ".join(ascii(params[name]) for name in names)
+            arguments = ", ".join(ascii(params[name]) for name in names)
             token = TOKEN if address.needs_token else ""
-            expression = f"await client.{method}({given})"
+            expression = f"await client.{method}({arguments})"
             return python_program(address.url, token, expression)
     return ""
 
 
-def _requests(messages: Sequence[Message]) -> list[JsonObject]:
+def _client_requests(messages: Sequence[Message]) -> list[JsonObject]:
     """Return what the client sent."""
-    return [json.loads(each.text) for each in messages if each.sent]
+    return [json.loads(each.text) for each in messages if each.from_client]

@@ -25,7 +25,7 @@ from mcp_app.admin.editors.parameter_values import (
 )
 from mcp_app.admin.editors.rows import NotRepresentable
 from mcp_app.interface.rules import visible
-from mcp_app.models.fields import parse
+from mcp_app.models.fields import parse_json
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
@@ -105,12 +105,14 @@ def fields_of(
     required = schema.get("required", [])
     required = required if isinstance(required, list) else []
     return [
-        _field(prefix, name, about, required=name in required, is_question=is_question)
+        _property_field(
+            prefix, name, about, required=name in required, is_question=is_question
+        )
         for name, about in properties.items()
     ]
 
 
-def _field(
+def _property_field(
     prefix: str, name: str, about: object, *, required: bool, is_question: bool
 ) -> Field:
     # A property may be called as any other input of the form.
@@ -121,22 +123,22 @@ def _field(
         return _json_field(own, name, about, required=required)
     if row.type == "json":
         return _json_field(own, name, about, required=required)
-    shown = row.default if is_question else row.example
+    preset = row.default if is_question else row.example
     return Field(
         name=own,
         key=name,
-        label=_label(name),
+        label=_property_label(name),
         kind=row.type,
         required=required,
         about=visible(row.description, None),
         limits=limits_in_words(row),
-        left_out="" if is_question else _left_out(row),
-        value=text_of_value(row.type, shown),
-        options=_options(row, shown),
+        left_out="" if is_question else _default_sentence(row),
+        value=text_of_value(row.type, preset),
+        options=_field_options(row, preset),
     )
 
 
-def _label(name: str) -> str:
+def _property_label(name: str) -> str:
     return visible(name) or '""'
 
 
@@ -150,8 +152,8 @@ def _with_titles(about: object) -> object:
     values, titles = about.get("enum"), about.get("enumNames")
     if isinstance(values, list) and isinstance(titles, list):
         rest = {key: about[key] for key in about.keys() - {"enum", "enumNames"}}
-        named = zip_longest(values, titles, fillvalue="")
-        return {**rest, "oneOf": [{"const": v, "title": t} for v, t in named]}
+        pairs = zip_longest(values, titles, fillvalue="")
+        return {**rest, "oneOf": [{"const": v, "title": t} for v, t in pairs]}
     items = about.get("items")
     if isinstance(items, dict) and items.keys() == {"anyOf"}:
         return {**about, "items": {"type": "string", **items}}
@@ -159,37 +161,37 @@ def _with_titles(about: object) -> object:
 
 
 def _json_field(own: str, name: str, about: object, *, required: bool) -> Field:
-    told = about if isinstance(about, dict) else {}
-    examples = told.get("examples")
+    members = about if isinstance(about, dict) else {}
+    examples = members.get("examples")
     example = examples[0] if isinstance(examples, list) and examples else MISSING
     return Field(
         name=own,
         key=name,
-        label=_label(name),
+        label=_property_label(name),
         kind="json",
         required=required,
-        about=visible(str(told.get("description", "")), None),
-        value="" if example is MISSING else jsonrpc.pretty(example),
-        schema=jsonrpc.pretty(about),
+        about=visible(str(members.get("description", "")), None),
+        value="" if example is MISSING else jsonrpc.pretty_text(example),
+        schema=jsonrpc.pretty_text(about),
     )
 
 
-def _left_out(row: Parameter) -> str:
+def _default_sentence(row: Parameter) -> str:
     if row.default is MISSING:
         return ""
     default = text_of_value(row.type, row.default)
     return _("Left out: %(value)s.") % {"value": visible(default)}
 
 
-def _options(row: Parameter, shown: object) -> Sequence[Option]:
-    chosen = shown if isinstance(shown, list) else [shown]
+def _field_options(row: Parameter, preset: object) -> Sequence[Option]:
+    chosen = preset if isinstance(preset, list) else [preset]
     if row.type == "boolean":
         return [
-            Option(YES, _("Yes"), chosen=shown is True),
-            Option("no", _("No"), chosen=shown is False),
+            Option(YES, _("Yes"), chosen=preset is True),
+            Option("no", _("No"), chosen=preset is False),
         ]
     return [
-        Option(each.value, visible(each.shown or each.value), each.value in chosen)
+        Option(each.value, visible(each.label or each.value), each.value in chosen)
         for each in row.choices
     ]
 
@@ -197,12 +199,12 @@ def _options(row: Parameter, shown: object) -> Sequence[Option]:
 # -- what was typed -------------------------------------------------------------------
 
 
-def fill_in(fields: Sequence[Field], data: QueryDict) -> list[Field]:
+def fill_in_fields(fields: Sequence[Field], data: QueryDict) -> list[Field]:
     """Return the fields with what was typed into them."""
-    return [_filled(each, data) for each in fields]
+    return [_filled_field(each, data) for each in fields]
 
 
-def _filled(field: Field, data: QueryDict) -> Field:
+def _filled_field(field: Field, data: QueryDict) -> Field:
     texts = data.getlist(field.name)
     options = [replace(each, chosen=each.value in texts) for each in field.options]
     value = texts[-1] if texts else ""
@@ -214,7 +216,7 @@ def values_of(fields: Sequence[Field]) -> JsonObject:
 
     Raises `Unreadable`.
     """
-    read = [*map(_read, fields)]
+    read = [*map(_read_field, fields)]
     wrong = [isinstance(each, str) for each in read]
     if any(wrong):
         raise Unreadable(
@@ -230,16 +232,16 @@ def values_of(fields: Sequence[Field]) -> JsonObject:
     }
 
 
-def _read(field: Field) -> list[object] | str:
+def _read_field(field: Field) -> list[object] | str:
     """Return the value in a list, an empty one if there is none, or what is wrong."""
     try:
-        value = _value(field)
+        value = _field_value(field)
     except ValueError as error:
         return str(error)
     return [] if value is MISSING else [value]
 
 
-def _value(field: Field) -> object:
+def _field_value(field: Field) -> object:
     chosen = [each.value for each in field.options if each.chosen]
     if field.kind == "choices":
         return chosen or MISSING
@@ -247,7 +249,7 @@ def _value(field: Field) -> object:
         is_boolean = field.kind == "boolean"
         return (chosen[0] == YES if is_boolean else chosen[0]) if chosen else MISSING
     if field.kind == "json":
-        return parse(field.value) if field.value.strip() else MISSING
+        return parse_json(field.value) if field.value.strip() else MISSING
     if "\0" in field.value:
         raise ValueError(_("The text has the character NUL (U+0000); remove it."))
     return value_of_text(field.kind, field.value)

@@ -26,7 +26,7 @@ from django.views.debug import SafeExceptionReporterFilter
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 
-from mcp_app.admin.page.concurrency import lacking, may
+from mcp_app.admin.page.concurrency import has_right, lacking_sentence
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.admin.trying.presentation import REFUSED
@@ -39,8 +39,8 @@ from mcp_app.interface.server import PUBLIC, Key
 from mcp_app.models import DefinitionRow, Server
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.transports.in_process import Caller
-from mcp_app.workbench.trying.listings import Item, ServerLists, lists
-from mcp_app.workbench.viewer import on_loop
+from mcp_app.workbench.trying.listings import Item, ServerLists, read_lists
+from mcp_app.workbench.viewer import run_on_loop
 
 Row = TypeVar("Row", bound=Server)
 
@@ -74,23 +74,25 @@ class Section:
     tokens: int
 
 
-def context(request: HttpRequest, row: Server) -> dict[str, Any]:
+def lists_context(request: HttpRequest, row: Server) -> dict[str, Any]:
     """Return the context of the page; raises 403 without the right to ask for others.
 
     What is asked is answered by the process that serves, and not by the rows.
     """
     who = request.GET.get("who", ME)
     name = request.GET.get("user", "").strip()
-    may_ask = may(request, "try_as")
-    told: dict[str, Any] = {"who": who, "user_name": name, "may_ask": may_ask}
+    may_ask = has_right(request, "try_as")
+    values: dict[str, Any] = {"who": who, "user_name": name, "may_ask": may_ask}
     if who == USER and not may_ask:
-        raise PermissionDenied(lacking("try_as"))
+        raise PermissionDenied(lacking_sentence("try_as"))
     is_public = row.access_names == (PUBLIC,)
     principal = _principal(request, NOBODY if is_public else who, name)
     if principal is None:
-        return {**told, "missing": no_such_user(name)}
-    seen = on_loop(request, partial(lists, row.slug, _caller(request, principal)))
-    return {**told, **_shown(seen), "is_public": is_public}
+        return {**values, "missing": no_such_user(name)}
+    server_lists = run_on_loop(
+        request, partial(read_lists, row.slug, _lists_caller(request, principal))
+    )
+    return {**values, **_listing_context(server_lists), "is_public": is_public}
 
 
 def _principal(request: HttpRequest, who: str, name: str) -> Principal | None:
@@ -103,7 +105,7 @@ def _principal(request: HttpRequest, who: str, name: str) -> Principal | None:
     return None if user is None else console_principal(request, user)
 
 
-def _caller(request: HttpRequest, principal: Principal) -> Caller:
+def _lists_caller(request: HttpRequest, principal: Principal) -> Caller:
     return Caller(
         principal=principal,
         person=f"u{author_of(request).pk}",
@@ -113,27 +115,29 @@ def _caller(request: HttpRequest, principal: Principal) -> Caller:
     )
 
 
-def _shown(seen: ServerLists) -> dict[str, Any]:
+def _listing_context(server_lists: ServerLists) -> dict[str, Any]:
     return {
-        "refused": REFUSED.get(seen.refused, "") if seen.refused else "",
-        "reason": visible(seen.reason, None),
-        "tokens": seen.tokens,
-        "sections": [*_sections(seen)],
+        "refused": REFUSED.get(server_lists.refused, "")
+        if server_lists.refused
+        else "",
+        "reason": visible(server_lists.reason, None),
+        "tokens": server_lists.token_count,
+        "sections": [*_list_sections(server_lists)],
     }
 
 
-def _sections(seen: ServerLists) -> Iterator[Section]:
-    for name, items in seen.items.items():
-        lines = [_line(each) for each in items]
+def _list_sections(server_lists: ServerLists) -> Iterator[Section]:
+    for name, items in server_lists.items.items():
+        lines = [_item_line(each) for each in items]
         yield Section(HEADINGS[name], lines, sum(each.tokens for each in lines))
 
 
-def _line(item: Item) -> Line:
-    url = "" if item.key is None else _url(item.key)
+def _item_line(item: Item) -> Line:
+    url = "" if item.key is None else _try_page_url(item.key)
     return Line(visible(item.identity), visible(item.title), item.tokens, url)
 
 
-def _url(key: Key) -> str:
+def _try_page_url(key: Key) -> str:
     kind, pk = key
     return reverse(f"admin:mcp_app_{kind}_try", args=[pk])
 
@@ -194,7 +198,7 @@ class TryPages(PublishedAdmin[Definition]):
         """
         request.exception_reporter_filter = NoVariables()
         try:
-            return self._try(request, object_id)
+            return self._try_definition(request, object_id)
         except (RequestDataTooBig, TooManyFieldsSent) as error:
             return self._too_large(request, object_id, error)
 
@@ -204,32 +208,32 @@ class TryPages(PublishedAdmin[Definition]):
         """Show an empty form with a sentence; nothing can be read of what was sent."""
         from mcp_app.admin.trying import pages  # noqa: PLC0415
 
-        row = self._row(request, object_id, whole=True)
-        self._demand(request, "try")
+        row = self._find_row(request, object_id, whole=True)
+        self._require_right(request, "try")
         page = pages.TryPage(request, row, None)
-        page.refuse(pages.too_large(error))
-        response = self._shown(request, row, page.context())
+        page.refuse_run(pages.too_large(error))
+        response = self._render_try_page(request, row, page.page_context())
         response.status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         return response
 
     @method_decorator(csrf_protect)
-    def _try(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+    def _try_definition(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         from mcp_app.admin.trying import pages  # noqa: PLC0415
 
-        row = self._row(request, object_id, whole=True)
-        sent = request.POST if request.method == "POST" else None
-        page = pages.TryPage(request, row, sent)
-        if sent is not None:
-            self._demand(request, "try")
+        row = self._find_row(request, object_id, whole=True)
+        data = request.POST if request.method == "POST" else None
+        page = pages.TryPage(request, row, data)
+        if data is not None:
+            self._require_right(request, "try")
             lines = page.run(partial(self.log_change, request, row))
             if lines is not None:
                 return lines
-        return self._shown(request, row, page.context())
+        return self._render_try_page(request, row, page.page_context())
 
-    def _shown(
+    def _render_try_page(
         self, request: HttpRequest, row: Definition, context: dict[str, Any]
     ) -> HttpResponse:
-        response = self._page(request, row, "try", _("Try it"), context, "try")
+        response = self._render_page(request, row, "try", _("Try it"), context, "try")
         response["Cache-Control"] = "no-store"
         return response
 
@@ -238,14 +242,16 @@ class ListsPages(PublishedAdmin[Listing]):
     """The page with the lists of a server."""
 
     def get_urls(self) -> list[URLPattern]:
-        view = outside_transactions(self.admin_site.admin_view(self.seen_view))
+        view = outside_transactions(self.admin_site.admin_view(self.lists_view))
         name = f"mcp_app_{self.opts.model_name}_seen"
         return [path("<path:object_id>/seen/", view, name=name), *super().get_urls()]
 
     @redirect_missing_row
-    def seen_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def lists_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show what a person sees: `?who=` and `?user=` say which."""
 
-        row = self._row(request, object_id)
-        shown = context(request, row)
-        return self._page(request, row, "seen", _("What clients see"), shown, "seen")
+        row = self._find_row(request, object_id)
+        values = lists_context(request, row)
+        return self._render_page(
+            request, row, "seen", _("What clients see"), values, "seen"
+        )

@@ -18,11 +18,9 @@ from django.template.loader import render_to_string
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.page.concurrency import may, whom_to_ask
+from mcp_app.admin.page.concurrency import has_right, whom_to_ask
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.trying import answers, presentation
-from mcp_app.admin.trying import answers as wire
-from mcp_app.admin.trying import presentation as live
 from mcp_app.admin.trying.fields import Unreadable
 from mcp_app.admin.trying.request import (
     Arguments,
@@ -31,13 +29,13 @@ from mcp_app.admin.trying.request import (
     suggestion_of,
     with_errors,
 )
-from mcp_app.admin.trying.setup import Refusal, Setup, differs
+from mcp_app.admin.trying.setup import Refusal, Setup, has_unpublished_changes
 from mcp_app.auth.resources import server_url
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.interface.rules import visible
-from mcp_app.kinds import Effect, Kind, KindError, kinds_of
+from mcp_app.kinds import Effect, Kind, KindError, usable_kinds
 from mcp_app.models import DefinitionRow
 from mcp_app.models.tokens import Secret
 from mcp_app.process.background import Unsuitable
@@ -55,9 +53,9 @@ from mcp_app.workbench.trying.trial import (
     Plan,
     Trial,
     is_rejected,
-    run,
+    run_trial,
 )
-from mcp_app.workbench.viewer import on_loop
+from mcp_app.workbench.viewer import run_on_loop
 
 Row = TypeVar("Row", bound=DefinitionRow)
 
@@ -65,7 +63,7 @@ WORKING: Final = "working"
 PUBLISHED: Final = "published"
 SUGGEST: Final = "suggest"
 """The button that asks for suggestions; its value is the name of an argument."""
-SEEN: Final = "seen"
+VERSIONS_INPUT: Final = "seen"
 """The input that names the versions which the page showed."""
 ANSWER: Final = "answer"
 """The buttons that answer a question; the value is the action."""
@@ -89,21 +87,21 @@ class TryPage:
         self._problem = ""
         self._trial: Trial | None = None
         # Until something is run, the questions of the page are still open.
-        asked = [] if data is None else answers.read(data)
+        questions = [] if data is None else answers.read_questions(data)
         self._forms: Sequence[answers.Form] = [
-            answers.form_of(each, data) for each in asked
+            answers.question_form(each, data) for each in questions
         ]
-        self._given: dict[str, JsonObject] = {}
+        self._results: dict[str, JsonObject] = {}
         if self._definition is not None:
             self._arguments = arguments_of(self._definition, self._data)
-            self._setup = self._set_up(self._definition)
+            self._setup = self._create_setup(self._definition)
 
     def _chosen_working(self) -> bool:
         row = self._row
         if not self._has_published:
             return True
         chosen = None if self._data is None else self._data.get("which")
-        return differs(row) if chosen is None else chosen == WORKING
+        return has_unpublished_changes(row) if chosen is None else chosen == WORKING
 
     @property
     def _has_published(self) -> bool:
@@ -115,20 +113,20 @@ class TryPage:
             return row.working_content()
         return {} if row.published is None else row.published.read()
 
-    def _kind(self) -> Kind | None:
+    def _definition_kind(self) -> Kind | None:
         """Return what stands behind it; a published version may have another kind."""
         if self._row.from_code:
             return None
-        return kinds_of(mcp).get(str(self._content.get("kind", "text")))
+        return usable_kinds(mcp).get(str(self._content.get("kind", "text")))
 
-    def _set_up(self, definition: Definition) -> Setup:
-        kind, config = self._kind(), self._content.get("config") or {}
+    def _create_setup(self, definition: Definition) -> Setup:
+        kind, config = self._definition_kind(), self._content.get("config") or {}
         more: dict[str, Any] = {} if self._data is None else {"data": self._data}
         with suppress(KindError):
             # What cannot be called says so when it is run.
             if kind is not None:
-                told = kind.changes_elsewhere(definition, config)
-                more["changes_elsewhere"] = told
+                changes = kind.changes_elsewhere(definition, config)
+                more["changes_elsewhere"] = changes
         return Setup(
             request=self._request,
             row=self._row,
@@ -144,27 +142,29 @@ class TryPage:
     def run(self, log: Callable[[str], object]) -> HttpResponseBase | None:
         """Run what the form describes; return a response of lines if they are wanted.
 
-        `log` is as in `plan`.
+        `log` is as in `checked_plan`.
         """
-        plan = self.plan(log)
+        plan = self.checked_plan(log)
         if plan is None:
             return None
-        if live.is_wanted(self._request):
-            return live.response(live.TrialLines(plan, self.ticket, self._part))
+        if presentation.is_wanted(self._request):
+            return presentation.streaming_response(
+                presentation.TrialLines(plan, self.next_ticket, self._result_part)
+            )
         try:
-            self.take(on_loop(self._request, partial(run, plan)))
+            self.take_result(run_on_loop(self._request, partial(run_trial, plan)))
         except Unsuitable as error:
-            self.refuse(str(error))
+            self.refuse_run(str(error))
         return None
 
-    def _part(self, trial: Trial) -> live.JsonPart:
+    def _result_part(self, trial: Trial) -> presentation.JsonPart:
         """Return the part of the page with the result; asks no database."""
-        self.take(trial)
-        context = {"opts": self._row._meta, **self.result()}
+        self.take_result(trial)
+        context = {"opts": self._row._meta, **self.result_context()}
         html = render_to_string("admin/mcp_app/includes/try_result.html", context)
         return {"html": html}
 
-    def plan(self, log: Callable[[str], object]) -> Plan | None:
+    def checked_plan(self, log: Callable[[str], object]) -> Plan | None:
         """Return what the form says is to be tried; None if it must not be.
 
         `log` writes a line of the row's history.
@@ -173,10 +173,10 @@ class TryPage:
             return None
         try:
             self._check_which()
-            plan = self._plan(self._definition, self._setup)
-            self._setup.check()
-            self._check_seen(self._setup)
-            self._claim(self._setup)
+            plan = self._build_plan(self._definition, self._setup)
+            self._setup.check_choices()
+            self._check_versions(self._setup)
+            self._claim_run(self._setup)
         except Refusal as refused:
             self._problem = refused.reason
             return None
@@ -189,13 +189,13 @@ class TryPage:
                 self._arguments = with_errors(self._arguments, error)
             self._problem = _("Correct what is marked. Nothing was run.")
             return None
-        if self._setup.who is As.USER:
+        if self._setup.who_choice is As.USER:
             # Whatever becomes of it, that it was tried is known.
-            name = visible(self._setup.person)
+            name = visible(self._setup.person_name)
             log(_("Tried it as %(name)s.") % {"name": name})
         return plan
 
-    def refuse(self, sentence: str) -> None:
+    def refuse_run(self, sentence: str) -> None:
         """Say why nothing was run."""
         self._problem = sentence
 
@@ -206,13 +206,13 @@ class TryPage:
         if chosen == PUBLISHED and self._is_working:
             raise Refusal(_("It is not published any more, so nothing was run."))
 
-    def _check_seen(self, setup: Setup) -> None:
+    def _check_versions(self, setup: Setup) -> None:
         """Raise `Refusal` if what would run in earnest is not what the page showed."""
         data = self._data
-        seen = "" if data is None else data.get(SEEN, "")
-        if not seen or setup.is_dry or setup.only_reads:
+        versions = "" if data is None else data.get(VERSIONS_INPUT, "")
+        if not versions or setup.is_dry or setup.only_reads:
             return
-        if self._versions[self._is_working] not in seen.split():
+        if self._version_names[self._is_working] not in versions.split():
             raise Refusal(
                 _(
                     "It was changed since this page was opened, so nothing was run."
@@ -221,36 +221,36 @@ class TryPage:
             )
 
     @property
-    def _versions(self) -> tuple[str, str]:
+    def _version_names(self) -> tuple[str, str]:
         """What names the published version, and the working copy."""
         row = self._row
         return f"published-{row.published_id}", f"working-{row.content_hash}"
 
-    def take(self, trial: Trial) -> None:
+    def take_result(self, trial: Trial) -> None:
         """Take what came of it."""
         self._trial = trial
-        self._forms = [answers.form_of(each) for each in trial.questions]
+        self._forms = [answers.question_form(each) for each in trial.questions]
 
-    def _plan(self, definition: Definition, setup: Setup) -> Plan:
-        values = {} if self._arguments is None else self._arguments.values
-        method, params = self._asked(definition, values)
+    def _build_plan(self, definition: Definition, setup: Setup) -> Plan:
+        values = {} if self._arguments is None else self._arguments.parsed_values
+        method, params = self._requested_call(definition, values)
         setup.check_server()
         row = self._row
-        self._given = given = self._answers()
-        params = {**params, **self._retry(given)}
+        self._results = results = self._all_answers()
+        params = {**params, **self._retry_parameters(results)}
         return Plan(
-            server=setup.slug,
+            server=setup.server_slug,
             method=method,
             params=params,
-            caller=setup.caller(),
+            caller=setup.calling_client(),
             row=TriedRow((row.kind_of_row, str(row.pk)), row.from_code),
-            copy=WorkingCopy.of(row) if self._is_working else None,
-            answers=given,
+            copy=WorkingCopy.of_definition_row(row) if self._is_working else None,
+            answers=results,
             streams=isinstance(self._request, ASGIRequest),
             is_dry=setup.is_dry,
         )
 
-    def _asked(
+    def _requested_call(
         self, definition: Definition, values: JsonObject
     ) -> tuple[str, JsonObject]:
         name = None if self._data is None else self._data.get(SUGGEST)
@@ -258,7 +258,7 @@ class TryPage:
             return suggestion_of(definition, str(name), values)
         return request_of(definition, values)
 
-    def _answers(self) -> dict[str, JsonObject]:
+    def _all_answers(self) -> dict[str, JsonObject]:
         """Return the answers to all questions so far, by their keys."""
         data = self._data
         if data is None:
@@ -267,23 +267,26 @@ class TryPage:
         if not action:
             # It begins anew.
             return {}
-        return {**answers.earlier(data), **answers.results_of(self._forms, action)}
+        return {
+            **answers.earlier_answers(data),
+            **answers.results_of(self._forms, action),
+        }
 
-    def _retry(self, given: JsonObject) -> JsonObject:
+    def _retry_parameters(self, results: JsonObject) -> JsonObject:
         """Return what a request of the stateless era brings back."""
         data = self._data
         state = "" if data is None else data.get(answers.STATE, "")
         if data is None or not data.get(ANSWER) or not state:
             return {}
-        asked = (each.question for each in self._forms)
+        questions = (each.question for each in self._forms)
         responses = {
-            each.name: given[each.key]
-            for each in asked
-            if each.name and not is_rejected(each.method, given[each.key])
+            each.name: results[each.answer_key]
+            for each in questions
+            if each.name and not is_rejected(each.method, results[each.answer_key])
         }
         return {"inputResponses": responses, "requestState": state}
 
-    def _claim(self, setup: Setup) -> None:
+    def _claim_run(self, setup: Setup) -> None:
         """Raise `Refusal` if this very run has happened."""
         data, definition = self._data, setup.definition
         if data is None or setup.is_dry or SUGGEST in data:
@@ -295,7 +298,9 @@ class TryPage:
         if not changes:
             return
         try:
-            at = once.claim(data.get("once", ""), self._request.user.pk, self._row)
+            at = once.claim_ticket(
+                data.get("once", ""), self._request.user.pk, self._row
+            )
         except once.NoTicket:
             raise Refusal(
                 _("This page is too old, so nothing was run. Press the button again.")
@@ -307,7 +312,7 @@ class TryPage:
 
     # -- the page ------------------------------------------------------------------
 
-    def context(self) -> dict[str, Any]:
+    def page_context(self) -> dict[str, Any]:
         """Return the context of the page.
 
         Templates log the whole context at DEBUG if a variable is missing, and error
@@ -317,18 +322,18 @@ class TryPage:
         context: dict[str, Any] = {
             "is_working": self._is_working,
             "has_published": self._has_published,
-            "may_try": may(self._request, "try"),
+            "may_try": has_right(self._request, "try"),
             "try_reason": whom_to_ask(self._request, "try"),
-            "may_publish": may(self._request, "publish"),
+            "may_publish": has_right(self._request, "publish"),
             "arguments": self._arguments,
-            "seen": " ".join(self._versions),
+            "seen": " ".join(self._version_names),
             "setup": setup,
             "problem": self._problem,
             "suggests": not isinstance(self._definition, ToolDefinition),
         }
         if setup is not None:
-            context["once"] = Secret(self.ticket)
-        return {**context, **(self.result() or self._open_questions())}
+            context["once"] = Secret(self.next_ticket)
+        return {**context, **(self.result_context() or self._open_questions())}
 
     def _open_questions(self) -> dict[str, Any]:
         """Return the context of the questions that the page showed, and still shows."""
@@ -336,60 +341,60 @@ class TryPage:
         if data is None or setup is None or not self._forms:
             return {}
         state = data.get(answers.STATE, "")
-        return self._questions(setup, state, answers.earlier(data))
+        return self._questions(setup, state, answers.earlier_answers(data))
 
     def _questions(
-        self, setup: Setup, state: str, given: Mapping[str, JsonObject]
+        self, setup: Setup, state: str, results: Mapping[str, JsonObject]
     ) -> dict[str, Any]:
-        stateless = setup.revision.stateless
+        stateless = setup.chosen_revision.stateless
         return {
             "forms": self._forms,
             "state": Secret(state),
             "asked": Secret(
                 answers.text_of_questions(each.question for each in self._forms)
             ),
-            "answered": Secret(answers.text_of_answers(given)),
+            "answered": Secret(answers.text_of_answers(results)),
             "stateless": stateless,
             "can_decline": not stateless
             or any(each.kind != answers.TEXT for each in self._forms),
         }
 
     @property
-    def ticket(self) -> str:
+    def next_ticket(self) -> str:
         """A ticket for the next run."""
-        return once.ticket(self._request.user.pk, self._row)
+        return once.new_ticket(self._request.user.pk, self._row)
 
-    def result(self) -> dict[str, Any]:
+    def result_context(self) -> dict[str, Any]:
         """Return the context of the part with the result; empty without one."""
         trial, setup = self._trial, self._setup
         if trial is None or setup is None:
             return {}
         site = f"{self._request.scheme}://{self._request.get_host()}"
-        url = server_url(setup.slug, site)
-        address = wire.Address(url, not setup.is_public, self._mirrored())
-        revision = setup.revision
+        url = server_url(setup.server_slug, site)
+        address = answers.Address(url, not setup.is_public, self._header_parameters())
+        revision = setup.chosen_revision
         return {
-            **self._questions(setup, trial.state, self._given),
-            "tried_as": setup.as_whom,
-            "who_url": self._who_url(trial, setup),
-            "shown": presentation.present(trial, self._definition),
-            "messages_sent": [*wire.exchanges(trial.messages, address, revision)],
-            "curl": Secret(wire.curl(trial.messages, address, revision)),
-            "python": Secret(wire.python(trial.messages, address)),
+            **self._questions(setup, trial.state, self._results),
+            "tried_as": setup.as_whom_text,
+            "who_url": self._who_can_see_url(trial, setup),
+            "shown": presentation.present_trial(trial, self._definition),
+            "messages_sent": [*answers.exchanges(trial.messages, address, revision)],
+            "curl": Secret(answers.curl_command(trial.messages, address, revision)),
+            "python": Secret(answers.python_example(trial.messages, address)),
         }
 
-    def _who_url(self, trial: Trial, setup: Setup) -> str:
+    def _who_can_see_url(self, trial: Trial, setup: Setup) -> str:
         """Return the page that says what a person lacks, "" if that is nothing."""
         # A server may let nobody in, whoever they are.
         refused = trial.refused == FORBIDDEN or (
-            trial.refused == UNAUTHORIZED and setup.person
+            trial.refused == UNAUTHORIZED and setup.person_name
         )
         if not refused and trial.outcome is not Outcome.FORBIDDEN:
             return ""
-        asked = urlencode({"server": setup.slug, "person": setup.person})
-        return f"{page_url(self._row, 'who')}?{asked}"
+        query = urlencode({"server": setup.server_slug, "person": setup.person_name})
+        return f"{page_url(self._row, 'who')}?{query}"
 
-    def _mirrored(self) -> Sequence[MirroredParameter]:
+    def _header_parameters(self) -> Sequence[MirroredParameter]:
         """Return the arguments that headers repeat."""
         definition = self._definition
         if not isinstance(definition, ToolDefinition):
@@ -405,7 +410,7 @@ def too_large(error: SuspiciousOperation) -> str:
     """Return why a form was not read."""
     if isinstance(error, TooManyFieldsSent):
         most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
-        said = _("The form has more than %(most)s fields, so nothing was run.")
-        return said % {"most": most}
-    said = _("This site reads forms of at most %(size)s, so nothing was run.")
-    return said % {"size": filesizeformat(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)}
+        message = _("The form has more than %(most)s fields, so nothing was run.")
+        return message % {"most": most}
+    message = _("This site reads forms of at most %(size)s, so nothing was run.")
+    return message % {"size": filesizeformat(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)}

@@ -24,18 +24,18 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.calls.outcome_help import MEANINGS
-from mcp_app.catalog.definition_texts import estimate
+from mcp_app.catalog.definition_texts import estimate_tokens
 from mcp_app.interface.definitions import Label, ToolDefinition
 from mcp_app.interface.rules import visible
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.transports.in_process import Message
-from mcp_app.workbench.trying.trial import Plan, Trial, run
+from mcp_app.workbench.trying.trial import Plan, Trial, run_trial
 
-LONGEST_TEXT: Final = 64 * 1024
+MAX_TEXT_LENGTH: Final = 64 * 1024
 """Characters of a text that the page shows; the download has all."""
 LARGEST_DRAWN: Final = 2 * 1024 * 1024
-MOST_LINES: Final = 200
+MAX_LINES: Final = 200
 """Lines along the way that the page shows."""
 IMAGES: Final[Mapping[str, tuple[bytes, ...]]] = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
@@ -93,25 +93,25 @@ class Presentation:
     is_undone: bool = True
 
 
-def present(trial: Trial, definition: object) -> Presentation:
+def present_trial(trial: Trial, definition: object) -> Presentation:
     """Return what the page shows of a trial."""
     if trial.refused or trial.reason:
         return _turned_away(trial)
     meaning = MEANINGS[trial.outcome]
-    lines = [*_lines(trial.messages)]
+    lines = [*_notification_lines(trial.messages)]
     structured, dry = trial.result.get("structuredContent"), trial.dry_run
     return Presentation(
         label=meaning.label,
         look=meaning.look,
-        details=[*_details(trial)],
-        sentence=_sentence(trial),
+        details=[*_trial_details(trial)],
+        sentence=_error_sentence(trial),
         parts=[*parts_of(trial.result)],
-        lines=lines[:MOST_LINES],
-        more_lines=max(0, len(lines) - MOST_LINES),
-        fits=_fits(definition, structured),
-        download=_download(trial.answer),
+        lines=lines[:MAX_LINES],
+        more_lines=max(0, len(lines) - MAX_LINES),
+        fits=_fits_schema(definition, structured),
+        download=_download_url(trial.answer),
         undone=() if dry is None else [visible(each, None) for each in dry.sentences()],
-        is_undone=dry is None or dry.undone,
+        is_undone=dry is None or dry.is_all_undone,
     )
 
 
@@ -120,10 +120,10 @@ def _turned_away(trial: Trial) -> Presentation:
     return Presentation(label=label, look="bad", sentence=visible(trial.reason, None))
 
 
-def _details(trial: Trial) -> Iterator[str]:
+def _trial_details(trial: Trial) -> Iterator[str]:
     yield _("%(ms)d ms") % {"ms": round(trial.took_ms)}
     yield filesizeformat(trial.size)
-    size = estimate(json.dumps(trial.result, ensure_ascii=False))
+    size = estimate_tokens(json.dumps(trial.result, ensure_ascii=False))
     yield _("≈ %(count)d tokens") % {"count": size}
     if trial.dry_run is not None:
         count = trial.dry_run.statements
@@ -132,25 +132,25 @@ def _details(trial: Trial) -> Iterator[str]:
         ) % {"count": count}
 
 
-def _sentence(trial: Trial) -> str:
+def _error_sentence(trial: Trial) -> str:
     if trial.failure:
-        said = _("Error number %(number)s. The server's log has the details.")
-        return said % {"number": visible(trial.failure)}
+        sentence = _("Error number %(number)s. The server's log has the details.")
+        return sentence % {"number": visible(trial.failure)}
     return visible(str(trial.error.get("message", "")), None)
 
 
-def _fits(definition: object, structured: object) -> bool | None:
+def _fits_schema(definition: object, structured: object) -> bool | None:
     """Return whether the structured part is of the promised shape."""
     if not isinstance(definition, ToolDefinition) or structured is None:
         return None
     if definition.output_schema is None:
         return None
-    return schemas.compile(definition.output_schema).is_valid(structured)
+    return schemas.compile_schema(definition.output_schema).is_valid(structured)
 
 
-def _download(answer: JsonObject) -> str:
+def _download_url(answer: JsonObject) -> str:
     """Return the whole answer as an address that a browser saves."""
-    text = jsonrpc.pretty(answer).encode()
+    text = jsonrpc.pretty_text(answer).encode()
     return f"data:application/octet-stream;base64,{b64encode(text).decode()}"
 
 
@@ -159,67 +159,67 @@ def _download(answer: JsonObject) -> str:
 
 def parts_of(result: JsonObject) -> Iterator[Part]:
     """Yield the parts of a result: of a tool, a resource, a prompt, a suggestion."""
-    for block in _dicts(result.get("content")):
-        yield _block(block)
-    for contents in _dicts(result.get("contents")):
-        yield _contents(contents)
-    for message in _dicts(result.get("messages")):
-        for part in map(_block, _dicts(message.get("content"))):
+    for block in _json_objects(result.get("content")):
+        yield _block_part(block)
+    for contents in _json_objects(result.get("contents")):
+        yield _contents_part(contents)
+    for message in _json_objects(result.get("messages")):
+        for part in map(_block_part, _json_objects(message.get("content"))):
             title = f"{visible(str(message.get('role')))}: {part.title}"
             yield Part(part.kind, title, part.text, part.source, part.note)
     if "structuredContent" in result:
-        yield _json(_("Structured"), result["structuredContent"])
+        yield _json_part(_("Structured"), result["structuredContent"])
     if "completion" in result:
-        yield _json(_("Suggestions"), result["completion"])
+        yield _json_part(_("Suggestions"), result["completion"])
 
 
-def _dicts(value: object) -> list[JsonObject]:
+def _json_objects(value: object) -> list[JsonObject]:
     listed = value if isinstance(value, list) else [value]
     return [each for each in listed if isinstance(each, dict)]
 
 
-def _block(block: JsonObject) -> Part:
+def _block_part(block: JsonObject) -> Part:
     match block.get("type"):
         case "text":
-            return _text(_("Text"), str(block.get("text", "")))
+            return _text_part(_("Text"), str(block.get("text", "")))
         case "image" | "audio" as kind:
-            return _drawn(kind, block)
+            return _media_part(kind, block)
         case "resource":
-            return _contents(block.get("resource", {}))
+            return _contents_part(block.get("resource", {}))
         case "resource_link":
-            return _text(_("Link"), _address(str(block.get("uri", ""))))
-    return _json(_("Content"), block)
+            return _text_part(_("Link"), _address_text(str(block.get("uri", ""))))
+    return _json_part(_("Content"), block)
 
 
-def _contents(contents: JsonObject) -> Part:
+def _contents_part(contents: JsonObject) -> Part:
     uri = visible(str(contents.get("uri", "")))
     if "text" in contents:
-        return _text(_("Content of %(uri)s") % {"uri": uri}, str(contents["text"]))
+        return _text_part(_("Content of %(uri)s") % {"uri": uri}, str(contents["text"]))
     mime = str(contents.get("mimeType", ""))
     kind = "audio" if mime.startswith("audio/") else "image"
-    return _drawn(kind, {"data": contents.get("blob", ""), "mimeType": mime}, uri)
+    return _media_part(kind, {"data": contents.get("blob", ""), "mimeType": mime}, uri)
 
 
-def _text(title: str, text: str) -> Part:
-    cut = text[:LONGEST_TEXT]
+def _text_part(title: str, text: str) -> Part:
+    cut = text[:MAX_TEXT_LENGTH]
     note = ""
-    if len(text) > LONGEST_TEXT:
-        said = _("The first %(shown)d of %(count)d characters.")
-        note = said % {"shown": LONGEST_TEXT, "count": len(text)}
+    if len(text) > MAX_TEXT_LENGTH:
+        wording = _("The first %(shown)d of %(count)d characters.")
+        note = wording % {"shown": MAX_TEXT_LENGTH, "count": len(text)}
     return Part("text", title, visible(cut, None), note=note)
 
 
-def _json(title: str, value: object) -> Part:
-    return _text(title, jsonrpc.pretty(value))
+def _json_part(title: str, value: object) -> Part:
+    return _text_part(title, jsonrpc.pretty_text(value))
 
 
-def _address(uri: str) -> str:
+def _address_text(uri: str) -> str:
     """Return an address in words: its host is what people look at first."""
-    host = host_of(uri)
+    host = uri_host(uri)
     return f"{uri}\n({host})" if host else uri
 
 
-def host_of(uri: str) -> str:
+def uri_host(uri: str) -> str:
     """Return the host of an address, with user and port; "" if it names none."""
     try:
         return urlsplit(uri).netloc
@@ -227,13 +227,13 @@ def host_of(uri: str) -> str:
         return ""
 
 
-def _drawn(kind: str, block: JsonObject, uri: str = "") -> Part:
+def _media_part(kind: str, block: JsonObject, uri: str = "") -> Part:
     """Return an image or sound to draw if it is one, else what it says it is."""
     mime = str(block.get("mimeType", ""))
     try:
         content = b64decode(str(block.get("data", "")), validate=True)
     except (Error, ValueError):
-        return _text(_("Content"), _("This is not base64."))
+        return _text_part(_("Content"), _("This is not base64."))
     what = _("Image") if kind == "image" else _("Sound")
     size = filesizeformat(len(content))
     title = f"{what}: {visible(mime[:100])}, {size}"
@@ -250,13 +250,13 @@ def _drawn(kind: str, block: JsonObject, uri: str = "") -> Part:
 # -- along the way ------------------------------------------------------------------
 
 
-def _lines(messages: Sequence[Message]) -> Iterator[str]:
+def _notification_lines(messages: Sequence[Message]) -> Iterator[str]:
     for each in messages:
-        if not each.sent and (text := line_of(each)):
+        if not each.from_client and (text := notification_line(each)):
             yield text
 
 
-def line_of(message: Message) -> str:
+def notification_line(message: Message) -> str:
     """Return a notification of the server as a line; "" for any other message."""
     value: dict[str, Any] = json.loads(message.text)
     params = value.get("params", {})
@@ -264,22 +264,22 @@ def line_of(message: Message) -> str:
         return ""
     match value.get("method"):
         case "notifications/progress":
-            return _progress(params)
+            return _progress_line(params)
         case "notifications/message":
             data = params.get("data")
-            said = data if isinstance(data, str) else json.dumps(data)
-            return visible(f"log {params.get('level')}: {said}"[:LONGEST_TEXT])
+            text = data if isinstance(data, str) else json.dumps(data)
+            return visible(f"log {params.get('level')}: {text}"[:MAX_TEXT_LENGTH])
         case str(method):
-            return visible(f"{method} {json.dumps(params)}"[:LONGEST_TEXT])
+            return visible(f"{method} {json.dumps(params)}"[:MAX_TEXT_LENGTH])
     return ""
 
 
-def _progress(params: JsonObject) -> str:
-    said = str(params.get("message", ""))
+def _progress_line(params: JsonObject) -> str:
+    text = str(params.get("message", ""))
     done, total = params.get("progress"), params.get("total")
     if total is None:
-        return visible(f"progress {done} {said}".strip())
-    return visible(f"progress {done} of {total} {said}".strip())
+        return visible(f"progress {done} {text}".strip())
+    return visible(f"progress {done} of {total} {text}".strip())
 
 
 # -- live ------------------------------------------------------------------------------
@@ -319,24 +319,30 @@ class TrialLines:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         messages: asyncio.Queue[Message | None] = asyncio.Queue()
-        self._task = task = asyncio.create_task(run(self._plan, messages.put_nowait))
+        self._task = task = asyncio.create_task(
+            run_trial(self._plan, messages.put_nowait)
+        )
         task.add_done_callback(lambda _: messages.put_nowait(None))
-        left = MOST_LINES
+        left = MAX_LINES
         try:
             yield _json_line({"to": "begun", "once": self._ticket})
             while (message := await messages.get()) is not None:
-                text = "" if message.sent or not left else line_of(message)
+                text = (
+                    ""
+                    if message.from_client or not left
+                    else notification_line(message)
+                )
                 if text:
                     left -= 1
                     yield _json_line({"to": "along", "text": text})
             if not task.cancelled():
-                yield self._last(task.result())
+                yield self._result_line(task.result())
         finally:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
 
-    def _last(self, trial: Trial) -> bytes:
+    def _result_line(self, trial: Trial) -> bytes:
         with translation.override(self._language):
             return _json_line({"to": "result", **self._part(trial)})
 
@@ -346,7 +352,7 @@ class TrialLines:
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)
 
 
-def response(lines: TrialLines) -> StreamingHttpResponse:
+def streaming_response(lines: TrialLines) -> StreamingHttpResponse:
     """Return a response that no proxy is to hold back, compress or store."""
     streamed = StreamingHttpResponse(lines, content_type=CONTENT_TYPE)
     streamed["Cache-Control"] = "no-store"

@@ -9,7 +9,13 @@ from typing import Any, Final
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.trying.fields import Field, Unreadable, fields_of, fill_in, values_of
+from mcp_app.admin.trying.fields import (
+    Field,
+    Unreadable,
+    fields_of,
+    fill_in_fields,
+    values_of,
+)
 from mcp_app.interface.definitions import (
     Definition,
     PromptArgument,
@@ -18,7 +24,7 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.models.fields import parse
+from mcp_app.models.fields import parse_json
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.uri_templates import UriTemplate
@@ -43,11 +49,11 @@ class Arguments:
     error: str = ""
 
     @property
-    def values(self) -> JsonObject:
+    def parsed_values(self) -> JsonObject:
         """The arguments; raises `Unreadable`, and ValueError for the text."""
         if not self.by_json:
             return values_of(self.fields or ())
-        value = parse(self.text) if self.text.strip() else {}
+        value = parse_json(self.text) if self.text.strip() else {}
         if not isinstance(value, dict):
             raise ValueError(_("The arguments must be a JSON object, such as {}."))
         return value
@@ -57,10 +63,10 @@ def arguments_of(definition: Definition, data: QueryDict | None = None) -> Argum
     """Return what is asked for, with what was typed if there is any."""
     fields = fields_of(schema_of(definition), PREFIX)
     if data is None:
-        return Arguments(fields, _example(definition), by_json=fields is None)
+        return Arguments(fields, _example_json(definition), by_json=fields is None)
     by_json = fields is None or data.get(WAY) == JSON
     text = data.get(TEXT, "").replace("\r\n", "\n")
-    typed = None if fields is None else fill_in(fields, data)
+    typed = None if fields is None else fill_in_fields(fields, data)
     return Arguments(typed, text, by_json)
 
 
@@ -69,19 +75,19 @@ def schema_of(definition: Definition) -> Mapping[str, Any]:
     if isinstance(definition, ToolDefinition):
         return definition.input_schema
     if isinstance(definition, PromptDefinition):
-        return _texts([_described(each) for each in definition.arguments])
+        return _text_schema([_argument_parts(each) for each in definition.arguments])
     if isinstance(definition, ResourceTemplateDefinition):
         template = UriTemplate.parse(definition.uri_template)
-        needed = template.required
-        return _texts([(name, "", name in needed) for name in template.variables])
+        needed = template.required_names
+        return _text_schema([(name, "", name in needed) for name in template.variables])
     return {}
 
 
-def _described(argument: PromptArgument) -> tuple[str, str, bool]:
+def _argument_parts(argument: PromptArgument) -> tuple[str, str, bool]:
     return argument.name, argument.description, argument.required
 
 
-def _texts(parts: Sequence[tuple[str, str, bool]]) -> JsonObject:
+def _text_schema(parts: Sequence[tuple[str, str, bool]]) -> JsonObject:
     """Return a schema of texts: each has a name, a description, whether it must be."""
     return {
         "properties": {
@@ -91,13 +97,15 @@ def _texts(parts: Sequence[tuple[str, str, bool]]) -> JsonObject:
     }
 
 
-def _example(definition: Definition) -> str:
+def _example_json(definition: Definition) -> str:
     """Return an example of all arguments as JSON, "" if there is none."""
     if not isinstance(definition, ToolDefinition):
         return ""
     examples = definition.input_schema.get("examples")
     return (
-        jsonrpc.pretty(examples[0]) if isinstance(examples, list) and examples else ""
+        jsonrpc.pretty_text(examples[0])
+        if isinstance(examples, list) and examples
+        else ""
     )
 
 
@@ -107,10 +115,10 @@ def request_of(definition: Definition, values: JsonObject) -> tuple[str, JsonObj
         return "tools/call", {"name": definition.name, "arguments": values}
     if isinstance(definition, PromptDefinition):
         return "prompts/get", {"name": definition.name, "arguments": values}
-    return "resources/read", {"uri": _uri(definition, values)}
+    return "resources/read", {"uri": _request_uri(definition, values)}
 
 
-def _uri(definition: Definition, values: JsonObject) -> str:
+def _request_uri(definition: Definition, values: JsonObject) -> str:
     if isinstance(definition, ResourceDefinition):
         return definition.uri
     if not isinstance(definition, ResourceTemplateDefinition):
@@ -139,12 +147,12 @@ def with_errors(arguments: Arguments, error: Exception) -> Arguments:
     """Return what was typed, with what is wrong with it."""
     if isinstance(error, Unreadable):
         return Arguments(error.fields, arguments.text, by_json=False)
-    empty = [] if arguments.by_json else [*_empty(arguments)]
+    empty = [] if arguments.by_json else [*_empty_fields(arguments)]
     if empty:
         # Without them there is no address to ask for.
-        said = _("This needs a value.")
+        message = _("This needs a value.")
         fields = [
-            replace(each, error=said) if each in empty else each
+            replace(each, error=message) if each in empty else each
             for each in arguments.fields or ()
         ]
         return Arguments(fields, arguments.text, by_json=False)
@@ -153,7 +161,7 @@ def with_errors(arguments: Arguments, error: Exception) -> Arguments:
     )
 
 
-def _empty(arguments: Arguments) -> Iterator[Field]:
+def _empty_fields(arguments: Arguments) -> Iterator[Field]:
     """Yield the fields that must have a value, and have none."""
     for each in arguments.fields or ():
         if each.required and not each.value:

@@ -14,10 +14,10 @@ from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.page.concurrency import lacking, may
+from mcp_app.admin.page.concurrency import has_right, lacking_sentence
 from mcp_app.admin.trying.fields import Option
 from mcp_app.auth.permissions import find_user, no_such_user
-from mcp_app.auth.token_cache import TokenEntry, read
+from mcp_app.auth.token_cache import TokenEntry, read_tokens
 from mcp_app.interface.definitions import Definition, Label
 from mcp_app.interface.principal import CONSOLE, Principal, Scope
 from mcp_app.interface.rules import text_problem, visible
@@ -27,11 +27,11 @@ from mcp_app.models import AccessToken, DefinitionRow, State
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import LATEST, REVISIONS, Revision
 from mcp_app.transports.in_process import Caller
-from mcp_app.workbench.trying.trial import As, Attempt, refusal
+from mcp_app.workbench.trying.trial import As, Attempt, refusal_of_attempt
 
 CLIENT: Final = "Try it"
 DRY_CLIENT: Final = "Try it, dry run"
-MOST_TOKENS: Final = 50
+MAX_TOKENS: Final = 50
 CAPABILITIES: Final[Mapping[str, tuple[Label, tuple[str, ...]]]] = {
     "form": (gettext_lazy("answer questions in a form"), ("elicitation", "form")),
     "url": (gettext_lazy("open a page for its user"), ("elicitation", "url")),
@@ -78,29 +78,29 @@ class Setup:
     # -- which, and where -------------------------------------------------------------
 
     @cached_property
-    def server(self) -> ServerDefinition | None:
+    def chosen_server(self) -> ServerDefinition | None:
         """The chosen server, else the first one; None if none is published."""
-        named = [each for each in self.servers if each.slug == self.data.get("server")]
-        return next(iter([*named, *self.servers]), None)
+        chosen = [each for each in self.servers if each.slug == self.data.get("server")]
+        return next(iter([*chosen, *self.servers]), None)
 
     @property
-    def slug(self) -> str:
-        return "" if self.server is None else self.server.slug
+    def server_slug(self) -> str:
+        return "" if self.chosen_server is None else self.chosen_server.slug
 
     @property
     def is_public(self) -> bool:
         """Whether the server asks nobody who they are."""
-        return self.server is not None and self.server.public
+        return self.chosen_server is not None and self.chosen_server.is_public
 
     @property
     def server_options(self) -> Iterator[Option]:
         for each in self.servers:
-            yield Option(each.slug, visible(each.slug), each.slug == self.slug)
+            yield Option(each.slug, visible(each.slug), each.slug == self.server_slug)
 
     # -- as whom ----------------------------------------------------------------------
 
     @cached_property
-    def who(self) -> As:
+    def who_choice(self) -> As:
         """As whom; a public server asks nobody."""
         if self.is_public:
             return As.NOBODY
@@ -109,20 +109,20 @@ class Setup:
 
     @property
     def who_options(self) -> Iterator[Option]:
-        me = visible(_me(self.request).get_username())
+        me = visible(_current_user(self.request).get_username())
         for each, label in WHO.items():
             if each is As.USER and not self.may_try_as:
                 continue
             if each is As.TOKEN and not self.tokens:
                 continue
-            yield Option(each, str(label) % {"name": me}, each == self.who)
+            yield Option(each, str(label) % {"name": me}, each == self.who_choice)
 
     @cached_property
     def tokens(self) -> list[AccessToken]:
         """The user's own tokens that are good now."""
-        rows = AccessToken.objects.filter(user_id=_me(self.request).pk)
+        rows = AccessToken.objects.filter(user_id=_current_user(self.request).pk)
         good = (each for each in rows if not each.has_ended(now()) and not each.is_app)
-        return [*islice(good, MOST_TOKENS)]
+        return [*islice(good, MAX_TOKENS)]
 
     @property
     def token_options(self) -> Iterator[Option]:
@@ -133,66 +133,68 @@ class Setup:
     @property
     def may_try_as(self) -> bool:
         """Whether the user may choose another one."""
-        return may(self.request, "try_as")
+        return has_right(self.request, "try_as")
 
     @property
     def user_name(self) -> str:
         return self.data.get("user", "").strip()
 
     @cached_property
-    def other(self) -> AbstractBaseUser | None:
+    def other_user(self) -> AbstractBaseUser | None:
         """The other user; raises `Refusal` if there is none of this name."""
-        if self.who is not As.USER:
+        if self.who_choice is not As.USER:
             return None
         if not self.may_try_as:
             # Who may not, is not told who there is.
-            raise Refusal(lacking("try_as"), "who")
+            raise Refusal(lacking_sentence("try_as"), "who")
         name = self.user_name
-        found = None if text_problem(name) or not name else find_user(name)
-        if found is None:
+        user = None if text_problem(name) or not name else find_user(name)
+        if user is None:
             raise Refusal(no_such_user(name), "user")
-        return found
+        return user
 
     @property
-    def person(self) -> str:
+    def person_name(self) -> str:
         """The name of the user as whom it is tried; "" for nobody."""
-        if self.who is As.NOBODY:
+        if self.who_choice is As.NOBODY:
             return ""
         # Some databases find a user by a name that is written otherwise.
-        return (self.other or _me(self.request)).get_username()
+        return (self.other_user or _current_user(self.request)).get_username()
 
     @property
-    def as_whom(self) -> str:
+    def as_whom_text(self) -> str:
         """As whom it is tried, in words."""
-        if self.who is As.NOBODY:
+        if self.who_choice is As.NOBODY:
             return _("as nobody")
-        if self.who is As.TOKEN:
-            return _("by an access token of %(name)s") % {"name": visible(self.person)}
-        return _("as %(name)s") % {"name": visible(self.person)}
+        if self.who_choice is As.TOKEN:
+            return _("by an access token of %(name)s") % {
+                "name": visible(self.person_name)
+            }
+        return _("as %(name)s") % {"name": visible(self.person_name)}
 
     def principal(self) -> Principal:
         """Return who calls; raises `Refusal`."""
-        if self.who is As.NOBODY:
+        if self.who_choice is As.NOBODY:
             return console_principal(self.request, None)
-        user = self.other or _me(self.request)
-        scope = self._scope() if self.who is As.TOKEN else None
+        user = self.other_user or _current_user(self.request)
+        scope = self._token_scope() if self.who_choice is As.TOKEN else None
         return console_principal(self.request, user, scope)
 
-    def _scope(self) -> Scope | None:
+    def _token_scope(self) -> Scope | None:
         """Return what the chosen token reaches."""
         chosen = self.data.get("token", "")
         row = next((each for each in self.tokens if str(each.pk) == chosen), None)
         if row is None:
             raise Refusal(_("Choose one of your tokens."), "token")
-        entry: TokenEntry = read([row.digest])[row.digest]
-        if why := entry.refusal_at(self.slug):
+        entry: TokenEntry = read_tokens([row.digest])[row.digest]
+        if why := entry.refusal_at(self.server_slug):
             raise Refusal(_("Clients get 401 here: %(why)s") % {"why": why}, "token")
         return entry.principal.scope
 
     # -- how --------------------------------------------------------------------------
 
     @cached_property
-    def revision(self) -> Revision:
+    def chosen_revision(self) -> Revision:
         return REVISIONS.get(self.data.get("revision", ""), LATEST)
 
     @property
@@ -200,7 +202,7 @@ class Setup:
         for version in sorted(REVISIONS, reverse=True):
             newest = version == LATEST.version
             text = _("%(version)s, newest") if newest else "%(version)s"
-            chosen = version == self.revision.version
+            chosen = version == self.chosen_revision.version
             yield Option(version, text % {"version": version}, chosen)
 
     @property
@@ -251,46 +253,46 @@ class Setup:
         """The text of that box."""
         if not self.changes_elsewhere:
             return _("I want to really call the other site")
-        shown = {"call": visible(self.changes_elsewhere)}
-        return _("I want to really call %(call)s") % shown
+        values = {"call": visible(self.changes_elsewhere)}
+        return _("I want to really call %(call)s") % values
 
     def check_server(self) -> None:
         """Raise `Refusal` if there is no server to ask, or no longer the chosen one."""
-        if self.server is None:
+        if self.chosen_server is None:
             raise Refusal(_("No server is published: nobody could call it."))
-        chosen = self.data.get("server", self.slug)
-        if chosen != self.slug:
-            said = _("The server “%(slug)s” is not published any more.")
-            raise Refusal(said % {"slug": visible(chosen)}, "server")
+        chosen = self.data.get("server", self.server_slug)
+        if chosen != self.server_slug:
+            message = _("The server “%(slug)s” is not published any more.")
+            raise Refusal(message % {"slug": visible(chosen)}, "server")
 
-    def check(self) -> None:
+    def check_choices(self) -> None:
         """Raise `Refusal` unless it may be tried like this."""
         # The box says what is called; that may have changed since.
         if self.must_confirm and self.data.get("really") != self.confirmation:
             raise Refusal(_("Tick the box if you really want to call it."), "really")
-        if said := refusal(self._attempt()):
-            raise Refusal(said)
+        if reason := refusal_of_attempt(self._current_attempt()):
+            raise Refusal(reason)
 
-    def _attempt(self) -> Attempt:
+    def _current_attempt(self) -> Attempt:
         request = self.request
         return Attempt(
-            who=self.who,
+            who=self.who_choice,
             is_working_copy=self.is_working_copy,
             is_dry=self.is_dry,
             only_reads=self.only_reads,
             effect=self.effect,
-            may_publish=may(request, "publish"),
+            may_publish=has_right(request, "publish"),
             may_try_as=self.may_try_as,
             is_superuser=bool(getattr(request.user, "is_superuser", False)),
-            as_superuser=bool(getattr(self.other, "is_superuser", False)),
+            as_superuser=bool(getattr(self.other_user, "is_superuser", False)),
         )
 
-    def caller(self) -> Caller:
+    def calling_client(self) -> Caller:
         """Return the client that calls; raises `Refusal`."""
         return Caller(
             principal=self.principal(),
-            person=f"u{_me(self.request).pk}",
-            revision=self.revision,
+            person=f"u{_current_user(self.request).pk}",
+            revision=self.chosen_revision,
             name=DRY_CLIENT if self.is_dry else CLIENT,
             capabilities=self.capabilities,
         )
@@ -303,7 +305,7 @@ def console_principal(
 
     `scope` is that of a token.
     """
-    presser = _me(request).get_username()
+    presser = _current_user(request).get_username()
     if user is None:
         return Principal(kind=CONSOLE, client=presser, permissions=frozenset())
     return Principal(
@@ -315,12 +317,12 @@ def console_principal(
     )
 
 
-def differs(row: DefinitionRow) -> bool:
+def has_unpublished_changes(row: DefinitionRow) -> bool:
     """Return whether the working copy is not what clients see."""
     return row.state in {State.UNPUBLISHED, State.CHANGED}
 
 
-def _me(request: HttpRequest) -> AbstractBaseUser:
+def _current_user(request: HttpRequest) -> AbstractBaseUser:
     user = request.user
     if not isinstance(user, AbstractBaseUser):
         raise Refusal(_("Log in first."))

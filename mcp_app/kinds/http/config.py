@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.egress.connecting import Forbidden
 from mcp_app.egress.requests import check_path
-from mcp_app.egress.sites import Site, header_problem, sites
+from mcp_app.egress.sites import Site, header_problem, usable_sites
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.kinds import placeholders
 from mcp_app.kinds.kind import Incomplete, KindError
@@ -44,8 +44,8 @@ REPEAT, COMMAS, SPACES, PIPES, BRACKETS = (
 STYLES: Final = (REPEAT, COMMAS, SPACES, PIPES, BRACKETS)
 """How lists and objects stand in a query; OpenAPI's style and explode say the same."""
 SEVERAL: Final = "several"
-MOST_PAIRS: Final = 50
-MOST_ENTRIES: Final = 1_000
+MAX_PAIRS: Final = 50
+MAX_ENTRIES: Final = 1_000
 
 _TEXT: Final[JsonObject] = {"type": "string", "maxLength": 4_000}
 _NAME: Final[JsonObject] = {"type": "string", "minLength": 1, "maxLength": 200}
@@ -56,7 +56,7 @@ _DOTTED: Final[JsonObject] = {
 }
 
 
-def _object(*needed: str, **properties: JsonObject) -> JsonObject:
+def _object_schema(*needed: str, **properties: JsonObject) -> JsonObject:
     return {
         "type": "object",
         "properties": properties,
@@ -67,13 +67,13 @@ def _object(*needed: str, **properties: JsonObject) -> JsonObject:
 
 _PAIRS: Final[JsonObject] = {
     "type": "array",
-    "maxItems": MOST_PAIRS,
-    "items": _object(
+    "maxItems": MAX_PAIRS,
+    "items": _object_schema(
         "name", "value", name=_NAME, value=_TEXT, **{"as": {"enum": [*STYLES]}}
     ),
 }
 
-SCHEMA: Final[JsonObject] = _object(
+SCHEMA: Final[JsonObject] = _object_schema(
     site={"type": "string"},
     method={"enum": [*METHODS]},
     path=_TEXT,
@@ -81,24 +81,24 @@ SCHEMA: Final[JsonObject] = _object(
     query=_PAIRS,
     headers={
         "type": "array",
-        "maxItems": MOST_PAIRS,
-        "items": _object("name", "value", name=_NAME, value=_TEXT),
+        "maxItems": MAX_PAIRS,
+        "items": _object_schema("name", "value", name=_NAME, value=_TEXT),
     },
     body={
         "oneOf": [
-            _object("json", json={}, type=_NAME),
-            _object("form", form=_PAIRS),
-            _object("text", "type", text={"type": "string"}, type=_NAME),
+            _object_schema("json", json={}, type=_NAME),
+            _object_schema("form", form=_PAIRS),
+            _object_schema("text", "type", text={"type": "string"}, type=_NAME),
         ]
     },
     take=_DOTTED,
-    keep={"type": "array", "items": _DOTTED, "maxItems": MOST_PAIRS},
-    most={"type": "integer", "minimum": 1, "maximum": MOST_ENTRIES},
+    keep={"type": "array", "items": _DOTTED, "maxItems": MAX_PAIRS},
+    most={"type": "integer", "minimum": 1, "maximum": MAX_ENTRIES},
     errors={
         "type": "object",
         "propertyNames": {"pattern": "^[1-5][0-9][0-9]$"},
         "additionalProperties": _TEXT,
-        "maxProperties": MOST_PAIRS,
+        "maxProperties": MAX_PAIRS,
     },
 )
 """The JSON Schema of a config."""
@@ -107,7 +107,7 @@ SCHEMA: Final[JsonObject] = _object(
 # -- config ----------------------------------------------------------------------------
 
 
-TAKEN: Final = re.compile(
+RESERVED_HEADERS: Final = re.compile(
     r"host|cookie|authorization|connection|upgrade|expect|te|transfer-encoding"
     r"|content-.*|forwarded|x-forwarded-.*|x-http-method.*|proxy-.*"
     r"|x-original-url|x-rewrite-url|x-method-override",
@@ -152,7 +152,7 @@ class HttpCall:
         return self.site.url + self.path
 
 
-def read(
+def read_http_config(
     config: JsonObject, names: Collection[str], noun: str
 ) -> tuple[HttpCall | None, list[KindError]]:
     """Return what a config that fits the `SCHEMA` asks for, or what is wrong with it.
@@ -162,30 +162,30 @@ def read(
     key = config.get("site", "")
     if not key:
         return None, [Incomplete(_("Choose a site."))]
-    site = sites().get(key)
+    site = usable_sites().get(key)
     if site is None:
         return None, [KindError(_no_such_site(key))]
     if not config.get("path"):
         return None, [Incomplete(_("Write the path, such as /tickets."))]
-    problems = [*_problems(config, site, names, noun)]
-    return (None if problems else _call(config, site)), problems
+    problems = [*_config_problems(config, site, names, noun)]
+    return (None if problems else _build_call(config, site)), problems
 
 
 def _no_such_site(key: str) -> str:
-    said = _("The settings have no site “%(key)s” that can be used.") % {"key": key}
-    if sites():
-        said += " " + _("There is: %(keys)s.") % {"keys": ", ".join(sites())}
-    return said
+    message = _("The settings have no site “%(key)s” that can be used.") % {"key": key}
+    if usable_sites():
+        message += " " + _("There is: %(keys)s.") % {"keys": ", ".join(usable_sites())}
+    return message
 
 
-def _call(config: JsonObject, site: Site) -> HttpCall:
+def _build_call(config: JsonObject, site: Site) -> HttpCall:
     return HttpCall(
         site=site,
         method=config.get("method", "GET"),
         path=config["path"],
         segments=config.get("segments", ""),
-        query=pairs(config.get("query", ())),
-        headers=pairs(config.get("headers", ())),
+        query=pairs_from_json(config.get("query", ())),
+        headers=pairs_from_json(config.get("headers", ())),
         body=config.get("body"),
         take=config.get("take", ""),
         keep=tuple(config.get("keep", ())),
@@ -194,14 +194,14 @@ def _call(config: JsonObject, site: Site) -> HttpCall:
     )
 
 
-def pairs(given: Collection[JsonObject]) -> tuple[Pair, ...]:
+def pairs_from_json(entries: Collection[JsonObject]) -> tuple[Pair, ...]:
     """Return the pairs of a query or a form."""
     return tuple(
-        Pair(each["name"], each["value"], each.get("as", REPEAT)) for each in given
+        Pair(each["name"], each["value"], each.get("as", REPEAT)) for each in entries
     )
 
 
-def _problems(
+def _config_problems(
     config: JsonObject, site: Site, names: Collection[str], noun: str
 ) -> Iterator[KindError]:
     yield from _placeholder_problems(config, names, noun)
@@ -227,8 +227,10 @@ def _keep_problems(paths: Collection[str]) -> Iterator[KindError]:
     for path in paths:
         for other in paths:
             if other.startswith(f"{path}."):
-                said = _("“%(path)s” holds “%(other)s” already. Leave one of them out.")
-                yield KindError(said % {"path": path, "other": other})
+                message = _(
+                    "“%(path)s” holds “%(other)s” already. Leave one of them out."
+                )
+                yield KindError(message % {"path": path, "other": other})
 
 
 def _placeholder_problems(
@@ -237,7 +239,7 @@ def _placeholder_problems(
     parts = [config["path"], config.get("query"), config.get("headers")]
     parts += [config.get("body"), config.get("errors")]
     try:
-        placeholders.check(parts, names, noun)
+        placeholders.check_placeholders(parts, names, noun)
         body = config.get("body") or {}
         placeholders.refuse_single_braces([*parts[:3], body.get("form")])
         placeholders.refuse_single_braces(body.get("json"))
@@ -253,10 +255,12 @@ def _path_problems(path: str) -> Iterator[KindError]:
     if not path.startswith("/"):
         yield KindError(_("The path must begin with “/”, such as /tickets."))
         return
-    own = "x".join(placeholders.pieces(path)[0::2])
-    if found := _OWN_TEXT.search(own):
-        said = _("The path has %(what)r. Write what follows a “?” in the rows below.")
-        yield KindError(said % {"what": found.group()})
+    own = "x".join(placeholders.split_pieces(path)[0::2])
+    if match := _OWN_TEXT.search(own):
+        message = _(
+            "The path has %(what)r. Write what follows a “?” in the rows below."
+        )
+        yield KindError(message % {"what": match.group()})
     elif _LONE_PERCENT.search(own):
         yield KindError(_("The path has a “%%” that encodes nothing: write %%25.") % ())
     else:
@@ -272,11 +276,13 @@ def quoted_path(text: str) -> str:
 
 
 def _header_problems(name: str, value: str, site: Site) -> Iterator[KindError]:
-    if TAKEN.fullmatch(name) or name.lower() in site.secret_names:
-        said = _("The header %(name)s cannot be set here: it belongs to the settings.")
-        yield KindError(said % {"name": name})
+    if RESERVED_HEADERS.fullmatch(name) or name.lower() in site.secret_names:
+        message = _(
+            "The header %(name)s cannot be set here: it belongs to the settings."
+        )
+        yield KindError(message % {"name": name})
         return
-    own = "x".join(placeholders.pieces(value)[0::2])
+    own = "x".join(placeholders.split_pieces(value)[0::2])
     if problem := header_problem(name, own):
         yield KindError(_("There is a header %s") % problem)
 
@@ -285,23 +291,23 @@ def _header_problems(name: str, value: str, site: Site) -> Iterator[KindError]:
 # What a call of another site does, in a sentence for staff.
 
 
-def sentence(call: HttpCall, definition: Definition) -> str:
+def call_sentence(call: HttpCall, definition: Definition) -> str:
     """Return what a tool or resource calls, what it gives, and what it changes."""
-    shown = {"method": call.method, "url": call.url, "site": call.site.title}
+    details = {"method": call.method, "url": call.url, "site": call.site.title}
     if isinstance(definition, ToolDefinition):
-        said = _("This tool calls %(method)s %(url)s of %(site)s")
+        message = _("This tool calls %(method)s %(url)s of %(site)s")
     else:
-        said = _("This reads %(url)s of %(site)s")
-    parts = [said % shown + _gives(call) + "."]
+        message = _("This reads %(url)s of %(site)s")
+    parts = [message % details + _result_clause(call) + "."]
     if isinstance(definition, ToolDefinition):
-        parts.append(_changes(call, definition))
+        parts.append(_change_sentence(call, definition))
     return " ".join(parts)
 
 
-def _gives(call: HttpCall) -> str:
+def _result_clause(call: HttpCall) -> str:
     if call.keep and call.take:
-        shown = {"members": ", ".join(call.keep), "part": call.take}
-        return _(" and gives %(members)s of “%(part)s”") % shown
+        details = {"members": ", ".join(call.keep), "part": call.take}
+        return _(" and gives %(members)s of “%(part)s”") % details
     if call.keep:
         return _(" and gives %(members)s") % {"members": ", ".join(call.keep)}
     if call.take:
@@ -309,7 +315,7 @@ def _gives(call: HttpCall) -> str:
     return _(" and gives what it answers")
 
 
-def _changes(call: HttpCall, definition: ToolDefinition) -> str:
+def _change_sentence(call: HttpCall, definition: ToolDefinition) -> str:
     if call.only_reads or definition.hints.read_only:
         return _("It only reads.")
     if call.method == "DELETE":

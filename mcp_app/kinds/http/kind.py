@@ -22,7 +22,7 @@ from mcp_app.egress.connecting import (
     TooSlow,
     Unreadable,
 )
-from mcp_app.egress.sites import sites
+from mcp_app.egress.sites import usable_sites
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.context import Context
 from mcp_app.interface.definitions import (
@@ -35,8 +35,8 @@ from mcp_app.interface.errors import ExternalError
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.kinds import placeholders
-from mcp_app.kinds.http.config import SCHEMA, HttpCall, read
-from mcp_app.kinds.http.request import Media, content_of, refusal, request_for
+from mcp_app.kinds.http.config import SCHEMA, HttpCall, read_http_config
+from mcp_app.kinds.http.request import Media, content_of, refusal_error, request_for
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
     AnyDefinition,
@@ -87,7 +87,7 @@ class HttpKind(Kind):
     }
 
     def missing(self) -> Missing | None:
-        if sites():
+        if usable_sites():
             return None
         reason = gettext_lazy(
             "The settings name no other site. A developer must add one first:"
@@ -103,7 +103,7 @@ class HttpKind(Kind):
         if isinstance(definition, ToolDefinition):
             hints = replace(definition.hints, open_world=True)
             return cast("AnyDefinition", replace(definition, hints=hints))
-        site = sites().get(str(config.get("site")))
+        site = usable_sites().get(str(config.get("site")))
         if isinstance(definition, ResourceDefinition | ResourceTemplateDefinition):
             public = definition.public and not (site is not None and site.per_caller)
             return cast("AnyDefinition", replace(definition, public=public))
@@ -111,65 +111,69 @@ class HttpKind(Kind):
 
     def changes_elsewhere(self, definition: Definition, config: JsonObject) -> str:
         """Return method and address of a call that changes something."""
-        call = call_of(definition, config)
+        call = configured_call(definition, config)
         return "" if call.only_reads else f"{call.method} {call.url}"
 
-    def tool(
+    def tool_runnable(
         self,
         definition: ToolDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[ToolOutput]:
-        caller = SiteCaller(definition.name, call_of(definition, config))
+        caller = SiteCaller(definition.name, configured_call(definition, config))
         defaults = defaults_of(definition)
         repeatable = definition.hints.repeatable
 
         async def run(*, ctx: Context, values: Mapping[str, object]) -> ToolOutput:
-            given = {**defaults, **values}
-            asked = await caller.access_request(ctx, given)
-            answer = await caller.answer(given, asked, repeatable)
-            return caller.output(await caller.content(answer, given))
+            arguments = {**defaults, **values}
+            access_request = await caller.access_request(ctx, arguments)
+            answer = await caller.request_answer(arguments, access_request, repeatable)
+            return caller.tool_output(await caller.read_content(answer, arguments))
 
-        return caller.runnable(run, content_output)
+        return caller.site_runnable(run, content_output)
 
-    def resource(
+    def resource_runnable(
         self,
         definition: ResourceDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[object]:
-        return self._contents(definition, config)
+        return self._contents_runnable(definition, config)
 
-    def template(
+    def template_runnable(
         self,
         definition: ResourceTemplateDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[object]:
-        return self._contents(definition, config)
+        return self._contents_runnable(definition, config)
 
-    def _contents(self, definition: Definition, config: JsonObject) -> Runnable[object]:
-        caller = SiteCaller(definition.name, call_of(definition, config))
+    def _contents_runnable(
+        self, definition: Definition, config: JsonObject
+    ) -> Runnable[object]:
+        caller = SiteCaller(definition.name, configured_call(definition, config))
 
         async def run(*, ctx: Context, values: Mapping[str, object]) -> object:
-            asked = await caller.access_request(ctx, values)
-            answer = await caller.answer(values, asked, repeatable=True)
+            access_request = await caller.access_request(ctx, values)
+            answer = await caller.request_answer(
+                values, access_request, repeatable=True
+            )
             try:
-                content = await caller.content(answer, values)
+                content = await caller.read_content(answer, values)
             except NothingThere:
                 return None
             return content.body if isinstance(content, Media) else content
 
-        return caller.runnable(run, lambda value: value)
+        return caller.site_runnable(run, lambda value: value)
 
-    def _wrong(
+    def _config_errors(
         self, definition: Definition, config: JsonObject, uploads: Uploads
     ) -> Iterator[KindError]:
-        wrong = list(super()._wrong(definition, config, uploads))
+        wrong = list(super()._config_errors(definition, config, uploads))
         if wrong:
             yield from wrong
             return
-        call, problems = read(config, *names_of(definition))
+        call, problems = read_http_config(config, *allowed_names(definition))
         yield from problems
         if call is None or isinstance(definition, ToolDefinition):
             return
@@ -178,34 +182,34 @@ class HttpKind(Kind):
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
         """Tell parameters that go nowhere, and what people may not expect."""
-        used = placeholders.names_in(config)
-        names, _noun = names_of(definition)
-        found = []
+        used = placeholders.names_in_value(config)
+        names, _noun = allowed_names(definition)
+        findings = []
         if isinstance(definition, ToolDefinition):
             message = _(
                 "The parameter %(name)s is not used anywhere. Use it in the call, or"
                 " remove it."
             )
-            found += unused_findings(
+            findings += unused_findings(
                 names,
                 used,
                 lambda said: must_fix(UNUSED, "input_schema", said),
                 message,
             )
-            found += _hint_findings(definition, config.get("method", "GET"))
-        found += _shared_key(definition, config)
-        return found
+            findings += _hint_findings(definition, config.get("method", "GET"))
+        findings += _shared_key(definition, config)
+        return findings
 
 
-def call_of(definition: Definition, config: JsonObject) -> HttpCall:
+def configured_call(definition: Definition, config: JsonObject) -> HttpCall:
     """Return the call that a config asks for; raise `KindError` if there is none."""
-    call, problems = read(config, *names_of(definition))
+    call, problems = read_http_config(config, *allowed_names(definition))
     if call is None:
         raise problems[0]
     return call
 
 
-def names_of(definition: Definition) -> tuple[Collection[str], str]:
+def allowed_names(definition: Definition) -> tuple[Collection[str], str]:
     """Return what placeholders may be called, and what such names are."""
     if isinstance(definition, ToolDefinition):
         return properties_of(definition), "parameter"
@@ -243,7 +247,7 @@ def _hint_findings(definition: ToolDefinition, method: str) -> Iterator[Finding]
 
 
 def _shared_key(definition: Definition, config: JsonObject) -> Iterator[Finding]:
-    site = sites().get(str(config.get("site")))
+    site = usable_sites().get(str(config.get("site")))
     if site is None or site.per_caller or definition.demands:
         return
     if site.secret_headers or site.secret_query:
@@ -275,7 +279,7 @@ class SiteCaller:
     name: str
     call: HttpCall
 
-    def runnable(
+    def site_runnable(
         self, run: Callable[..., object], convert: Callable[[object], Output]
     ) -> Runnable[Output]:
         """Return what calls the site; one that hangs holds its own places only."""
@@ -302,10 +306,10 @@ class SiteCaller:
             arguments=values,
         )
 
-    async def answer(
+    async def request_answer(
         self,
         values: Mapping[str, object],
-        asked: AccessRequest,
+        access_request: AccessRequest,
         repeatable: bool,
         through: Connections | None = None,
     ) -> SiteAnswer:
@@ -317,48 +321,50 @@ class SiteCaller:
             raise ExternalError(error.message, Outcome.ARGUMENTS) from None
         try:
             own = through or connections()
-            return await own.call(self.call.site, request, asked)
+            return await own.call_site(self.call.site, request, access_request)
         except EgressError as error:
-            raise self._failure(error) from None
+            raise self._egress_failure(error) from None
 
-    async def content(self, answer: SiteAnswer, values: Mapping[str, object]) -> object:
+    async def read_content(
+        self, answer: SiteAnswer, values: Mapping[str, object]
+    ) -> object:
         """Return what the other site answered, as JSON, text or `Media`."""
         if answer.status // 100 == SUCCESS:
             return await content_of(self.call, answer)
-        error = refusal(self.call, answer, values)
+        error = refusal_error(self.call, answer, values)
         if answer.status == HTTPStatus.NOT_FOUND:
             raise NothingThere(error.message, error.outcome, error.detail)
         raise error
 
-    def _failure(self, error: EgressError) -> ExternalError:
+    def _egress_failure(self, error: EgressError) -> ExternalError:
         """Return what a client reads of a call without an answer."""
         sort = next(each for each in _FAILURES if isinstance(error, each))
-        outcome, said = _FAILURES[sort]
+        outcome, message = _FAILURES[sort]
         site = self.call.site
-        said = said.format(
+        message = message.format(
             title=site.title,
             most=f"{site.answer / MIB:.3g} MiB",
             seconds=f"{site.timeout:g} s",
         )
         if error.sent and not self.call.only_reads:
-            said += " It may have happened all the same."
-        return ExternalError(said, outcome, error.message)
+            message += " It may have happened all the same."
+        return ExternalError(message, outcome, error.message)
 
-    def output(self, content: object) -> ToolOutput:
+    def tool_output(self, content: object) -> ToolOutput:
         """Return a tool's output; raise `ExternalError` for what cannot be shown."""
         if content is None:
             return ToolOutput((Text(DONE),))
         if isinstance(content, str):
             return ToolOutput((Text(content),), meta=UNTRUSTED)
         if isinstance(content, Media):
-            return ToolOutput((self._block(content),), meta=UNTRUSTED)
+            return ToolOutput((self._media_block(content),), meta=UNTRUSTED)
         structured = content if isinstance(content, dict) else {"result": content}
         return ToolOutput((), structured=structured, meta=UNTRUSTED)
 
-    def _block(self, media: Media) -> Image | Audio:
+    def _media_block(self, media: Media) -> Image | Audio:
         for family, make in (("image/", Image), ("audio/", Audio)):
             if media.media_type.startswith(family):
                 return make(media.body, media.media_type)
         sort = media.media_type or _("something without a type")
-        said = f"{self.call.site.title} sent {sort}, which cannot be shown."
-        raise ExternalError(said, Outcome.SHAPE)
+        message = f"{self.call.site.title} sent {sort}, which cannot be shown."
+        raise ExternalError(message, Outcome.SHAPE)

@@ -26,10 +26,10 @@ from mcp_app.kinds.http.config import (
     SPACES,
     HttpCall,
     Pair,
-    pairs,
+    pairs_from_json,
     quoted_path,
 )
-from mcp_app.kinds.placeholders import as_text
+from mcp_app.kinds.placeholders import value_as_text
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ParseError
 
@@ -46,15 +46,17 @@ def request_for(call: HttpCall, values: Values, *, idempotent: bool) -> SiteRequ
     A value that is missing was not given, nor was one that is null: only in JSON it is
     null.
     """
-    given = {name: value for name, value in values.items() if value is not None}
-    body, media_type = _body(call, values, given)
-    headers = [*_headers(call.headers, given)]
+    present_values = {
+        name: value for name, value in values.items() if value is not None
+    }
+    body, media_type = _encode_body(call, values, present_values)
+    headers = [*_filled_headers(call.headers, present_values)]
     if media_type:
         headers.append(("Content-Type", media_type))
     return SiteRequest(
         method=call.method,
-        path=_path(call, given),
-        query=_encoded(call.query, given, call.site.secret_query),
+        path=_filled_path(call, present_values),
+        query=_encode_pairs(call.query, present_values, call.site.secret_query),
         headers=headers,
         body=body,
         idempotent=idempotent or call.only_reads,
@@ -62,13 +64,13 @@ def request_for(call: HttpCall, values: Values, *, idempotent: bool) -> SiteRequ
     )
 
 
-def _path(call: HttpCall, given: Values) -> str:
+def _filled_path(call: HttpCall, values: Values) -> str:
     """Return a path; each value is a segment of it, or a part of one.
 
     The last value may have several segments, if the call says so.  Of all others none
     adds a slash, however often a server decodes the path: another address would answer.
     """
-    pieces = placeholders.pieces(call.path)
+    pieces = placeholders.split_pieces(call.path)
     names = pieces[1::2]
     pieces[0::2] = map(quoted_path, pieces[0::2])
     # What stands for values that are not filled in yet: a letter adds no slash.
@@ -76,8 +78,8 @@ def _path(call: HttpCall, given: Values) -> str:
     for index, name in enumerate(names):
         several = call.segments == SEVERAL and index == len(names) - 1
         value = ",".join(
-            quote(as_text(each), safe="/" if several else "")
-            for each in _flat(given.get(name))
+            quote(value_as_text(each), safe="/" if several else "")
+            for each in _flatten_value(values.get(name))
         )
         if not value:
             raise Forbidden(
@@ -94,7 +96,7 @@ def _path(call: HttpCall, given: Values) -> str:
     return "".join(pieces)
 
 
-def _flat(value: object) -> list[object]:
+def _flatten_value(value: object) -> list[object]:
     """Return the parts of a value in the style “simple” of OpenAPI."""
     if isinstance(value, list):
         return value
@@ -103,84 +105,96 @@ def _flat(value: object) -> list[object]:
     return [value]
 
 
-def _quoted(value: object) -> str:
-    return quote(as_text(value), safe="")
+def _quote_value(value: object) -> str:
+    return quote(value_as_text(value), safe="")
 
 
-def _headers(given_pairs: Iterable[Pair], given: Values) -> Iterator[tuple[str, str]]:
-    for each in given_pairs:
-        if placeholders.names_in(each.value) <= given.keys():
+def _filled_headers(
+    pair_templates: Iterable[Pair], values: Values
+) -> Iterator[tuple[str, str]]:
+    for each in pair_templates:
+        if placeholders.names_in_value(each.value) <= values.keys():
             alone = placeholders.only_name(each.value)
             if alone:
-                yield each.name, ",".join(map(as_text, _flat(given[alone])))
+                yield (
+                    each.name,
+                    ",".join(map(value_as_text, _flatten_value(values[alone]))),
+                )
             else:
-                yield each.name, placeholders.fill(each.value, given)
+                yield each.name, placeholders.fill_placeholders(each.value, values)
 
 
-def _encoded(
-    given_pairs: Collection[Pair], given: Values, secret: Collection[str] = ()
+def _encode_pairs(
+    pair_templates: Collection[Pair], values: Values, secret: Collection[str] = ()
 ) -> str:
     """Return pairs as a query, or a form, has them (RFC 3986, section 3.4).
 
     The members of an object must not be what others send; raise `Forbidden`.
     """
-    taken = {each.name for each in given_pairs} | {*secret}
+    reserved_names = {each.name for each in pair_templates} | {*secret}
     return "&".join(
         f"{name}={value}"
-        for each in given_pairs
-        for name, value in _pair(each, given, taken - {each.name})
+        for each in pair_templates
+        for name, value in _encode_pair(each, values, reserved_names - {each.name})
     )
 
 
-def _pair(
-    pair: Pair, given: Values, taken: Collection[str]
+def _encode_pair(
+    pair: Pair, values: Values, reserved_names: Collection[str]
 ) -> Iterable[tuple[str, str]]:
-    names = placeholders.names_in(pair.value)
-    if not names <= given.keys():
+    names = placeholders.names_in_value(pair.value)
+    if not names <= values.keys():
         return ()
     name = quote(pair.name, safe="[]")
     alone = placeholders.only_name(pair.value)
-    value = given[alone] if alone else placeholders.fill(pair.value, given)
+    value = (
+        values[alone] if alone else placeholders.fill_placeholders(pair.value, values)
+    )
     if isinstance(value, list):
-        return _list(name, value, pair.style) if value else ()
+        return _encode_list(name, value, pair.style) if value else ()
     if isinstance(value, dict):
-        members = [*_object(name, value, pair.style)] if value else []
+        members = [*_encode_object(name, value, pair.style)] if value else []
         for member, _value in members:
-            if unquote(member) in taken:
+            if unquote(member) in reserved_names:
                 raise Forbidden(
                     f"The value of {alone} has “{unquote(member)}”, which the call"
                     " itself sends."
                 )
         return members
-    return ((name, _quoted(value)),)
+    return ((name, _quote_value(value)),)
 
 
 _SEPARATORS: Final = {COMMAS: ",", SPACES: "%20", PIPES: "%7C"}
 
 
-def _list(name: str, value: list[Any], style: str) -> Iterable[tuple[str, str]]:
+def _encode_list(name: str, value: list[Any], style: str) -> Iterable[tuple[str, str]]:
     if style in _SEPARATORS:
-        return ((name, _SEPARATORS[style].join(map(_quoted, value))),)
+        return ((name, _SEPARATORS[style].join(map(_quote_value, value))),)
     repeated = f"{name}[]" if style == BRACKETS else name
-    return ((repeated, _quoted(each)) for each in value)
+    return ((repeated, _quote_value(each)) for each in value)
 
 
-def _object(name: str, value: dict[str, Any], style: str) -> Iterable[tuple[str, str]]:
+def _encode_object(
+    name: str, value: dict[str, Any], style: str
+) -> Iterable[tuple[str, str]]:
     if style == REPEAT:
-        return ((_quoted(key), _quoted(each)) for key, each in value.items())
+        return ((_quote_value(key), _quote_value(each)) for key, each in value.items())
     if style == BRACKETS:
         return (
-            (f"{name}[{_quoted(key)}]", _quoted(each)) for key, each in value.items()
+            (f"{name}[{_quote_value(key)}]", _quote_value(each))
+            for key, each in value.items()
         )
-    return ((name, _SEPARATORS[style].join(map(_quoted, _flat(value)))),)
+    return ((name, _SEPARATORS[style].join(map(_quote_value, _flatten_value(value)))),)
 
 
-def _body(call: HttpCall, values: Values, given: Values) -> tuple[bytes | None, str]:
+def _encode_body(
+    call: HttpCall, values: Values, present_values: Values
+) -> tuple[bytes | None, str]:
     """Return a body and its type; a body whose only value was not given is none."""
     if call.body is None:
         return None, ""
     ((kind, part),) = ((name, call.body[name]) for name in _BODIES if name in call.body)
-    body = _BODIES[kind](part, values if kind == "json" else given)
+    body = _BODIES[kind](part, values if kind == "json" else present_values)
     if body is None:
         return None, ""
     if len(body) > MOST_BODY:
@@ -188,30 +202,30 @@ def _body(call: HttpCall, values: Values, given: Values) -> tuple[bytes | None, 
     return body, call.body.get("type", _TYPES.get(kind, ""))
 
 
-def _json(part: object, values: Values) -> bytes | None:
+def _encode_json(part: object, values: Values) -> bytes | None:
     value = _filled_or_absent(part, values)
     return None if value is _ABSENT else jsonrpc.write(value)
 
 
-def _form(part: Any, given: Values) -> bytes:
-    return _encoded(pairs(part), given).encode()
+def _encode_form(part: Any, values: Values) -> bytes:
+    return _encode_pairs(pairs_from_json(part), values).encode()
 
 
-def _text(part: str, given: Values) -> bytes:
-    return str(placeholders.fill(part, given)).encode()
+def _encode_text(part: str, values: Values) -> bytes:
+    return str(placeholders.fill_placeholders(part, values)).encode()
 
 
 _BODIES: Final[Mapping[str, Callable[[Any, Values], bytes | None]]] = {
-    "json": _json,
-    "form": _form,
-    "text": _text,
+    "json": _encode_json,
+    "form": _encode_form,
+    "text": _encode_text,
 }
 _TYPES: Final = {"json": JSON, "form": FORM}
 
 _ABSENT: Final = object()
 
 
-def _filled_or_absent(part: object, given: Values) -> object:
+def _filled_or_absent(part: object, values: Values) -> object:
     """Return a JSON value filled in: what is one placeholder becomes its value.
 
     Members and entries whose value was not given are left out.
@@ -219,15 +233,15 @@ def _filled_or_absent(part: object, given: Values) -> object:
     if isinstance(part, str):
         alone = placeholders.only_name(part)
         if alone:
-            return given.get(alone, _ABSENT)
-        return placeholders.fill(part, given)
+            return values.get(alone, _ABSENT)
+        return placeholders.fill_placeholders(part, values)
     if isinstance(part, dict):
         members = (
-            (name, _filled_or_absent(each, given)) for name, each in part.items()
+            (name, _filled_or_absent(each, values)) for name, each in part.items()
         )
         return {name: each for name, each in members if each is not _ABSENT}
     if isinstance(part, list):
-        entries = (_filled_or_absent(each, given) for each in part)
+        entries = (_filled_or_absent(each, values) for each in part)
         return [each for each in entries if each is not _ABSENT]
     return part
 
@@ -238,9 +252,9 @@ def _filled_or_absent(part: object, given: Values) -> object:
 
 IN_THREAD: Final = 64 * KIB
 """Bytes of JSON from which on the loop does not read it."""
-SHOWN: Final = 500
+MAX_EXCERPT_LENGTH: Final = 500
 """Characters of a refusal that clients read."""
-LONGEST_WAIT_S: Final = 3_600
+MAX_WAIT_S: Final = 3_600
 
 _CHARSET: Final = re.compile(
     r"charset=\"?(?P<name>utf-8|utf-16(le|be)?|us-ascii|latin-?1"
@@ -272,28 +286,28 @@ async def content_of(call: HttpCall, answer: SiteAnswer) -> object:
     if not answer.body:
         return None
     media_type = answer.media_type
-    if is_json(media_type):
-        return _chosen(call, await _read_json(call, answer))
+    if is_json_type(media_type):
+        return _select_result(call, await _read_json(call, answer))
     if call.take or call.keep:
-        raise _shape(call, "is no JSON")
+        raise _shape_error(call, "is no JSON")
     if media_type.startswith("text/"):
-        return await _aside(_clean_text, answer)
+        return await _read_off_loop(_clean_text, answer)
     return Media(answer.body, media_type)
 
 
-def is_json(media_type: str) -> bool:
+def is_json_type(media_type: str) -> bool:
     """Whether a media type is JSON, also by its suffix (RFC 6839, section 3.1)."""
     return media_type == "application/json" or media_type.endswith("+json")
 
 
 async def _read_json(call: HttpCall, answer: SiteAnswer) -> object:
     try:
-        return await _aside(_clean_json, answer)
+        return await _read_off_loop(_clean_json, answer)
     except ParseError:
-        raise _shape(call, "is no JSON that can be read") from None
+        raise _shape_error(call, "is no JSON that can be read") from None
 
 
-async def _aside(read: Callable[[SiteAnswer], Any], answer: SiteAnswer) -> Any:
+async def _read_off_loop(read: Callable[[SiteAnswer], Any], answer: SiteAnswer) -> Any:
     """Read a large answer in a thread: the loop has others to serve."""
     if len(answer.body) < IN_THREAD:
         return read(answer)
@@ -310,32 +324,32 @@ def _clean_text(answer: SiteAnswer) -> str:
     return str(answer.secrets.blot(_UNSEEN.sub("", text.replace("\r\n", "\n"))))
 
 
-def _shape(call: HttpCall, what: str) -> ExternalError:
+def _shape_error(call: HttpCall, what: str) -> ExternalError:
     return ExternalError(f"The answer of {call.site.title} {what}.", Outcome.SHAPE)
 
 
-def _chosen(call: HttpCall, value: object) -> object:
+def _select_result(call: HttpCall, value: object) -> object:
     """Return what `take`, `keep` and `most` leave of a value."""
-    value = _taken(call, value) if call.take else value
+    value = _extract_part(call, value) if call.take else value
     if isinstance(value, list):
         count = len(value)
         value = value[: call.most] if call.most else value
-        kept = [_kept(call, each) for each in value]
-        if len(kept) == count:
-            return kept
-        note = f"These are the first {len(kept)} of {count}."
-        return {"result": kept, "note": note}
-    return _kept(call, value)
+        entries = [_pick_members(call, each) for each in value]
+        if len(entries) == count:
+            return entries
+        note = f"These are the first {len(entries)} of {count}."
+        return {"result": entries, "note": note}
+    return _pick_members(call, value)
 
 
-def _taken(call: HttpCall, value: object) -> object:
+def _extract_part(call: HttpCall, value: object) -> object:
     try:
-        return _at(value, call.take)
+        return _value_at_path(value, call.take)
     except LookupError:
-        raise _shape(call, f"has no “{call.take}”") from None
+        raise _shape_error(call, f"has no “{call.take}”") from None
 
 
-def _at(value: Any, path: str) -> object:
+def _value_at_path(value: Any, path: str) -> object:
     """Return what a dotted path leads to; raise `LookupError`."""
     for name in path.split("."):
         if isinstance(value, list) and name.isascii() and name.isdigit():
@@ -347,13 +361,13 @@ def _at(value: Any, path: str) -> object:
     return value
 
 
-def _kept(call: HttpCall, value: object) -> object:
+def _pick_members(call: HttpCall, value: object) -> object:
     if not call.keep or not isinstance(value, dict):
         return value
     left: dict[str, Any] = {}
     for path in call.keep:
         try:
-            member = _at(value, path)
+            member = _value_at_path(value, path)
         except LookupError:
             continue
         *above, name = path.split(".")
@@ -364,25 +378,29 @@ def _kept(call: HttpCall, value: object) -> object:
     return left
 
 
-def refusal(
+def refusal_error(
     call: HttpCall, answer: SiteAnswer, values: Mapping[str, object]
 ) -> ExternalError:
     """Return what a client reads of an answer that is no success."""
     status, title = answer.status, call.site.title
     own = call.errors.get(str(answer.status))
     if own is not None:
-        said = str(placeholders.fill(own, values))
+        message = str(placeholders.fill_placeholders(own, values))
     elif status in _NO_KEY:
-        said = f"{title} did not accept this site's key. Do not retry; tell the user."
+        message = (
+            f"{title} did not accept this site's key. Do not retry; tell the user."
+        )
     elif status == HTTPStatus.NOT_FOUND:
-        said = f"{title} has nothing there."
+        message = f"{title} has nothing there."
     elif status == HTTPStatus.TOO_MANY_REQUESTS:
-        said = f"{title} is busy. Try again {_when(answer)}."
+        message = f"{title} is busy. Try again {_retry_phrase(answer)}."
     elif status // 100 == CLIENT_ERROR:
-        said = f"{title} did not take the request ({status}). {_excerpt(answer)}"
+        message = (
+            f"{title} did not take the request ({status}). {_answer_excerpt(answer)}"
+        )
     else:
-        said = f"{title} failed ({status})."
-    return ExternalError(said.rstrip(), Outcome.OTHER_SITE, f"{status}: {said}")
+        message = f"{title} failed ({status})."
+    return ExternalError(message.rstrip(), Outcome.OTHER_SITE, f"{status}: {message}")
 
 
 CLIENT_ERROR: Final = 4
@@ -390,18 +408,18 @@ CLIENT_ERROR: Final = 4
 _NO_KEY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
-def _when(answer: SiteAnswer) -> str:
+def _retry_phrase(answer: SiteAnswer) -> str:
     after = answer.headers.get("retry-after", "").strip()
     if re.fullmatch("[0-9]{1,9}", after):
-        return f"in {min(int(after), LONGEST_WAIT_S)} seconds"
+        return f"in {min(int(after), MAX_WAIT_S)} seconds"
     return "later"
 
 
-def _excerpt(answer: SiteAnswer) -> str:
+def _answer_excerpt(answer: SiteAnswer) -> str:
     """Return the beginning of what a site says about a request, as one line."""
     media_type = answer.media_type
     is_text = media_type.startswith("text/")
-    if len(answer.body) > IN_THREAD or not (is_text or is_json(media_type)):
+    if len(answer.body) > IN_THREAD or not (is_text or is_json_type(media_type)):
         return ""
     try:
         text = (
@@ -411,4 +429,4 @@ def _excerpt(answer: SiteAnswer) -> str:
         )
     except (ParseError, ValueError):
         return ""
-    return " ".join(text.split())[:SHOWN]
+    return " ".join(text.split())[:MAX_EXCERPT_LENGTH]

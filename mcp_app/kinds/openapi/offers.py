@@ -19,36 +19,43 @@ from django.utils.translation import gettext as _
 from mcp_app.conf import MIB
 from mcp_app.egress.sites import Site
 from mcp_app.interface.rules import text_problem
-from mcp_app.kinds.http.config import METHODS, MOST_PAIRS, REPEAT, SEVERAL, TAKEN, read
-from mcp_app.kinds.http.request import is_json
+from mcp_app.kinds.http.config import (
+    MAX_PAIRS,
+    METHODS,
+    REPEAT,
+    RESERVED_HEADERS,
+    SEVERAL,
+    read_http_config,
+)
+from mcp_app.kinds.http.request import is_json_type
 from mcp_app.kinds.openapi.reading import (
     DocumentError,
     Names,
     Offer,
     argument_name,
-    is_here,
+    is_same_server,
+    pair_style_of,
     snake_case,
     split_path,
-    style_of,
 )
 from mcp_app.kinds.openapi.schemas import (
     MOST_WRITTEN,
     Translator,
     Unusable,
-    resolve,
-    text_of,
+    resolve_references,
+    serialize_schema,
 )
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
 
 MOST_OPERATIONS: Final = 30_000
-LONGEST_TEXT: Final = 1_000
-LONGEST_SUMMARY: Final = 200
+MAX_TEXT_LENGTH: Final = 1_000
+MAX_SUMMARY_LENGTH: Final = 200
 SHORTEST_NAME: Final = 3
 """Characters; what keeps fewer of its operationId has method and path as its name."""
-LONGEST_KEY: Final = 500
-MOST_SERVERS: Final = 10
-MOST_PARAMETERS: Final = 3 * MOST_PAIRS
+MAX_KEY_LENGTH: Final = 500
+MAX_SERVERS: Final = 10
+MAX_PARAMETERS: Final = 3 * MAX_PAIRS
 """Of all places; more are not even looked at."""
 
 Members = TypeVar("Members", list[Any], dict[str, Any])
@@ -73,12 +80,12 @@ def offers_of(
                 _("The document has more than %d operations.") % MOST_OPERATIONS
             )
         reader = _OperationReader(document, translator, site, method, path)
-        offer = reader.offer(item, operation, names)
+        offer = reader.read_offer(item, operation, names)
         # What is barred has been written, too: one schema can be in all operations.
         size += max(reader.size, len(jsonrpc.write(offer.to_json())))
         if size > most:
-            said = _("The operations of the document take more than %d MiB.")
-            raise DocumentError(said % (most // MIB))
+            message = _("The operations of the document take more than %d MiB.")
+            raise DocumentError(message % (most // MIB))
         offers.append(offer)
     return offers
 
@@ -90,30 +97,30 @@ def _operations(
     for path, item in paths.items():
         if not path.startswith("/"):
             continue
-        found = _resolve_part(document, item)
-        if isinstance(found, Unusable):
+        resolved_item = _resolve_part(document, item)
+        if isinstance(resolved_item, Unusable):
             # Nobody knows which operations these are.
-            yield "ANY", path, {}, found
+            yield "ANY", path, {}, resolved_item
             continue
         for method in METHODS:
-            if method.lower() in found:
+            if method.lower() in resolved_item:
                 yield (
                     method,
                     path,
-                    found,
-                    _resolve_part(document, found[method.lower()]),
+                    resolved_item,
+                    _resolve_part(document, resolved_item[method.lower()]),
                 )
 
 
 def _resolve_part(document: JsonObject, part: Any) -> JsonObject | Unusable:
     """Return what a part leads to, or why it leads nowhere."""
     try:
-        return resolve(document, part)
+        return resolve_references(document, part)
     except Unusable as error:
         return error
 
 
-def _text(value: object, longest: int) -> str:
+def _trimmed_text(value: object, longest: int) -> str:
     return value[:longest].strip() if isinstance(value, str) else ""
 
 
@@ -137,29 +144,29 @@ class _OperationReader:
     _reserved: set[str] = field(default_factory=set)
     """Parameters of the path whose values may have slashes."""
 
-    def offer(
+    def read_offer(
         self, item: JsonObject, operation: JsonObject | Unusable, names: Names
     ) -> Offer:
         about = {} if isinstance(operation, Unusable) else operation
         key = f"{self.method} {self.path}"
-        is_long = len(key) > LONGEST_KEY
+        is_long = len(key) > MAX_KEY_LENGTH
         described: JsonObject = {
             # With the mark it is no key that another operation has.
-            "key": f"{key[:LONGEST_KEY]}…" if is_long else key,
-            "name": names.take(self._base(about)),
-            "summary": self._summary(about),
-            "description": _text(about.get("description"), LONGEST_TEXT),
-            "tags": tuple(self._tags(about)),
+            "key": f"{key[:MAX_KEY_LENGTH]}…" if is_long else key,
+            "name": names.reserve_name(self._tool_base_name(about)),
+            "summary": self._offer_summary(about),
+            "description": _trimmed_text(about.get("description"), MAX_TEXT_LENGTH),
+            "tags": tuple(self._offer_tags(about)),
         }
         try:
             if isinstance(operation, Unusable):
                 raise operation
             if is_long:
-                said = _("its path is longer than %d characters")
-                raise Unusable(said % (LONGEST_KEY - len(self.method) - 1))
-            schema = self._read(item, operation)
+                message = _("its path is longer than %d characters")
+                raise Unusable(message % (MAX_KEY_LENGTH - len(self.method) - 1))
+            schema = self._read_operation(item, operation)
         except Unusable as error:
-            return Offer(**described, bar=str(error)[:LONGEST_TEXT])
+            return Offer(**described, bar=str(error)[:MAX_TEXT_LENGTH])
         except DocumentError:
             raise
         except Exception:
@@ -172,33 +179,40 @@ class _OperationReader:
             remarks=tuple(dict.fromkeys(self.remarks)),
         )
 
-    def _base(self, about: JsonObject) -> str:
-        given = about.get("operationId")
-        base = snake_case(given) if isinstance(given, str) else ""
+    def _tool_base_name(self, about: JsonObject) -> str:
+        operation_id = about.get("operationId")
+        base = snake_case(operation_id) if isinstance(operation_id, str) else ""
         if len(base) < SHORTEST_NAME:
             base = snake_case(f"{self.method.lower()} {self.path}")
         return base
 
-    def _summary(self, about: JsonObject) -> str:
+    def _offer_summary(self, about: JsonObject) -> str:
         """Return the summary, with an operationId that is lost in the name."""
-        summary = _text(about.get("summary"), LONGEST_SUMMARY)
-        given = about.get("operationId")
-        if not isinstance(given, str) or given.isascii() or given in summary:
+        summary = _trimmed_text(about.get("summary"), MAX_SUMMARY_LENGTH)
+        operation_id = about.get("operationId")
+        if (
+            not isinstance(operation_id, str)
+            or operation_id.isascii()
+            or operation_id in summary
+        ):
             return summary
-        return _text(f"{summary} ({given})" if summary else given, LONGEST_SUMMARY)
+        return _trimmed_text(
+            f"{summary} ({operation_id})" if summary else operation_id,
+            MAX_SUMMARY_LENGTH,
+        )
 
-    def _tags(self, about: JsonObject) -> Iterator[str]:
+    def _offer_tags(self, about: JsonObject) -> Iterator[str]:
         tags = about.get("tags")
-        for each in self._count(tags) if isinstance(tags, list) else ():
+        for each in self._count_parts(tags) if isinstance(tags, list) else ():
             if isinstance(each, str) and each.strip():
                 yield each.strip()[:100]
 
-    def _count(self, parts: Members) -> Members:
+    def _count_parts(self, parts: Members) -> Members:
         """Return parts of an operation, which it may share with all others."""
-        self.translator.count(len(parts))
+        self.translator.count_nodes(len(parts))
         return parts
 
-    def _read(self, item: JsonObject, operation: JsonObject) -> JsonObject:
+    def _read_operation(self, item: JsonObject, operation: JsonObject) -> JsonObject:
         """Fill in the config, and return the schema of the parameters."""
         self.config.update(site=self.site.key, method=self.method)
         parameters = [*self._parameters(item, operation)]
@@ -212,24 +226,24 @@ class _OperationReader:
         for each in parameters:
             place = each["in"]
             if place == "path":
-                in_path |= self._in_path(each)
+                in_path |= self._path_argument(each)
             elif place == "query":
-                query += self._pair(each, names)
+                query += self._query_pair(each, names)
             elif place == "header":
-                headers += self._header(each, names)
+                headers += self._header_pair(each, names)
             else:
-                self._left_out(each, _("it is a cookie"))
-        if len(query) > MOST_PAIRS or len(headers) > MOST_PAIRS:
-            raise Unusable(_("it has more than %d parameters") % MOST_PAIRS)
-        self.config["path"] = self._own_path(in_path)
+                self._leave_out_parameter(each, _("it is a cookie"))
+        if len(query) > MAX_PAIRS or len(headers) > MAX_PAIRS:
+            raise Unusable(_("it has more than %d parameters") % MAX_PAIRS)
+        self.config["path"] = self._path_with_placeholders(in_path)
         self.config.update({"query": query} if query else {})
         self.config.update({"headers": headers} if headers else {})
         self._answers(operation)
-        self._body(operation)
+        self._read_request_body(operation)
         self._remark_servers(item, operation)
-        return self._whole()
+        return self._finished_schema()
 
-    def _own_path(self, in_path: Mapping[str, str]) -> str:
+    def _path_with_placeholders(self, in_path: Mapping[str, str]) -> str:
         """Return the path with placeholders of the tool."""
         if re.search("[{}]", _PLACE.sub("", self.address)):
             raise Unusable(_("its path has a brace that is no parameter's"))
@@ -237,12 +251,14 @@ class _OperationReader:
         if originals and originals[-1] in self._reserved:
             self.config["segments"] = SEVERAL
         for original in self._reserved.difference(originals[-1:]):
-            said = _("%(name)s may have no slash: it is not the last value of the path")
-            self.remarks.append(said % {"name": original[:60]})
+            message = _(
+                "%(name)s may have no slash: it is not the last value of the path"
+            )
+            self.remarks.append(message % {"name": original[:60]})
         for original in originals:
             if original not in in_path:
-                said = _("its path has {%(name)s}, which no parameter describes")
-                raise Unusable(said % {"name": original[:40]})
+                message = _("its path has {%(name)s}, which no parameter describes")
+                raise Unusable(message % {"name": original[:40]})
         # All at once: what one became must not be read as another.
         return _PLACE.sub(lambda place: "{{" + in_path[place[1]] + "}}", self.address)
 
@@ -253,28 +269,30 @@ class _OperationReader:
         lists = [holder.get("parameters") or [] for holder in holders]
         if not all(isinstance(each, list) for each in lists):
             raise Unusable(_("its parameters are no list"))
-        if sum(map(len, lists)) > MOST_PARAMETERS:
-            raise Unusable(_("it has more than %d parameters") % MOST_PARAMETERS)
+        if sum(map(len, lists)) > MAX_PARAMETERS:
+            raise Unusable(_("it has more than %d parameters") % MAX_PARAMETERS)
         # One takes about as long as five values of a schema.
-        self.translator.count(5 * sum(map(len, lists)))
+        self.translator.count_nodes(5 * sum(map(len, lists)))
         own: dict[tuple[str, str], JsonObject] = {}
         for each in chain.from_iterable(lists):
-            parameter = resolve(self.document, each)
+            parameter = resolve_references(self.document, each)
             name, place = parameter.get("name"), parameter.get("in")
             if not isinstance(name, str) or not isinstance(place, str) or not name:
                 raise Unusable(_("a parameter of it has no name or no place"))
             own[place, name] = parameter
         yield from own.values()
 
-    def _left_out(self, parameter: JsonObject, why: str) -> None:
+    def _leave_out_parameter(self, parameter: JsonObject, why: str) -> None:
         name = str(parameter["name"])[:60]
         if parameter.get("required") is True:
-            said = _("it needs %(name)s, which cannot be given: %(why)s")
-            raise Unusable(said % {"name": name, "why": why})
-        said = _("%(name)s is left out: %(why)s")
-        self.remarks.append(said % {"name": name, "why": why})
+            message = _("it needs %(name)s, which cannot be given: %(why)s")
+            raise Unusable(message % {"name": name, "why": why})
+        message = _("%(name)s is left out: %(why)s")
+        self.remarks.append(message % {"name": name, "why": why})
 
-    def _argument(self, parameter: JsonObject, place: str, names: Counter[str]) -> str:
+    def _add_argument(
+        self, parameter: JsonObject, place: str, names: Counter[str]
+    ) -> str:
         """Add a parameter of the tool, and return its name."""
         original = parameter["name"]
         base, number = argument_name(original), 1
@@ -285,31 +303,33 @@ class _OperationReader:
             number += 1
             name = f"{base}_{number}"
         schema = self.translator.translate(parameter.get("schema", {}))
-        about = _text(parameter.get("description"), LONGEST_TEXT)
-        self.properties[name] = _describe(schema, original, about)
+        about = _trimmed_text(parameter.get("description"), MAX_TEXT_LENGTH)
+        self.properties[name] = _describe_schema(schema, original, about)
         if parameter.get("required") is True or place == "path":
             self.required.append(name)
         return name
 
-    def _in_path(self, parameter: JsonObject) -> dict[str, str]:
+    def _path_argument(self, parameter: JsonObject) -> dict[str, str]:
         """Return the argument of a parameter of the path, by its name there."""
         style = parameter.get("style", "simple")
         if style != "simple" or (
             parameter.get("explode") and self._is_object(parameter)
         ):
-            said = _("%(name)s is written in a way that cannot be sent: %(style)s")
-            shown = {"name": parameter["name"][:60], "style": str(style)[:60]}
-            raise Unusable(said % shown)
+            message = _("%(name)s is written in a way that cannot be sent: %(style)s")
+            details = {"name": parameter["name"][:60], "style": str(style)[:60]}
+            raise Unusable(message % details)
         if parameter["name"] not in _PLACE.findall(self.address):
-            self._left_out(
+            self._leave_out_parameter(
                 {**parameter, "required": False}, _("the path does not have it")
             )
             return {}
         if parameter.get("allowReserved") is True:
             self._reserved.add(parameter["name"])
-        return {parameter["name"]: self._argument(parameter, "path", Counter())}
+        return {parameter["name"]: self._add_argument(parameter, "path", Counter())}
 
-    def _pair(self, parameter: JsonObject, names: Counter[str]) -> list[JsonObject]:
+    def _query_pair(
+        self, parameter: JsonObject, names: Counter[str]
+    ) -> list[JsonObject]:
         if parameter["name"] in self.site.secret_query:
             self.remarks.append(
                 _("%(name)s is left out: the settings set it")
@@ -317,43 +337,45 @@ class _OperationReader:
             )
             return []
         if "content" in parameter:
-            self._left_out(parameter, _("it is JSON inside the address"))
+            self._leave_out_parameter(parameter, _("it is JSON inside the address"))
             return []
-        style = style_of(parameter)
+        style = pair_style_of(parameter)
         if style is None:
-            self._left_out(parameter, _("its style is unknown"))
+            self._leave_out_parameter(parameter, _("its style is unknown"))
             return []
-        name = self._argument(parameter, "query", names)
+        name = self._add_argument(parameter, "query", names)
         pair = {"name": parameter["name"], "value": "{{" + name + "}}"}
         return [pair if style == REPEAT else {**pair, "as": style}]
 
-    def _header(self, parameter: JsonObject, names: Counter[str]) -> list[JsonObject]:
+    def _header_pair(
+        self, parameter: JsonObject, names: Counter[str]
+    ) -> list[JsonObject]:
         original = parameter["name"]
         if original.lower() in self.site.secret_names | _OF_THE_ANSWER:
             return []
-        if TAKEN.fullmatch(original) or "content" in parameter:
-            self._left_out(parameter, _("no tool may set this header"))
+        if RESERVED_HEADERS.fullmatch(original) or "content" in parameter:
+            self._leave_out_parameter(parameter, _("no tool may set this header"))
             return []
         if parameter.get("explode") and self._is_object(parameter):
-            self._left_out(parameter, _("it is an object"))
+            self._leave_out_parameter(parameter, _("it is an object"))
             return []
-        name = self._argument(parameter, "header", names)
+        name = self._add_argument(parameter, "header", names)
         return [{"name": original, "value": "{{" + name + "}}"}]
 
     def _is_object(self, parameter: JsonObject) -> bool:
         schema = parameter.get("schema")
         if isinstance(schema, dict) and "$ref" in schema:
-            schema = resolve(self.document, schema)
+            schema = resolve_references(self.document, schema)
         return isinstance(schema, dict) and (
             schema.get("type") == "object" or "properties" in schema
         )
 
     # -- bodies ----------------------------------------------------------------------
 
-    def _body(self, operation: JsonObject) -> None:
+    def _read_request_body(self, operation: JsonObject) -> None:
         if not operation.get("requestBody"):
             return
-        body = resolve(self.document, operation["requestBody"])
+        body = resolve_references(self.document, operation["requestBody"])
         content = body.get("content")
         if not isinstance(content, dict) or not content:
             return
@@ -362,9 +384,9 @@ class _OperationReader:
             self._leave_out_body(_("the body of a GET, which is never sent"), required)
             return
         for fits, take in _BODIES:
-            for media_type, media in self._count(content).items():
-                if fits(_bare(media_type)):
-                    described = resolve(self.document, media)
+            for media_type, media in self._count_parts(content).items():
+                if fits(_bare_media_type(media_type)):
+                    described = resolve_references(self.document, media)
                     take(self, media_type, described, required)
                     return
         what = _("a file")
@@ -378,20 +400,22 @@ class _OperationReader:
         self.remarks.append(_("the body is left out: it is %s") % what)
 
     def json_body(self, media_type: str, media: JsonObject, required: bool) -> None:
-        own = _bare(media_type) != "application/json" and "*" not in media_type
+        own = (
+            _bare_media_type(media_type) != "application/json" and "*" not in media_type
+        )
         body: JsonObject = {"type": media_type} if own else {}
         self.config["body"] = body
-        schema = self._translated(media)
-        lifted = self._lifted(schema)
+        schema = self._translate_media(media)
+        lifted = self._liftable_arguments(schema)
         if lifted is None:
             body["json"] = self._whole_body(schema, required)
             return
-        self._lift(schema, lifted, required)
+        self._lift_arguments(schema, lifted, required)
         body["json"] = {each: "{{" + name + "}}" for each, name in lifted.items()}
 
     def form_body(self, _type: str, media: JsonObject, required: bool) -> None:
-        schema = self._translated(media)
-        lifted = self._lifted(schema)
+        schema = self._translate_media(media)
+        lifted = self._liftable_arguments(schema)
         if lifted is None:
             raise Unusable(_("the document does not describe the fields of its form"))
         encoding = media.get("encoding")
@@ -399,23 +423,25 @@ class _OperationReader:
         for each, name in lifted.items():
             about = encoding.get(each, {}) if isinstance(encoding, dict) else {}
             style = (
-                style_of({"in": "query", **about}) if isinstance(about, dict) else None
+                pair_style_of({"in": "query", **about})
+                if isinstance(about, dict)
+                else None
             )
             pair = {"name": each, "value": "{{" + name + "}}"}
             pairs.append(
                 pair if style in (None, REPEAT) else {**pair, "as": str(style)}
             )
-        self._lift(schema, lifted, required)
+        self._lift_arguments(schema, lifted, required)
         self.config["body"] = {"form": pairs}
 
     def text_body(self, media_type: str, _media: JsonObject, required: bool) -> None:
         text = self._whole_body({"type": "string"}, required)
         self.config["body"] = {"text": text, "type": media_type}
 
-    def _translated(self, media: JsonObject) -> Any:
+    def _translate_media(self, media: JsonObject) -> Any:
         return self.translator.translate(media.get("schema", {}))
 
-    def _lifted(self, schema: Any) -> dict[str, str] | None:
+    def _liftable_arguments(self, schema: Any) -> dict[str, str] | None:
         """Return the argument of each property, None if the body stays whole."""
         if isinstance(schema, dict) and set(schema) == {"$ref"}:
             name = schema["$ref"].rpartition("/")[2]
@@ -429,18 +455,22 @@ class _OperationReader:
             return None
         if schema.get("additionalProperties") not in (None, False):
             return None
-        lifted = {each: argument_name(each) for each in self._count(properties)}
+        lifted = {each: argument_name(each) for each in self._count_parts(properties)}
         names = set(lifted.values())
         if len(names) < len(lifted) or names & self.properties.keys():
             return None
         return lifted
 
-    def _lift(self, schema: Any, lifted: Mapping[str, str], required: bool) -> None:
+    def _lift_arguments(
+        self, schema: Any, lifted: Mapping[str, str], required: bool
+    ) -> None:
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
             schema = self.translator.definition(name)
         for each, name in lifted.items():
-            self.properties[name] = _describe(schema["properties"][each], each, "")
+            self.properties[name] = _describe_schema(
+                schema["properties"][each], each, ""
+            )
         if required and isinstance(schema.get("required"), list):
             self.required += [
                 lifted[each]
@@ -464,13 +494,16 @@ class _OperationReader:
         """
         own = operation.get("servers") or item.get("servers")
         servers = own or self.document.get("servers")
-        known = servers[:MOST_SERVERS] if isinstance(servers, list) else []
+        known = servers[:MAX_SERVERS] if isinstance(servers, list) else []
         urls = [str(each.get("url", "")) for each in known if isinstance(each, dict)]
-        if any(is_here(url, self.site, any_host=not own) for url in urls) or not urls:
+        if (
+            any(is_same_server(url, self.site, any_host=not own) for url in urls)
+            or not urls
+        ):
             return
-        said = _("the document has it at %(theirs)s, but the call goes to %(ours)s")
-        shown = {"theirs": urls[0][:LONGEST_SUMMARY], "ours": self.site.url}
-        self.remarks.append(said % shown)
+        message = _("the document has it at %(theirs)s, but the call goes to %(ours)s")
+        details = {"theirs": urls[0][:MAX_SUMMARY_LENGTH], "ours": self.site.url}
+        self.remarks.append(message % details)
 
     # -- the rest --------------------------------------------------------------------
 
@@ -478,36 +511,36 @@ class _OperationReader:
         """Refuse an operation whose only good answer is a stream of events."""
         kinds: set[str] = set()
         responses = operation.get("responses")
-        by_status = self._count(responses) if isinstance(responses, dict) else {}
+        by_status = self._count_parts(responses) if isinstance(responses, dict) else {}
         for status, each in by_status.items():
             if not str(status).startswith("2"):
                 continue
             try:
-                content = resolve(self.document, each).get("content")
+                content = resolve_references(self.document, each).get("content")
             except Unusable:
                 continue
             if isinstance(content, dict):
-                kinds |= set(map(_bare, self._count(content)))
+                kinds |= set(map(_bare_media_type, self._count_parts(content)))
         if kinds == {"text/event-stream"}:
             raise Unusable(_("its answer is a stream"))
 
-    def _whole(self) -> JsonObject:
+    def _finished_schema(self) -> JsonObject:
         schema: JsonObject = {"type": "object", "properties": self.properties}
         if self.required:
             schema["required"] = list(dict.fromkeys(self.required))
         definitions = self.translator.definitions_of(schema)
         if definitions:
             schema["$defs"] = definitions
-        text = text_of(schema)
+        text = serialize_schema(schema)
         self.size = len(text)
         try:
             schemas.check_schema(schema)
         except schemas.SchemaError as error:
-            said = _("its schema is refused: %(error)s") % {"error": error}
-            raise Unusable(said) from None
+            message = _("its schema is refused: %(error)s") % {"error": error}
+            raise Unusable(message) from None
         if hidden := text_problem(text.decode(), lines=True):
             raise Unusable(_("its schema is refused: %(error)s") % {"error": hidden})
-        _call, problems = read(self.config, self.properties, "parameter")
+        _call, problems = read_http_config(self.config, self.properties, "parameter")
         for problem in problems:
             raise Unusable(_("it cannot be called: %s") % problem.message)
         return schema
@@ -519,7 +552,7 @@ _OF_THE_ANSWER: Final = frozenset({"accept", "content-type", "authorization"})
 """Headers that OpenAPI itself says are ignored as parameters."""
 
 
-def _describe(schema: Any, original: str, about: str) -> Any:
+def _describe_schema(schema: Any, original: str, about: str) -> Any:
     """Return a schema with a description, which has a name that is lost otherwise."""
     if not isinstance(schema, dict):
         return schema
@@ -529,7 +562,7 @@ def _describe(schema: Any, original: str, about: str) -> Any:
     return {**schema, "description": text} if text else schema
 
 
-def _bare(media_type: str) -> str:
+def _bare_media_type(media_type: str) -> str:
     return media_type.partition(";")[0].strip().lower()
 
 
@@ -542,7 +575,7 @@ _BODIES: Final[
         ...,
     ]
 ] = (
-    (is_json, _OperationReader.json_body),
+    (is_json_type, _OperationReader.json_body),
     (
         partial(str.__eq__, "application/x-www-form-urlencoded"),
         _OperationReader.form_body,

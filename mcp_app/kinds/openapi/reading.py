@@ -68,19 +68,19 @@ class Offer:
 # Names that the words of a document become: of tools, of arguments, each once.
 
 
-LONGEST_NAME: Final = 64
+MAX_NAME_LENGTH: Final = 64
 _READ: Final = 500
 """Characters of a text that is longer than any name; one of them is quadratic."""
 _CODED: Final = 10
 """Characters of a name without a letter or digit of ASCII that stand in it."""
-_LONGEST_END: Final = len("_99999")
+_MAX_SUFFIX_LENGTH: Final = len("_99999")
 
 
 def snake_case(text: str) -> str:
     """Return an operationId as the name of a tool: `listPets` is `list_pets`."""
     parts = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", text[:_READ])
     parts = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", parts)
-    return re.sub(r"[^A-Za-z0-9]+", "_", parts).strip("_").lower()[:LONGEST_NAME]
+    return re.sub(r"[^A-Za-z0-9]+", "_", parts).strip("_").lower()[:MAX_NAME_LENGTH]
 
 
 def argument_name(text: str) -> str:
@@ -99,13 +99,13 @@ class Names:
     _last: dict[str, int] = field(default_factory=dict)
     """The last number of all names that begin alike: counting starts there."""
 
-    def take(self, base: str) -> str:
+    def reserve_name(self, base: str) -> str:
         """Return the name, or the next with a number, and keep it from others."""
-        name, stem = base, base[: LONGEST_NAME - _LONGEST_END]
+        name, stem = base, base[: MAX_NAME_LENGTH - _MAX_SUFFIX_LENGTH]
         while name in self.names:
             self._last[stem] = self._last.get(stem, 1) + 1
             end = f"_{self._last[stem]}"
-            name = base[: LONGEST_NAME - len(end)] + end
+            name = base[: MAX_NAME_LENGTH - len(end)] + end
         self.names.add(name)
         return name
 
@@ -132,7 +132,7 @@ def split_path(path: str) -> tuple[str, list[tuple[str, str]]]:
     return path, parse_qsl(query, keep_blank_values=True)
 
 
-def is_here(url: str, site: Site, *, any_host: bool) -> bool:
+def is_same_server(url: str, site: Site, *, any_host: bool) -> bool:
     """Return whether calls of a site go to a server of a document, if that is known."""
     try:
         parts = urlsplit(url)
@@ -144,7 +144,7 @@ def is_here(url: str, site: Site, *, any_host: bool) -> bool:
     return path == site.prefix and (any_host or parts.hostname in (None, site.host))
 
 
-def style_of(parameter: JsonObject) -> str | None:
+def pair_style_of(parameter: JsonObject) -> str | None:
     """Return how lists and objects of a pair are written, None if that is unknown."""
     style = parameter.get("style", "form")
     if not isinstance(style, str) or style not in _STYLES:
@@ -159,7 +159,7 @@ def style_of(parameter: JsonObject) -> str | None:
 MOST_YAML: Final = 4 * MIB
 MOST_NODES: Final = 2_000_000
 DEEPEST: Final = 64
-MOST_DIRECTIVES: Final = 10
+MAX_DIRECTIVES: Final = 10
 """Lines before a YAML document; its parser takes quadratic time for them."""
 TEXT_OF_A_NODE: Final = 16
 """Bytes of a text that count as one more value: aliases repeat texts, too."""
@@ -180,7 +180,7 @@ def read_document(content: bytes, most: int) -> JsonObject:
             _("The document has %(size).1f MiB; at most %(most).1f are allowed.")
             % {"size": len(content) / MIB, "most": most / MIB}
         )
-    value = _value(content)
+    value = _parse_content(content)
     if not isinstance(value, dict):
         raise DocumentError(_("This is no OpenAPI document: it is no object."))
     if "swagger" in value:
@@ -199,14 +199,14 @@ def read_document(content: bytes, most: int) -> JsonObject:
     return value
 
 
-def _value(content: bytes) -> object:
+def _parse_content(content: bytes) -> object:
     text = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith((b"{", b"[")):
         try:
             return orjson.loads(text)
         except orjson.JSONDecodeError as error:
             if text.startswith(b"["):
-                raise DocumentError(_not_read("JSON", error)) from None
+                raise DocumentError(_unreadable_message("JSON", error)) from None
             return _flow_or_json(content, error)
     return read_yaml(content)
 
@@ -216,10 +216,10 @@ def _flow_or_json(content: bytes, error: Exception) -> object:
     try:
         return read_yaml(content)
     except DocumentError:
-        raise DocumentError(_not_read("JSON", error)) from None
+        raise DocumentError(_unreadable_message("JSON", error)) from None
 
 
-def _not_read(what: str, error: Exception) -> str:
+def _unreadable_message(what: str, error: Exception) -> str:
     return _("The document is no %(what)s that can be read: %(error)s.") % {
         "what": what,
         "error": str(error).rstrip(".")[:300],
@@ -240,17 +240,17 @@ def read_yaml(content: bytes) -> object:
     try:
         import yaml  # noqa: PLC0415 - an extra
     except ImportError as error:
-        said = "Documents in YAML need a package that is not installed"
-        raise DocumentError(with_remedy(said, error)) from error
+        message = "Documents in YAML need a package that is not installed"
+        raise DocumentError(with_remedy(message, error)) from error
     loader: Any = getattr(yaml, "CLoader", yaml.Loader)
     builder = _Builder()
     try:
         for event in yaml.parse(content, Loader=loader):
-            builder.take(type(event).__name__, event)
+            builder.handle_event(type(event).__name__, event)
             if builder.is_complete:
                 break
     except (yaml.YAMLError, UnicodeError) as error:
-        raise DocumentError(_not_read("YAML", error)) from None
+        raise DocumentError(_unreadable_message("YAML", error)) from None
     return builder.value
 
 
@@ -265,9 +265,9 @@ def _check_directives(content: bytes) -> None:
             count += 1
         elif own and not own.startswith("#"):
             return
-        if count > MOST_DIRECTIVES:
-            said = _("The document has more than %d lines that begin with “%%”.")
-            raise DocumentError(said % MOST_DIRECTIVES)
+        if count > MAX_DIRECTIVES:
+            message = _("The document has more than %d lines that begin with “%%”.")
+            raise DocumentError(message % MAX_DIRECTIVES)
 
 
 _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
@@ -314,23 +314,23 @@ class _Builder:
     _stack: list[_Open] = field(default_factory=list)
     _anchors: dict[str, tuple[object, int]] = field(default_factory=dict)
 
-    def take(self, name: str, event: Any) -> None:
+    def handle_event(self, name: str, event: Any) -> None:
         handler = _HANDLERS.get(name)
         if handler is not None:
             handler(self, event)
 
-    def begin(self, value: Any, event: Any) -> None:
+    def begin_container(self, value: Any, event: Any) -> None:
         if len(self._stack) >= DEEPEST:
             raise DocumentError(
                 _("The document is nested deeper than %d levels.") % DEEPEST
             )
         self._stack.append(_Open(value, event.anchor))
 
-    def end(self, _event: Any) -> None:
+    def end_container(self, _event: Any) -> None:
         done = self._stack.pop()
-        self._put(done.value, done.size, done.anchor)
+        self._store_value(done.value, done.size, done.anchor)
 
-    def scalar(self, event: Any) -> None:
+    def add_scalar(self, event: Any) -> None:
         above = self._stack[-1] if self._stack else None
         is_key = above is not None and isinstance(above.value, dict) and not above.key
         # The parser in C says "" where the other says None.
@@ -340,16 +340,16 @@ class _Builder:
             value = plain_scalar(event.value)
         # A lone surrogate raises UnicodeError here: it is no text.
         size = 1 + len(event.value.encode()) // TEXT_OF_A_NODE
-        self._put(value, size, event.anchor)
+        self._store_value(value, size, event.anchor)
 
-    def alias(self, event: Any) -> None:
+    def resolve_alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
-            said = _("The document has an alias *%s of nothing, or of itself.")
-            raise DocumentError(said % event.anchor[:40])
+            message = _("The document has an alias *%s of nothing, or of itself.")
+            raise DocumentError(message % event.anchor[:40])
         value, size = self._anchors[event.anchor]
-        self._put(value, size, None)
+        self._store_value(value, size, None)
 
-    def _put(self, value: object, size: int, anchor: str | None) -> None:
+    def _store_value(self, value: object, size: int, anchor: str | None) -> None:
         if anchor is not None:
             self._anchors[anchor] = value, size
         if not self._stack:
@@ -365,12 +365,12 @@ class _Builder:
         if isinstance(above.value, list):
             above.value.append(value)
         elif above.key is None:
-            above.key = self._key(value)
+            above.key = self._mapping_key(value)
         else:
             above.value[above.key.removeprefix("k")] = value
             above.key = None
 
-    def _key(self, value: object) -> str:
+    def _mapping_key(self, value: object) -> str:
         if not isinstance(value, str):
             raise DocumentError(_("The document has a key that is no text."))
         # Never empty, so that it says that there is one.
@@ -378,10 +378,10 @@ class _Builder:
 
 
 _HANDLERS: Final[Mapping[str, Callable[[_Builder, Any], None]]] = {
-    "MappingStartEvent": lambda builder, event: builder.begin({}, event),
-    "SequenceStartEvent": lambda builder, event: builder.begin([], event),
-    "MappingEndEvent": _Builder.end,
-    "SequenceEndEvent": _Builder.end,
-    "ScalarEvent": _Builder.scalar,
-    "AliasEvent": _Builder.alias,
+    "MappingStartEvent": lambda builder, event: builder.begin_container({}, event),
+    "SequenceStartEvent": lambda builder, event: builder.begin_container([], event),
+    "MappingEndEvent": _Builder.end_container,
+    "SequenceEndEvent": _Builder.end_container,
+    "ScalarEvent": _Builder.add_scalar,
+    "AliasEvent": _Builder.resolve_alias,
 }

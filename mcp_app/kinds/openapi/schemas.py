@@ -56,7 +56,7 @@ class Unusable(ValueError):
     """A part of a document that cannot become a tool; the message is a remark."""
 
 
-def steps_of(reference: object) -> _Steps:
+def pointer_steps(reference: object) -> _Steps:
     """Return the steps of a local reference (RFC 6901), however it is written.
 
     Raises `Unusable`, for anchors, too.
@@ -64,11 +64,11 @@ def steps_of(reference: object) -> _Steps:
     if not isinstance(reference, str):
         raise Unusable(_leads_nowhere(reference))
     if not reference.startswith("#"):
-        said = _(
+        message = _(
             "its reference %(reference)s leads to another document: make one document"
             " of all first, for example with “redocly bundle”"
         )
-        raise Unusable(said % {"reference": repr(reference)[:100]})
+        raise Unusable(message % {"reference": repr(reference)[:100]})
     pointer = unquote(reference[1:])
     if pointer and not pointer.startswith("/"):
         raise Unusable(_leads_nowhere(reference))
@@ -79,7 +79,7 @@ def steps_of(reference: object) -> _Steps:
 def target_of(document: JsonObject, reference: object) -> Any:
     """Return what a local reference leads to; raise `Unusable`."""
     value: Any = document
-    for name in steps_of(reference):
+    for name in pointer_steps(reference):
         if isinstance(value, dict) and name in value:
             value = value[name]
         elif isinstance(value, list) and re.fullmatch("0|[1-9][0-9]{0,8}", name):
@@ -92,11 +92,11 @@ def target_of(document: JsonObject, reference: object) -> Any:
 
 
 def _leads_nowhere(reference: object) -> str:
-    shown = repr(reference)[:100]
-    return _("its reference %(reference)s leads nowhere") % {"reference": shown}
+    text = repr(reference)[:100]
+    return _("its reference %(reference)s leads nowhere") % {"reference": text}
 
 
-def resolve(document: JsonObject, value: Any) -> JsonObject:
+def resolve_references(document: JsonObject, value: Any) -> JsonObject:
     """Follow the references of a part that is no schema; raise `Unusable`."""
     for _step in range(10):
         if not isinstance(value, dict):
@@ -107,13 +107,13 @@ def resolve(document: JsonObject, value: Any) -> JsonObject:
     raise Unusable(_("its references lead in a circle"))
 
 
-def text_of(schema: Any) -> bytes:
+def serialize_schema(schema: Any) -> bytes:
     """Return a schema as JSON; raise `Unusable` for what is none."""
     try:
         return jsonrpc.write(schema)
     except jsonrpc.UnserializableValue as error:
-        said = _("its schema is refused: %(error)s") % {"error": str(error)[:300]}
-        raise Unusable(said) from None
+        message = _("its schema is refused: %(error)s") % {"error": str(error)[:300]}
+        raise Unusable(message) from None
 
 
 @dataclass
@@ -151,10 +151,10 @@ class Translator:
         self._open.clear()
         self._new.clear()
         try:
-            translated = self._schema(schema, 0)
+            translated = self._translate_schema(schema, 0)
             while self._waiting:
                 name, target = self._waiting.popitem()
-                self._definitions[name] = self._schema(target, 0)
+                self._definitions[name] = self._translate_schema(target, 0)
         except Exception:
             # Each may refer to one that is no definition now: others try again.
             self._waiting.clear()
@@ -168,7 +168,7 @@ class Translator:
         needed: JsonObject = {}
         waiting = [schema]
         while waiting:
-            for name in _names_in(waiting.pop()):
+            for name in _referenced_names(waiting.pop()):
                 if name not in needed and name in self._definitions:
                     needed[name] = self._definitions[name]
                     waiting.append(needed[name])
@@ -178,7 +178,7 @@ class Translator:
         """Return the definition of this name, None if there is none."""
         return self._definitions.get(name)
 
-    def count(self, nodes: int) -> None:
+    def count_nodes(self, nodes: int) -> None:
         """Count values that are read again; raise `DocumentError` for too many."""
         self.nodes += nodes
         if self.nodes > MOST_NODES:
@@ -187,8 +187,8 @@ class Translator:
                 % MOST_NODES
             )
 
-    def _schema(self, schema: Any, depth: int) -> Any:
-        self.count(1)
+    def _translate_schema(self, schema: Any, depth: int) -> Any:
+        self.count_nodes(1)
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
@@ -196,13 +196,13 @@ class Translator:
         if depth > DEEPEST:
             raise Unusable(_("its schema is nested too deep"))
         if "$ref" in schema:
-            return self._referenced(schema, depth)
-        return self._members(schema, depth)
+            return self._translate_reference(schema, depth)
+        return self._translate_members(schema, depth)
 
-    def _referenced(self, schema: JsonObject, depth: int) -> Any:
+    def _translate_reference(self, schema: JsonObject, depth: int) -> Any:
         target = self._reference(schema["$ref"], depth)
         beside = {name: value for name, value in schema.items() if name != "$ref"}
-        own = {} if self.old else self._members(beside, depth)
+        own = {} if self.old else self._translate_members(beside, depth)
         if not own:
             return target
         # What stands beside a reference holds, too (JSON Schema 2020-12, 8.2.3.1).
@@ -214,71 +214,72 @@ class Translator:
 
     def _reference(self, reference: object, depth: int) -> Any:
         target = target_of(self.document, reference)
-        key = steps_of(reference)
+        key = pointer_steps(reference)
         if key in self._open:
-            self._open[key] = self._open[key] or self._new_name(key)
+            self._open[key] = self._open[key] or self._new_definition_name(key)
             return {"$ref": f"#/$defs/{self._open[key]}"}
         piece = self._pieces.get(key)
         if piece is None and depth > IN_LINE_DEPTH:
-            name = self._new_name(key)
-            piece = self._keep(key, _Piece(None, 1, name=name))
+            name = self._new_definition_name(key)
+            piece = self._store_piece(key, _Piece(None, 1, name=name))
             self._waiting[name] = target
         elif piece is None:
-            piece = self._keep(key, self._piece(key, target, depth))
+            piece = self._store_piece(key, self._translate_target(key, target, depth))
         else:
-            self.count(piece.nodes)
-            self._grow(piece.size)
+            self.count_nodes(piece.nodes)
+            self._count_bytes(piece.size)
         return {"$ref": f"#/$defs/{piece.name}"} if piece.name else piece.schema
 
-    def _grow(self, size: int) -> None:
+    def _count_bytes(self, size: int) -> None:
         self.size += size
         if self.size > MOST_WRITTEN:
-            said = _("The operations of the document take more than %d MiB.")
-            raise DocumentError(said % (MOST_WRITTEN // MIB))
+            message = _("The operations of the document take more than %d MiB.")
+            raise DocumentError(message % (MOST_WRITTEN // MIB))
 
-    def _keep(self, key: _Steps, piece: _Piece) -> _Piece:
+    def _store_piece(self, key: _Steps, piece: _Piece) -> _Piece:
         self._new.append(key)
         self._pieces[key] = piece
         return piece
 
-    def _piece(self, key: _Steps, target: Any, depth: int) -> _Piece:
+    def _translate_target(self, key: _Steps, target: Any, depth: int) -> _Piece:
         before = self.nodes
         self._open[key] = ""
         try:
-            schema = self._schema(target, depth + 1)
+            schema = self._translate_schema(target, depth + 1)
         finally:
             name = self._open.pop(key)
-        size = 0 if name else len(text_of(schema))
+        size = 0 if name else len(serialize_schema(schema))
         if size > IN_LINE:
-            name = self._new_name(key)
+            name = self._new_definition_name(key)
         if name:
             self._definitions[name] = schema
             return _Piece(schema, 1, name=name)
         return _Piece(schema, self.nodes - before, size)
 
-    def _new_name(self, key: _Steps) -> str:
+    def _new_definition_name(self, key: _Steps) -> str:
         last = key[-1] if key else ""
-        return self._names.take(
+        return self._names.reserve_name(
             re.sub(r"[^A-Za-z0-9_]+", "_", last).strip("_")[:40] or "schema"
         )
 
-    def _members(self, schema: JsonObject, depth: int) -> JsonObject:
+    def _translate_members(self, schema: JsonObject, depth: int) -> JsonObject:
         members: JsonObject = {}
         for name, value in schema.items():
             if name in _DROPPED or name.startswith("x-"):
                 continue
-            members[name] = self._member(name, value, depth)
+            members[name] = self._translate_member(name, value, depth)
         _without_read_only(schema, members, self)
-        return _of_old(members) if self.old else members
+        return _translate_old_keywords(members) if self.old else members
 
-    def _member(self, name: str, value: Any, depth: int) -> Any:
+    def _translate_member(self, name: str, value: Any, depth: int) -> Any:
         if name in _OF_SCHEMAS and isinstance(value, dict | bool):
-            return self._schema(value, depth + 1)
+            return self._translate_schema(value, depth + 1)
         if name in _LISTS_OF_SCHEMAS and isinstance(value, list):
-            return [self._schema(each, depth + 1) for each in value]
+            return [self._translate_schema(each, depth + 1) for each in value]
         if name in _MAPS_OF_SCHEMAS and isinstance(value, dict):
             return {
-                inner: self._schema(each, depth + 1) for inner, each in value.items()
+                inner: self._translate_schema(each, depth + 1)
+                for inner, each in value.items()
             }
         return value
 
@@ -295,8 +296,8 @@ def _without_read_only(
     }
     if not hidden:
         return
-    kept = members["properties"]
-    members["properties"] = {k: v for k, v in kept.items() if k not in hidden}
+    translated = members["properties"]
+    members["properties"] = {k: v for k, v in translated.items() if k not in hidden}
     required = members.get("required")
     if isinstance(required, list):
         members["required"] = [
@@ -313,11 +314,11 @@ def _is_read_only(schema: Any, translator: Translator) -> bool:
     return isinstance(schema, dict) and schema.get("readOnly") is True
 
 
-def _of_old(members: JsonObject) -> JsonObject:
+def _translate_old_keywords(members: JsonObject) -> JsonObject:
     """Translate what only OpenAPI 3.0 says in its own way."""
     nullable = members.pop("nullable", False)
     if nullable is True and members.keys() & {"allOf", "anyOf", "oneOf"}:
-        return {"anyOf": [_of_old(members), {"type": "null"}]}
+        return {"anyOf": [_translate_old_keywords(members), {"type": "null"}]}
     if nullable is True and "type" in members:
         kinds = members["type"]
         kinds = kinds if isinstance(kinds, list) else [kinds]
@@ -335,7 +336,7 @@ def _of_old(members: JsonObject) -> JsonObject:
     return members
 
 
-def _names_in(value: Any) -> list[str]:
+def _referenced_names(value: Any) -> list[str]:
     """Return the definitions that the references of a schema name."""
     names: list[str] = []
     waiting = [value]

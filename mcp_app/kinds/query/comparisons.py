@@ -23,9 +23,9 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import with_example
 from mcp_app.site_time import site_time
 
-LONGEST_TEXT: Final = 200
-MOST_VALUES: Final = 100
-MOST_DAYS: Final = 3_650
+MAX_TEXT_LENGTH: Final = 200
+MAX_VALUES: Final = 100
+MAX_DAYS: Final = 3_650
 
 PERIODS: Final = (
     "today",
@@ -82,27 +82,31 @@ def value_schema(field: OpenField, comparison: str) -> JsonObject:
         return dict(_FIXED[comparison])
     one = _schema_of_one(field, exact=comparison in ("is", "one_of"))
     if comparison == "one_of":
-        return {"type": "array", "items": one, "minItems": 1, "maxItems": MOST_VALUES}
+        return {"type": "array", "items": one, "minItems": 1, "maxItems": MAX_VALUES}
     return one
 
 
 _FIXED: Final[Mapping[str, JsonObject]] = {
     EMPTY: {"type": "boolean"},
-    "last_days": {"type": "integer", "minimum": 1, "maximum": MOST_DAYS},
+    "last_days": {"type": "integer", "minimum": 1, "maximum": MAX_DAYS},
     "period": {"type": "string", "enum": list(PERIODS)},
 }
 
 
 def _schema_of_one(field: OpenField, *, exact: bool) -> JsonObject:
-    column = field.column
+    column = field.value_column
     if field.kind is FieldKind.CHOICE:
         return {"enum": [value for value, _label in column.flatchoices]}
     if field.kind in _LIKE:
         return text_like(_LIKE[field.kind])
-    simple = _TYPES.get(_type_of(field))
+    simple = _TYPES.get(_column_kind(field))
     if simple is not None:
         return dict(simple)
-    schema: JsonObject = {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}
+    schema: JsonObject = {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_TEXT_LENGTH,
+    }
     form = column.formfield()
     for kind, text_format in _FORMATS.items():
         if exact and isinstance(form, kind):
@@ -129,10 +133,10 @@ _FORMATS: Final[Mapping[type[forms.Field], str]] = {
 }
 
 
-def _type_of(field: OpenField) -> FieldKind:
+def _column_kind(field: OpenField) -> FieldKind:
     """Return the kind of the column; of keys that of what they point to."""
     is_key = field.kind in (FieldKind.KEY, FieldKind.TO_ONE)
-    if is_key and isinstance(field.column, IntegerField):
+    if is_key and isinstance(field.value_column, IntegerField):
         return FieldKind.NUMBER
     return field.kind
 
@@ -141,7 +145,7 @@ class Unfit(Exception):
     """A value that a column cannot have; its text is a sentence."""
 
 
-def clean(field: OpenField, comparison: str, value: object) -> Value:
+def clean_value(field: OpenField, comparison: str, value: object) -> Value:
     """Return a JSON value, which fits the schema, as its column has it.
 
     Raises `Unfit` for what the column could not hold.
@@ -151,21 +155,21 @@ def clean(field: OpenField, comparison: str, value: object) -> Value:
     if comparison == "one_of":
         return [_clean_one(field, each) for each in value]  # type: ignore[attr-defined]
     if comparison in ("is_any_case", *SEVERAL):
-        return _text(value)
+        return _valid_text(value)
     return _clean_one(field, value)
 
 
 def _clean_one(field: OpenField, value: object) -> Value:
-    column = field.column
+    column = field.value_column
     try:
         if isinstance(value, str):
-            value = _text(value)
+            value = _valid_text(value)
         form = None if field.kind in _KEYS else _form_field(column)
         if form is None:
             value = column.to_python(value)
             column.run_validators(value)
             return value
-        cleaned = form.clean(_as_typed(value))
+        cleaned = form.clean(_as_form_input(value))
         if field.kind is FieldKind.NUMBER:
             # Forms do not know how large a number the database holds.
             column.run_validators(cleaned)
@@ -175,9 +179,9 @@ def _clean_one(field: OpenField, value: object) -> Value:
                 # Databases store it in UTC.
                 cleaned.astimezone(UTC)
     except ValidationError as error:
-        said = " ".join(map(str, error.messages)).removesuffix(".")
-        said = with_example(said, _schema_of_one(field, exact=True))
-        raise Unfit(f"{said}.") from None
+        message = " ".join(map(str, error.messages)).removesuffix(".")
+        message = with_example(message, _schema_of_one(field, exact=True))
+        raise Unfit(f"{message}.") from None
     except OverflowError:
         raise Unfit(
             f"“{value}” is before the year 1 or after the year 9999 in UTC."
@@ -203,7 +207,7 @@ def _form_field(column: Any) -> forms.Field | None:
     return form
 
 
-def _as_typed(value: object) -> object:
+def _as_form_input(value: object) -> object:
     """Return numbers as people type them, which Django's fields read exactly."""
     typed = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
     try:
@@ -216,7 +220,7 @@ def _as_typed(value: object) -> object:
 _without_null: Final = ProhibitNullCharactersValidator()
 
 
-def _text(value: object) -> str:
+def _valid_text(value: object) -> str:
     text = str(value)
     try:
         _without_null(text)
@@ -244,30 +248,32 @@ def last_days(today: date, count: int) -> Days:
     return Days(first, today + timedelta(days=1))
 
 
-def period(today: date, name: str) -> Days:
+def period_days(today: date, name: str) -> Days:
     """Return the days of a period; weeks begin on Monday."""
     return _PERIODS[name](today)
 
 
-def _days(first: date, count: int) -> Days:
+def _days_from_first(first: date, count: int) -> Days:
     return Days(first, first + timedelta(days=count))
 
 
-def _month(first: date) -> Days:
+def _month_days(first: date) -> Days:
     return Days(first, (first + timedelta(days=31)).replace(day=1))
 
 
-def _monday(today: date) -> date:
+def _monday_of_week(today: date) -> date:
     return today - timedelta(days=today.weekday())
 
 
 _PERIODS: Final[Mapping[str, Callable[[date], Days]]] = {
-    "today": lambda today: _days(today, 1),
-    "yesterday": lambda today: _days(today - timedelta(days=1), 1),
-    "this_week": lambda today: _days(_monday(today), 7),
-    "last_week": lambda today: _days(_monday(today) - timedelta(days=7), 7),
-    "this_month": lambda today: _month(today.replace(day=1)),
-    "last_month": lambda today: _month(
+    "today": lambda today: _days_from_first(today, 1),
+    "yesterday": lambda today: _days_from_first(today - timedelta(days=1), 1),
+    "this_week": lambda today: _days_from_first(_monday_of_week(today), 7),
+    "last_week": lambda today: _days_from_first(
+        _monday_of_week(today) - timedelta(days=7), 7
+    ),
+    "this_month": lambda today: _month_days(today.replace(day=1)),
+    "last_month": lambda today: _month_days(
         (today.replace(day=1) - timedelta(days=1)).replace(day=1)
     ),
     "this_year": lambda today: Days(
@@ -278,9 +284,9 @@ _PERIODS: Final[Mapping[str, Callable[[date], Days]]] = {
 
 def condition(field: OpenField, comparison: str, value: Value, today: date) -> Q:
     """Return the condition on a column of its own table."""
-    name = field.key_column if field.relation else field.source.attname
+    name = field.key_column if field.is_relation else field.source.attname
     if comparison in ("last_days", "period"):
-        days = (last_days if comparison == "last_days" else period)(today, value)
+        days = (last_days if comparison == "last_days" else period_days)(today, value)
         first, end = (_beginning(field, each) for each in days)
         return Q(**{f"{name}__gte": first, f"{name}__lt": end})
     return Q(**{f"{name}__{LOOKUPS[comparison]}": value})

@@ -11,7 +11,12 @@ from django.utils.translation import gettext as _
 
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel
 from mcp_app.interface.rules import AccessRequirements
-from mcp_app.kinds.query.comparisons import COMPARISONS, EMPTY, clean, value_schema
+from mcp_app.kinds.query.comparisons import (
+    COMPARISONS,
+    EMPTY,
+    clean_value,
+    value_schema,
+)
 from mcp_app.kinds.query.scoping import Path
 from mcp_app.kinds.query.shapes import LARGEST, field_schema, row_schema
 from mcp_app.protocol.json_types import JsonObject
@@ -55,9 +60,9 @@ class Filter:
     def value_schema(self) -> JsonObject:
         return value_schema(self.field, self.comparison)
 
-    def cleaned(self, value: object) -> Any:
+    def value_for_column(self, value: object) -> Any:
         """Return a value as the column has it; raise `Unfit` if it cannot."""
-        return clean(self.field, self.comparison, value)
+        return clean_value(self.field, self.comparison, value)
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,7 @@ class Query:
             yield from each.filters
 
     @property
-    def _paths(self) -> Iterator[Path]:
+    def _answer_paths(self) -> Iterator[Path]:
         yield from self.fields
         yield from (term.path for term in self.order)
         yield from (group.path for group in self.by)
@@ -140,12 +145,12 @@ class Query:
     @property
     def models(self) -> Mapping[str, OpenModel]:
         """Every open model that is named anywhere, by its label."""
-        named = [self.model, *(each.model for each in self.lists)]
-        for path in self._paths:
-            named += path.models
+        open_models = [self.model, *(each.model for each in self.lists)]
+        for path in self._answer_paths:
+            open_models += path.models
         for each in self._all_filters:
-            named += each.models
-        return {each.label: each for each in named}
+            open_models += each.models
+        return {each.label: each for each in open_models}
 
     @property
     def per_caller(self) -> bool:
@@ -155,13 +160,13 @@ class Query:
     @property
     def demands(self) -> AccessRequirements:
         """The permissions of all models and fields that are named anywhere."""
-        named = [each.permission for each in self.models.values()]
-        for path in self._paths:
-            named += path.permissions
+        permissions = [each.permission for each in self.models.values()]
+        for path in self._answer_paths:
+            permissions += path.permissions
         for each in self._all_filters:
-            named += each.permissions
-        named += [each.field.permission for each in self.lists]
-        return AccessRequirements(permissions=tuple(sorted({*named} - {""})))
+            permissions += each.permissions
+        permissions += [each.field.permission for each in self.lists]
+        return AccessRequirements(permissions=tuple(sorted({*permissions} - {""})))
 
 
 # -- schema ----------------------------------------------------------------------------
@@ -180,13 +185,13 @@ class Query:
 # or `"answer": "groups"` with `by` and `measures`.  `"answer": "one"` is for templates.
 
 
-MOST_ROWS: Final = 200
+MAX_ROWS: Final = 200
 USUAL_ROWS: Final = 50
-MOST_LISTED: Final = 50
+MAX_LISTED_ROWS: Final = 50
 USUAL_LISTED: Final = 20
-MOST_SORTED: Final = 3
-MOST_GROUPED: Final = 3
-LONGEST_SORTED: Final = 255
+MAX_SORT_TERMS: Final = 3
+MAX_GROUPINGS: Final = 3
+MAX_SORTED_LENGTH: Final = 255
 CURSOR: Final = "cursor"
 ROWS, GROUPS, ONE = "rows", "groups", "one"
 
@@ -202,25 +207,25 @@ MEASURES: Final[Mapping[str, frozenset[FieldKind]]] = {
 """What can be measured, of which kinds of field."""
 UNITS: Final = ("day", "week", "month", "quarter", "year")
 
-MOST_MEASURED: Final = 5
-MOST_PATHS: Final = 5
+MAX_MEASURES: Final = 5
+MAX_PATHS: Final = 5
 """Texts that one filter looks at."""
 
-LONGEST_NAME: Final = 40
+MAX_NAME_LENGTH: Final = 40
 NAME_PATTERN: Final = "^[A-Za-z][A-Za-z0-9_]*$"
 _NAME: Final[JsonObject] = {
     "type": "string",
     "pattern": NAME_PATTERN,
-    "maxLength": LONGEST_NAME,
+    "maxLength": MAX_NAME_LENGTH,
 }
 _PATH: Final[JsonObject] = {"type": "string", "maxLength": 200}
 
 
-def _array(items: JsonObject, most: int) -> JsonObject:
+def _array_schema(items: JsonObject, most: int) -> JsonObject:
     return {"type": "array", "items": items, "maxItems": most}
 
 
-def _object(needed: Sequence[str], /, **properties: JsonObject) -> JsonObject:
+def _object_schema(needed: Sequence[str], /, **properties: JsonObject) -> JsonObject:
     return {
         "type": "object",
         "properties": properties,
@@ -229,10 +234,10 @@ def _object(needed: Sequence[str], /, **properties: JsonObject) -> JsonObject:
     }
 
 
-_FILTERS: Final[JsonObject] = _array(
-    _object(
+_FILTERS: Final[JsonObject] = _array_schema(
+    _object_schema(
         ["path", "is"],
-        path={"anyOf": [_PATH, {**_array(_PATH, MOST_PATHS), "minItems": 1}]},
+        path={"anyOf": [_PATH, {**_array_schema(_PATH, MAX_PATHS), "minItems": 1}]},
         **{"is": {"enum": [*dict.fromkeys(sum(COMPARISONS.values(), ())), EMPTY]}},
         parameter=_NAME,
         description={"type": "string", "maxLength": 1000},
@@ -242,41 +247,45 @@ _FILTERS: Final[JsonObject] = _array(
     ),
     20,
 )
-_FIELDS: Final[JsonObject] = _array(_PATH, 50)
-_ORDER: Final[JsonObject] = _array(_PATH, MOST_SORTED)
+_FIELDS: Final[JsonObject] = _array_schema(_PATH, 50)
+_ORDER: Final[JsonObject] = _array_schema(_PATH, MAX_SORT_TERMS)
 
-SCHEMA: Final[JsonObject] = _object(
+SCHEMA: Final[JsonObject] = _object_schema(
     (),
     model={"type": "string"},
     filters=_FILTERS,
     answer={"enum": [ROWS, GROUPS, ONE]},
     fields=_FIELDS,
-    lists=_array(
-        _object(
+    lists=_array_schema(
+        _object_schema(
             ["path", "fields"],
             path=_PATH,
             fields={**_FIELDS, "minItems": 1},
             filters=_FILTERS,
             order=_ORDER,
-            most={"type": "integer", "minimum": 1, "maximum": MOST_LISTED},
+            most={"type": "integer", "minimum": 1, "maximum": MAX_LISTED_ROWS},
         ),
         3,
     ),
     order=_ORDER,
-    most={"type": "integer", "minimum": 1, "maximum": MOST_ROWS},
+    most={"type": "integer", "minimum": 1, "maximum": MAX_ROWS},
     count={"type": "boolean"},
-    by=_array(
+    by=_array_schema(
         {
             "anyOf": [
                 _PATH,
-                _object(["path", "each"], path=_PATH, each={"enum": list(UNITS)}),
+                _object_schema(
+                    ["path", "each"], path=_PATH, each={"enum": list(UNITS)}
+                ),
             ]
         },
-        MOST_GROUPED,
+        MAX_GROUPINGS,
     ),
-    measures=_array(
-        _object(["do", "as"], do={"enum": list(MEASURES)}, path=_PATH, **{"as": _NAME}),
-        MOST_MEASURED,
+    measures=_array_schema(
+        _object_schema(
+            ["do", "as"], do={"enum": list(MEASURES)}, path=_PATH, **{"as": _NAME}
+        ),
+        MAX_MEASURES,
     ),
 )
 """The JSON Schema of a config."""
@@ -297,7 +306,9 @@ _NOTE: JsonObject = {"type": "string"}
 
 def input_schema(query: Query) -> JsonObject:
     """Return the JSON Schema of the arguments."""
-    properties = {name: _asked(each) for name, each in query.parameters.items()}
+    properties = {
+        name: _parameter_schema(each) for name, each in query.parameters.items()
+    }
     if query.answer == ROWS:
         properties[CURSOR] = dict(_CURSOR)
     schema: JsonObject = {
@@ -309,20 +320,22 @@ def input_schema(query: Query) -> JsonObject:
     return {**schema, "required": required} if required else schema
 
 
-def _asked(asked: Filter) -> JsonObject:
-    schema = asked.value_schema()
-    if said := " ".join(filter(None, (asked.description, _titles(asked)))):
-        schema["description"] = said
-    if asked.default is not None:
-        schema["default"] = asked.default
+def _parameter_schema(query_filter: Filter) -> JsonObject:
+    schema = query_filter.value_schema()
+    if description := " ".join(
+        filter(None, (query_filter.description, _choice_titles(query_filter)))
+    ):
+        schema["description"] = description
+    if query_filter.default is not None:
+        schema["default"] = query_filter.default
     return schema
 
 
-def _titles(asked: Filter) -> str:
+def _choice_titles(query_filter: Filter) -> str:
     """Return what the choices of a field mean, "" where their values say it."""
-    if asked.field.kind is not FieldKind.CHOICE:
+    if query_filter.field.kind is not FieldKind.CHOICE:
         return ""
-    choices: Any = asked.field.column.flatchoices
+    choices: Any = query_filter.field.value_column.flatchoices
     titles = [
         f"{value}: {title}"
         for value, title in choices
@@ -331,24 +344,27 @@ def _titles(asked: Filter) -> str:
     return f"{'; '.join(titles)}." if titles else ""
 
 
-def sentence(query: Query) -> str:
+def query_sentence(query: Query) -> str:
     """Say for people what is looked up, by what, and what comes of it."""
-    asked = [each.paths[0].text for each in query.parameters.values()]
+    filter_texts = [each.paths[0].text for each in query.parameters.values()]
     if query.answer == GROUPS:
-        shown = [*(each.name for each in query.by), *(m.name for m in query.measures)]
+        answer_texts = [
+            *(each.name for each in query.by),
+            *(m.name for m in query.measures),
+        ]
     else:
-        shown = [path.text for path in query.fields]
-        shown += [each.field.name for each in query.lists]
+        answer_texts = [path.text for path in query.fields]
+        answer_texts += [each.field.name for each in query.lists]
     words = {
         "what": query.model.title,
-        "asked": get_text_list(asked, _("and")),
-        "shown": get_text_list(shown, _("and")),
+        "asked": get_text_list(filter_texts, _("and")),
+        "shown": get_text_list(answer_texts, _("and")),
     }
-    if asked:
-        said = _("It looks up %(what)s by %(asked)s, and gives %(shown)s.")
+    if filter_texts:
+        message = _("It looks up %(what)s by %(asked)s, and gives %(shown)s.")
     else:
-        said = _("It looks up %(what)s, and gives %(shown)s.")
-    return said % words
+        message = _("It looks up %(what)s, and gives %(shown)s.")
+    return message % words
 
 
 def output_schema(query: Query) -> JsonObject:
@@ -362,16 +378,16 @@ def output_schema(query: Query) -> JsonObject:
         }
         properties |= {each.name: _measure_schema(each) for each in query.measures}
         line = {"type": "object", "properties": properties}
-        return _answer(GROUPS, line, note=_NOTE)
+        return _answer_schema(GROUPS, line, note=_NOTE)
     rows = row_schema(query.fields)
     for each in query.lists:
-        below = _answer(ROWS, row_schema(each.fields), total=_COUNT)
+        below = _answer_schema(ROWS, row_schema(each.fields), total=_COUNT)
         rows["properties"][each.field.name] = below
     members = {"next": {"type": "string"}, "note": _NOTE}
-    return _answer(ROWS, rows, total=_COUNT, total_at_least=_COUNT, **members)
+    return _answer_schema(ROWS, rows, total=_COUNT, total_at_least=_COUNT, **members)
 
 
-def _answer(name: str, item: JsonObject, **others: JsonObject) -> JsonObject:
+def _answer_schema(name: str, item: JsonObject, **others: JsonObject) -> JsonObject:
     return {
         "type": "object",
         "properties": {name: {"type": "array", "items": item}, **others},

@@ -38,7 +38,13 @@ from mcp_app.kinds.query.config import (
     Term,
 )
 from mcp_app.kinds.query.scoping import Hop, Path, Scopes
-from mcp_app.kinds.query.shapes import Columns, Shape, measure_to_json, plain, to_json
+from mcp_app.kinds.query.shapes import (
+    Columns,
+    Shape,
+    field_to_json,
+    measure_to_json,
+    plain_to_json,
+)
 from mcp_app.protocol.json_types import JsonObject
 
 # -- conditions ------------------------------------------------------------------------
@@ -61,20 +67,22 @@ def conditions(
     for each in filters:
         value = values.get(each.parameter) if each.parameter else each.value
         if value is not None:
-            whole &= _of(each, scopes, value, today)
+            whole &= _filter_condition(each, scopes, value, today)
     return scopes.where(before, whole) if before else whole
 
 
-def _of(asked: Filter, scopes: Scopes, value: Any, today: date) -> Q:
+def _filter_condition(
+    query_filter: Filter, scopes: Scopes, value: Any, today: date
+) -> Q:
     any_of_them = Q()
-    for path in asked.paths:
-        if asked.comparison == EMPTY:
-            fits = scopes.empty(path, asked.related, wanted=value)
+    for path in query_filter.paths:
+        if query_filter.comparison == EMPTY:
+            fits = scopes.empty(path, query_filter.related, wanted=value)
         else:
-            fits = condition(path.field, asked.comparison, value, today)
+            fits = condition(path.field, query_filter.comparison, value, today)
             hops = path.hops
-            if asked.related is not None:
-                hops = (*hops, Hop(path.field, asked.related))
+            if query_filter.related is not None:
+                hops = (*hops, Hop(path.field, query_filter.related))
             fits = scopes.where(hops, fits)
         any_of_them |= fits
     return any_of_them
@@ -103,20 +111,23 @@ class Sorting:
     ) -> None:
         self._terms = terms
         self.names = [
-            columns.add(scopes.value(term.path.behind(before))) for term in terms
+            columns.add_column(scopes.path_value(term.path.prepend_hops(before)))
+            for term in terms
         ]
-        self.key = columns.add(key)
+        self.key = columns.add_column(key)
 
     @property
-    def order(self) -> list[OrderBy]:
+    def order_expressions(self) -> list[OrderBy]:
         """Return what a queryset or a window is ordered by."""
         ordered = [
-            OrderBy(F(name), descending=term.descending, nulls_last=_last(term.path))
+            OrderBy(
+                F(name), descending=term.descending, nulls_last=_nulls_last(term.path)
+            )
             for name, term in zip(self.names, self._terms, strict=True)
         ]
         return [*ordered, OrderBy(F(self.key))]
 
-    def after(self, values: Sequence[Any], key: Any) -> Q:
+    def condition_after(self, values: Sequence[Any], key: Any) -> Q:
         """Return the condition of what comes after a row with these values."""
         later, equal = Q(pk__in=[]), Q()
         for name, term, value in zip(self.names, self._terms, values, strict=True):
@@ -131,7 +142,7 @@ class Sorting:
         return later | equal & Q(**{f"{self.key}__gt": key})
 
 
-def _last(path: Path) -> bool | None:
+def _nulls_last(path: Path) -> bool | None:
     return True if path.nullable else None
 
 
@@ -154,7 +165,7 @@ def read_list(
     `{"rows": […], "total": 3}`; a parent without rows has no entry.
     """
     columns = Columns()
-    between = listed.field.between
+    between = listed.field.through_table
     before: tuple[Hop, ...] = ()
     if between is None:
         rows, key = scopes.rows(listed.model), F("pk")
@@ -162,18 +173,23 @@ def read_list(
         # A row of the table between leads to one row of the target, as a relation does.
         step = OpenField(listed.field.name, FieldKind.TO_ONE, between.forward)
         before = (Hop(step, listed.model),)
-        rows, key = between.model._base_manager.using(scopes.using), F(step.link.here)
+        rows, key = (
+            between.model._base_manager.using(scopes.using),
+            F(step.join_columns.here),
+        )
     shape = Shape(listed.fields, scopes, columns, before)
     sorting = Sorting(listed.order, scopes, columns, key, before)
     whose = [F(_PARENT)]
     chosen = (
-        rows.filter(**{f"{listed.field.link.there}__in": list(parents)})
+        rows.filter(**{f"{listed.field.join_columns.there}__in": list(parents)})
         .filter(conditions(listed.filters, scopes, values, today, before))
-        .annotate(**columns.expressions, **{_PARENT: F(listed.field.link.there)})
+        .annotate(
+            **columns.expressions, **{_PARENT: F(listed.field.join_columns.there)}
+        )
         .annotate(
             **{
                 _NUMBER: Window(
-                    RowNumber(), partition_by=whose, order_by=sorting.order
+                    RowNumber(), partition_by=whose, order_by=sorting.order_expressions
                 ),
                 _TOTAL: Window(Count("pk"), partition_by=whose),
             }
@@ -181,12 +197,12 @@ def read_list(
         .filter(**{f"{_NUMBER}__lte": listed.most})
         .order_by(_PARENT, _NUMBER)
         # The number, too: Django loses columns of equal values if it has to hide it.
-        .values(_PARENT, _NUMBER, _TOTAL, *columns.names())
+        .values(_PARENT, _NUMBER, _TOTAL, *columns.column_names())
     )
     lists: dict[Any, JsonObject] = {}
     for row in chosen:
         below = lists.setdefault(row[_PARENT], {"rows": [], "total": row[_TOTAL]})
-        below["rows"].append(shape.object(row))
+        below["rows"].append(shape.row_object(row))
     return lists
 
 
@@ -222,21 +238,21 @@ def read_groups(
         for index, each in enumerate(query.by)
     }
     if not groups:
-        return [_line(query, rows.aggregate(**measures))], False
+        return [_group_line(query, rows.aggregate(**measures))], False
     lines = (
         rows.annotate(**groups)
         .values(*groups)
         .annotate(**measures)
-        .order_by(*_order(query))[: MOST_GROUPS + 1]
+        .order_by(*_group_order(query))[: MOST_GROUPS + 1]
     )
-    read = [_line(query, each) for each in lines]
+    read = [_group_line(query, each) for each in lines]
     return read[:MOST_GROUPS], len(read) > MOST_GROUPS
 
 
 def _aggregate(measure: Measure, scopes: Scopes) -> Aggregate:
     if measure.path is None:
         return Count("pk")
-    value = scopes.value(measure.path)
+    value = scopes.path_value(measure.path)
     if measure.do == "average" and measure.path.field.kind is FieldKind.NUMBER:
         # MariaDB reckons averages of whole numbers to four places, and casts nothing to
         # a number with more.
@@ -245,7 +261,7 @@ def _aggregate(measure: Measure, scopes: Scopes) -> Aggregate:
 
 
 def _expression(group: Group, scopes: Scopes) -> Any:
-    value = scopes.value(group.path)
+    value = scopes.path_value(group.path)
     if not group.each:
         return value
     if group.path.field.kind is FieldKind.DATETIME:
@@ -255,7 +271,7 @@ def _expression(group: Group, scopes: Scopes) -> Any:
     return Trunc(value, group.each, output_field=DateField())
 
 
-def _order(query: Query) -> list[OrderBy]:
+def _group_order(query: Query) -> list[OrderBy]:
     """Return the order: by dates, else by the first measure, the largest first."""
     dated = [
         index for index, each in enumerate(query.by) if each.path.field.kind in DATES
@@ -268,12 +284,14 @@ def _order(query: Query) -> list[OrderBy]:
     return [OrderBy(F("mcp_m0"), descending=True, nulls_last=True), *ordered]
 
 
-def _line(query: Query, values: Mapping[str, Any]) -> JsonObject:
+def _group_line(query: Query, values: Mapping[str, Any]) -> JsonObject:
     line: JsonObject = {}
     for index, group in enumerate(query.by):
         value = values[f"mcp_g{index}"]
         field = group.path.field
-        line[group.name] = plain(value) if group.each else to_json(field, value)
+        line[group.name] = (
+            plain_to_json(value) if group.each else field_to_json(field, value)
+        )
     for index, measure in enumerate(query.measures):
         field_of = measure.path.field if measure.path is not None else None
         value = values[f"mcp_m{index}"]

@@ -53,7 +53,7 @@ from mcp_app.kinds.query.config import (
     output_schema,
 )
 from mcp_app.kinds.query.groups import MOST_GROUPS, read_groups
-from mcp_app.kinds.query.reading import Page, RowReader, read
+from mcp_app.kinds.query.reading import Page, RowReader, read_query_config
 from mcp_app.kinds.query.scoping import Scopes
 from mcp_app.kinds.query.shapes import ForeignCursor, Place
 from mcp_app.pools.connections import is_outage
@@ -107,10 +107,10 @@ class QueryKind(Kind):
 
     def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
         """Take schemas, hints and demands of what is looked up."""
-        query, _problems = read(config, self.registry.open_models)
+        query, _problems = read_query_config(config, self.registry.open_models)
         if query is None:
             return definition
-        demands = definition.demands.and_also(query.demands)
+        demands = definition.demands.combined_with(query.demands)
         if isinstance(definition, ToolDefinition):
             return replace(
                 definition,
@@ -124,34 +124,34 @@ class QueryKind(Kind):
         completed = replace(template, demands=demands, public=public)
         return cast("AnyDefinition", completed)
 
-    def tool(
+    def tool_runnable(
         self,
         definition: ToolDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[ToolOutput]:
-        lookup = Lookup(definition.name, self._query(config), config)
+        lookup = Lookup(definition.name, self._read_query(config), config)
         return Runnable(
-            run=lookup.answer,
+            run=lookup.answer_call,
             style="sync",
-            bind=lookup.bind,
+            bind=lookup.bind_arguments,
             convert=content_output,
             context="ctx",
             atomic=False,
             gate=GATE,
         )
 
-    def template(
+    def template_runnable(
         self,
         definition: ResourceTemplateDefinition,
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[object]:
-        lookup = Lookup(definition.name, self._query(config), config)
+        lookup = Lookup(definition.name, self._read_query(config), config)
         return Runnable(
-            run=lookup.one,
+            run=lookup.read_single_row,
             style="sync",
-            bind=lookup.bind,
+            bind=lookup.bind_arguments,
             convert=lambda value: value,
             context="ctx",
             atomic=False,
@@ -160,11 +160,11 @@ class QueryKind(Kind):
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
         """Advise against addresses that several rows may have."""
-        query, _problems = read(config, self.registry.open_models)
+        query, _problems = read_query_config(config, self.registry.open_models)
         if query is None or not isinstance(definition, ResourceTemplateDefinition):
             return []
-        asked = [each.paths[0] for each in query.parameters.values()]
-        if _are_unique({path.field.name for path in asked if not path.hops}, query):
+        paths = [each.paths[0] for each in query.parameters.values()]
+        if _are_unique({path.field.name for path in paths if not path.hops}, query):
             return []
         message = gettext(
             "Several rows may have the same address: none of the fields is unique."
@@ -172,23 +172,23 @@ class QueryKind(Kind):
         )
         return [advice("row-not-unique", "config", message)]
 
-    def _query(self, config: JsonObject) -> Query:
-        query, problems = read(config, self.registry.open_models)
+    def _read_query(self, config: JsonObject) -> Query:
+        query, problems = read_query_config(config, self.registry.open_models)
         if query is None:
             raise problems[0]
         return query
 
-    def _wrong(
+    def _config_errors(
         self, definition: Definition, config: JsonObject, uploads: Uploads
     ) -> Iterator[KindError]:
-        wrong = list(super()._wrong(definition, config, uploads))
+        wrong = list(super()._config_errors(definition, config, uploads))
         if wrong:
             yield from wrong
             return
-        query, problems = read(config, self.registry.open_models)
+        query, problems = read_query_config(config, self.registry.open_models)
         yield from problems
         if query is not None:
-            yield from _unfit(definition, query)
+            yield from _definition_errors(definition, query)
 
 
 def _are_unique(names: Collection[str], query: Query) -> bool:
@@ -199,34 +199,36 @@ def _are_unique(names: Collection[str], query: Query) -> bool:
     return bool(alone & {*names}) or any({*names} >= {*each} for each in together)
 
 
-def _unfit(definition: Definition, query: Query) -> Iterator[KindError]:
+def _definition_errors(definition: Definition, query: Query) -> Iterator[KindError]:
     """Yield what a query has that its definition cannot have."""
     if isinstance(definition, ToolDefinition):
         if query.answer == ONE:
             yield KindError("One row is what templates answer. Choose rows or groups.")
         if definition.input_schema not in (EMPTY_SCHEMA, input_schema(query)):
-            said = "The parameters of a query are those of its filters. Leave them out."
-            yield KindError(said, "input_schema")
+            message = (
+                "The parameters of a query are those of its filters. Leave them out."
+            )
+            yield KindError(message, "input_schema")
     if isinstance(definition, ResourceTemplateDefinition):
-        yield from _not_one(definition, query)
+        yield from _template_errors(definition, query)
 
 
-def _not_one(
+def _template_errors(
     definition: ResourceTemplateDefinition, query: Query
 ) -> Iterator[KindError]:
     if query.answer != ONE:
         yield KindError('A template answers with one row: "answer" must be "one".')
     variables = UriTemplate.parse(definition.uri_template).variables
     for name in variables:
-        asked = query.parameters.get(name)
-        if asked is None:
-            said = f"No filter has the variable {{{name}}} as its parameter."
-            yield KindError(said, "uri_template")
-        elif asked.comparison not in _EXACT:
+        query_filter = query.parameters.get(name)
+        if query_filter is None:
+            message = f"No filter has the variable {{{name}}} as its parameter."
+            yield KindError(message, "uri_template")
+        elif query_filter.comparison not in _EXACT:
             yield KindError(f"The variable {{{name}}} can be asked by “is” alone.")
     for name in query.parameters.keys() - {*variables}:
-        said = f"The address has no variable {{{name}}}, which a filter asks for."
-        yield KindError(said, "uri_template")
+        message = f"The address has no variable {{{name}}}, which a filter asks for."
+        yield KindError(message, "uri_template")
 
 
 @dataclass(frozen=True)
@@ -237,41 +239,41 @@ class Lookup:
     query: Query
     config: JsonObject
 
-    def bind(self, arguments: JsonObject) -> dict[str, object]:
+    def bind_arguments(self, arguments: JsonObject) -> dict[str, object]:
         """Return the values of all filters; raise `ArgumentsRefused`."""
         values: dict[str, object] = {}
         violations = []
-        for name, asked in self.query.parameters.items():
-            given = arguments.get(name, asked.default)
-            if given is None:
+        for name, query_filter in self.query.parameters.items():
+            value = arguments.get(name, query_filter.default)
+            if value is None:
                 continue
             try:
-                values[name] = asked.cleaned(given)
+                values[name] = query_filter.value_for_column(value)
             except Unfit as error:
                 violations.append(Violation(f"$.{name}", "value", str(error)))
         if violations:
             raise ArgumentsRefused(violations)
         return {"values": values, "arguments": arguments}
 
-    def answer(
+    def answer_call(
         self, *, ctx: SyncContext, values: Mapping[str, Any], arguments: JsonObject
     ) -> ToolOutput:
         """Return the rows or groups of a call."""
-        with self._limited(ctx, arguments):
-            scopes = self._scopes(ctx, arguments)
+        with self._query_time_limit(ctx, arguments):
+            scopes = self._build_scopes(ctx, arguments)
             if self.query.answer == GROUPS:
-                structured = self._groups(scopes, values)
+                structured = self._groups_answer(scopes, values)
             else:
-                structured = self._rows(ctx, scopes, values, arguments)
+                structured = self._rows_answer(ctx, scopes, values, arguments)
         return ToolOutput((), structured=structured, meta=UNTRUSTED)
 
-    def one(
+    def read_single_row(
         self, *, ctx: SyncContext, values: Mapping[str, Any], arguments: JsonObject
     ) -> JsonObject | None:
         """Return the one row of an address, None if there is none."""
-        with self._limited(ctx, arguments):
-            scopes = self._scopes(ctx, arguments)
-            page = replace(self._reader(scopes, values), most=1).page(None)
+        with self._query_time_limit(ctx, arguments):
+            scopes = self._build_scopes(ctx, arguments)
+            page = replace(self._row_reader(scopes, values), most=1).page_at_place(None)
         if page.next is not None:
             names = ", ".join(self.query.parameters)
             raise RuntimeError(
@@ -281,7 +283,9 @@ class Lookup:
         return page.rows[0] if page.rows else None
 
     @contextmanager
-    def _limited(self, ctx: SyncContext, arguments: JsonObject) -> Iterator[None]:
+    def _query_time_limit(
+        self, ctx: SyncContext, arguments: JsonObject
+    ) -> Iterator[None]:
         """End statements after the setting `query_time`, or with the call's time."""
         seconds, left = mcp_settings.limits.query_time, ctx.deadline
         if left is not None:
@@ -290,7 +294,7 @@ class Lookup:
             with time_limit(database_of(self.query), seconds):
                 yield
         except TimeIsUp as error:
-            raise self._late(seconds, arguments) from error
+            raise self._timeout_error(seconds, arguments) from error
         except DatabaseError as error:
             if not is_outage(error):
                 raise
@@ -299,7 +303,7 @@ class Lookup:
                 "The database is busy or cannot be reached. Try again later."
             ) from error
 
-    def _scopes(self, ctx: SyncContext, arguments: JsonObject) -> Scopes:
+    def _build_scopes(self, ctx: SyncContext, arguments: JsonObject) -> Scopes:
         request = AccessRequest(
             principal=ctx.principal,
             server=ctx.server,
@@ -309,7 +313,7 @@ class Lookup:
         )
         return Scopes(request, database_of(self.query))
 
-    def _reader(self, scopes: Scopes, values: Mapping[str, Any]) -> RowReader:
+    def _row_reader(self, scopes: Scopes, values: Mapping[str, Any]) -> RowReader:
         limits = mcp_settings.limits
         return RowReader(
             query=self.query,
@@ -320,7 +324,7 @@ class Lookup:
             size=limits.tool_result // 2,
         )
 
-    def _groups(self, scopes: Scopes, values: Mapping[str, Any]) -> JsonObject:
+    def _groups_answer(self, scopes: Scopes, values: Mapping[str, Any]) -> JsonObject:
         groups, more = read_groups(self.query, scopes, values, local_date())
         answer: JsonObject = {GROUPS: groups}
         if more:
@@ -330,39 +334,43 @@ class Lookup:
             )
         return answer
 
-    def _rows(
+    def _rows_answer(
         self,
         ctx: SyncContext,
         scopes: Scopes,
         values: Mapping[str, Any],
         arguments: JsonObject,
     ) -> JsonObject:
-        reader = self._reader(scopes, values)
-        asked = {name: value for name, value in arguments.items() if name != CURSOR}
-        bound = shapes.binding(
-            ctx.principal.key, ctx.server, self.name, asked, self.config
+        reader = self._row_reader(scopes, values)
+        bound_arguments = {
+            name: value for name, value in arguments.items() if name != CURSOR
+        }
+        bound = shapes.cursor_binding(
+            ctx.principal.key, ctx.server, self.name, bound_arguments, self.config
         )
-        place = self._place(arguments.get(CURSOR), bound)
+        place = self._place_of_cursor(arguments.get(CURSOR), bound)
         if place is not None:
             reader = replace(reader, today=place.day)
-        return _page(reader.page(place), bound)
+        return _page_answer(reader.page_at_place(place), bound)
 
-    def _place(self, text: object, bound: bytes) -> Place | None:
+    def _place_of_cursor(self, text: object, bound: bytes) -> Place | None:
         if text is None:
             return None
-        columns = [term.path.field.column for term in self.query.order]
+        columns = [term.path.field.value_column for term in self.query.order]
         try:
-            return shapes.open(text, bound, columns, self.query.model.model._meta.pk)
+            return shapes.open_cursor(
+                text, bound, columns, self.query.model.model._meta.pk
+            )
         except ForeignCursor:
             raise ToolError(
                 "This tool gave no such cursor for these arguments. Call without it."
             ) from None
 
-    def _late(self, seconds: float, arguments: JsonObject) -> ToolError:
+    def _timeout_error(self, seconds: float, arguments: JsonObject) -> ToolError:
         missing = [name for name in self.query.parameters if name not in arguments]
         how = f": give {' or '.join(missing)}" if missing else ""
-        said = f"This took longer than {seconds:.3g} seconds. Ask for less{how}."
-        return ToolError(said)
+        message = f"This took longer than {seconds:.3g} seconds. Ask for less{how}."
+        return ToolError(message)
 
 
 def database_of(query: Query) -> str:
@@ -370,17 +378,17 @@ def database_of(query: Query) -> str:
     return router.db_for_read(query.model.model)
 
 
-def _page(page: Page, bound: bytes) -> JsonObject:
+def _page_answer(page: Page, bound: bytes) -> JsonObject:
     answer: JsonObject = {ROWS: page.rows}
     if page.total is not None:
         answer |= page.total.to_json()
     if page.next is not None:
-        answer["next"] = shapes.seal(page.next, bound)
-        shown = f"These are {len(page.rows)} rows, and there are more."
+        answer["next"] = shapes.seal_cursor(page.next, bound)
+        count_text = f"These are {len(page.rows)} rows, and there are more."
         if page.total is not None:
             least = "" if page.total.exact else "at least "
-            shown = f"{len(page.rows)} of {least}{page.total.count}."
+            count_text = f"{len(page.rows)} of {least}{page.total.count}."
         answer["note"] = (
-            f"{shown} Call again with the same arguments and cursor = next."
+            f"{count_text} Call again with the same arguments and cursor = next."
         )
     return answer

@@ -21,7 +21,7 @@ from mcp_app.kinds.query.config import (
     CURSOR,
     DATES,
     GROUPS,
-    LONGEST_SORTED,
+    MAX_SORTED_LENGTH,
     MEASURES,
     ROWS,
     USUAL_LISTED,
@@ -38,8 +38,8 @@ from mcp_app.kinds.query.scoping import (
     Path,
     Scopes,
     Use,
-    resolve,
-    target,
+    resolve_path,
+    target_model,
     with_relation,
 )
 from mcp_app.kinds.query.shapes import Columns, Place, Shape, Total
@@ -76,24 +76,24 @@ class RowReader:
     most: int
     size: int
 
-    def page(self, place: Place | None) -> Page:
+    def page_at_place(self, place: Place | None) -> Page:
         """Return the page at a place, the first one for None."""
         chosen = self._chosen()
-        total = place.total if place is not None else self._total(chosen)
+        total = place.total if place is not None else self._count_total(chosen)
         columns = Columns()
         shape = Shape(self.query.fields, self.scopes, columns)
         sorting = Sorting(self.query.order, self.scopes, columns, F("pk"))
         links = {
-            each.field.name: columns.add(F(each.field.link.here))
+            each.field.name: columns.add_column(F(each.field.join_columns.here))
             for each in self.query.lists
         }
         rows = chosen.annotate(**columns.expressions)
         if place is not None:
-            rows = rows.filter(sorting.after(place.after, place.key))
-        rows = rows.order_by(*sorting.order)
-        values = list(rows.values(*columns.names())[: self.most + 1])
-        objects = self._whole(shape, links, values[: self.most])
-        fitting = list(self._fitting(objects))
+            rows = rows.filter(sorting.condition_after(place.after, place.key))
+        rows = rows.order_by(*sorting.order_expressions)
+        values = list(rows.values(*columns.column_names())[: self.most + 1])
+        objects = self._rows_with_lists(shape, links, values[: self.most])
+        fitting = list(self._fitting_rows(objects))
         more = len(values) > len(fitting)
         following = None
         if more:
@@ -107,20 +107,20 @@ class RowReader:
         filters = self.query.filters
         return rows.filter(conditions(filters, self.scopes, self.values, self.today))
 
-    def _total(self, chosen: QuerySet[Any]) -> Total | None:
+    def _count_total(self, chosen: QuerySet[Any]) -> Total | None:
         if not self.query.count:
             return None
         count = chosen.values("pk")[: MOST_COUNTED + 1].count()
         return Total(min(count, MOST_COUNTED), count <= MOST_COUNTED)
 
-    def _whole(
+    def _rows_with_lists(
         self,
         shape: Shape,
         links: Mapping[str, str],
         values: Sequence[dict[str, Any]],
     ) -> Sequence[JsonObject]:
         """Return rows with the lists below them."""
-        objects = [shape.object(each) for each in values]
+        objects = [shape.row_object(each) for each in values]
         for each in self.query.lists if values else ():
             column = links[each.field.name]
             parents = {row[column] for row in values}
@@ -130,7 +130,7 @@ class RowReader:
                 complete[each.field.name] = lists.get(row[column], nothing)
         return objects
 
-    def _fitting(self, objects: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    def _fitting_rows(self, objects: Sequence[JsonObject]) -> Iterator[JsonObject]:
         """Yield as many rows as fit into an answer."""
         left = self.size
         for row in objects:
@@ -142,9 +142,10 @@ class RowReader:
             if left == self.size:
                 # Its key, if it is shown at all.
                 key = row.get(self.query.model.model._meta.pk.name, "")
-                named = f"The row {key}".rstrip()
+                row_text = f"The row {key}".rstrip()
                 raise ToolError(
-                    f"{named} is larger than {self.size} bytes. Ask so that it is left"
+                    f"{row_text} is larger than {self.size} bytes. Ask so that it is"
+                    f" left"
                     " out."
                 )
             return
@@ -156,7 +157,7 @@ class RowReader:
 Part = TypeVar("Part")
 
 
-def read(
+def read_query_config(
     config: JsonObject, opened: OpenModels
 ) -> tuple[Query | None, list[KindError]]:
     """Return what a config that fits the `SCHEMA` says, or what is wrong with it."""
@@ -166,7 +167,7 @@ def read(
     if label not in opened:
         return None, [KindError(f"No code opens the model “{label}” (any more).")]
     reader = _Reader(opened)
-    query = reader.query(config, opened[label])
+    query = reader.build_query(config, opened[label])
     return (None if reader.problems else query), reader.problems
 
 
@@ -178,27 +179,33 @@ class _Reader:
         self._parameters: set[str] = set()
         self.problems: list[KindError] = []
 
-    def query(self, config: JsonObject, model: OpenModel) -> Query:
+    def build_query(self, config: JsonObject, model: OpenModel) -> Query:
         answer = config.get("answer", ROWS)
         grouped = answer == GROUPS
         query = Query(
             model=model,
-            filters=self._filters(config, model),
+            filters=self._read_filters(config, model),
             answer=answer,
-            fields=() if grouped else self._fields(config, model),
-            lists=() if grouped else self._each(config, "lists", self._list, model),
-            order=() if grouped else self._each(config, "order", self._term, model),
+            fields=() if grouped else self._read_fields(config, model),
+            lists=()
+            if grouped
+            else self._read_parts(config, "lists", self._read_related_list, model),
+            order=()
+            if grouped
+            else self._read_parts(config, "order", self._read_sort_term, model),
             most=config.get("most", USUAL_ROWS),
             count=config.get("count", False),
-            by=self._each(config, "by", self._group, model) if grouped else (),
-            measures=self._measures(config, model) if grouped else (),
+            by=self._read_parts(config, "by", self._read_group, model)
+            if grouped
+            else (),
+            measures=self._read_measures(config, model) if grouped else (),
         )
         if not self.problems:
             self._check_names(query)
             self._check_databases(query)
         return query
 
-    def _each(
+    def _read_parts(
         self,
         config: JsonObject,
         name: str,
@@ -213,16 +220,16 @@ class _Reader:
                 self.problems.append(error)
         return tuple(parts)
 
-    def _fields(self, config: JsonObject, model: OpenModel) -> tuple[Path, ...]:
+    def _read_fields(self, config: JsonObject, model: OpenModel) -> tuple[Path, ...]:
         if not config.get("fields") and not config.get("lists"):
             self.problems.append(Incomplete("Choose at least one field to show."))
-        return self._each(config, "fields", self._shown, model)
+        return self._read_parts(config, "fields", self._visible_path, model)
 
-    def _shown(self, text: str, model: OpenModel) -> Path:
-        path = self._path(text, model, "fields")
-        return self._whole(path)
+    def _visible_path(self, text: str, model: OpenModel) -> Path:
+        path = self._resolve_path(text, model, "fields")
+        return self._with_relation_hop(path)
 
-    def _whole(self, path: Path) -> Path:
+    def _with_relation_hop(self, path: Path) -> Path:
         """Give a path that ends at a relation the relation as a hop."""
         if path.field.kind is FieldKind.TO_MANY:
             raise KindError(
@@ -232,77 +239,81 @@ class _Reader:
             return with_relation(path, self._opened)
         return path
 
-    def _path(self, text: str, model: OpenModel, use: Use) -> Path:
-        return resolve(text, model, self._opened, use)
+    def _resolve_path(self, text: str, model: OpenModel, use: Use) -> Path:
+        return resolve_path(text, model, self._opened, use)
 
-    def _filters(self, config: JsonObject, model: OpenModel) -> tuple[Filter, ...]:
-        return self._each(config, "filters", self._filter, model)
+    def _read_filters(self, config: JsonObject, model: OpenModel) -> tuple[Filter, ...]:
+        return self._read_parts(config, "filters", self._read_filter, model)
 
-    def _filter(self, said: JsonObject, model: OpenModel) -> Filter:
-        texts = said["path"] if isinstance(said["path"], list) else [said["path"]]
-        paths = tuple(self._path(each, model, "filters") for each in texts)
-        comparison, field = said["is"], paths[0].field
+    def _read_filter(self, config: JsonObject, model: OpenModel) -> Filter:
+        texts = config["path"] if isinstance(config["path"], list) else [config["path"]]
+        paths = tuple(self._resolve_path(each, model, "filters") for each in texts)
+        comparison, field = config["is"], paths[0].field
         for path in paths:
             _check_comparison(path, comparison, several=len(paths) > 1)
         related = None
         if field.kind is FieldKind.TO_ONE:
-            related = target(field, self._opened)
+            related = target_model(field, self._opened)
         read = partial(Filter, paths=paths, related=related, comparison=comparison)
-        if "parameter" in said:
-            return self._asked(said, read)
-        if "value" not in said:
+        if "parameter" in config:
+            return self._parameter_filter(config, read)
+        if "value" not in config:
             raise KindError(
                 f"The filter of “{paths[0].text}” has neither a value nor a parameter."
             )
         fixed = read()
-        return read(value=_fitting(fixed, said["value"], "value"))
+        return read(value=_fitting_value(fixed, config["value"], "value"))
 
-    def _asked(self, said: JsonObject, read: Callable[..., Filter]) -> Filter:
-        name = said["parameter"]
+    def _parameter_filter(
+        self, config: JsonObject, read: Callable[..., Filter]
+    ) -> Filter:
+        name = config["parameter"]
         if name == CURSOR or name in self._parameters:
             why = "used twice" if name != CURSOR else "the name of our own parameter"
             raise KindError(f"The parameter “{name}” is {why}. Choose another name.")
-        if "value" in said:
+        if "value" in config:
             raise KindError(f"The parameter “{name}” has a fixed value, too.")
         self._parameters.add(name)
-        asked = read(
+        query_filter = read(
             parameter=name,
-            description=said.get("description", ""),
-            required=said.get("required", False),
-            default=said.get("default"),
+            description=config.get("description", ""),
+            required=config.get("required", False),
+            default=config.get("default"),
         )
-        if asked.default is not None:
-            _fitting(asked, asked.default, "default")
-        return asked
+        if query_filter.default is not None:
+            _fitting_value(query_filter, query_filter.default, "default")
+        return query_filter
 
-    def _term(self, text: str, model: OpenModel) -> Term:
-        path = self._shown(text.removeprefix("-"), model)
-        if not can_sort(path.field):
+    def _read_sort_term(self, text: str, model: OpenModel) -> Term:
+        path = self._visible_path(text.removeprefix("-"), model)
+        if not is_sortable(path.field):
             raise KindError(
                 f"Rows cannot be sorted by “{path.text}”: its values may be longer than"
-                f" {LONGEST_SORTED} characters, or have no order."
+                f" {MAX_SORTED_LENGTH} characters, or have no order."
             )
         return Term(path, text.startswith("-"))
 
-    def _list(self, said: JsonObject, model: OpenModel) -> RelatedList:
-        path = self._path(said["path"], model, "fields")
+    def _read_related_list(self, config: JsonObject, model: OpenModel) -> RelatedList:
+        path = self._resolve_path(config["path"], model, "fields")
         if path.hops or path.field.kind is not FieldKind.TO_MANY:
             raise KindError(f"“{path.text}” is no relation of {model.label} to many.")
-        listed = target(path.field, self._opened)
+        listed = target_model(path.field, self._opened)
         return RelatedList(
             field=path.field,
             model=listed,
-            fields=self._each(said, "fields", self._shown, listed),
-            filters=self._filters(said, listed),
-            order=self._each(said, "order", self._term, listed),
-            most=said.get("most", USUAL_LISTED),
+            fields=self._read_parts(config, "fields", self._visible_path, listed),
+            filters=self._read_filters(config, listed),
+            order=self._read_parts(config, "order", self._read_sort_term, listed),
+            most=config.get("most", USUAL_LISTED),
         )
 
-    def _group(self, said: str | JsonObject, model: OpenModel) -> Group:
+    def _read_group(self, config: str | JsonObject, model: OpenModel) -> Group:
         text, each = (
-            (said, "") if isinstance(said, str) else (said["path"], said["each"])
+            (config, "")
+            if isinstance(config, str)
+            else (config["path"], config["each"])
         )
-        path = self._shown(text, model)
+        path = self._visible_path(text, model)
         kind = path.field.kind
         if kind is FieldKind.OTHER:
             raise KindError(f"Rows cannot be grouped by “{path.text}”.")
@@ -312,23 +323,25 @@ class _Reader:
             _check_zones(path)
         return Group(path, each)
 
-    def _measures(self, config: JsonObject, model: OpenModel) -> tuple[Measure, ...]:
+    def _read_measures(
+        self, config: JsonObject, model: OpenModel
+    ) -> tuple[Measure, ...]:
         if not config.get("measures"):
             self.problems.append(Incomplete("Choose what to count or to add up."))
-        return self._each(config, "measures", self._measure, model)
+        return self._read_parts(config, "measures", self._read_measure, model)
 
-    def _measure(self, said: JsonObject, model: OpenModel) -> Measure:
-        do, text = said["do"], said.get("path")
+    def _read_measure(self, config: JsonObject, model: OpenModel) -> Measure:
+        do, text = config["do"], config.get("path")
         if do == "count":
             if text is not None:
                 raise KindError("A count counts rows, and takes no path.")
-            return Measure(do, None, said["as"])
+            return Measure(do, None, config["as"])
         if text is None:
             raise KindError(f"Choose of which field the {do} is.")
-        path = self._path(text, model, "fields")
+        path = self._resolve_path(text, model, "fields")
         if (kind := path.field.kind) not in MEASURES[do]:
             raise KindError(f"“{path.text}” is a {kind.value}, which has no {do}.")
-        return Measure(do, path, said["as"])
+        return Measure(do, path, config["as"])
 
     def _check_names(self, query: Query) -> None:
         names = [each.name for each in query.by]
@@ -362,28 +375,30 @@ def _check_comparison(path: Path, comparison: str, *, several: bool) -> None:
         )
 
 
-def _fitting(asked: Filter, value: object, what: str) -> Any:
+def _fitting_value(query_filter: Filter, value: object, what: str) -> Any:
     """Return a value of a config as its column has it."""
-    said = f"The {what} of “{asked.paths[0].text}” does not fit"
-    for violation in schemas.compile(asked.value_schema()).violations(value):
-        raise KindError(f"{said}: {violation.message}")
+    prefix = f"The {what} of “{query_filter.paths[0].text}” does not fit"
+    for violation in schemas.compile_schema(query_filter.value_schema()).violations(
+        value
+    ):
+        raise KindError(f"{prefix}: {violation.message}")
     try:
-        return asked.cleaned(value)
+        return query_filter.value_for_column(value)
     except Unfit as error:
-        raise KindError(f"{said}: {error}") from None
+        raise KindError(f"{prefix}: {error}") from None
 
 
-def can_sort(field: OpenField) -> bool:
+def is_sortable(field: OpenField) -> bool:
     """Return whether rows can be sorted by a field."""
-    return field.kind not in (FieldKind.OTHER, FieldKind.TO_MANY) and not _is_long(
+    return field.kind not in (FieldKind.OTHER, FieldKind.TO_MANY) and not _is_long_text(
         field
     )
 
 
-def _is_long(field: OpenField) -> bool:
-    longest = getattr(field.column, "max_length", None)
-    is_text = field.column.get_internal_type() in _TEXTS
-    return is_text and (longest is None or longest > LONGEST_SORTED)
+def _is_long_text(field: OpenField) -> bool:
+    longest = getattr(field.value_column, "max_length", None)
+    is_text = field.value_column.get_internal_type() in _TEXTS
+    return is_text and (longest is None or longest > MAX_SORTED_LENGTH)
 
 
 _TEXTS: Final = frozenset({"CharField", "TextField", "FileField", "SlugField"})

@@ -24,7 +24,7 @@ from mcp_app.kinds.kind import KindError
 # Paths: `customer.country.name`, from an open model over relations to a field.
 
 
-MOST_STEPS: Final = 3
+MAX_PATH_STEPS: Final = 3
 
 Use: TypeAlias = Literal["fields", "filters"]
 """Whether a path names what is shown, or what is asked by."""
@@ -75,7 +75,7 @@ class Path:
         """Whether it ends at a relation, which is its last hop, too."""
         return bool(self.hops) and self.hops[-1].field is self.field
 
-    def behind(self, hops: tuple[Hop, ...]) -> Path:
+    def prepend_hops(self, hops: tuple[Hop, ...]) -> Path:
         """Return the same path from where these hops begin."""
         return Path(self.text, self.model, (*hops, *self.hops), self.field)
 
@@ -85,35 +85,36 @@ class Path:
         return bool(self.hops) or self.field.nullable
 
 
-def resolve(text: object, model: OpenModel, opened: OpenModels, use: Use) -> Path:
+def resolve_path(text: object, model: OpenModel, opened: OpenModels, use: Use) -> Path:
     """Return the path that a text names; raise `KindError` if there is none.
 
     A relation at its end stands for its key, and is a hop of its own, too: see
     `with_relation`.
     """
     names = text.split(".") if isinstance(text, str) else []
-    if not names or len(names) > MOST_STEPS or not all(names):
+    if not names or len(names) > MAX_PATH_STEPS or not all(names):
         raise KindError(
-            f"“{text}” is no path. Write up to {MOST_STEPS} names of fields with dots"
+            f"“{text}” is no path. Write up to {MAX_PATH_STEPS} names of fields with"
+            f" dots"
             " between them, such as customer.country.name."
         )
     hops: list[Hop] = []
     here = model
     for name in names[:-1]:
-        relation = _field(name, here, use)
+        relation = _open_field(name, here, use)
         if relation.kind is not FieldKind.TO_ONE:
             raise KindError(
                 f"“{text}”: {name} of {here.label} is a {relation.kind.value}, and a"
                 " path goes on only over relations to one."
             )
-        here = target(relation, opened)
+        here = target_model(relation, opened)
         hops.append(Hop(relation, here))
-    return Path(".".join(names), model, tuple(hops), _field(names[-1], here, use))
+    return Path(".".join(names), model, tuple(hops), _open_field(names[-1], here, use))
 
 
-def target(relation: OpenField, opened: OpenModels) -> OpenModel:
+def target_model(relation: OpenField, opened: OpenModels) -> OpenModel:
     """Return the open model that a relation leads to."""
-    label = relation.target._meta.label
+    label = relation.target_model._meta.label
     if label not in opened:
         raise KindError(f"“{relation.name}” leads to {label}, which no code opens.")
     return opened[label]
@@ -121,15 +122,15 @@ def target(relation: OpenField, opened: OpenModels) -> OpenModel:
 
 def with_relation(path: Path, opened: OpenModels) -> Path:
     """Return a path to a relation with the relation as its last hop."""
-    hop = Hop(path.field, target(path.field, opened))
+    hop = Hop(path.field, target_model(path.field, opened))
     return Path(path.text, path.model, (*path.hops, hop), path.field)
 
 
-def _field(name: str, model: OpenModel, use: Use) -> OpenField:
-    named = model.fields if use == "fields" else model.filters
-    if name in named:
-        return named[name]
-    close = get_close_matches(name, named, 1)
+def _open_field(name: str, model: OpenModel, use: Use) -> OpenField:
+    open_fields = model.fields if use == "fields" else model.filters
+    if name in open_fields:
+        return open_fields[name]
+    close = get_close_matches(name, open_fields, 1)
     meant = f" Did you mean “{close[0]}”?" if close else ""
     verb = "shown" if use == "fields" else "asked by"
     raise KindError(
@@ -156,18 +157,18 @@ class Scopes:
     def rows(self, model: OpenModel) -> QuerySet[Any]:
         """Return a model's rows that the caller sees, in no order."""
         if model.label not in self._rows:
-            self._rows[model.label] = self._scope(model)
+            self._rows[model.label] = self._scoped_rows(model)
         return self._rows[model.label].all()
 
-    def value(self, path: Path) -> Any:
+    def path_value(self, path: Path) -> Any:
         """Return what a path shows: null where a row on the way is hidden."""
         if path.is_relation:
-            return self.key(path.hops)
-        return self._value(path.hops, path.field)
+            return self.key_of_row(path.hops)
+        return self._value_over_hops(path.hops, path.field)
 
-    def key(self, hops: Sequence[Hop]) -> Any:
+    def key_of_row(self, hops: Sequence[Hop]) -> Any:
         """Return the key of the row that hops lead to, null where it is hidden."""
-        return self._value(hops[:-1], hops[-1].field, hops[-1].model)
+        return self._value_over_hops(hops[:-1], hops[-1].field, hops[-1].model)
 
     def where(self, hops: Sequence[Hop], condition: Q) -> Q:
         """Return a condition on the row that hops lead to, which must be visible."""
@@ -175,7 +176,7 @@ class Scopes:
             return condition
         first, rest = hops[0], hops[1:]
         rows = self.rows(first.model).filter(self.where(rest, condition))
-        link = first.field.link
+        link = first.field.join_columns
         return Q(**{f"{link.here}__in": rows.values(link.there)})
 
     def empty(self, path: Path, related: OpenModel | None, wanted: bool) -> Q:
@@ -185,39 +186,39 @@ class Scopes:
         """
         field = path.field
         if related is not None:
-            link = field.link
+            link = field.join_columns
             rows = self.rows(related).filter(**{link.there: OuterRef(link.here)})
             nothing = ~Q(Exists(rows))
         else:
             nothing = Q(**{f"{field.source.attname}__isnull": True})
-            if _is_text(field):
+            if _is_text_field(field):
                 nothing |= Q(**{field.source.attname: ""})
         return self.where(path.hops, nothing if wanted else ~nothing)
 
-    def _value(
+    def _value_over_hops(
         self,
         hops: Sequence[Hop],
         field: OpenField,
         related: OpenModel | None = None,
     ) -> Any:
         if hops:
-            inner = self._value(hops[1:], field, related)
+            inner = self._value_over_hops(hops[1:], field, related)
             return self._of_one(hops[0], inner)
         if related is None:
             return F(field.source.attname)
         return self._of_one(Hop(field, related), F(field.key_column))
 
     def _of_one(self, hop: Hop, inner: Any) -> Any:
-        link = hop.field.link
+        link = hop.field.join_columns
         rows = self.rows(hop.model).filter(**{link.there: OuterRef(link.here)})
         return Subquery(rows.annotate(**{_VALUE: inner}).values(_VALUE)[:1])
 
-    def _scope(self, model: OpenModel) -> QuerySet[Any]:
+    def _scoped_rows(self, model: OpenModel) -> QuerySet[Any]:
         if model.rows == ALL:
             rows = model.model._default_manager.all()
         else:
             rows = model.rows(self._request)
-            _check(rows, model, self.using)
+            _check_rows(rows, model, self.using)
         rows = rows.using(self.using).order_by().select_related(None)
         _check_sql(rows, model)
         if _is_simple(rows):
@@ -227,30 +228,30 @@ class Scopes:
         return every.filter(pk__in=rows.values("pk"))
 
 
-def _is_text(field: OpenField) -> bool:
+def _is_text_field(field: OpenField) -> bool:
     return field.kind in (FieldKind.TEXT, FieldKind.CHOICE) and (
         field.source.empty_strings_allowed
     )
 
 
-def _check(rows: object, model: OpenModel, using: str) -> None:
+def _check_rows(rows: object, model: OpenModel, using: str) -> None:
     """Raise TypeError for what is no queryset of whole rows of the model."""
-    said = f"{model.rows_name} returned"
+    prefix = f"{model.rows_name} returned"
     if not isinstance(rows, QuerySet):
-        raise TypeError(f"{said} {type(rows).__name__}, which is no queryset.")
+        raise TypeError(f"{prefix} {type(rows).__name__}, which is no queryset.")
     if rows.model._meta.concrete_model is not model.model._meta.concrete_model:
         raise TypeError(
-            f"{said} rows of {rows.model._meta.label}, which is not {model.label}."
+            f"{prefix} rows of {rows.model._meta.label}, which is not {model.label}."
         )
     query: Any = rows.query
     if query.is_sliced or query.combinator:
         how = "slice" if query.is_sliced else query.combinator
-        raise TypeError(f"{said} a {how}. Filter the rows instead.")
+        raise TypeError(f"{prefix} a {how}. Filter the rows instead.")
     if getattr(rows, "_fields", None) is not None:
-        raise TypeError(f"{said} values(), which are no whole rows.")
+        raise TypeError(f"{prefix} values(), which are no whole rows.")
     if rows._db not in (None, using):  # type: ignore[attr-defined]
         raise TypeError(
-            f"{said} rows of the database “{rows.db}”, but “{using}” is read."
+            f"{prefix} rows of the database “{rows.db}”, but “{using}” is read."
         )
 
 
@@ -271,11 +272,11 @@ def _check_sql(rows: QuerySet[Any], model: OpenModel) -> None:
         sql, _values = query.get_compiler(rows.db).as_sql()
     except EmptyResultSet:
         return
-    named = rf"(?<!\w)({'|'.join(tables)})[\"`\]]?{_GAP}\."
-    if found := re.search(named, sql, re.IGNORECASE | re.DOTALL):
+    pattern = rf"(?<!\w)({'|'.join(tables)})[\"`\]]?{_GAP}\."
+    if match := re.search(pattern, sql, re.IGNORECASE | re.DOTALL):
         raise ToolError(
             f"{model.rows_name or f'The manager of {model.label}'} returned rows that"
-            f" are chosen by SQL with “{found[1]}.” in it: in a subquery this table has"
+            f" are chosen by SQL with “{match[1]}.” in it: in a subquery this table has"
             " another name, and hidden rows would be shown. A developer must write a"
             " filter() instead, or columns without their table, such as “tenant_id”."
         )

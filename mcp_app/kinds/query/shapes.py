@@ -32,14 +32,14 @@ from mcp_app.protocol.json_types import JsonObject
 AVERAGE_PLACES: Final = 6
 
 
-def to_json(field: OpenField, value: Any) -> Any:
+def field_to_json(field: OpenField, value: Any) -> Any:
     """Return what a column holds in its JSON form; raw values of choices.
 
     Decimals are texts with the places of the field, times in the site's zone.
     """
     if isinstance(value, Decimal):
-        return decimal_text(value, getattr(field.column, "decimal_places", None))
-    return plain(value)
+        return decimal_text(value, getattr(field.value_column, "decimal_places", None))
+    return plain_to_json(value)
 
 
 def decimal_text(value: Decimal, places: int | None) -> str:
@@ -49,7 +49,7 @@ def decimal_text(value: Decimal, places: int | None) -> str:
     return f"{value:.{places}f}"
 
 
-def plain(value: Any) -> Any:
+def plain_to_json(value: Any) -> Any:
     """Return a value that is no decimal in its JSON form."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
@@ -62,7 +62,7 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, UUID) else value
 
 
-def exact(value: Any) -> Any:
+def exact_to_json(value: Any) -> Any:
     """Return a value as JSON that `column.to_python` reads back without loss."""
     if isinstance(value, datetime | date | time):
         return value.isoformat()
@@ -70,10 +70,10 @@ def exact(value: Any) -> Any:
 
 
 def field_schema(field: OpenField, *, nullable: bool) -> JsonObject:
-    """Return the JSON Schema of what `to_json` returns for a field."""
+    """Return the JSON Schema of what `field_to_json` returns for a field."""
     schema: JsonObject = {}
     if field.kind is not FieldKind.CHOICE:
-        internal = field.column.get_internal_type()
+        internal = field.value_column.get_internal_type()
         schema = dict(_SCHEMAS.get(_KIND_OF.get(internal, field.kind), {}))
     if nullable and "type" in schema:
         schema["type"] = [schema["type"], "null"]
@@ -108,10 +108,12 @@ def measure_to_json(do: str, field: OpenField | None, value: Any) -> Any:
     if field is None:
         return value
     if do != "average":
-        return to_json(field, value)
+        return field_to_json(field, value)
     if isinstance(value, Decimal):
         return decimal_text(value, AVERAGE_PLACES)
-    return plain(round(value, AVERAGE_PLACES) if isinstance(value, float) else value)
+    return plain_to_json(
+        round(value, AVERAGE_PLACES) if isinstance(value, float) else value
+    )
 
 
 # -- cursor ----------------------------------------------------------------------------
@@ -129,7 +131,7 @@ class ForeignCursor(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """How many rows there are; at least so many if not `exact`."""
+    """How many rows there are; at least so many if not `exact_to_json`."""
 
     count: int
     exact: bool
@@ -151,7 +153,7 @@ class Place:
     total: Total | None
 
 
-def binding(
+def cursor_binding(
     principal: str, server: str, tool: str, arguments: JsonObject, config: JsonObject
 ) -> bytes:
     """Return what a cursor is bound to; `arguments` are those without a cursor."""
@@ -159,14 +161,14 @@ def binding(
     return jsonrpc.canonical([principal, server, tool, digest])
 
 
-def seal(place: Place, bound: bytes) -> str:
+def seal_cursor(place: Place, bound: bytes) -> str:
     """Return a place as opaque text."""
     total = place.total
-    return _sealer().seal(
+    return _cursor_sealer().seal(
         {
             "v": FORMAT,
-            "a": [exact(each) for each in place.after],
-            "k": exact(place.key),
+            "a": [exact_to_json(each) for each in place.after],
+            "k": exact_to_json(place.key),
             "d": place.day.isoformat(),
             "t": None if total is None else [total.count, total.exact],
         },
@@ -174,12 +176,12 @@ def seal(place: Place, bound: bytes) -> str:
     )
 
 
-def open(text: object, bound: bytes, columns: Sequence[Any], key: Any) -> Place:
-    """Return the place that `seal` wrote, with values as these columns have them.
+def open_cursor(text: object, bound: bytes, columns: Sequence[Any], key: Any) -> Place:
+    """Return the place that `seal_cursor` wrote, with values as the columns have them.
 
     Raises `ForeignCursor`, whatever is wrong.
     """
-    payload = _sealer().open(text, bound)
+    payload = _cursor_sealer().open(text, bound)
     if payload is None or payload["v"] != FORMAT:
         raise ForeignCursor
     total = payload["t"]
@@ -194,8 +196,8 @@ def open(text: object, bound: bytes, columns: Sequence[Any], key: Any) -> Place:
     )
 
 
-def _sealer() -> Sealer:
-    return Sealer(conf.secrets(), "query cursors", size=LARGEST)
+def _cursor_sealer() -> Sealer:
+    return Sealer(conf.secret_keys(), "query cursors", size=LARGEST)
 
 
 # -- shapes ----------------------------------------------------------------------------
@@ -210,13 +212,13 @@ class Columns:
 
     expressions: dict[str, Any] = field(default_factory=dict)
 
-    def add(self, expression: Any) -> str:
+    def add_column(self, expression: Any) -> str:
         """Return the name of a further expression."""
         name = f"mcp_{len(self.expressions)}"
         self.expressions[name] = expression
         return name
 
-    def names(self) -> list[str]:
+    def column_names(self) -> list[str]:
         return list(self.expressions)
 
 
@@ -232,49 +234,49 @@ class Shape:
     ) -> None:
         self._parts: list[tuple[Path, str]] = []
         self._keys: dict[str, str] = {}
-        self._expanded = _expanded(paths)
+        self._expanded = _expanded_places(paths)
         for path in paths:
-            self._add_keys(path, scopes, columns, before)
-            value = scopes.value(path.behind(before))
-            self._parts.append((path, columns.add(value)))
+            self._add_hop_keys(path, scopes, columns, before)
+            value = scopes.path_value(path.prepend_hops(before))
+            self._parts.append((path, columns.add_column(value)))
 
-    def _add_keys(
+    def _add_hop_keys(
         self, path: Path, scopes: Scopes, columns: Columns, before: tuple[Hop, ...]
     ) -> None:
         """Add the keys of the rows on the way, which tell whether they are there."""
-        for place, hops in _ways(path):
+        for place, hops in _hop_prefixes(path):
             if place not in self._keys:
-                key = scopes.key((*before, *hops))
-                self._keys[place] = columns.add(key)
+                key = scopes.key_of_row((*before, *hops))
+                self._keys[place] = columns.add_column(key)
 
-    def object(self, values: dict[str, Any]) -> JsonObject:
+    def row_object(self, values: dict[str, Any]) -> JsonObject:
         """Return a row, from values by the names of the columns."""
         row: JsonObject = {}
         for path, column in self._parts:
-            self._set(row, path, values[column], values)
+            self._set_member(row, path, values[column], values)
         return row
 
-    def _set(
+    def _set_member(
         self, row: JsonObject, path: Path, value: Any, values: dict[str, Any]
     ) -> None:
-        for place, hops in _ways(path):
+        for place, hops in _hop_prefixes(path):
             name = hops[-1].field.name
             if values[self._keys[place]] is None:
                 row[name] = None
                 return
             row = row.setdefault(name, {})
-        shown = to_json(path.field, value)
+        json_value = field_to_json(path.field, value)
         name = path.field.name
         if path.is_relation and path.text in self._expanded:
             if value is None:
                 row[name] = None
             else:
-                row.setdefault(name, {})[KEY] = shown
+                row.setdefault(name, {})[KEY] = json_value
             return
-        row[name] = shown
+        row[name] = json_value
 
 
-def _ways(path: Path) -> list[tuple[str, tuple[Hop, ...]]]:
+def _hop_prefixes(path: Path) -> list[tuple[str, tuple[Hop, ...]]]:
     """Return the hops on the way to a field, by the text of the path up to each."""
     hops = path.hops[:-1] if path.is_relation else path.hops
     names = [hop.field.name for hop in hops]
@@ -283,27 +285,27 @@ def _ways(path: Path) -> list[tuple[str, tuple[Hop, ...]]]:
     ]
 
 
-def _expanded(paths: Sequence[Path]) -> frozenset[str]:
-    return frozenset(place for path in paths for place, _hops in _ways(path))
+def _expanded_places(paths: Sequence[Path]) -> frozenset[str]:
+    return frozenset(place for path in paths for place, _hops in _hop_prefixes(path))
 
 
 def row_schema(paths: Sequence[Path]) -> JsonObject:
     """Return the JSON Schema of the objects that a `Shape` of these paths makes."""
-    expanded = _expanded(paths)
+    expanded = _expanded_places(paths)
     properties: JsonObject = {}
     for path in paths:
         here = properties
-        for _place, hops in _ways(path):
-            here = _members(here, hops[-1].field.name)
+        for _place, hops in _hop_prefixes(path):
+            here = _member_schemas(here, hops[-1].field.name)
         schema = field_schema(path.field, nullable=path.field.nullable)
         if path.is_relation and path.text in expanded:
-            _members(here, path.field.name)[KEY] = schema
+            _member_schemas(here, path.field.name)[KEY] = schema
         else:
             here[path.field.name] = schema
     return {"type": "object", "properties": properties}
 
 
-def _members(properties: JsonObject, name: str) -> JsonObject:
+def _member_schemas(properties: JsonObject, name: str) -> JsonObject:
     within = properties.setdefault(name, {"type": ["object", "null"], "properties": {}})
     members: JsonObject = within["properties"]
     return members

@@ -19,7 +19,7 @@ from mcp_app.auth.permissions import Holder
 from mcp_app.catalog.open_models import FieldKind, OpenModels
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.runnable import Runnable
-from mcp_app.catalog.stops import fitting, is_reference, suggestions_of
+from mcp_app.catalog.stops import fitting_suggestions, is_reference, suggestions_of
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.principal import AccessRequest
@@ -27,12 +27,12 @@ from mcp_app.interface.questions import Completion
 from mcp_app.kinds.kind import KindError
 from mcp_app.kinds.query.comparisons import condition
 from mcp_app.kinds.query.kind import GATE
-from mcp_app.kinds.query.scoping import Path, Scopes, resolve
+from mcp_app.kinds.query.scoping import Path, Scopes, resolve_path
 from mcp_app.pools.statement_time import TimeIsUp, time_limit
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.site_time import local_date
 
-MOST: Final = 100
+MAX_SUGGESTIONS: Final = 100
 SECONDS: Final = 1.0
 SHORTEST: Final = 2
 """Characters from which on values are looked for."""
@@ -41,7 +41,7 @@ _REFERENCE: Final = re.compile(
 )
 
 
-def field_of(reference: str, opened: OpenModels) -> Path:
+def referenced_path(reference: str, opened: OpenModels) -> Path:
     """Return the field that a suggestion names; raise `KindError`."""
     match = _REFERENCE.fullmatch(reference)
     if match is None:
@@ -52,8 +52,8 @@ def field_of(reference: str, opened: OpenModels) -> Path:
     model = opened.get(match[1])
     if model is None:
         raise KindError(f"“{reference}”: no code opens the model “{match[1]}”.")
-    resolve(match[2], model, opened, "fields")
-    path = resolve(match[2], model, opened, "filters")
+    resolve_path(match[2], model, opened, "fields")
+    path = resolve_path(match[2], model, opened, "filters")
     if path.field.kind not in (FieldKind.TEXT, FieldKind.CHOICE):
         raise KindError(f"“{reference}” is a {path.field.kind.value}, and no text.")
     return path
@@ -67,14 +67,14 @@ def completers_of(
     for name, texts in suggestions_of(definition).items():
         references = [each for each in texts if is_reference(each)]
         if references:
-            paths = [field_of(each, registry.open_models) for each in references]
+            paths = [referenced_path(each, registry.open_models) for each in references]
             fixed = [each for each in texts if not is_reference(each)]
             looking = _Looking(fixed, paths, registry)
             completers[name] = Runnable(
                 run=looking.complete,
                 style="sync",
-                bind=_typed,
-                convert=_as_it_is,
+                bind=_bind_typed_text,
+                convert=_as_completion,
                 context="ctx",
                 atomic=False,
                 gate=GATE,
@@ -82,11 +82,11 @@ def completers_of(
     return completers
 
 
-def _typed(given: JsonObject) -> dict[str, object]:
-    return {"typed": given["value"]}
+def _bind_typed_text(arguments: JsonObject) -> dict[str, object]:
+    return {"typed": arguments["value"]}
 
 
-def _as_it_is(value: object) -> Completion:
+def _as_completion(value: object) -> Completion:
     assert isinstance(value, Completion)  # noqa: S101 - `complete` returns it
     return value
 
@@ -101,24 +101,24 @@ class _Looking:
 
     def complete(self, *, ctx: SyncContext, typed: str) -> Completion:
         """Return what fits; of the site's data nothing if it takes too long."""
-        values = list(fitting(self.fixed, typed).values)
+        values = list(fitting_suggestions(self.fixed, typed).values)
         if len(typed) >= SHORTEST:
             for path in self.paths:
-                values += self._values(ctx, path, typed)
-        return Completion(list(dict.fromkeys(values))[:MOST])
+                values += self._suggested_values(ctx, path, typed)
+        return Completion(list(dict.fromkeys(values))[:MAX_SUGGESTIONS])
 
-    def _values(self, ctx: SyncContext, path: Path, typed: str) -> list[str]:
+    def _suggested_values(self, ctx: SyncContext, path: Path, typed: str) -> list[str]:
         holder = Holder(ctx.principal, ctx.server, self.registry.rules)
         needed = {each for each in path.permissions if each}
         if not all(map(holder.has_permission, needed)):
             return []
         using = router.db_for_read(path.owner.model)
-        asked = AccessRequest(
+        access_request = AccessRequest(
             principal=ctx.principal, server=ctx.server, user=holder.user
         )
         try:
             with time_limit(using, SECONDS):
-                return self._found(path, Scopes(asked, using), typed)
+                return self._found(path, Scopes(access_request, using), typed)
         except TimeIsUp:
             return []
 
@@ -131,6 +131,6 @@ class _Looking:
         ranked = rows.annotate(
             mcp_rank=Case(first, default=Value(1), output_field=IntegerField())
         )
-        found = ranked.values_list("mcp_rank", column).distinct()
-        best = found.order_by("mcp_rank", column)[:MOST]
+        ranked_values = ranked.values_list("mcp_rank", column).distinct()
+        best = ranked_values.order_by("mcp_rank", column)[:MAX_SUGGESTIONS]
         return [str(value) for _rank, value in best]

@@ -18,7 +18,7 @@ from django.db import Error as DatabaseError
 from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.auth.permissions import find_user, no_such_user
-from mcp_app.auth.resources import server_url, slug_of
+from mcp_app.auth.resources import server_url, slug_of_resource
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
@@ -29,8 +29,8 @@ from mcp_app.workbench.checking import here
 from mcp_app.workbench.checking.client import address_problem, token_for, why_no_token
 from mcp_app.workbench.checking.findings import Finding, Grade, has_problem
 from mcp_app.workbench.checking.here import Conversations, judge_revisions
-from mcp_app.workbench.checking.judging import has_answer, judge, report_in
-from mcp_app.workbench.checking.observing import observe
+from mcp_app.workbench.checking.judging import has_answer, judge_observations, report_in
+from mcp_app.workbench.checking.observing import observe_server
 
 NO_ANSWER: Final = 2
 """The exit status if there is no answer, or nothing was looked at."""
@@ -93,23 +93,23 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            self._check(options)
+            self._check_site(options)
         except DatabaseError as error:
-            raise _unusable(f"The database reported an error: {error}") from None
+            raise _usage_error(f"The database reported an error: {error}") from None
         except UnicodeEncodeError as error:
-            raise _unusable(f"{visible(error.object)!r} is not a text.") from None
+            raise _usage_error(f"{visible(error.object)!r} is not a text.") from None
 
     @sensitive_variables("token")
-    def _check(self, options: Mapping[str, Any]) -> None:
-        slug = options["server"] or _slug_at(options["url"])
+    def _check_site(self, options: Mapping[str, Any]) -> None:
+        slug = options["server"] or _slug_from_url(options["url"])
         server = find_server(slug, NO_ANSWER)
-        url = _address(options["url"], slug)
-        user = _user(options["user"])
-        token = "" if user else _token()
-        tls = _trust(options["ca"])
+        url = _address_to_check(options["url"], slug)
+        user = _user_by_name(options["user"])
+        token = "" if user else _environment_token()
+        tls = _trusted_context(options["ca"])
         silence = mcp_settings.limits.heartbeat + BEYOND_HEARTBEAT_S
-        site = here.site_at(url, server)
-        seen = observe(
+        site = here.site_at_address(url, server)
+        observations = observe_server(
             url,
             slug,
             site.body,
@@ -117,25 +117,25 @@ class Command(BaseCommand):
             silence=silence if options["slow"] else 0.0,
             signs_in=site.signs_in,
         )
-        findings = judge(seen, site)
-        report = report_in(seen)
+        findings = judge_observations(observations, site)
+        report = report_in(observations)
         looked = report is not None or has_problem(findings)
         if report is not None:
             findings += here.server_findings(server)
             findings += here.document_findings(server)
             speaker = Conversations(url, tls, streams=report.interface == "ASGI")
-            findings += _tried(findings, speaker, server, user, token)
+            findings += _try_clients(findings, speaker, server, user, token)
         findings += [*here.process_findings(), *here.settings_findings()]
-        self._tell(findings, as_json=options["json"])
-        if not looked or not has_answer(seen):
+        self._print_findings(findings, as_json=options["json"])
+        if not looked or not has_answer(observations):
             raise SystemExit(NO_ANSWER)
         if has_problem(findings):
             raise SystemExit(1)
 
-    def _tell(self, findings: list[Finding], *, as_json: bool) -> None:
+    def _print_findings(self, findings: list[Finding], *, as_json: bool) -> None:
         if as_json:
-            told = [each.as_json() for each in findings]
-            self.stdout.write(json.dumps(told, indent=2, ensure_ascii=False))
+            objects = [each.as_json() for each in findings]
+            self.stdout.write(json.dumps(objects, indent=2, ensure_ascii=False))
             return
         for each in findings:
             self.stdout.write(f"{WORDS[each.grade]}: {each.what}")
@@ -146,8 +146,8 @@ class Command(BaseCommand):
 
 
 @sensitive_variables("token", "shown")
-def _tried(
-    found: Sequence[Finding],
+def _try_clients(
+    findings: Sequence[Finding],
     speaker: Conversations,
     server: Server,
     user: AbstractBaseUser | None,
@@ -155,53 +155,53 @@ def _tried(
 ) -> list[Finding]:
     """Return what is found in the conversations, with a token if there is one."""
     # Nobody but this site is spoken to as a client.
-    if has_problem(found):
-        said = "Clients were not tried: first mend what is a problem."
-        return [Finding("revisions", Grade.UNKNOWN, said)]
+    if has_problem(findings):
+        message = "Clients were not tried: first mend what is a problem."
+        return [Finding("revisions", Grade.UNKNOWN, message)]
     if server.access_names == (PUBLIC,):
-        said = "The server is public: it looks at no token, so none was tried."
+        message = "The server is public: it looks at no token, so none was tried."
         why = "Whoever shows a wrong one is let in as nobody, like everybody else."
-        told = [Finding("token", Grade.ADVICE, said, why)] if user or token else []
-        return [*told, *judge_revisions(speaker.all())]
+        advice = [Finding("token", Grade.ADVICE, message, why)] if user or token else []
+        return [*advice, *judge_revisions(speaker.run_each_revision())]
     if user is None and not token:
-        return judge_revisions(speaker.all())
-    why = why_no_token(speaker.url, made_here=user is not None)
+        return judge_revisions(speaker.run_each_revision())
+    why = why_no_token(speaker.url, issued_here=user is not None)
     if why:
-        said = "Nothing was tried as a client."
-        return [Finding("revisions", Grade.UNKNOWN, said, why)]
+        message = "Nothing was tried as a client."
+        return [Finding("revisions", Grade.UNKNOWN, message, why)]
     with nullcontext(token) if user is None else token_for(user, server) as shown:
         known = replace(speaker, shown={"Authorization": f"Bearer {shown}"})
-        return judge_revisions(known.all(), shown=True)
+        return judge_revisions(known.run_each_revision(), has_token=True)
 
 
-def _user(name: str | None) -> AbstractBaseUser | None:
+def _user_by_name(name: str | None) -> AbstractBaseUser | None:
     """Return the user of this name; raise CommandError if there is none."""
     user = None if name is None else find_user(name)
     if name is not None and user is None:
-        raise _unusable(no_such_user(name))
+        raise _usage_error(no_such_user(name))
     return user
 
 
 @sensitive_variables()
-def _token() -> str:
+def _environment_token() -> str:
     """Return the token of the environment, or ""; raise CommandError for what is none.
 
     A file often has the end of a line behind it.
     """
     token = os.environ.get("MCP_TOKEN", "").strip()
     if _NO_TOKEN.search(token):
-        raise _unusable(
+        raise _usage_error(
             "MCP_TOKEN has a character that no token has: it may have only visible"
             " ones of ASCII."
         )
     return token
 
 
-def _unusable(sentence: str) -> CommandError:
+def _usage_error(sentence: str) -> CommandError:
     return CommandError(sentence, returncode=NO_ANSWER)
 
 
-def _slug_at(url: str | None) -> str:
+def _slug_from_url(url: str | None) -> str:
     """Return the slug of the server that is meant by an address.
 
     Only its path counts: the address may be that behind a proxy.
@@ -212,28 +212,28 @@ def _slug_at(url: str | None) -> str:
     except ValueError:
         return DEFAULT_SLUG
     origin = f"{parts.scheme}://{parts.netloc}"
-    return slug_of(f"{origin}{path}", origin) or DEFAULT_SLUG
+    return slug_of_resource(f"{origin}{path}", origin) or DEFAULT_SLUG
 
 
-def _address(given: str | None, slug: str) -> str:
+def _address_to_check(url_option: str | None, slug: str) -> str:
     """Return the address to look at; raise CommandError if there is none."""
-    if given is None and mcp_settings.public_url is None:
-        raise _unusable(
+    if url_option is None and mcp_settings.public_url is None:
+        raise _usage_error(
             "Name the address that clients use, such as https://example.com/mcp, or"
             " set MCP['PUBLIC_URL'] to it."
         )
-    url = server_url(slug) if given is None else given
+    url = server_url(slug) if url_option is None else url_option
     if problem := address_problem(url):
-        raise _unusable(f"{url!r} cannot be looked at: {problem}")
+        raise _usage_error(f"{url!r} cannot be looked at: {problem}")
     return url
 
 
-def _trust(file: str | None) -> ssl.SSLContext:
+def _trusted_context(file: str | None) -> ssl.SSLContext:
     """Return whose certificates are trusted; raise CommandError for a bad file."""
     context = ssl.create_default_context()
     try:
         if file is not None:
             context.load_verify_locations(file)
     except (OSError, ssl.SSLError) as error:
-        raise _unusable(f"The file {file!r} has no certificates: {error}.") from None
+        raise _usage_error(f"The file {file!r} has no certificates: {error}.") from None
     return context

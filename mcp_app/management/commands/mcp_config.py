@@ -93,67 +93,70 @@ class Command(BaseCommand):
             raise CommandError(no_such_user(options["user"]))
         url = options["url"] or server_url(server.slug)
         name = options["name"] or server_name(server.slug)
-        launch = _launch(server.slug, options)
+        launch = _stdio_launch(server.slug, options)
         token = "" if _is_public(server) else TOKEN
         if client.stdio_text(name, launch):
-            self._warn(server, options)
+            self._warn_of_no_user(server, options)
         offer = _Offer(launch, url, token)
         chosen = options["transport"] or ""
         if options["write"]:
             chosen = chosen or TRANSPORTS[0]
-            self._write(client, chosen, name, offer)
+            self._write_file(client, chosen, name, offer)
         else:
-            self._print(client, chosen, name, offer)
+            self._print_texts(client, chosen, name, offer)
         if chosen != "stdio":
             self._tell_of_token(client, server, token)
 
-    def _write(
+    def _write_file(
         self, client: ClientProgram, transport: str, name: str, offer: _Offer
     ) -> None:
         """Merge the server into the client's file of this project."""
         if not isinstance(client, JsonClient) or not client.file:
+            place = client.place_for_people or client.title
             raise CommandError(
                 f"{client.title} has no file in a project. Run this command without"
-                f" --write, and put the output into {client.place or client.title}."
+                f" --write, and put the output into {place}."
             )
-        entry = client.on_stdio(offer.launch)
+        entry = client.stdio_entry(offer.launch)
         if transport != "stdio":
             entry = client.over_http(name, offer.url, token=offer.token)
-        path = _merge(client, name, entry)
+        path = _merge_into_file(client, name, entry)
         self.stdout.write(f"Wrote {name!r} into {path}.")
 
-    def _print(
+    def _print_texts(
         self, client: ClientProgram, transport: str, name: str, offer: _Offer
     ) -> None:
         """Print the texts for one transport, or for both."""
         texts = {
             "stdio": client.stdio_text(name, offer.launch),
-            "http": client.text(name, offer.url, token=offer.token),
+            "http": client.http_text(name, offer.url, token=offer.token),
         }
         if transport and not texts[transport]:
             raise CommandError(f"{client.title} starts no servers: it uses HTTP alone.")
         for each in TRANSPORTS:
             if texts[each] and transport in (each, ""):
-                self._tell(f"{client.title}, {each}: {client.place}".rstrip(": "))
+                self._write_to_stderr(
+                    f"{client.title}, {each}: {client.place_for_people}".rstrip(": ")
+                )
                 self.stdout.write(texts[each])
 
     def _tell_of_token(self, client: ClientProgram, server: Server, token: str) -> None:
         """Say where the token comes from, if one is needed."""
         if not token:
             return
-        told = ABOUT_TOKEN
+        text = ABOUT_TOKEN
         if client.signs_in:
-            told = SIGN_IN if lets_sign_in(server) else NO_SIGN_IN
+            text = SIGN_IN if lets_sign_in(server) else NO_SIGN_IN
         elif isinstance(client, JsonClient) and client.asks:
-            told = ASKS
-        self._tell(told.format(title=client.title))
+            text = ASKS
+        self._write_to_stderr(text.format(title=client.title))
 
-    def _tell(self, text: str) -> None:
+    def _write_to_stderr(self, text: str) -> None:
         """Write a message to stderr: stdout may be piped into a file."""
         # Django writes stderr in red, unless another style is given.
         self.stderr.write(text, str)
 
-    def _warn(self, server: Server, options: Mapping[str, Any]) -> None:
+    def _warn_of_no_user(self, server: Server, options: Mapping[str, Any]) -> None:
         """Warn if a client could not use the configuration for stdio."""
         if not (
             _is_public(server) or options["user"] or options["transport"] == "http"
@@ -177,20 +180,20 @@ def _is_public(server: Server) -> bool:
     return server.access_names == (PUBLIC,)
 
 
-def _launch(slug: str, options: Mapping[str, Any]) -> Launch:
+def _stdio_launch(slug: str, options: Mapping[str, Any]) -> Launch:
     """Return the command that serves on stdio with the options of this one."""
-    program, named = _manage()
+    program, extra_options = _manage_command()
     arguments = [*program, "mcp_stdio"]
     if slug != DEFAULT_SLUG:
         arguments += ["--server", slug]
     if options["user"]:
         arguments += ["--user", options["user"]]
-    named |= {each: options[each] for each in DJANGOS if options[each]}
-    arguments += [f"--{option}={value}" for option, value in named.items()]
+    extra_options |= {each: options[each] for each in DJANGOS if options[each]}
+    arguments += [f"--{option}={value}" for option, value in extra_options.items()]
     return Launch(command=sys.executable, arguments=arguments)
 
 
-def _manage() -> tuple[list[str], dict[str, str]]:
+def _manage_command() -> tuple[list[str], dict[str, str]]:
     """Return what precedes a command's name, and the options to add after it."""
     program = Path(sys.argv[0]).resolve()
     if program.suffix == ".py" and program.name != "__main__.py":
@@ -199,9 +202,9 @@ def _manage() -> tuple[list[str], dict[str, str]]:
     return ["-m", "django"], {"settings": module, "pythonpath": str(Path.cwd())}
 
 
-def _merge(client: JsonClient, name: str, entry: JsonObject) -> Path:
+def _merge_into_file(client: JsonClient, name: str, entry: JsonObject) -> Path:
     """Merge an entry into the client's file of this project; return its path."""
-    project = _project()
+    project = _project_folder()
     path = project / client.file
     try:
         real = path.resolve()
@@ -209,14 +212,14 @@ def _merge(client: JsonClient, name: str, entry: JsonObject) -> Path:
             raise CommandError(f"{path} is outside the project. Nothing was written.")
         # Python 3.13 resolves a loop of symbolic links to itself: reading it fails.
         text = real.read_bytes().decode() if os.path.lexists(real) else ""
-        _replace(real, client.merge(text, name, entry).encode())
+        _replace_file(real, client.merge_entry(text, name, entry).encode())
     except (NotMerged, OSError, RuntimeError, UnicodeError) as error:
         # Until Python 3.13, a loop of symbolic links is a RuntimeError.
         raise CommandError(f"{path} was not changed: {error}.") from None
     return path
 
 
-def _project() -> Path:
+def _project_folder() -> Path:
     """Return the folder of the project; raise if that is the home folder."""
     folder = Path(getattr(settings, "BASE_DIR", Path.cwd())).resolve()
     if folder == Path.home().resolve():
@@ -224,7 +227,7 @@ def _project() -> Path:
     return folder
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace_file(path: Path, content: bytes) -> None:
     """Write a file atomically; keep its permissions."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")

@@ -36,7 +36,7 @@ class Command(BaseCommand):
         slugs = options["server"]
         try:
             rows = bundle.servers_by_name(slugs) if slugs else bundle.everything()
-            written = bundle.export(rows)
+            written = bundle.export_bundle(rows)
         except BundleRefused as refused:
             raise CommandError("\n".join(refused.problems)) from None
         if options["output"]:

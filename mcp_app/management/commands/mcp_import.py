@@ -17,7 +17,7 @@ from mcp_app.invalidation.workers import hold_after_commit
 from mcp_app.models import Server
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import Bundle, BundleRefused, Comparison, ImportedRow
-from mcp_app.publishing.bundle.applying import lines
+from mcp_app.publishing.bundle.applying import report_lines
 from mcp_app.publishing.publication import PublicationRefused
 
 
@@ -60,30 +60,32 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        author = _author(options["user"])
+        author = _find_author(options["user"])
         publish = bool(options["publish"])
         origin = "" if options["file"] == "-" else Path(options["file"]).name
         try:
-            read = bundle.read(_bytes(options["file"]))
-            comparison = bundle.compare(read, mcp)
-            self._show(comparison, publish=publish)
-            bundle.check(comparison, publish=publish)
+            read = bundle.read_bundle(_read_file(options["file"]))
+            comparison = bundle.compare_bundle(read, mcp)
+            self._print_comparison(comparison, publish=publish)
+            bundle.check_importable(comparison, publish=publish)
             if options["apply"]:
                 looked_at = options["looked_at"] or comparison.looked_at
-                done = _apply(read, author, looked_at, publish=publish, origin=origin)
+                done = _apply_bundle(
+                    read, author, looked_at, publish=publish, origin=origin
+                )
                 self.stdout.write(f"{len(done)} imported.")
         except BundleRefused as refused:
             raise CommandError("\n".join(refused.problems)) from None
         except PublicationRefused as refused:
             raise CommandError(refused.message) from None
 
-    def _show(self, comparison: Comparison, *, publish: bool) -> None:
-        for line in lines(comparison, publish=publish):
+    def _print_comparison(self, comparison: Comparison, *, publish: bool) -> None:
+        for line in report_lines(comparison, publish=publish):
             self.stdout.write(line)
         self.stdout.write(f"Looked at: {comparison.looked_at}")
 
 
-def _bytes(name: str) -> bytes:
+def _read_file(name: str) -> bytes:
     """Read a file, but at most one byte more than is allowed."""
     most = bundle.MOST_BYTES + 1
     if name == "-":
@@ -95,18 +97,18 @@ def _bytes(name: str) -> bytes:
         raise CommandError(f"{name}: {error.strerror}") from None
 
 
-def _author(name: str | None) -> AbstractBaseUser | None:
+def _find_author(name: str | None) -> AbstractBaseUser | None:
     if name is None:
         return None
     users = get_user_model()
     try:
-        found: AbstractBaseUser = users._default_manager.get_by_natural_key(name)
+        author: AbstractBaseUser = users._default_manager.get_by_natural_key(name)
     except users.DoesNotExist:
         raise CommandError(f"There is no user “{name}”.") from None
-    return found
+    return author
 
 
-def _apply(
+def _apply_bundle(
     read: Bundle,
     author: AbstractBaseUser | None,
     looked_at: str,
@@ -116,7 +118,7 @@ def _apply(
 ) -> list[ImportedRow]:
     using = router.db_for_write(Server)
     with transaction.atomic(using=using):
-        done = bundle.apply(
+        done = bundle.import_bundle(
             read,
             mcp,
             author=author,
@@ -125,12 +127,12 @@ def _apply(
             origin=origin,
         )
         if author is not None and apps.is_installed("django.contrib.admin"):
-            _log(done, author)
+            _log_imports(done, author)
         hold_after_commit(using)
     return done
 
 
-def _log(done: list[ImportedRow], author: AbstractBaseUser) -> None:
+def _log_imports(done: list[ImportedRow], author: AbstractBaseUser) -> None:
     # The table exists only if the admin is installed.
     from django.contrib.admin.models import ADDITION, CHANGE, LogEntry  # noqa: PLC0415
 

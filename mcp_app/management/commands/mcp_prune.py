@@ -27,13 +27,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         dry = options["dry_run"]
-        found = all_expired_rows(mcp_settings.limits)
-        width = max(len(each.what) for each in found)
+        expired = all_expired_rows(mcp_settings.limits)
+        width = max(len(each.what) for each in expired)
         self.stdout.write("Would be removed:" if dry else "Removed:")
         total = 0
         try:
-            for each in found:
-                rows = each.count() if dry else _removed(each)
+            for each in expired:
+                rows = each.count() if dry else _remove_portions(each)
                 total += rows
                 self.stdout.write(f"  {each.what:<{width}}  {rows:>10,}")
         except DatabaseError as error:
@@ -41,7 +41,7 @@ class Command(BaseCommand):
         self.stdout.write(f"  {'in all':<{width}}  {total:>10,}")
 
 
-def _removed(each: Removable) -> int:
+def _remove_portions(each: Removable) -> int:
     removed = 0
     while (portion := each.remove()) is not None:
         removed += portion

@@ -50,7 +50,9 @@ class Command(BaseCommand):
         try:
             principal = _principal(options["user"])
             connections.close_all()
-            asyncio.run(server.serve(options["server"], principal, incoming, outgoing))
+            asyncio.run(
+                server.serve_client(options["server"], principal, incoming, outgoing)
+            )
         except NotServed as refused:
             raise CommandError(refused.message, returncode=NOT_SERVED) from None
         except (DatabaseError, Unavailable) as error:

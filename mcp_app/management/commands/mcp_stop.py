@@ -16,8 +16,8 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import one_line, visible
 from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Server, Stop
-from mcp_app.models.stops import LONGEST_NAME, By, Running, Scope
-from mcp_app.publishing.publication import NEAR, find_definition, near
+from mcp_app.models.stops import MAX_NAME_LENGTH, By, Running, Scope
+from mcp_app.publishing.publication import NEAR, find_definition, similar_names
 from mcp_app.site_time import local_time
 
 KINDS: Final[Mapping[str, str]] = {
@@ -70,9 +70,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         does: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
-            "list": self._list,
-            "stop": self._stop,
-            "start": self._start,
+            "list": self._list_stops,
+            "stop": self._stop_scope,
+            "start": self._start_again,
         }
         try:
             does[options["does"]](options)
@@ -82,38 +82,42 @@ class Command(BaseCommand):
                 " the change was made. Check with `mcp_stop list`."
             ) from None
 
-    def _stop(self, options: Mapping[str, Any]) -> None:
-        scope, row = _which(options["what"], options["which"])
+    def _stop_scope(self, options: Mapping[str, Any]) -> None:
+        scope, row = _scope_and_row(options["what"], options["which"])
         running = Running.FINISH if options["finish"] else Running.CANCEL
         try:
             stop = workers.stop(
-                scope, row, by=_by(options), running=running, reason=options["reason"]
+                scope,
+                row,
+                by=_acting_person(options),
+                running=running,
+                reason=options["reason"],
             )
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         stop.refresh_from_db()
-        said = f"Stopped: {stop.what}. No process serves it any more."
+        message = f"Stopped: {stop.what}. No process serves it any more."
         if stop.cancelled:
-            said += f" Running calls that were cancelled: {stop.cancelled}."
+            message += f" Running calls that were cancelled: {stop.cancelled}."
         if stop.reason != options["reason"]:
-            said += f" The reason was stored in a changed form: “{stop.reason}”."
-        self.stdout.write(said)
+            message += f" The reason was stored in a changed form: “{stop.reason}”."
+        self.stdout.write(message)
 
-    def _start(self, options: Mapping[str, Any]) -> None:
-        found = _stops_of(options["what"], options["which"])
-        ended = workers.start([each.pk for each in found], by=_by(options))
+    def _start_again(self, options: Mapping[str, Any]) -> None:
+        stops = _stops_to_end(options["what"], options["which"])
+        ended = workers.start([each.pk for each in stops], by=_acting_person(options))
         if not ended:
-            raise CommandError(f"It is not stopped.{_still()}")
+            raise CommandError(f"It is not stopped.{_remaining_stops()}")
         what = ", ".join(dict.fromkeys(each.what for each in ended))
-        self.stdout.write(f"Started again: {what}.{_still()}")
+        self.stdout.write(f"Started again: {what}.{_remaining_stops()}")
 
-    def _list(self, options: Mapping[str, Any]) -> None:
+    def _list_stops(self, options: Mapping[str, Any]) -> None:
         rows = Stop.objects.all() if options["all"] else Stop.objects.on()
-        shown = [_columns(row) for row in rows]
-        if not shown:
+        visible_rows = [_stop_columns(row) for row in rows]
+        if not visible_rows:
             self.stdout.write("Nothing is stopped.")
             return
-        table = [COLUMNS, *shown]
+        table = [COLUMNS, *visible_rows]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for line in table:
             cells = zip(line, widths, strict=True)
@@ -137,8 +141,8 @@ def _add_which(parser: CommandParser, what: Sequence[str]) -> None:
     )
 
 
-def _by(options: Mapping[str, Any]) -> By:
-    name = one_line(options["by"], LONGEST_NAME)
+def _acting_person(options: Mapping[str, Any]) -> By:
+    name = one_line(options["by"], MAX_NAME_LENGTH)
     if not name:
         try:
             name = getpass.getuser()
@@ -149,10 +153,10 @@ def _by(options: Mapping[str, Any]) -> By:
     return By(name)
 
 
-def _which(what: str, name: str) -> tuple[str, PublishedRow | None]:
+def _scope_and_row(what: str, name: str) -> tuple[str, PublishedRow | None]:
     """Return the scope, and the row of a server or a definition."""
     if what not in WHAT:
-        raise CommandError(_unknown("what can be stopped", what, WHAT))
+        raise CommandError(_unknown_message("what can be stopped", what, WHAT))
     if what in ALONE:
         if name:
             raise CommandError(
@@ -162,86 +166,88 @@ def _which(what: str, name: str) -> tuple[str, PublishedRow | None]:
     if not name:
         raise CommandError(f"Name the {what}: mcp_stop … {what} NAME.")
     if what == Scope.SERVER:
-        return what, _server(name)
+        return what, _find_server(name)
     row = find_definition(KINDS[what], name, mcp)
     if row is None:
-        raise CommandError(_missing(what, name, near(KINDS[what], name)))
+        raise CommandError(
+            _missing_message(what, name, similar_names(KINDS[what], name))
+        )
     return Scope.DEFINITION.value, row
 
 
-def _server(slug: str) -> Server:
+def _find_server(slug: str) -> Server:
     rows = {row.slug: row for row in Server.objects.all()}
     row = rows.get(slug)
     if row is None:
         slugs = list(rows)
         close = difflib.get_close_matches(slug, slugs, NEAR)
-        raise CommandError(_missing("server", slug, close or slugs[:NEAR]))
+        raise CommandError(_missing_message("server", slug, close or slugs[:NEAR]))
     return row
 
 
-def _stops_of(what: str, name: str) -> list[Stop]:
+def _stops_to_end(what: str, name: str) -> list[Stop]:
     """Return the stops to end."""
     rows = Stop.objects.on()
     if what == "all" and not name:
         return list(rows)
     if what.isascii() and what.isdecimal() and not name:
-        found = list(rows.filter(pk=int(what[:18])))
-        if not found:
-            raise CommandError(f"There is no active stop {what}.{_still()}")
-        return found
+        stops = list(rows.filter(pk=int(what[:18])))
+        if not stops:
+            raise CommandError(f"There is no active stop {what}.{_remaining_stops()}")
+        return stops
     if what in ALONE or not name:
-        return list(rows.of(*_which(what, name)))
-    found = _stops_of_name(what, name)
-    if len({each.ref for each in found}) > 1:
-        raise CommandError(_several(found, name))
-    return found
+        return list(rows.of(*_scope_and_row(what, name)))
+    stops = _stops_of_name(what, name)
+    if len({each.ref for each in stops}) > 1:
+        raise CommandError(_ambiguity_message(stops, name))
+    return stops
 
 
 def _stops_of_name(what: str, name: str) -> list[Stop]:
     """Return the stops of the row of this name, or of a deleted row of this name."""
     on = list(Stop.objects.on())
     try:
-        _scope, row = _which(what, name)
+        _scope, row = _scope_and_row(what, name)
     except CommandError:
         kind = KINDS.get(what, what)
-        found = [each for each in on if (each.kind, each.served) == (kind, name)]
-        if not found:
+        stops = [each for each in on if (each.kind, each.served) == (kind, name)]
+        if not stops:
             raise
-        return found
+        return stops
     return [each for each in on if row is not None and each.holds(row)]
 
 
-def _several(found: Sequence[Stop], name: str) -> str:
-    numbers = ", ".join(f"{each.pk} ({_columns(each)[1]})" for each in found)
+def _ambiguity_message(stops: Sequence[Stop], name: str) -> str:
+    numbers = ", ".join(f"{each.pk} ({_stop_columns(each)[1]})" for each in stops)
     return (
         f"Several stops apply to “{visible(name)}”: {numbers}. Start them by their"
         " numbers: mcp_stop start NUMBER."
     )
 
 
-def _missing(what: str, name: str, close: Sequence[str]) -> str:
-    said = f"There is no {what} “{visible(name)}”."
+def _missing_message(what: str, name: str, close: Sequence[str]) -> str:
+    message = f"There is no {what} “{visible(name)}”."
     if close:
-        said += f" Similar names: {', '.join(visible(each) for each in close)}."
-    return said
+        message += f" Similar names: {', '.join(visible(each) for each in close)}."
+    return message
 
 
-def _unknown(of: str, given: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(given, known, 1)
-    said = f"“{visible(given)}” is not {of}: {', '.join(known)}."
-    return f"{said} Did you mean “{close[0]}”?" if close else said
+def _unknown_message(of: str, value: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(value, known, 1)
+    message = f"“{visible(value)}” is not {of}: {', '.join(known)}."
+    return f"{message} Did you mean “{close[0]}”?" if close else message
 
 
-def _still() -> str:
+def _remaining_stops() -> str:
     """Name what stays stopped; "" for nothing."""
     rows = [each.what for each in Stop.objects.on()]
     return f" Still stopped: {', '.join(dict.fromkeys(rows))}." if rows else ""
 
 
-def _columns(row: Stop) -> tuple[str, ...]:
-    since = _at(row.at)
+def _stop_columns(row: Stop) -> tuple[str, ...]:
+    since = _format_moment(row.at)
     if row.ended is not None:
-        since = f"{since} to {_at(row.ended)} ({visible(row.ended_by_name)})"
+        since = f"{since} to {_format_moment(row.ended)} ({visible(row.ended_by_name)})"
     what = row.what if not row.kind else f"{row.kind} {row.what}"
     running = f"{row.running}, {row.cancelled} cancelled" if row.cancels else "finish"
     return (
@@ -254,5 +260,5 @@ def _columns(row: Stop) -> tuple[str, ...]:
     )
 
 
-def _at(moment: datetime) -> str:
+def _format_moment(moment: datetime) -> str:
     return f"{local_time(moment):%Y-%m-%d %H:%M:%S}"

@@ -18,9 +18,9 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        made, broken = make_overlays(mcp), store_all_findings(mcp)
-        if made:
-            self.stdout.write(f"Definitions in code that got a row: {made}.")
+        created, broken = make_overlays(mcp), store_all_findings(mcp)
+        if created:
+            self.stdout.write(f"Definitions in code that got a row: {created}.")
         else:
             self.stdout.write("All definitions in code have their rows already.")
         if broken:

@@ -23,13 +23,13 @@ from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.management.servers import find_server
 from mcp_app.models import AccessToken, Server
-from mcp_app.models.fields import words
-from mcp_app.models.tokens import APP, SHOWN
+from mcp_app.models.fields import split_words
+from mcp_app.models.tokens import APP, VISIBLE_LENGTH
 from mcp_app.process.visible import visible_to
 from mcp_app.site_time import local_time
 
 UNITS: Final[Mapping[str, str]] = {"m": "minutes", "h": "hours", "d": "days"}
-MOST_DAYS: Final = 36_500
+MAX_DAYS: Final = 36_500
 HEADINGS: Final = ("token", "user", "for", "may", "where", "last used", "ends")
 APP_HEADINGS: Final = (
     "app",
@@ -53,7 +53,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         # Subparsers have the class of the parser, here Django's.
         does = parser.add_subparsers(dest="does", required=True, metavar="WHAT")
-        _describe(does.add_parser("new", help="Make a token, and print it."))
+        _add_token_options(does.add_parser("new", help="Make a token, and print it."))
         listed = does.add_parser("list", help="List tokens that have not ended.")
         listed.add_argument("--user", default="", help="Only this user's.")
         listed.add_argument(
@@ -68,7 +68,7 @@ class Command(BaseCommand):
         _add_which(replace)
         replace.add_argument(
             "--overlap",
-            type=_time,
+            type=_parse_duration,
             default=timedelta(days=1),
             metavar="TIME",
             help="How long the old token stays valid, for example 0m or 7d; by default"
@@ -82,10 +82,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         does: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
-            "new": self._make,
-            "list": self._list,
-            "replace": self._replace,
-            "revoke": self._revoke,
+            "new": self._make_token,
+            "list": self._list_tokens,
+            "replace": self._replace_token,
+            "revoke": self._revoke_token,
         }
         try:
             does[options["does"]](options)
@@ -97,16 +97,16 @@ class Command(BaseCommand):
         except UnicodeEncodeError as error:
             raise CommandError(f"{visible(error.object)!r} is not a text.") from None
 
-    def _make(self, options: Mapping[str, Any]) -> None:
+    def _make_token(self, options: Mapping[str, Any]) -> None:
         after: timedelta | None = options["expires_in"]
         for name in ("tag", "network"):
             for each in options[name]:
-                if not words(each):
+                if not split_words(each):
                     raise CommandError(f"--{name} {each!r} has no entry. Leave it out.")
         try:
-            row, token = token_issuance.make(
+            row, token = token_issuance.issue_token(
                 None,
-                user=_user(options["user"]),
+                user=_find_active_user(options["user"]),
                 name=options["name"],
                 may=AccessToken.May.CHANGE
                 if options["change"]
@@ -118,19 +118,22 @@ class Command(BaseCommand):
             )
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
-        self._show(row, token)
+        self._print_token(row, token)
         self._note_others(row)
 
-    def _replace(self, options: Mapping[str, Any]) -> None:
-        old = _token(options["prefix"])
+    def _replace_token(self, options: Mapping[str, Any]) -> None:
+        old = _find_token(options["prefix"])
         try:
-            row, token = token_issuance.replace(None, old, options["overlap"])
+            row, token = token_issuance.replace_token(None, old, options["overlap"])
         except token_issuance.Irreplaceable as error:
             raise CommandError(str(error)) from None
-        self._show(row, token)
-        self._tell(f"The old token, {old.prefix}…, is valid until {_at(old.expires)}.")
+        self._print_token(row, token)
+        self._write_to_stderr(
+            f"The old token, {old.prefix}…, is valid until"
+            f" {_format_moment(old.expires)}."
+        )
 
-    def _tell(self, text: str) -> None:
+    def _write_to_stderr(self, text: str) -> None:
         """Write a message to stderr: stdout may be piped into a file."""
         # Django writes stderr in red, unless another style is given.
         self.stderr.write(text, str)
@@ -141,24 +144,25 @@ class Command(BaseCommand):
         now = timezone.now()
         for other in rows.exclude(pk=row.pk).order_by("pk"):
             if not other.has_ended(now):
-                self._tell(
-                    f"{_user_of(row)} has another token with this name: {other.prefix}…"
+                self._write_to_stderr(
+                    f"{_owner_name(row)} has another token with this name:"
+                    f" {other.prefix}…"
                     f" It still works; `mcp_token revoke {other.prefix}` ends it."
                 )
 
-    def _show(self, row: AccessToken, token: str) -> None:
-        whose = _user_of(row)
-        self._tell(f"The token of {whose} for {row.name}, shown only now:")
+    def _print_token(self, row: AccessToken, token: str) -> None:
+        whose = _owner_name(row)
+        self._write_to_stderr(f"The token of {whose} for {row.name}, shown only now:")
         self.stdout.write(token)
         slugs = sorted(each.slug for each in row.servers.all())
         slug = slugs[0] if slugs else DEFAULT_SLUG
         # A token that is written to a file is not to appear on the screen as well.
-        shown = token if self.stdout.isatty() else TOKEN
+        token_text = token if self.stdout.isatty() else TOKEN
         self._note_hidden(row, slug)
-        line = command_line(server_name(slug), server_url(slug), shown)
-        self._tell(f"Connect Claude Code with it:\n  {line}")
+        line = command_line(server_name(slug), server_url(slug), token_text)
+        self._write_to_stderr(f"Connect Claude Code with it:\n  {line}")
         if not mcp_settings.public_url:
-            self._tell(
+            self._write_to_stderr(
                 "If your site has another host or port, change the address in this"
                 " line, or set MCP['PUBLIC_URL']."
             )
@@ -166,7 +170,7 @@ class Command(BaseCommand):
     def _note_hidden(self, row: AccessToken, slug: str) -> None:
         """Say what a token does not open at a server, or that it opens nothing."""
         if Server.objects.filter(slug=slug, access=PUBLIC).exists():
-            self._tell(
+            self._write_to_stderr(
                 f"The server {slug!r} is public: it looks at no token, and takes"
                 " whoever shows a wrong one for nobody."
             )
@@ -178,47 +182,50 @@ class Command(BaseCommand):
         tools = [each for each in view.tools if whole.includes(each)]
         hidden = sum(not each.only_reads for each in tools)
         if hidden:
-            self._tell(
+            self._write_to_stderr(
                 f"This token only reads: {hidden} of {len(tools)} tools"
                 f" {'is' if hidden == 1 else 'are'} hidden from it. With --change `new`"
                 " makes a token for all of them."
             )
 
-    def _revoke(self, options: Mapping[str, Any]) -> None:
-        row = _token(options["prefix"])
+    def _revoke_token(self, options: Mapping[str, Any]) -> None:
+        row = _find_token(options["prefix"])
         does, handle = (
-            ("ended", row.prefix) if row.is_app else ("revoked", _begins(row))
+            ("ended", row.prefix) if row.is_app else ("revoked", _token_beginning(row))
         )
         if row.revoked is not None:
-            raise CommandError(f"{handle} was {does} at {_at(row.revoked)}.")
-        token_issuance.end(None, row)
+            raise CommandError(f"{handle} was {does} at {_format_moment(row.revoked)}.")
+        token_issuance.end_token(None, row)
         self.stdout.write(
-            f"{does.capitalize()} {handle} of {_user_of(row)}: {visible(row.name)}."
+            f"{does.capitalize()} {handle} of {_owner_name(row)}: {visible(row.name)}."
         )
 
-    def _list(self, options: Mapping[str, Any]) -> None:
+    def _list_tokens(self, options: Mapping[str, Any]) -> None:
         rows = AccessToken.objects.select_related("user", "connection")
         rows = rows.filter(connection__isnull=not options["apps"])
         if options["user"]:
-            rows = rows.filter(user=_user(options["user"]))
-        now, columns = timezone.now(), _app_columns if options["apps"] else _columns
-        shown = [
+            rows = rows.filter(user=_find_active_user(options["user"]))
+        now, columns = (
+            timezone.now(),
+            _app_columns if options["apps"] else _token_columns,
+        )
+        table_rows = [
             columns(row)
             for row in rows.prefetch_related("servers")
             if options["all"] or not row.has_ended(now)
         ]
-        if not shown:
+        if not table_rows:
             none = "connected apps" if options["apps"] else "tokens"
             self.stdout.write(f"There are no {none}.")
             return
-        table = [APP_HEADINGS if options["apps"] else HEADINGS, *shown]
+        table = [APP_HEADINGS if options["apps"] else HEADINGS, *table_rows]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for line in table:
             cells = zip(line, widths, strict=True)
             self.stdout.write("  ".join(f"{cell:<{w}}" for cell, w in cells).rstrip())
 
 
-def _describe(new: CommandParser) -> None:
+def _add_token_options(new: CommandParser) -> None:
     """Add the arguments that describe and limit a new token."""
     new.add_argument("user", help="The login name of the user whose token it is.")
     new.add_argument("name", help="What the token is for.")
@@ -250,7 +257,7 @@ def _describe(new: CommandParser) -> None:
     )
     new.add_argument(
         "--expires-in",
-        type=_time,
+        type=_parse_duration,
         metavar="TIME",
         help="How long the token is valid, for example 30m, 12h or 90d; by default for"
         " ever.",
@@ -265,7 +272,7 @@ def _add_which(parser: CommandParser) -> None:
     )
 
 
-def _time(text: str) -> timedelta:
+def _parse_duration(text: str) -> timedelta:
     number, unit = text[:-1], text[-1:]
     if not (number.isascii() and number.isdecimal() and unit in UNITS):
         raise ArgumentTypeError(f"{text!r} is not a time. Write 30m, 12h or 90d.")
@@ -273,41 +280,44 @@ def _time(text: str) -> timedelta:
         time = timedelta(**{UNITS[unit]: int(number)})
     except OverflowError:
         time = timedelta.max
-    if time.days > MOST_DAYS:
-        raise ArgumentTypeError(f"{text!r} is too long: at most {MOST_DAYS}d.")
+    if time.days > MAX_DAYS:
+        raise ArgumentTypeError(f"{text!r} is too long: at most {MAX_DAYS}d.")
     return time
 
 
-def _user(name: str) -> Any:
+def _find_active_user(name: str) -> Any:
     user = find_user(name)
     if user is None:
         raise CommandError(no_such_user(name))
     return user
 
 
-def _token(text: str) -> AccessToken:
+def _find_token(text: str) -> AccessToken:
     """Return the one token with this prefix, given alone or as a whole token."""
     prefix = text.strip().rstrip("…")
     if prefix.startswith(APP):
-        return _app(prefix)
-    found = list(
-        AccessToken.objects.select_related("user").filter(prefix=prefix[:SHOWN])
+        return _find_connected_app(prefix)
+    tokens = list(
+        AccessToken.objects.select_related("user").filter(
+            prefix=prefix[:VISIBLE_LENGTH]
+        )
     )
-    if len(prefix) < SHOWN or not found:
+    if len(prefix) < VISIBLE_LENGTH or not tokens:
         # The text may be a whole token: never print more than its prefix.
         raise CommandError(
-            f"No token begins with {prefix[:SHOWN]!r}. See `list --all`."
+            f"No token begins with {prefix[:VISIBLE_LENGTH]!r}. See `list --all`."
         )
-    if len(found) > 1 and len(prefix) > SHOWN:
-        found = list(AccessToken.objects.of(prefix)) or found
-    if len(found) > 1:
+    if len(tokens) > 1 and len(prefix) > VISIBLE_LENGTH:
+        tokens = list(AccessToken.objects.of(prefix)) or tokens
+    if len(tokens) > 1:
         raise CommandError(
-            f"{len(found)} tokens begin with {prefix[:SHOWN]!r}. Give the whole token."
+            f"{len(tokens)} tokens begin with {prefix[:VISIBLE_LENGTH]!r}. Give the"
+            f" whole token."
         )
-    return found[0]
+    return tokens[0]
 
 
-def _app(handle: str) -> AccessToken:
+def _find_connected_app(handle: str) -> AccessToken:
     rows = AccessToken.objects.select_related("user", "connection")
     row = rows.filter(prefix=handle, connection__isnull=False).first()
     if row is None:
@@ -317,17 +327,19 @@ def _app(handle: str) -> AccessToken:
     return row
 
 
-def _columns(row: AccessToken) -> tuple[str, ...]:
+def _token_columns(row: AccessToken) -> tuple[str, ...]:
     where = [each.slug for each in row.servers.all()]
     limits = [*where, *row.networks.split(), *(f"#{tag}" for tag in row.tags.split())]
     return (
         f"{row.prefix}…",
-        _user_of(row),
+        _owner_name(row),
         str(row.name),
         row.get_may_display(),
         " ".join(limits) or "everywhere",
-        _at(row.used),
-        f"revoked {_at(row.revoked)}" if row.revoked else _at(row.expires),
+        _format_moment(row.used),
+        f"revoked {_format_moment(row.revoked)}"
+        if row.revoked
+        else _format_moment(row.expires),
     )
 
 
@@ -338,22 +350,24 @@ def _app_columns(row: AccessToken) -> tuple[str, ...]:
     return (
         row.prefix,
         visible(row.name),
-        connected_apps.host_of(connection),
-        _user_of(row),
+        connected_apps.program_host(connection),
+        _owner_name(row),
         " ".join(each.slug for each in row.servers.all()) or "none",
         " ".join(limits),
-        f"ended {_at(row.revoked)}: {why}" if row.revoked else _at(row.expires),
-        _at(row.used),
+        f"ended {_format_moment(row.revoked)}: {why}"
+        if row.revoked
+        else _format_moment(row.expires),
+        _format_moment(row.used),
     )
 
 
-def _begins(row: AccessToken) -> str:
+def _token_beginning(row: AccessToken) -> str:
     return f"{row.prefix}…"
 
 
-def _user_of(row: AccessToken) -> str:
+def _owner_name(row: AccessToken) -> str:
     return visible(str(row.user))
 
 
-def _at(moment: datetime | None) -> str:
+def _format_moment(moment: datetime | None) -> str:
     return "never" if moment is None else f"{local_time(moment):%Y-%m-%d %H:%M}"

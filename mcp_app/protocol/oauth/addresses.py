@@ -36,7 +36,7 @@ _AUTHORITY: Final = re.compile(
     r"(?::(?P<port>[1-9][0-9]{0,4}))?"
 )
 _NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
-_MOST_PORT: Final = 65_535
+_MAX_PORT: Final = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +95,19 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
         raise ValueError("It has a user part (@).")
     parts = _AUTHORITY.fullmatch(authority)
     port = int(parts["port"]) if parts and parts["port"] else None
-    if parts is None or (port or 0) > _MOST_PORT:
+    if parts is None or (port or 0) > _MAX_PORT:
         raise ValueError("Its host or its port cannot be read.")
-    return _six(parts["six"]) if parts["six"] else _name(parts["name"]), port
+    return _ipv6_host(parts["six"]) if parts["six"] else _host_name(parts["name"]), port
 
 
-def _six(text: str) -> str:
+def _ipv6_host(text: str) -> str:
     try:
         return f"[{IPv6Address(text).compressed}]"
     except ValueError:
         raise ValueError("Its host is no IPv6 address.") from None
 
 
-def _name(text: str) -> str:
+def _host_name(text: str) -> str:
     """A name in lower case; browsers read one that ends in a number as IPv4."""
     name = text.lower()
     if _NUMBER.fullmatch(name):
@@ -165,7 +165,7 @@ def redirect_problem(uri: object, schemes: Collection[str] = ()) -> str | None:
 
 
 def _check_kind(uri: str, schemes: Collection[str]) -> None:
-    scheme = _scheme(uri)
+    scheme = _scheme_of(uri)
     if scheme in {"http", "https"}:
         url = read_web_url(uri)
         if scheme == "http" and not is_loopback_host(url.host):
@@ -197,13 +197,13 @@ def scheme_problem(scheme: object) -> str | None:
     return None
 
 
-def is_same_redirect(registered: str, asked: str) -> bool:
+def is_same_redirect(registered: str, requested: str) -> bool:
     """Whether they are equal, but for the port of a program on this computer."""
-    if registered == asked:
+    if registered == requested:
         return True
-    if not (is_loopback(registered) and is_loopback(asked)):
+    if not (is_loopback(registered) and is_loopback(requested)):
         return False
-    return _without_port(registered) == _without_port(asked)
+    return _without_port(registered) == _without_port(requested)
 
 
 def is_loopback(uri: str) -> bool:
@@ -221,7 +221,7 @@ def is_on_own_computer(uri: str) -> bool:
 
 def is_private_use(uri: str) -> bool:
     """Whether it has a scheme that some program has made its own."""
-    scheme = _scheme(uri)
+    scheme = _scheme_of(uri)
     return bool(scheme) and scheme not in FORBIDDEN_SCHEMES
 
 
@@ -243,7 +243,7 @@ def with_answer(redirect: str, answer: Mapping[str, str]) -> str:
     return f"{base}?{own}{urlencode(answer, safe='', quote_via=quote)}"
 
 
-def _scheme(uri: str) -> str:
+def _scheme_of(uri: str) -> str:
     """The scheme in lower case, "" where there is none."""
     scheme = _SCHEME.match(uri)
     return scheme[1].lower() if scheme else ""

@@ -20,13 +20,13 @@ from mcp_app.protocol.oauth.addresses import (
     redirect_problem,
 )
 from mcp_app.protocol.oauth.requests import OFFLINE, SCOPES, OAuthError
-from mcp_app.protocol.oauth.texts import CLIENT, base64url, shown_name
+from mcp_app.protocol.oauth.texts import CLIENT, base64url, display_name
 
 # -- client metadata -------------------------------------------------------------------
 # What registrations and documents of clients have in common (RFC 7591 §2).
 
 
-MOST_BYTES: Final = 16 * 1024
+MAX_METADATA_BYTES: Final = 16 * 1024
 CODE_GRANT: Final = "authorization_code"
 GRANTS: Final = (CODE_GRANT, "refresh_token")
 """Grants that a client without a secret can have here."""
@@ -52,17 +52,17 @@ def read_client_metadata(body: bytes, schemes: Collection[str]) -> ClientMetadat
     a client without the code grant; `invalid_redirect_uri` where no redirect is one
     that is allowed.
     """
-    members = _members(body)
+    members = _read_members(body)
     return ClientMetadata(
         members=members,
         redirects=_redirects(members, schemes),
-        grants=_grants(members),
+        grants=_allowed_grants(members),
     )
 
 
-def _members(body: bytes) -> JsonObject:
-    if len(body) > MOST_BYTES:
-        raise invalid_metadata(f"It has more than {MOST_BYTES} bytes.")
+def _read_members(body: bytes) -> JsonObject:
+    if len(body) > MAX_METADATA_BYTES:
+        raise invalid_metadata(f"It has more than {MAX_METADATA_BYTES} bytes.")
     try:
         members = jsonrpc.read(body)
     except ParseError as error:
@@ -73,30 +73,32 @@ def _members(body: bytes) -> JsonObject:
 
 
 def _redirects(members: JsonObject, schemes: Collection[str]) -> tuple[str, ...]:
-    redirects = _texts(members, "redirect_uris", ())
+    redirects = _text_list(members, "redirect_uris", ())
     allowed = [each for each in redirects if redirect_problem(each, schemes) is None]
     if not allowed:
         raise OAuthError(
             "invalid_redirect_uri",
-            f"redirect_uris has none that is allowed: {_kinds(schemes)}.",
+            f"redirect_uris has none that is allowed: {_allowed_kinds(schemes)}.",
         )
     return tuple(dict.fromkeys(allowed))
 
 
-def _kinds(schemes: Collection[str]) -> str:
+def _allowed_kinds(schemes: Collection[str]) -> str:
     """The redirects that are allowed, in words."""
     kinds = ["https", "http on 127.0.0.1, [::1] or localhost", *sorted(schemes)]
     return " or ".join(kinds)
 
 
-def _grants(members: JsonObject) -> tuple[str, ...]:
-    grants = _texts(members, "grant_types", (CODE_GRANT,))
+def _allowed_grants(members: JsonObject) -> tuple[str, ...]:
+    grants = _text_list(members, "grant_types", (CODE_GRANT,))
     if CODE_GRANT not in grants:
         raise invalid_metadata(f"grant_types must have {CODE_GRANT}.")
     return tuple(each for each in GRANTS if each in grants)
 
 
-def _texts(members: JsonObject, name: str, default: tuple[str, ...]) -> tuple[str, ...]:
+def _text_list(
+    members: JsonObject, name: str, default: tuple[str, ...]
+) -> tuple[str, ...]:
     """A member that is a list of strings; null counts as missing."""
     texts = members.get(name)
     if texts is None:
@@ -120,9 +122,9 @@ def invalid_metadata(description: str) -> OAuthError:
 MAX_DOCUMENT_URL_LENGTH: Final = 2_000
 """Of a document's URL."""
 
-SHORTEST: Final = 60
-LONGEST: Final = 24 * 60 * 60
-USUAL: Final = 60 * 60
+MIN_AGE_S: Final = 60
+MAX_AGE_S: Final = 24 * 60 * 60
+DEFAULT_AGE_S: Final = 60 * 60
 """Seconds for which a document is kept."""
 
 _JSON: Final = re.compile(
@@ -174,17 +176,19 @@ def read_document(
     allowed.
     """
     if not _JSON.fullmatch(content_type.strip()):
-        raise _wrong("The document is not of the type application/json.")
+        raise _invalid_client("The document is not of the type application/json.")
     try:
         metadata = read_client_metadata(body, schemes)
     except OAuthError as error:
-        raise _wrong(f"The document cannot be used. {error.description}") from None
+        raise _invalid_client(
+            f"The document cannot be used. {error.description}"
+        ) from None
     _check_client(metadata, url)
     host = read_web_url(url).authority
     return ClientDocument(
         url=url,
         host=host,
-        name=shown_name(metadata.members.get("client_name"), host),
+        name=display_name(metadata.members.get("client_name"), host),
         redirects=metadata.redirects,
         grants=metadata.grants,
     )
@@ -192,30 +196,30 @@ def read_document(
 
 def _check_client(metadata: ClientMetadata, url: str) -> None:
     if metadata.members.get("client_id") != url:
-        raise _wrong("client_id of the document is not its own address.")
+        raise _invalid_client("client_id of the document is not its own address.")
     if not isinstance(metadata.members.get("client_name"), str):
-        raise _wrong("client_name of the document is not a text.")
+        raise _invalid_client("client_name of the document is not a text.")
     method = metadata.members.get("token_endpoint_auth_method")
     # Whoever reads the document would read the secret (§4.1).
     if isinstance(method, str) and method.startswith("client_secret"):
-        raise _wrong("A client with a document cannot have a secret.")
+        raise _invalid_client("A client with a document cannot have a secret.")
 
 
-def _wrong(description: str) -> OAuthError:
+def _invalid_client(description: str) -> OAuthError:
     return OAuthError("invalid_client", description)
 
 
-def kept_for(cache_control: str | None) -> int:
+def cache_seconds(cache_control: str | None) -> int:
     """For how many seconds a document is kept, by its Cache-Control (RFC 9111 §5.2).
 
     60 to 86,400: as `max-age` says, an hour without one, 60 for `no-store`,
     `no-cache` and what cannot be read.
     """
-    ages = list(_ages((cache_control or "").lower()))
-    return max(SHORTEST, min([*ages, LONGEST])) if ages else USUAL
+    ages = list(_cache_ages((cache_control or "").lower()))
+    return max(MIN_AGE_S, min([*ages, MAX_AGE_S])) if ages else DEFAULT_AGE_S
 
 
-def _ages(cache_control: str) -> Iterator[int]:
+def _cache_ages(cache_control: str) -> Iterator[int]:
     for directive in cache_control.split(","):
         name, _, value = directive.strip().partition("=")
         if name in {"no-store", "no-cache"}:
@@ -233,7 +237,7 @@ def _ages(cache_control: str) -> Iterator[int]:
 # registration.
 
 
-MOST_REDIRECTS: Final = 10
+MAX_REDIRECTS: Final = 10
 MAX_CLIENT_ID_LENGTH: Final = 2_000
 """Of a client's id."""
 
@@ -266,19 +270,17 @@ def read_registration(
     name = metadata.members.get("client_name")
     if not isinstance(name, str | None):
         raise invalid_metadata("client_name must be a string.")
-    if len(metadata.members["redirect_uris"]) > MOST_REDIRECTS:
-        raise invalid_metadata(
-            f"redirect_uris must have {MOST_REDIRECTS} URIs at most."
-        )
+    if len(metadata.members["redirect_uris"]) > MAX_REDIRECTS:
+        raise invalid_metadata(f"redirect_uris must have {MAX_REDIRECTS} URIs at most.")
     return Registration(
-        name=shown_name(name, _place(metadata.redirects[0])),
+        name=display_name(name, _fallback_name(metadata.redirects[0])),
         redirects=metadata.redirects,
         grants=metadata.grants,
         issued=issued,
     )
 
 
-def _place(redirect: str) -> str:
+def _fallback_name(redirect: str) -> str:
     """What stands for the name of a client that has none."""
     return redirect_host(redirect) or redirect.partition(":")[0]
 
@@ -289,7 +291,7 @@ def client_id_of(registration: Registration, secret: str) -> str:
     Raises OAuthError (`invalid_client_metadata`) beyond 2,000 characters.
     """
     text = jsonrpc.canonical(registration)
-    client_id = CLIENT + base64url(text + _mac(text, secret))
+    client_id = CLIENT + base64url(text + _client_mac(text, secret))
     if len(client_id) > MAX_CLIENT_ID_LENGTH:
         raise invalid_metadata("redirect_uris and client_name are too long together.")
     return client_id
@@ -298,13 +300,13 @@ def client_id_of(registration: Registration, secret: str) -> str:
 def registration_of(client_id: str, secrets: Sequence[str]) -> Registration | None:
     """The registration that one of the secrets signed as this id, letter for letter."""
     try:
-        signed = _decoded(client_id)
+        signed = _decode_client_id(client_id)
     except ValueError:
         return None
     text, mac = signed[:-_MAC_BYTES], signed[-_MAC_BYTES:]
     for secret in secrets:
-        if hmac.compare_digest(_mac(text, secret), mac):
-            return _read(text)
+        if hmac.compare_digest(_client_mac(text, secret), mac):
+            return _read_signed(text)
     return None
 
 
@@ -321,7 +323,7 @@ def registration_answer(registration: Registration, client_id: str) -> JsonObjec
     }
 
 
-def _read(text: bytes) -> Registration:
+def _read_signed(text: bytes) -> Registration:
     """The registration that we have written and signed."""
     members = cast("JsonObject", jsonrpc.read(text))
     return Registration(
@@ -332,11 +334,11 @@ def _read(text: bytes) -> Registration:
     )
 
 
-def _mac(text: bytes, secret: str) -> bytes:
+def _client_mac(text: bytes, secret: str) -> bytes:
     return hmac.digest(derived_key(secret, "client"), text, "sha256")
 
 
-def _decoded(client_id: str) -> bytes:
+def _decode_client_id(client_id: str) -> bytes:
     """The bytes of an id; raises ValueError for what is not written as we write."""
     text = client_id.removeprefix(CLIENT)
     if len(client_id) > MAX_CLIENT_ID_LENGTH or text == client_id or not text.isascii():

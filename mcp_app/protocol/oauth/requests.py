@@ -36,7 +36,7 @@ class OAuthError(Exception):
         self.status = status
         super().__init__(f"{error}: {self.description}")
 
-    def body(self) -> JsonObject:
+    def json_body(self) -> JsonObject:
         """The JSON of the answer."""
         return {"error": self.error, "error_description": self.description}
 
@@ -55,7 +55,7 @@ Pairs: TypeAlias = list[tuple[str, str]]
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
-def decode(text: str) -> str:
+def decode_form_value(text: str) -> str:
     """The value that is form-url-encoded as `text`.
 
     Raises ValueError with a sentence for what is no ASCII, has a broken escape, is no
@@ -75,23 +75,23 @@ def decode(text: str) -> str:
 def read_parameters(text: str, *, most: int, several: Collection[str] = ()) -> Pairs:
     """The names and values of a query or form of at most `most` characters.
 
-    Raises OAuthError (`invalid_request`) for one that is longer, for what `decode`
-    does not take, and for a name that is there twice, but for those of `several`.
-    Empty values are left out: they count as missing (RFC 6749 §3.1).
+    Raises OAuthError (`invalid_request`) for one that is longer, for what
+    `decode_form_value` does not take, and for a name that is there twice, but for those
+    of `several`. Empty values are left out: they count as missing (RFC 6749 §3.1).
     """
     if len(text) > most:
         raise invalid_request(f"The request has more than {most} bytes.")
     try:
-        pairs = [_pair(each) for each in text.split("&") if each]
+        pairs = [_decode_pair(each) for each in text.split("&") if each]
     except ValueError as error:
         raise invalid_request(f"A parameter cannot be read. {error}") from None
     _check_once(name for name, _ in pairs if name not in several)
     return [(name, value) for name, value in pairs if value]
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _decode_pair(text: str) -> tuple[str, str]:
     name, _, value = text.partition("=")
-    return decode(name), decode(value)
+    return decode_form_value(name), decode_form_value(value)
 
 
 def _check_once(names: Iterable[str]) -> None:
@@ -120,7 +120,7 @@ def is_verifier(text: str) -> bool:
     return _VERIFIER.fullmatch(text) is not None
 
 
-def fits(challenge: str, verifier: str) -> bool:
+def is_verifier_of(challenge: str, verifier: str) -> bool:
     """Whether a verifier is the one of a challenge, told in constant time (§4.6)."""
     if not (is_challenge(challenge) and is_verifier(verifier)):
         return False
@@ -171,22 +171,22 @@ def read_authorization(query: str) -> AuthorizationRequest:
     `resource` twice, or is not written as percent-encoded UTF-8 without NUL.
     """
     pairs = read_parameters(query, most=MAX_PARAMETER_LENGTH, several=["resource"])
-    given = dict(pairs)
-    scope = given.get("scope", "")
+    values = dict(pairs)
+    scope = values.get("scope", "")
     return AuthorizationRequest(
-        client_id=given.get("client_id", ""),
-        redirect_uri=given.get("redirect_uri", ""),
-        response_type=given.get("response_type", ""),
-        response_mode=given.get("response_mode", ""),
-        state=given.get("state", ""),
+        client_id=values.get("client_id", ""),
+        redirect_uri=values.get("redirect_uri", ""),
+        response_type=values.get("response_type", ""),
+        response_mode=values.get("response_mode", ""),
+        state=values.get("state", ""),
         scope=read_scope(scope),
         offline=OFFLINE in scope.split(" "),
         resources=tuple(value for name, value in pairs if name == "resource"),
-        challenge=given.get("code_challenge", ""),
-        challenge_method=given.get("code_challenge_method", ""),
-        prompt=frozenset(given.get("prompt", "").split(" ")) - {""},
-        request="request" in given,
-        request_uri="request_uri" in given,
+        challenge=values.get("code_challenge", ""),
+        challenge_method=values.get("code_challenge_method", ""),
+        prompt=frozenset(values.get("prompt", "").split(" ")) - {""},
+        request="request" in values,
+        request_uri="request_uri" in values,
     )
 
 
@@ -230,7 +230,7 @@ def check_after_resource(request: AuthorizationRequest) -> None:
 # Requests for tokens and for their end (RFC 6749 §3.2, RFC 7009).
 
 
-MOST_BYTES: Final = 16 * 1024
+MAX_FORM_BYTES: Final = 16 * 1024
 FORM: Final = "application/x-www-form-urlencoded"
 
 _NEVER_IN_A_URL: Final = frozenset(
@@ -292,13 +292,13 @@ def read_form(content_type: str, body: bytes, query: str) -> dict[str, str]:
     """
     if content_type.partition(";")[0].strip().lower() != FORM:
         raise invalid_request(f"The request must be a form ({FORM}).")
-    for name, _ in read_parameters(query, most=MOST_BYTES):
+    for name, _ in read_parameters(query, most=MAX_FORM_BYTES):
         if name in _NEVER_IN_A_URL:
             raise invalid_request(
                 f"{name} belongs into the form, not into the address."
             )
     # Bytes beyond ASCII become characters that no form has.
-    return dict(read_parameters(body.decode("latin-1"), most=MOST_BYTES))
+    return dict(read_parameters(body.decode("latin-1"), most=MAX_FORM_BYTES))
 
 
 def client_of(form: Mapping[str, str], authorization: str | None) -> ClientCredentials:
@@ -312,23 +312,23 @@ def client_of(form: Mapping[str, str], authorization: str | None) -> ClientCrede
     if scheme.lower() == "basic":
         return _client_of_header(form, value.strip(" \t"))
     return ClientCredentials(
-        client_id=_needed(form, "client_id"),
+        client_id=_required_value(form, "client_id"),
         secret=form.get("client_secret", ""),
     )
 
 
 def _client_of_header(form: Mapping[str, str], value: str) -> ClientCredentials:
-    client_id, secret = _basic(value)
+    client_id, secret = _basic_credentials(value)
     if "client_secret" in form or form.get("client_id", client_id) != client_id:
         raise invalid_request("The client names itself in the header and in the form.")
     return ClientCredentials(client_id=client_id, secret=secret)
 
 
-def _basic(value: str) -> tuple[str, str]:
+def _basic_credentials(value: str) -> tuple[str, str]:
     """Name and secret, each form-url-encoded in Basic (RFC 6749 §2.3.1)."""
     try:
         name, colon, secret = b64decode(value, validate=True).decode().partition(":")
-        client_id, decoded = decode(name), decode(secret)
+        client_id, decoded = decode_form_value(name), decode_form_value(secret)
     except ValueError:
         client_id = colon = decoded = ""
     if not (client_id and colon):
@@ -346,11 +346,11 @@ def read_grant(form: Mapping[str, str]) -> CodeGrant | RefreshGrant | MachineGra
     does not fit is `invalid_grant`, §4.6).
     """
     resource = form.get("resource", "")
-    match _needed(form, "grant_type"):
+    match _required_value(form, "grant_type"):
         case "authorization_code":
             return _code_grant(form, resource)
         case "refresh_token":
-            token = _needed(form, "refresh_token")
+            token = _required_value(form, "refresh_token")
             scope = read_scope(form.get("scope", ""))
             return RefreshGrant(refresh_token=token, resource=resource, scope=scope)
         case "client_credentials":
@@ -363,9 +363,9 @@ def read_grant(form: Mapping[str, str]) -> CodeGrant | RefreshGrant | MachineGra
 
 def _code_grant(form: Mapping[str, str], resource: str) -> CodeGrant:
     grant = CodeGrant(
-        code=_needed(form, "code"),
-        redirect_uri=_needed(form, "redirect_uri"),
-        verifier=_needed(form, "code_verifier"),
+        code=_required_value(form, "code"),
+        redirect_uri=_required_value(form, "redirect_uri"),
+        verifier=_required_value(form, "code_verifier"),
         resource=resource,
     )
     if not is_verifier(grant.verifier):
@@ -377,10 +377,10 @@ def _code_grant(form: Mapping[str, str], resource: str) -> CodeGrant:
 
 def read_revocation(form: Mapping[str, str]) -> str:
     """The token to end; OAuthError (`invalid_request`) where it is missing."""
-    return _needed(form, "token")
+    return _required_value(form, "token")
 
 
-def _needed(form: Mapping[str, str], name: str) -> str:
+def _required_value(form: Mapping[str, str], name: str) -> str:
     value = form.get(name, "")
     if not value:
         raise invalid_request(f"{name} is missing.")

@@ -25,9 +25,9 @@ _ACCESS: Final = re.compile(rf"{ACCESS}[A-Za-z0-9_-]{{43}}")
 _REFRESH: Final = re.compile(rf"{REFRESH}([A-Za-z0-9_-]{{22}})([A-Za-z0-9_-]{{43}})")
 
 
-def code_of(made_with: str, secret: str) -> str:
+def code_of(page_id: str, secret: str) -> str:
     """The code of one consent page, of 50 characters: the same for the same page."""
-    return CODE + _hmac(secret, "oauth-code", made_with)
+    return CODE + _hmac_text(secret, "oauth-code", page_id)
 
 
 def new_access() -> str:
@@ -59,10 +59,10 @@ def successor(text: str, secret: str) -> str:
     parts = refresh_parts(text)
     if parts is None:
         raise ValueError("This is no refresh token.")
-    return REFRESH + parts[0] + _hmac(secret, "oauth-refresh", parts[1])
+    return REFRESH + parts[0] + _hmac_text(secret, "oauth-refresh", parts[1])
 
 
-def _hmac(secret: str, purpose: str, text: str) -> str:
+def _hmac_text(secret: str, purpose: str, text: str) -> str:
     key = derived_key(secret, purpose)
     return base64url(hmac.digest(key, text.encode(), "sha256"))
 
@@ -78,7 +78,7 @@ def base64url(value: bytes) -> str:
 
 MAX_NAME_LENGTH: Final = 60
 
-_MOST_MARKS: Final = 2
+_MAX_MARKS: Final = 2
 """Marks above or below one letter: more of them reach into other lines."""
 
 _INVISIBLE: Final = re.compile(
@@ -96,7 +96,7 @@ _QUOTATION_MARK: Final = re.compile(
 """Quotation marks (Unicode's Quotation_Mark), and what looks like them."""
 
 
-def shown_name(name: object, host: str) -> str:
+def display_name(name: object, host: str) -> str:
     """A name of at most 60 characters that can stand between quotation marks.
 
     Without control, bidirectional and invisible characters; quotation marks become
@@ -105,13 +105,13 @@ def shown_name(name: object, host: str) -> str:
     """
     if not isinstance(name, str):
         return host
-    text = "".join(_visible(name[: MAX_NAME_LENGTH * 9]))
+    text = "".join(_visible_characters(name[: MAX_NAME_LENGTH * 9]))
     text = "".join(_few_marks(unicodedata.normalize("NFC", text)))
     text = _QUOTATION_MARK.sub("'", text)
     return " ".join(text.split())[:MAX_NAME_LENGTH].strip() or host
 
 
-def _visible(text: str) -> Iterator[str]:
+def _visible_characters(text: str) -> Iterator[str]:
     for character in _INVISIBLE.sub("", text):
         if character.isspace():
             yield " "
@@ -120,9 +120,9 @@ def _visible(text: str) -> Iterator[str]:
 
 
 def _few_marks(text: str) -> Iterator[str]:
-    marks = _MOST_MARKS  # A mark at the beginning would stand on what is before it.
+    marks = _MAX_MARKS  # A mark at the beginning would stand on what is before it.
     for character in text:
         is_mark = unicodedata.category(character)[0] == "M"
-        marks = marks + 1 if is_mark else _MOST_MARKS * character.isspace()
-        if not is_mark or marks <= _MOST_MARKS:
+        marks = marks + 1 if is_mark else _MAX_MARKS * character.isspace()
+        if not is_mark or marks <= _MAX_MARKS:
             yield character

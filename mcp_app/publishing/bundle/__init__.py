@@ -1,24 +1,30 @@
 """Servers and definitions as one reviewable file, from one site to another.
 
-`export` writes it, `read` takes nothing but what it says it is, `compare` shows what
-importing it would do, and `apply` does that, all or nothing.
+`export_bundle` writes it, `read_bundle` takes nothing but what it says it is,
+`compare_bundle` shows what importing it would do, and `import_bundle` does that, all or
+nothing.
 """
 
 from __future__ import annotations
 
-from mcp_app.publishing.bundle.applying import ImportedRow, apply, check, needed_rights
+from mcp_app.publishing.bundle.applying import (
+    ImportedRow,
+    check_importable,
+    import_bundle,
+    needed_rights,
+)
 from mcp_app.publishing.bundle.comparing import (
     ComparedEntry,
     Comparison,
     Outcome,
     Publication,
-    compare,
+    compare_bundle,
 )
 from mcp_app.publishing.bundle.format import MOST_BYTES, Bundle, BundleRefused, Entry
-from mcp_app.publishing.bundle.reading import read, too_large
+from mcp_app.publishing.bundle.reading import read_bundle, too_large
 from mcp_app.publishing.bundle.writing import (
     everything,
-    export,
+    export_bundle,
     servers_by_name,
     with_definitions,
 )
@@ -33,13 +39,13 @@ __all__ = [
     "ImportedRow",
     "Outcome",
     "Publication",
-    "apply",
-    "check",
-    "compare",
+    "check_importable",
+    "compare_bundle",
     "everything",
-    "export",
+    "export_bundle",
+    "import_bundle",
     "needed_rights",
-    "read",
+    "read_bundle",
     "servers_by_name",
     "too_large",
     "with_definitions",

@@ -19,13 +19,13 @@ from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow,
 from mcp_app.models.fields import DEMANDS
 from mcp_app.models.transactions import is_conflict
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.jsonrpc import pretty
+from mcp_app.protocol.jsonrpc import pretty_text
 from mcp_app.publishing.bundle.candidates import chosen_in, with_primary_keys
 from mcp_app.publishing.bundle.comparing import (
     ComparedEntry,
     Comparison,
     Outcome,
-    compare,
+    compare_bundle,
 )
 from mcp_app.publishing.bundle.format import (
     CHOICES,
@@ -33,7 +33,7 @@ from mcp_app.publishing.bundle.format import (
     BundleRefused,
     Identity,
     PublishedContent,
-    kind_of,
+    kind_of_model,
 )
 from mcp_app.publishing.differences import Difference, common_start
 from mcp_app.publishing.overlays import store_findings
@@ -55,15 +55,15 @@ def needed_rights(
     `behind` is for functions that something is made to run, `grant` for permissions
     and for who may come in.  What stays as it is needs none.
     """
-    found: dict[str, list[ComparedEntry]] = {}
+    rights: dict[str, list[ComparedEntry]] = {}
     for compared in comparison.entries:
-        for right in _rights(compared, publish=publish):
-            found.setdefault(right, []).append(compared)
-    return found
+        for right in _rights_of_entry(compared, publish=publish):
+            rights.setdefault(right, []).append(compared)
+    return rights
 
 
-def _rights(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
-    changes = list(_changes(compared, publish=publish))
+def _rights_of_entry(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
+    changes = list(_content_changes(compared, publish=publish))
     for right, is_needed in (("behind", _runs_another), ("grant", _lets_others)):
         if any(
             all(is_needed(before, after) for before in befores)
@@ -74,7 +74,7 @@ def _rights(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
         yield "publish"
 
 
-def _changes(
+def _content_changes(
     compared: ComparedEntry, *, publish: bool
 ) -> Iterator[tuple[Sequence[JsonObject], JsonObject]]:
     """Yield what would be, each with what it may be without another right."""
@@ -96,14 +96,16 @@ def _changes(
 def _runs_another(before: JsonObject, after: JsonObject) -> bool:
     kinds = {before.get("kind"), after.get("kind")}
     guarded = any(each and is_guarded(each) for each in kinds)
-    return guarded and _differs(_BEHIND, before, after)
+    return guarded and _differs_in_any(_BEHIND, before, after)
 
 
 def _lets_others(before: JsonObject, after: JsonObject) -> bool:
-    return _differs(_GRANT, before, after)
+    return _differs_in_any(_GRANT, before, after)
 
 
-def _differs(names: Sequence[str], before: JsonObject, after: JsonObject) -> bool:
+def _differs_in_any(
+    names: Sequence[str], before: JsonObject, after: JsonObject
+) -> bool:
     # What is empty may be left out, or be there.
     return any(
         (before.get(name) or None) != (after.get(name) or None) for name in names
@@ -125,7 +127,7 @@ class ImportedRow:
     """What was done, for the history."""
 
 
-def apply(
+def import_bundle(
     bundle: Bundle,
     registry: Registry,
     *,
@@ -143,7 +145,7 @@ def apply(
     """
     try:
         with transaction.atomic(using=router.db_for_write(Server)):
-            comparison = compare(bundle, registry, lock=True)
+            comparison = compare_bundle(bundle, registry, lock=True)
             if comparison.looked_at != looked_at:
                 raise OutOfDate(
                     _(
@@ -152,8 +154,8 @@ def apply(
                     )
                 )
             allowed(comparison)
-            check(comparison, publish=publish)
-            return _Importer(comparison, registry, author, publish, origin).imported()
+            check_importable(comparison, publish=publish)
+            return _Importer(comparison, registry, author, publish, origin).import_all()
     except IntegrityError as error:
         raise OutOfDate(
             _(
@@ -165,20 +167,20 @@ def apply(
         if is_conflict(error):
             raise overtaken_error() from error
         # Databases have limits of their own, such as what one statement may bring.
-        said = _("The database refused the import. Nothing was imported: %(error)s")
-        raise BundleRefused([said % {"error": error}]) from error
+        message = _("The database refused the import. Nothing was imported: %(error)s")
+        raise BundleRefused([message % {"error": error}]) from error
 
 
-def check(comparison: Comparison, *, publish: bool) -> None:
+def check_importable(comparison: Comparison, *, publish: bool) -> None:
     """Raise `BundleRefused` with all that stands in the way."""
-    cannot = comparison.having(Outcome.CANNOT, publish=publish)
-    said = [
+    cannot = comparison.entries_with_outcome(Outcome.CANNOT, publish=publish)
+    sentences = [
         _("%(entry)s: %(problem)s") % {"entry": each.entry, "problem": problem}
         for each in cannot
         for problem in each.obstacles(publish=publish)
     ]
-    if said:
-        raise BundleRefused(said)
+    if sentences:
+        raise BundleRefused(sentences)
 
 
 class _Importer:
@@ -197,78 +199,82 @@ class _Importer:
         self._origin = origin or comparison.bundle.fingerprint
         self._keys: dict[Identity, int] = dict(comparison.primary_keys)
 
-    def imported(self) -> list[ImportedRow]:
-        touched = self._comparison.touched(publish=self._publish)
+    def import_all(self) -> list[ImportedRow]:
+        touched = self._comparison.entries_to_write(publish=self._publish)
         self._keep_uploads(touched)
         # Servers choose among the definitions, which must be there.
         definitions = [each for each in touched if each.entry.model is not Server]
         servers = [each for each in touched if each.entry.model is Server]
-        written = [self._written(each) for each in (*definitions, *servers)]
+        written = [self._write_entry(each) for each in (*definitions, *servers)]
         for each in written:
             if isinstance(each.row, DefinitionRow):
                 store_findings(each.row, self._registry)
         return written
 
     def _keep_uploads(self, touched: Sequence[ComparedEntry]) -> None:
-        contents = [content for each in touched for content in each.entry.contents()]
-        named = {name for content in contents for name in digests_of(content)}
-        for name in sorted(named):
+        contents = [
+            content for each in touched for content in each.entry.all_contents()
+        ]
+        digests = {name for content in contents for name in digests_of(content)}
+        for name in sorted(digests):
             upload = self._comparison.bundle.uploads[name]
             Blob.objects.keep(upload.content, upload.media_type)
 
-    def _written(self, compared: ComparedEntry) -> ImportedRow:
+    def _write_entry(self, compared: ComparedEntry) -> ImportedRow:
         row = compared.row
         if compared.is_saved:
-            self._save(compared)
+            self._save_working_copy(compared)
         self._keys[compared.entry.identity] = row.pk
-        version = self._published(compared) if self._publish else None
+        version = self._publish_entry(compared) if self._publish else None
         return ImportedRow(
             row,
             compared.is_new,
             compared.is_saved,
             version,
-            " ".join(self._said(compared, version)),
+            " ".join(self._history_sentences(compared, version)),
         )
 
-    def _save(self, compared: ComparedEntry) -> None:
+    def _save_working_copy(self, compared: ComparedEntry) -> None:
         row = compared.row
         if isinstance(row, DefinitionRow) and self._author is not None:
             row.updated_by_id = self._author.pk
         row.save()
         if isinstance(row, Server) and row.selection == Server.Selection.CHOSEN:
-            self._choose(row, compared)
+            self._set_choices(row, compared)
 
-    def _choose(self, server: Server, compared: ComparedEntry) -> None:
+    def _set_choices(self, server: Server, compared: ComparedEntry) -> None:
         chosen: dict[str, list[int]] = {name: [] for name in CHOICES}
-        lists = {kind_of(model): name for name, model in CHOICES.items()}
+        lists = {kind_of_model(model): name for name, model in CHOICES.items()}
         for kind, key in chosen_in(compared.entry.working):
             chosen[lists[kind]].append(self._keys[kind, key])
         for name, keys in chosen.items():
             getattr(server, name).set(keys)
 
-    def _published(self, compared: ComparedEntry) -> DefinitionVersion | None:
+    def _publish_entry(self, compared: ComparedEntry) -> DefinitionVersion | None:
         publication = compared.publication
         if publication is None:
             return None
         row = compared.row
         content = with_primary_keys(publication.content, self._keys)
         [version] = row.rows().publish_contents(
-            {row: content}, author=self._author, note=self._note(compared)
+            {row: content}, author=self._author, note=self._version_note(compared)
         )
         return version
 
-    def _note(self, compared: ComparedEntry) -> str:
+    def _version_note(self, compared: ComparedEntry) -> str:
         published = cast("PublishedContent", compared.entry.published)
-        said = _("Imported from %(origin)s: version %(number)d by %(author)s. %(note)s")
-        shown = {
+        message = _(
+            "Imported from %(origin)s: version %(number)d by %(author)s. %(note)s"
+        )
+        details = {
             "origin": self._origin,
             "number": published.number,
             "author": published.author or _("a command"),
             "note": published.note,
         }
-        return (said % shown).strip()
+        return (message % details).strip()
 
-    def _said(
+    def _history_sentences(
         self, compared: ComparedEntry, version: DefinitionVersion | None
     ) -> Iterator[str]:
         origin = {"origin": self._origin}
@@ -277,24 +283,25 @@ class _Importer:
         elif compared.is_saved:
             yield _("The working copy was imported from %(origin)s.") % origin
         if version is not None:
-            said = _("Published version %(number)d, imported from %(origin)s.")
-            yield said % {**origin, "number": version.number}
+            message = _("Published version %(number)d, imported from %(origin)s.")
+            yield message % {**origin, "number": version.number}
 
 
 # -- report ----------------------------------------------------------------------------
 # What importing would do, in lines of text.
 
 
-LONGEST = 200
+MAX_VALUE_LENGTH = 200
 """Characters of a value that a line shows."""
 
 
-def counts(comparison: Comparison, *, publish: bool) -> str:
+def outcome_counts(comparison: Comparison, *, publish: bool) -> str:
     """Return how many entries there are of each outcome."""
     numbers = {
-        outcome: len(comparison.having(outcome, publish=publish)) for outcome in Outcome
+        outcome: len(comparison.entries_with_outcome(outcome, publish=publish))
+        for outcome in Outcome
     }
-    said = [
+    parts = [
         _("%(count)d new") % {"count": numbers[Outcome.NEW]},
         _("%(count)d changed") % {"count": numbers[Outcome.CHANGED]},
         _("%(count)d the same") % {"count": numbers[Outcome.SAME]},
@@ -302,29 +309,29 @@ def counts(comparison: Comparison, *, publish: bool) -> str:
     ]
     if numbers[Outcome.CANNOT]:
         count = numbers[Outcome.CANNOT]
-        said.append(_("%(count)d cannot be imported") % {"count": count})
-    return " · ".join(said)
+        parts.append(_("%(count)d cannot be imported") % {"count": count})
+    return " · ".join(parts)
 
 
-def lines(comparison: Comparison, *, publish: bool) -> Iterator[str]:
+def report_lines(comparison: Comparison, *, publish: bool) -> Iterator[str]:
     """Yield the differences entry by entry, and at the end the counts."""
     for compared in comparison.entries:
         if compared.outcome(publish=publish) != Outcome.SAME:
-            yield from _entry(compared, publish=publish)
-    yield counts(comparison, publish=publish)
+            yield from _entry_lines(compared, publish=publish)
+    yield outcome_counts(comparison, publish=publish)
 
 
-def _entry(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
+def _entry_lines(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
     outcome = compared.outcome(publish=publish)
-    yield f"{_heading(outcome)}: {visible(str(compared.entry))}"
+    yield f"{_outcome_heading(outcome)}: {visible(str(compared.entry))}"
     for problem in compared.obstacles(publish=publish):
         yield "  " + _("Impossible: %(problem)s") % {"problem": problem}
     yield from map(_difference, compared.differences)
     yield from _publication(compared, publish=publish)
-    yield from notes(compared)
+    yield from entry_notes(compared)
 
 
-def _heading(outcome: Outcome) -> str:
+def _outcome_heading(outcome: Outcome) -> str:
     return {
         Outcome.NEW: _("New"),
         Outcome.CHANGED: _("Changed"),
@@ -349,20 +356,20 @@ def _publication(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
         yield "  " + _("Breaks old calls: %(sentence)s") % {"sentence": sentence}
 
 
-def notes(compared: ComparedEntry) -> Iterator[str]:
+def entry_notes(compared: ComparedEntry) -> Iterator[str]:
     """Yield what holds up no import, and is to be known."""
     if compared.is_vanished:
         yield "  " + _("Broken here: the code does not declare it.")
         return
     if compared.is_left_unpublished:
-        said = _(
+        message = _(
             "It is not published here, and stays unpublished until you publish it"
             " yourself."
         )
-        yield "  " + said
+        yield "  " + message
     for finding in compared.judged.to_fix:
-        said = _("Must be fixed before publishing: %(message)s")
-        yield "  " + said % {"message": finding.message}
+        message = _("Must be fixed before publishing: %(message)s")
+        yield "  " + message % {"message": finding.message}
 
 
 def _difference(difference: Difference) -> str:
@@ -373,22 +380,22 @@ def _difference(difference: Difference) -> str:
     lines = [None if text is None else " ".join(text.split()) for text in texts]
     if lines[0] == lines[1]:
         # They differ in blanks or line breaks only.
-        lines = [None if text is None else pretty(text)[1:-1] for text in texts]
-    before, after = _values(lines)
+        lines = [None if text is None else pretty_text(text)[1:-1] for text in texts]
+    before, after = _shortened_values(lines)
     return f"  {name}: {before} -> {after}"
 
 
-def _values(lines: Sequence[str | None]) -> Iterator[str]:
+def _shortened_values(lines: Sequence[str | None]) -> Iterator[str]:
     """Yield both, as far as a line shows them: long ones from where they differ."""
     start = 0
-    if any(line is not None and len(line) > LONGEST for line in lines):
+    if any(line is not None and len(line) > MAX_VALUE_LENGTH for line in lines):
         same = common_start(*(line or "" for line in lines))
-        start = max(0, same - LONGEST // 4)
+        start = max(0, same - MAX_VALUE_LENGTH // 4)
     for line in lines:
         if line is None:
             yield _("(not there)")
             continue
-        shown = line[start : start + LONGEST]
+        excerpt = line[start : start + MAX_VALUE_LENGTH]
         before = "…" if start else ""
-        after = "…" if start + LONGEST < len(line) else ""
-        yield f"“{before}{visible(shown, None)}{after}”"
+        after = "…" if start + MAX_VALUE_LENGTH < len(line) else ""
+        yield f"“{before}{visible(excerpt, None)}{after}”"

@@ -12,10 +12,10 @@ from mcp_app.kinds.registry import kind_classes, no_such_kind
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.fields import DEMANDS, content_of
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.bundle.format import CHOICES, Entry, Identity, kind_of
+from mcp_app.publishing.bundle.format import CHOICES, Entry, Identity, kind_of_model
 
 
-def new_row(entry: Entry) -> PublishedRow:
+def unsaved_row(entry: Entry) -> PublishedRow:
     row = entry.model()
     if isinstance(row, Server):
         row.slug = entry.key
@@ -30,12 +30,12 @@ def new_row(entry: Entry) -> PublishedRow:
 
 def published_row(entry: Entry, content: JsonObject) -> PublishedRow:
     """Return a row with this content as its working copy; it is never saved."""
-    row = new_row(entry)
+    row = unsaved_row(entry)
     row.put_content(without_choice(content))
     return row
 
 
-def put(row: PublishedRow, entry: Entry) -> None:
+def apply_entry(row: PublishedRow, entry: Entry) -> None:
     """Make a row what the file says; nothing is saved."""
     row.put_content(without_choice(entry.working))
     if isinstance(row, Server):
@@ -71,19 +71,19 @@ def _in_column(column: str, problem: str) -> str:
     return _("%(column)s: %(problem)s") % {"column": column, "problem": problem}
 
 
-def limits(server: Server) -> JsonObject:
+def server_limits(server: Server) -> JsonObject:
     """Return the columns of a server that hold without being published."""
     return {
         "access": list(server.access_names),
-        **demands(server),
+        **server_demands(server),
         "page_size": server.page_size,
     }
 
 
-def demands(server: Server) -> Mapping[str, str]:
+def server_demands(server: Server) -> Mapping[str, str]:
     """Return what a server demands of whoever uses it, without what is empty."""
-    named = {name: str(getattr(server, name)) for name in DEMANDS}
-    return {name: value for name, value in named.items() if value}
+    texts = {name: str(getattr(server, name)) for name in DEMANDS}
+    return {name: value for name, value in texts.items() if value}
 
 
 def in_columns(content: JsonObject) -> JsonObject:
@@ -119,9 +119,9 @@ def natural_choice(
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield each list of a choice with the natural keys of what is still there."""
     for name, model in CHOICES.items():
-        known = keys[kind_of(model)]
-        found = [known[pk] for pk in chosen.get(name, ()) if pk in known]
-        yield name, sorted(found)
+        known = keys[kind_of_model(model)]
+        present_keys = [known[pk] for pk in chosen.get(name, ()) if pk in known]
+        yield name, sorted(present_keys)
 
 
 def with_primary_keys(content: JsonObject, keys: PrimaryKeys) -> JsonObject:
@@ -129,7 +129,9 @@ def with_primary_keys(content: JsonObject, keys: PrimaryKeys) -> JsonObject:
     if CHOSEN not in content:
         return content
     chosen = {
-        name: sorted(keys[kind_of(model), key] for key in content[CHOSEN].get(name, ()))
+        name: sorted(
+            keys[kind_of_model(model), key] for key in content[CHOSEN].get(name, ())
+        )
         for name, model in CHOICES.items()
     }
     return {**content, CHOSEN: chosen}
@@ -140,14 +142,15 @@ def chosen_in(content: JsonObject) -> Iterator[Identity]:
     chosen = content.get(CHOSEN, {})
     for name, model in CHOICES.items():
         for key in chosen.get(name, ()):
-            yield kind_of(model), key
+            yield kind_of_model(model), key
 
 
 def primary_keys_in(content: JsonObject) -> Mapping[str, set[int]]:
     """Return what a version's content names, by the kind of rows."""
     chosen = content.get(CHOSEN, {})
     return {
-        kind_of(model): set(chosen.get(name, ())) for name, model in CHOICES.items()
+        kind_of_model(model): set(chosen.get(name, ()))
+        for name, model in CHOICES.items()
     }
 
 

@@ -21,26 +21,26 @@ from mcp_app.models.fields import digest
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.candidates import (
+    apply_entry,
     chosen_in,
     in_columns,
-    limits,
     naturally,
-    new_row,
     published_row,
-    put,
     row_problems,
+    server_limits,
+    unsaved_row,
     without_choice,
     working_copy,
 )
-from mcp_app.publishing.bundle.format import Bundle, Entry, Identity, hash_of
+from mcp_app.publishing.bundle.format import Bundle, Entry, Identity, content_hash_of
 from mcp_app.publishing.bundle.here import Here
 from mcp_app.publishing.differences import (
     Difference,
-    breaking,
+    breaking_reasons,
     differences,
     plain_differences,
 )
-from mcp_app.publishing.overlays import Findings, judge_content, taken_finding
+from mcp_app.publishing.overlays import Findings, conflict_finding, judge_content
 
 
 class Outcome(Enum):
@@ -125,13 +125,15 @@ class Comparison:
     only_here: int
     primary_keys: Mapping[Identity, int] = field(default_factory=dict)
 
-    def having(self, outcome: Outcome, *, publish: bool = False) -> list[ComparedEntry]:
+    def entries_with_outcome(
+        self, outcome: Outcome, *, publish: bool = False
+    ) -> list[ComparedEntry]:
         """Return the entries with an outcome."""
         return [
             each for each in self.entries if each.outcome(publish=publish) == outcome
         ]
 
-    def touched(self, *, publish: bool) -> list[ComparedEntry]:
+    def entries_to_write(self, *, publish: bool) -> list[ComparedEntry]:
         """Return the entries of which something would be written."""
         untouched = (Outcome.SAME, Outcome.CANNOT)
         return [
@@ -143,22 +145,24 @@ class Comparison:
     @cached_property
     def looked_at(self) -> str:
         """The digest of the file, of what is here, and of what would become of it."""
-        seen = [_seen(each) for each in self.entries]
-        return digest(jsonrpc.canonical([self.bundle.digest, seen]))
+        states = [_entry_state(each) for each in self.entries]
+        return digest(jsonrpc.canonical([self.bundle.digest, states]))
 
 
-def _seen(compared: ComparedEntry) -> Sequence[object]:
+def _entry_state(compared: ComparedEntry) -> Sequence[object]:
     row = compared.row
     rules = [each.rule for each in compared.judged.findings]
     outcomes = [compared.outcome(publish=each).value for each in (False, True)]
     return [row.pk, row.published_id, compared.before, rules, outcomes]
 
 
-def compare(bundle: Bundle, registry: Registry, *, lock: bool = False) -> Comparison:
+def compare_bundle(
+    bundle: Bundle, registry: Registry, *, lock: bool = False
+) -> Comparison:
     """Return what importing would do; `lock` holds the rows for the transaction."""
     here = Here(bundle, lock=lock)
     comparer = _Comparer(bundle, here, registry)
-    entries = [comparer.compared(entry) for entry in bundle.entries]
+    entries = [comparer.compare_entry(entry) for entry in bundle.entries]
     return Comparison(bundle, entries, here.only_here(bundle), here.primary_keys())
 
 
@@ -167,48 +171,53 @@ class _Comparer:
         self._here = here
         self._registry = registry
         self._uploads = bundle.contents_of_uploads()
-        self._named = {entry.identity for entry in bundle.entries}
+        self._entry_identities = {entry.identity for entry in bundle.entries}
 
-    def compared(self, entry: Entry) -> ComparedEntry:
-        found = self._here.row(entry)
-        if isinstance(found, DefinitionRow) and found.source != entry.source:
-            return _other_source(entry, found)
-        before = {} if found is None else self._working(found)
-        row = new_row(entry) if found is None else found
-        put(row, entry)
-        after = self._after(row, entry)
+    def compare_entry(self, entry: Entry) -> ComparedEntry:
+        existing_row = self._here.row_of_entry(entry)
+        if (
+            isinstance(existing_row, DefinitionRow)
+            and existing_row.source != entry.source
+        ):
+            return _other_source(entry, existing_row)
+        before = {} if existing_row is None else self._working_content(existing_row)
+        row = unsaved_row(entry) if existing_row is None else existing_row
+        apply_entry(row, entry)
+        after = self._content_after(row, entry)
         changes = plain_differences(before, after)
         problems = []
-        if changes or found is None:
+        if changes or existing_row is None:
             problems = [*row_problems(row), *self._unknown_choices(after)]
         return ComparedEntry(
             entry=entry,
             row=row,
-            is_new=found is None,
+            is_new=existing_row is None,
             before=before,
             # What breaks the rules is neither taken apart nor judged.
             differences=changes if problems else differences(before, after),
             problems=problems,
-            judged=Findings([]) if problems else self._judged(row, in_columns(after)),
+            judged=Findings([])
+            if problems
+            else self._judge_content(row, in_columns(after)),
             publication=self._publication(row, entry),
             is_vanished=self._is_vanished(row),
         )
 
-    def _working(self, row: PublishedRow) -> JsonObject:
+    def _working_content(self, row: PublishedRow) -> JsonObject:
         """Return what stands in a row, with natural keys."""
         if not isinstance(row, Server):
             return row.working_content()
-        content = working_copy(row, self._here.choice(row))
-        return {**content, **limits(row)}
+        content = working_copy(row, self._here.choice_of_server(row))
+        return {**content, **server_limits(row)}
 
-    def _after(self, row: PublishedRow, entry: Entry) -> JsonObject:
+    def _content_after(self, row: PublishedRow, entry: Entry) -> JsonObject:
         if not isinstance(row, Server):
             return row.working_content()
         chosen = entry.working.get("chosen", {})
-        return {**working_copy(row, chosen), **limits(row)}
+        return {**working_copy(row, chosen), **server_limits(row)}
 
     def _unknown_choices(self, content: JsonObject) -> Iterator[str]:
-        known = self._named | self._here.rows.keys()
+        known = self._entry_identities | self._here.rows.keys()
         for kind, key in chosen_in(content):
             if (kind, key) not in known:
                 yield _(
@@ -218,7 +227,7 @@ class _Comparer:
 
     # -- judging ----------------------------------------------------------------------
 
-    def _judged(self, row: PublishedRow, content: JsonObject) -> Findings:
+    def _judge_content(self, row: PublishedRow, content: JsonObject) -> Findings:
         return judge_content(row, content, self._registry, self._uploads)
 
     def _is_vanished(self, row: PublishedRow) -> bool:
@@ -236,7 +245,9 @@ class _Comparer:
         served = {} if row.published is None else row.published.read()
         if isinstance(row, Server):
             served = naturally(served, self._here.keys)
-        if published.hash == (hash_of(served) if row.published else row.served_hash()):
+        if published.hash == (
+            content_hash_of(served) if row.published else row.served_hash()
+        ):
             return None
         content = published.content
         problems = [
@@ -252,7 +263,7 @@ class _Comparer:
             number=published.number,
             content=content,
             differences=changes,
-            breaks=breaking(changes) if row.published else (),
+            breaks=breaking_reasons(changes) if row.published else (),
             problems=problems,
         )
 
@@ -260,27 +271,29 @@ class _Comparer:
         """Yield why a content cannot be published here, although it can be saved."""
         # What code does not declare is seen by nobody, published or not.
         if not self._is_vanished(row):
-            found = [*self._taken(row, content)]
-            found += self._judged(row, without_choice(content)).to_fix
-            yield from (each.message for each in found)
+            findings = [*self._identity_conflicts(row, content)]
+            findings += self._judge_content(row, without_choice(content)).to_fix
+            yield from (each.message for each in findings)
 
-    def _taken(self, row: PublishedRow, content: JsonObject) -> Iterator[Finding]:
+    def _identity_conflicts(
+        self, row: PublishedRow, content: JsonObject
+    ) -> Iterator[Finding]:
         if not isinstance(row, DefinitionRow) or row.from_code:
             return
         identity = str(content[row.IDENTITY])
         other = self._here.published_as(row.kind_of_row, identity)
         if other is not None and other.pk != row.pk:
-            yield taken_finding(other, identity)
+            yield conflict_finding(other, identity)
 
 
 def _other_source(entry: Entry, row: DefinitionRow) -> ComparedEntry:
-    said = _(
+    sentence = _(
         "At this site the definition was made in the admin, but the"
         " file has changes to a definition in code."
     )
     if row.from_code:
-        said = _(
+        sentence = _(
             "At this site the definition is declared in code, but at the"
             " other site it was made in the admin."
         )
-    return ComparedEntry(entry, row, False, {}, [], [said], Findings([]), None)
+    return ComparedEntry(entry, row, False, {}, [], [sentence], Findings([]), None)

@@ -32,7 +32,7 @@ FORMAT: Final = "django-mcp-app bundle"
 VERSION: Final = 1
 """The newest version that is read, and the one that is written."""
 MOST_BYTES: Final = 64 * MIB
-MOST_PROBLEMS: Final = 50
+MAX_PROBLEMS: Final = 50
 """Problems of one file that are named."""
 
 DEFINITIONS: Final[Mapping[str, type[DefinitionRow]]] = {
@@ -96,7 +96,7 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        return kind_of(self.model)
+        return kind_of_model(self.model)
 
     @property
     def identity(self) -> Identity:
@@ -107,11 +107,11 @@ class Entry:
         return self.source == Source.CODE
 
     @property
-    def is_made_here(self) -> bool:
+    def is_defined_by_staff(self) -> bool:
         """Whether it is a definition that staff made: its content has its name."""
         return self.model is not Server and not self.from_code
 
-    def contents(self) -> list[JsonObject]:
+    def all_contents(self) -> list[JsonObject]:
         """Return the working copy, and what is published."""
         published = [] if self.published is None else [self.published.content]
         return [self.working, *published]
@@ -149,7 +149,7 @@ class Bundle:
         return {name: upload.content for name, upload in self.uploads.items()}
 
 
-def kind_of(model: type[PublishedRow]) -> str:
+def kind_of_model(model: type[PublishedRow]) -> str:
     """Return what changes and versions call the rows of a model."""
     return str(model._meta.model_name)
 
@@ -159,11 +159,11 @@ def key_column(model: type[PublishedRow]) -> str:
     return model.IDENTITY if issubclass(model, DefinitionRow) else "slug"
 
 
-def key_of(row: PublishedRow) -> str:
+def natural_key_of(row: PublishedRow) -> str:
     """Return the natural key of a row's working copy."""
     return str(getattr(row, key_column(type(row))))
 
 
-def hash_of(content: JsonObject) -> str:
+def content_hash_of(content: JsonObject) -> str:
     """Return the hash that a version with this content has."""
     return digest(jsonrpc.write(content))

@@ -27,8 +27,8 @@ from mcp_app.publishing.bundle.format import (
     Entry,
     Identity,
     key_column,
-    key_of,
-    kind_of,
+    kind_of_model,
+    natural_key_of,
 )
 from mcp_app.publishing.bundle.writing import says_nothing
 
@@ -53,12 +53,12 @@ class Here:
         self._wanted: dict[str, set[str]] = defaultdict(set)
         self._identities: dict[str, set[str]] = defaultdict(set)
         for entry in bundle.entries:
-            self._want(entry)
+            self._want_entry(entry)
         self._load_servers()
         for model in DEFINITIONS.values():
             self._load_definitions(model)
 
-    def row(self, entry: Entry) -> PublishedRow | None:
+    def row_of_entry(self, entry: Entry) -> PublishedRow | None:
         """Return the row that an entry is about; None where it is new."""
         return self.rows.get(entry.identity)
 
@@ -66,15 +66,15 @@ class Here:
         """Return the row that clients see under a name or URI."""
         return self._published.get((kind, DefinitionRow.identity_hash(identity)))
 
-    def choice(self, server: Server) -> Mapping[str, list[str]]:
+    def choice_of_server(self, server: Server) -> Mapping[str, list[str]]:
         """Return what the working copy of a server chooses, list by list."""
         return dict(natural_choice(self._chosen.get(server.pk, {}), self.keys))
 
     def only_here(self, bundle: Bundle) -> int:
         """Return how many rows the bundle does not name."""
-        named = [self.rows.get(entry.identity) for entry in bundle.entries]
-        known = sum(row is not None and not says_nothing(row) for row in named)
-        counts = [_counted(model) for model in LISTS.values()]
+        rows = [self.rows.get(entry.identity) for entry in bundle.entries]
+        known = sum(row is not None and not says_nothing(row) for row in rows)
+        counts = [_row_count_query(model) for model in LISTS.values()]
         return int(sum(counts[0].union(*counts[1:], all=True).order_by())) - known
 
     def primary_keys(self) -> Mapping[Identity, int]:
@@ -83,9 +83,9 @@ class Here:
 
     # -- loading ----------------------------------------------------------------------
 
-    def _want(self, entry: Entry) -> None:
+    def _want_entry(self, entry: Entry) -> None:
         self._wanted[entry.kind].add(entry.key)
-        for content in entry.contents():
+        for content in entry.all_contents():
             for kind, key in chosen_in(content):
                 self._wanted[kind].add(key)
         if entry.published is not None and entry.model is not Server:
@@ -95,11 +95,13 @@ class Here:
                 self._identities[entry.kind].add(hashed)
 
     def _load_servers(self) -> None:
-        slugs = sorted(self._wanted[kind_of(Server)])
-        servers = self._rows(Server.rows(), [Q(slug__in=some) for some in _some(slugs)])
+        slugs = sorted(self._wanted[kind_of_model(Server)])
+        servers = self._matching_rows(
+            Server.rows(), [Q(slug__in=some) for some in _value_batches(slugs)]
+        )
         choosing: list[int] = []
         for server in servers:
-            self.rows[kind_of(Server), server.slug] = server
+            self.rows[kind_of_model(Server), server.slug] = server
             served = {} if server.published is None else server.published.read()
             for kind, keys in primary_keys_in(served).items():
                 self.keys[kind].update(dict.fromkeys(keys, ""))
@@ -126,12 +128,12 @@ class Here:
         for pk, place, chosen in lists[0].union(*lists[1:], all=True).order_by():
             name = names[place]
             self._chosen.setdefault(pk, {}).setdefault(name, []).append(chosen)
-            self.keys[kind_of(CHOICES[name])][chosen] = ""
+            self.keys[kind_of_model(CHOICES[name])][chosen] = ""
 
     def _load_definitions(self, model: type[DefinitionRow]) -> None:
-        kind = kind_of(model)
-        for row in self._rows(model.rows(), list(self._conditions(model))):
-            key = key_of(row)
+        kind = kind_of_model(model)
+        for row in self._matching_rows(model.rows(), list(self._conditions(model))):
+            key = natural_key_of(row)
             if row.pk in self.keys[kind]:
                 self.keys[kind][row.pk] = key
             if key in self._wanted[kind]:
@@ -143,35 +145,37 @@ class Here:
             del self.keys[kind][pk]
 
     def _conditions(self, model: type[DefinitionRow]) -> Iterator[Q]:
-        kind = kind_of(model)
+        kind = kind_of_model(model)
         column = model.IDENTITY
         wanted = sorted(self._wanted[kind])
         if column != "name":
             # Long keys are found by their digests, which every database compares alike.
             column = f"{column}_digest"
             wanted = [digest(key) for key in wanted]
-        for some in _some(wanted):
+        for some in _value_batches(wanted):
             yield Q(**{f"{column}__in": some})
-        for some in _some(sorted(self._identities[kind])):
+        for some in _value_batches(sorted(self._identities[kind])):
             yield Q(published_identity__in=some)
-        for keys in _some(sorted(self.keys[kind])):
+        for keys in _value_batches(sorted(self.keys[kind])):
             yield Q(pk__in=keys)
 
-    def _rows(self, rows: PublishedRows[Any], conditions: Sequence[Q]) -> Iterator[Any]:
+    def _matching_rows(
+        self, rows: PublishedRows[Any], conditions: Sequence[Q]
+    ) -> Iterator[Any]:
         """Yield the rows that meet one of the conditions, each once."""
-        seen: set[int] = set()
-        for some in _joined(conditions):
-            found = rows.filter(some)
+        visited: set[int] = set()
+        for some in _joined_conditions(conditions):
+            matches = rows.filter(some)
             if self._lock:
                 # A join cannot be locked on every database.
-                list(found.select_for_update().order_by("pk").values_list("pk"))
-            for row in found.select_related("published").order_by("pk"):
-                if row.pk not in seen:
-                    seen.add(row.pk)
+                list(matches.select_for_update().order_by("pk").values_list("pk"))
+            for row in matches.select_related("published").order_by("pk"):
+                if row.pk not in visited:
+                    visited.add(row.pk)
                     yield row
 
 
-def _counted(model: type[PublishedRow]) -> Any:
+def _row_count_query(model: type[PublishedRow]) -> Any:
     """Return a query of how many rows of a model say something."""
     rows = model.rows().order_by()
     if issubclass(model, DefinitionRow):
@@ -181,16 +185,16 @@ def _counted(model: type[PublishedRow]) -> Any:
     return counted.values_list("count", flat=True)
 
 
-def _some(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+def _value_batches(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
     for start in range(0, len(values), AT_ONCE):
         yield values[start : start + AT_ONCE]
 
 
-def _joined(conditions: Iterable[Q]) -> Iterator[Q]:
+def _joined_conditions(conditions: Iterable[Q]) -> Iterator[Q]:
     """Put a few conditions into one statement; SQLite takes only so many values."""
-    found = list(conditions)
-    for start in range(0, len(found), TOGETHER):
-        yield reduce(or_, found[start : start + TOGETHER])
+    condition_list = list(conditions)
+    for start in range(0, len(condition_list), TOGETHER):
+        yield reduce(or_, condition_list[start : start + TOGETHER])
 
 
 TOGETHER = 3

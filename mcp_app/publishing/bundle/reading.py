@@ -20,7 +20,7 @@ from mcp_app.interface.rules import media_type_problem, visible
 from mcp_app.interface.server import PAGE_SIZE
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.definitions import Source
-from mcp_app.models.fields import DEMANDS, digest, words
+from mcp_app.models.fields import DEMANDS, digest, split_words
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.json_types import JsonObject
@@ -28,19 +28,23 @@ from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.publishing.bundle.format import (
     FORMAT,
     LISTS,
+    MAX_PROBLEMS,
     MOST_BYTES,
-    MOST_PROBLEMS,
     VERSION,
     Bundle,
     BundleRefused,
     Entry,
     PublishedContent,
     Upload,
-    hash_of,
+    content_hash_of,
     key_column,
-    kind_of,
+    kind_of_model,
 )
-from mcp_app.publishing.bundle.writing import at, content_problems, unknown
+from mcp_app.publishing.bundle.writing import (
+    content_problems,
+    unknown_member,
+    with_place,
+)
 
 # -- shapes ----------------------------------------------------------------------------
 # What the members of a file are: each shape with the sentence for what it is not.
@@ -55,30 +59,30 @@ class Shape:
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
-def _is_text(value: object) -> bool:
+def _is_valid_text(value: object) -> bool:
     return isinstance(value, str) and "\x00" not in value
 
 
-def _is_key(value: object) -> bool:
-    return _is_text(value) and value != ""
+def _is_nonempty_text(value: object) -> bool:
+    return _is_valid_text(value) and value != ""
 
 
-def is_count(value: object) -> bool:
+def is_positive_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _is_hash(value: object) -> bool:
+def _is_sha256_hash(value: object) -> bool:
     return isinstance(value, str) and bool(_HASH.fullmatch(value))
 
 
-def _is_names(value: object) -> bool:
+def _is_name_list(value: object) -> bool:
     """Whether it is a list that a column with names between blanks can hold."""
     return isinstance(value, list) and all(
-        _is_key(each) and words(each) == (each,) for each in value
+        _is_nonempty_text(each) and split_words(each) == (each,) for each in value
     )
 
 
-def _is_time(value: object) -> bool:
+def _is_iso_time(value: object) -> bool:
     if not isinstance(value, str):
         return False
     try:
@@ -87,14 +91,17 @@ def _is_time(value: object) -> bool:
         return False
 
 
-TEXT = Shape(_is_text, gettext_lazy("This must be a text without NUL."))
-KEY = Shape(_is_key, gettext_lazy("This must be a text without NUL, and not empty."))
-COUNT = Shape(is_count, gettext_lazy("This must be a whole number above 0."))
-HASHED = Shape(
-    _is_hash, gettext_lazy("This must be a SHA-256: 64 lower-case hexadecimal digits.")
+TEXT = Shape(_is_valid_text, gettext_lazy("This must be a text without NUL."))
+KEY = Shape(
+    _is_nonempty_text, gettext_lazy("This must be a text without NUL, and not empty.")
 )
-NAMES = Shape(_is_names, gettext_lazy("This must be a list of names."))
-TIME = Shape(_is_time, gettext_lazy("This must be a time (ISO 8601)."))
+COUNT = Shape(is_positive_count, gettext_lazy("This must be a whole number above 0."))
+HASHED = Shape(
+    _is_sha256_hash,
+    gettext_lazy("This must be a SHA-256: 64 lower-case hexadecimal digits."),
+)
+NAMES = Shape(_is_name_list, gettext_lazy("This must be a list of names."))
+TIME = Shape(_is_iso_time, gettext_lazy("This must be a time (ISO 8601)."))
 OBJECT = Shape(
     lambda value: isinstance(value, dict), gettext_lazy("This must be an object.")
 )
@@ -102,7 +109,7 @@ DEMANDED = Shape(
     lambda value: (
         isinstance(value, dict)
         and value.keys() <= set(DEMANDS)
-        and all(map(_is_text, value.values()))
+        and all(map(_is_valid_text, value.values()))
     ),
     gettext_lazy("This must be an object with texts: permission, groups, rule."),
 )
@@ -141,15 +148,15 @@ LIMITS: Final = ReadLimits(depth=72, nodes=1_000_000)
 """A content may be as deep as everywhere, and stands a few levels below the top."""
 
 
-def read(body: bytes) -> Bundle:
+def read_bundle(body: bytes) -> Bundle:
     """Return what a file holds; raises `BundleRefused` with all that is wrong."""
     if len(body) > MOST_BYTES:
         raise BundleRefused([too_large(len(body))])
-    file = _json(body)
+    file = _parse_file(body)
     reader = _Reader()
-    bundle = reader.bundle(file, digest(body))
+    bundle = reader.build_bundle(file, digest(body))
     if reader.problems:
-        raise BundleRefused(reader.problems[:MOST_PROBLEMS])
+        raise BundleRefused(reader.problems[:MAX_PROBLEMS])
     return bundle
 
 
@@ -161,7 +168,7 @@ def too_large(size: int) -> str:
     }
 
 
-def _json(body: bytes) -> JsonObject:
+def _parse_file(body: bytes) -> JsonObject:
     _check_strings(body)
     try:
         file = jsonrpc.read(body, LIMITS)
@@ -175,14 +182,16 @@ def _json(body: bytes) -> JsonObject:
             ]
         )
     version = file.get("version")
-    if not is_count(version):
-        raise BundleRefused([at("version", _("This must be a whole number above 0."))])
+    if not is_positive_count(version):
+        raise BundleRefused(
+            [with_place("version", _("This must be a whole number above 0."))]
+        )
     if version != VERSION:
-        said = _(
+        message = _(
             "The file was made by a newer version (%(version)s; this site reads up to"
             " %(known)d). Update this site first."
         )
-        raise BundleRefused([said % {"version": version, "known": VERSION}])
+        raise BundleRefused([message % {"version": version, "known": VERSION}])
     return file
 
 
@@ -190,15 +199,15 @@ def _check_strings(body: bytes) -> None:
     """Refuse more strings than there may be names and values, before it costs much."""
     quotes = body.count(b'"') - body.count(b'\\"')
     if quotes > 4 * (LIMITS.nodes + 1):
-        said = _("The file has more than %(count)d values.")
-        raise BundleRefused([said % {"count": LIMITS.nodes}])
+        message = _("The file has more than %(count)d values.")
+        raise BundleRefused([message % {"count": LIMITS.nodes}])
 
 
-def _place_of_error(body: bytes, said: str) -> str:
+def _place_of_error(body: bytes, message: str) -> str:
     """Say where a file stops being JSON; `said` is what a strict reader said."""
-    said = said.replace("The body", _("The file"))
-    if said.endswith("values."):
-        return said
+    message = message.replace("The body", _("The file"))
+    if message.endswith("values."):
+        return message
     try:
         json.loads(body.decode())
     except json.JSONDecodeError as error:
@@ -207,8 +216,8 @@ def _place_of_error(body: bytes, said: str) -> str:
             return _("The file is not complete: it ends in line %(line)d.") % line
         return _("Line %(line)d: this is not JSON.") % line
     except (ValueError, RecursionError):
-        return said
-    return said
+        return message
+    return message
 
 
 # -- reading ------------------------------------------------------------------------
@@ -220,57 +229,57 @@ class _Reader:
     def __init__(self) -> None:
         self.problems: list[str] = []
 
-    def bundle(self, file: JsonObject, file_digest: str) -> Bundle:
+    def build_bundle(self, file: JsonObject, file_digest: str) -> Bundle:
         rest = {
             name: value
             for name, value in file.items()
             if name not in {"format", "version"}
         }
-        if not self._members(rest, "", {}, FILE):
+        if not self._has_valid_members(rest, "", {}, FILE):
             return Bundle(())
-        entries = [entry for entry in self._entries(rest) if entry is not None]
+        entries = [entry for entry in self._read_entries(rest) if entry is not None]
         self._check_unique(entries)
-        uploads = self._uploads(rest.get("blobs", ()))
+        uploads = self._read_uploads(rest.get("blobs", ()))
         self._check_uploads(entries, uploads)
         return Bundle(tuple(entries), uploads, file_digest)
 
-    def _entries(self, lists: JsonObject) -> Iterator[Entry | None]:
+    def _read_entries(self, lists: JsonObject) -> Iterator[Entry | None]:
         for name, model in LISTS.items():
             for index, value in enumerate(lists.get(name, ())):
-                if len(self.problems) >= MOST_PROBLEMS:
+                if len(self.problems) >= MAX_PROBLEMS:
                     return
-                yield self._entry(value, model, f"{name}[{index}]")
+                yield self._read_entry(value, model, f"{name}[{index}]")
 
-    def _members(
+    def _has_valid_members(
         self, value: object, place: str, required: Shapes, optional: Shapes
     ) -> bool:
         """Whether an object has these members and no others."""
         before = len(self.problems)
         if not isinstance(value, dict):
-            self.problems.append(at(place, str(OBJECT.must)))
+            self.problems.append(with_place(place, str(OBJECT.must)))
             return False
         shapes = {**required, **optional}
         prefix = f"{place}." if place else ""
         for name, member in value.items():
-            shown = f"{prefix}{visible(name)}"
+            member_place = f"{prefix}{visible(name)}"
             if name not in shapes:
-                self.problems.append(unknown(shown))
+                self.problems.append(unknown_member(member_place))
             elif not shapes[name].fits(member):
-                self.problems.append(at(shown, str(shapes[name].must)))
+                self.problems.append(with_place(member_place, str(shapes[name].must)))
         for name in required:
             if name not in value:
-                self.problems.append(at(place, _missing(name)))
+                self.problems.append(with_place(place, _missing_member(name)))
         return len(self.problems) == before
 
-    def _entry(
+    def _read_entry(
         self, value: object, model: type[PublishedRow], place: str
     ) -> Entry | None:
         required, optional = members_of(model, value)
-        if not self._members(value, place, required, optional):
+        if not self._has_valid_members(value, place, required, optional):
             return None
-        assert isinstance(value, dict)  # noqa: S101 - `_members` has looked
+        assert isinstance(value, dict)  # noqa: S101 - `_has_valid_members` has looked
         key = str(value[key_column(model)])
-        published = self._published(value.get("published"), f"{place}.published")
+        published = self._read_published(value.get("published"), f"{place}.published")
         if published is None and "published" in value:
             return None
         working = value.get("working")
@@ -291,85 +300,91 @@ class _Reader:
         self.problems.extend(_entry_problems(entry, value))
         return entry
 
-    def _published(
+    def _read_published(
         self, value: JsonObject | None, place: str
     ) -> PublishedContent | None:
-        if value is None or not self._members(value, place, PUBLISHED, SIGNED):
+        if value is None or not self._has_valid_members(
+            value, place, PUBLISHED, SIGNED
+        ):
             return None
         published = PublishedContent(**value)
-        if hash_of(published.content) != published.hash:
-            said = _(
+        if content_hash_of(published.content) != published.hash:
+            message = _(
                 "The hash does not match the content, which was changed after it was"
                 " published. Change the working copy instead."
             )
-            self.problems.append(at(place, said))
+            self.problems.append(with_place(place, message))
         return published
 
     def _check_unique(self, entries: list[Entry]) -> None:
-        seen: dict[tuple[str, str, str], Entry] = {}
+        first_entries: dict[tuple[str, str, str], Entry] = {}
         for entry in entries:
-            for name in _names(entry):
-                first = seen.setdefault(name, entry)
+            for name in _unique_names(entry):
+                first = first_entries.setdefault(name, entry)
                 if first is not entry:
-                    said = _("The file has “%(key)s” already at %(place)s.")
-                    shown = {"key": visible(name[2]), "place": first.place}
-                    self.problems.append(at(entry.place, said % shown))
+                    message = _("The file has “%(key)s” already at %(place)s.")
+                    details = {"key": visible(name[2]), "place": first.place}
+                    self.problems.append(with_place(entry.place, message % details))
 
     # -- uploads ----------------------------------------------------------------------
 
-    def _uploads(self, blobs: list[object]) -> Mapping[str, Upload]:
-        found: dict[str, Upload] = {}
+    def _read_uploads(self, blobs: list[object]) -> Mapping[str, Upload]:
+        uploads: dict[str, Upload] = {}
         for index, value in enumerate(blobs):
             place = f"blobs[{index}]"
-            if not self._members(value, place, BLOB, {}):
+            if not self._has_valid_members(value, place, BLOB, {}):
                 continue
-            assert isinstance(value, dict)  # noqa: S101 - `_members` has looked
-            if value["digest"] in found:
-                self.problems.append(at(place, _("The file has this digest twice.")))
-            if upload := self._upload(value, place):
-                found[value["digest"]] = upload
-        return found
+            assert isinstance(value, dict)  # noqa: S101 - `_has_valid_members` has looked
+            if value["digest"] in uploads:
+                self.problems.append(
+                    with_place(place, _("The file has this digest twice."))
+                )
+            if upload := self._read_upload(value, place):
+                uploads[value["digest"]] = upload
+        return uploads
 
-    def _upload(self, value: Mapping[str, str], place: str) -> Upload | None:
+    def _read_upload(self, value: Mapping[str, str], place: str) -> Upload | None:
         media_type = value["media_type"]
         if problem := media_type_problem(media_type):
-            self.problems.append(at(place, problem))
+            self.problems.append(with_place(place, problem))
         try:
             content = b64decode(value["content"], validate=True)
         except ValueError:
-            self.problems.append(at(place, _("The content is not base64.")))
+            self.problems.append(with_place(place, _("The content is not base64.")))
             return None
         limit = mcp_settings.limits.body
         if len(content) > limit:
-            said = _("The content has %(size)d bytes; the limit is %(limit)d.")
-            shown = said % {"size": len(content), "limit": limit}
-            self.problems.append(at(place, shown))
+            message = _("The content has %(size)d bytes; the limit is %(limit)d.")
+            sentence = message % {"size": len(content), "limit": limit}
+            self.problems.append(with_place(place, sentence))
         if digest(content) != value["digest"]:
-            self.problems.append(at(place, _("The digest does not match the content.")))
+            self.problems.append(
+                with_place(place, _("The digest does not match the content."))
+            )
         return Upload(content, media_type)
 
     def _check_uploads(
         self, entries: list[Entry], uploads: Mapping[str, Upload]
     ) -> None:
-        named: set[str] = set()
+        used_digests: set[str] = set()
         for entry in entries:
-            for content in entry.contents():
-                named.update(digests_of(content))
+            for content in entry.all_contents():
+                used_digests.update(digests_of(content))
                 for name in digests_of(content):
                     if name not in uploads:
-                        said = _(
+                        message = _(
                             "This entry uses the upload “%(name)s”, which is missing in"
                             " the file."
                         )
-                        shown = said % {"name": visible(name[:64])}
-                        self.problems.append(at(entry.place, shown))
-        for name in uploads.keys() - named:
+                        sentence = message % {"name": visible(name[:64])}
+                        self.problems.append(with_place(entry.place, sentence))
+        for name in uploads.keys() - used_digests:
             self.problems.append(
                 _("Nothing uses the upload “%(name)s”.") % {"name": name}
             )
 
 
-def _missing(name: str) -> str:
+def _missing_member(name: str) -> str:
     return _("“%(name)s” is missing.") % {"name": name}
 
 
@@ -377,16 +392,18 @@ def _entry_problems(entry: Entry, value: JsonObject) -> Iterator[str]:
     row = entry.model()
     if isinstance(row, DefinitionRow):
         row.source = entry.source
-    for place, content in _contents(entry, value):
+    for place, content in _contents_by_place(entry, value):
         yield from content_problems(row, content, f"{entry.place}.{place}")
         column = key_column(entry.model)
-        if entry.is_made_here and content.get(column, "") == "":
-            yield at(f"{entry.place}.{place}", _missing(column))
-    if entry.is_made_here:
+        if entry.is_defined_by_staff and content.get(column, "") == "":
+            yield with_place(f"{entry.place}.{place}", _missing_member(column))
+    if entry.is_defined_by_staff:
         yield from _key_problems(entry)
 
 
-def _contents(entry: Entry, value: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+def _contents_by_place(
+    entry: Entry, value: JsonObject
+) -> Iterator[tuple[str, JsonObject]]:
     if "working" in value or entry.published is None:
         yield "working", entry.working
     if entry.published is not None:
@@ -394,17 +411,17 @@ def _contents(entry: Entry, value: JsonObject) -> Iterator[tuple[str, JsonObject
 
 
 def _key_problems(entry: Entry) -> Iterator[str]:
-    named = entry.working.get(key_column(entry.model))
+    working_key = entry.working.get(key_column(entry.model))
     # What is missing, or no text, was told already.
-    if isinstance(named, str) and named not in {"", entry.key}:
-        said = _("The key “%(key)s” differs from the name in the working copy.")
-        yield at(entry.place, said % {"key": visible(entry.key)})
+    if isinstance(working_key, str) and working_key not in {"", entry.key}:
+        message = _("The key “%(key)s” differs from the name in the working copy.")
+        yield with_place(entry.place, message % {"key": visible(entry.key)})
 
 
-def _names(entry: Entry) -> Iterator[tuple[str, str, str]]:
+def _unique_names(entry: Entry) -> Iterator[tuple[str, str, str]]:
     """Yield what no other entry may have: its key, and what it is published as."""
-    kind = kind_of(entry.model)
+    kind = kind_of_model(entry.model)
     yield "key", kind, entry.key
     published = entry.published
-    if published is not None and entry.is_made_here:
+    if published is not None and entry.is_defined_by_staff:
         yield "published", kind, str(published.content.get(key_column(entry.model)))

@@ -18,10 +18,15 @@ from mcp_app.catalog.row_loader import digests_of, server_definition, tags_of
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow, Server
 from mcp_app.models.definitions import NOTHING
-from mcp_app.models.fields import JSONTextField, parse
+from mcp_app.models.fields import JSONTextField, parse_json
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.bundle.candidates import CHOSEN, NaturalKeys, demands, naturally
+from mcp_app.publishing.bundle.candidates import (
+    CHOSEN,
+    NaturalKeys,
+    naturally,
+    server_demands,
+)
 from mcp_app.publishing.bundle.format import (
     CHOICES,
     DEFINITIONS,
@@ -30,10 +35,10 @@ from mcp_app.publishing.bundle.format import (
     MOST_BYTES,
     VERSION,
     BundleRefused,
-    hash_of,
+    content_hash_of,
     key_column,
-    key_of,
-    kind_of,
+    kind_of_model,
+    natural_key_of,
 )
 
 # -- contents --------------------------------------------------------------------------
@@ -53,24 +58,24 @@ def content_problems(
         if name == CHOSEN and isinstance(row, Server):
             yield from _choice_problems(content, here)
         elif name not in columns:
-            yield unknown(here)
+            yield unknown_member(here)
         else:
             column = cast("models.Field[Any, Any]", row._meta.get_field(name))
             yield from _value_problems(column, value, here)
     try:
-        parse(jsonrpc.write(content).decode())
+        parse_json(jsonrpc.write(content).decode())
     except ValueError as error:
-        yield at(place, str(error))
+        yield with_place(place, str(error))
 
 
-def at(place: str, sentence: str) -> str:
+def with_place(place: str, sentence: str) -> str:
     """Return a sentence with the place that it is about."""
     return _("%(place)s: %(sentence)s") % {"place": place, "sentence": sentence}
 
 
-def unknown(place: str) -> str:
+def unknown_member(place: str) -> str:
     """Return what is said of a member that means nothing."""
-    return at(place, _("No member of this name is allowed here."))
+    return with_place(place, _("No member of this name is allowed here."))
 
 
 def _value_problems(
@@ -83,10 +88,10 @@ def _value_problems(
         kind = next(each for each in KINDS if isinstance(column, each))
         fits, must = KINDS[kind](value), MUST[kind]
     if not fits:
-        yield at(place, str(must))
+        yield with_place(place, str(must))
 
 
-def _is_text(value: object) -> bool:
+def _is_text_value(value: object) -> bool:
     return isinstance(value, str)
 
 
@@ -106,8 +111,8 @@ def _is_boolean(value: object) -> bool:
 
 
 KINDS: Final[Mapping[type[models.Field[Any, Any]], Callable[[object], bool]]] = {
-    models.CharField: _is_text,
-    models.TextField: _is_text,
+    models.CharField: _is_text_value,
+    models.TextField: _is_text_value,
     models.BooleanField: _is_boolean,
     models.FloatField: _is_number,
     models.IntegerField: _is_integer,
@@ -128,18 +133,18 @@ MUST: Final = {
 def _choice_problems(content: JsonObject, place: str) -> Iterator[str]:
     chosen = content[CHOSEN]
     if content.get("selection") != Server.Selection.CHOSEN:
-        yield at(place, _("This is allowed only with the selection “chosen”."))
+        yield with_place(place, _("This is allowed only with the selection “chosen”."))
     if not isinstance(chosen, dict):
-        yield at(place, str(MUST[dict]))
+        yield with_place(place, str(MUST[dict]))
         return
     for name, keys in chosen.items():
         here = f"{place}.{name}"
         if name not in CHOICES:
-            yield unknown(here)
-        elif not isinstance(keys, list) or not all(map(_is_text, keys)):
-            yield at(here, _("This must be a list of texts."))
+            yield unknown_member(here)
+        elif not isinstance(keys, list) or not all(map(_is_text_value, keys)):
+            yield with_place(here, _("This must be a list of texts."))
         elif len(set(keys)) != len(keys):
-            yield at(here, _("This list has an entry twice."))
+            yield with_place(here, _("This list has an entry twice."))
 
 
 # -- selecting -------------------------------------------------------------------------
@@ -148,17 +153,17 @@ def _choice_problems(content: JsonObject, place: str) -> Iterator[str]:
 
 def everything() -> list[PublishedRow]:
     """Return all servers and definitions that say something."""
-    servers = list(_servers())
+    servers = list(_server_rows())
     definitions = list(_definitions())
-    said = [row for row in definitions if not says_nothing(row)]
-    chosen = set(_offered(servers, definitions)) - set(said)
-    return [*servers, *said, *chosen]
+    significant = [row for row in definitions if not says_nothing(row)]
+    chosen = set(_offered_rows(servers, definitions)) - set(significant)
+    return [*servers, *significant, *chosen]
 
 
 def servers_by_name(slugs: Iterable[str]) -> list[PublishedRow]:
     """Return servers with what they offer; BundleRefused where one is not there."""
     wanted = list(dict.fromkeys(slugs))
-    servers = {row.slug: row for row in _servers().filter(slug__in=wanted)}
+    servers = {row.slug: row for row in _server_rows().filter(slug__in=wanted)}
     unknown = [slug for slug in wanted if slug not in servers]
     if unknown:
         raise BundleRefused(
@@ -170,10 +175,10 @@ def servers_by_name(slugs: Iterable[str]) -> list[PublishedRow]:
 def with_definitions(servers: Iterable[Server]) -> list[PublishedRow]:
     """Return servers, and what they offer: as published, and by the working copies."""
     rows = list(servers)
-    return [*rows, *_offered(rows, _definitions())]
+    return [*rows, *_offered_rows(rows, _definitions())]
 
 
-def _servers() -> QuerySet[Server]:
+def _server_rows() -> QuerySet[Server]:
     return Server.rows().select_related("published")
 
 
@@ -189,27 +194,31 @@ def says_nothing(row: PublishedRow) -> bool:
     return row.published is None and row.content_hash == NOTHING
 
 
-def _offered(
+def _offered_rows(
     servers: Iterable[Server], definitions: Iterable[DefinitionRow]
 ) -> Iterator[DefinitionRow]:
-    offers = [each for server in servers for each in _as_said(server)]
+    offers = [each for server in servers for each in _server_definitions(server)]
     for row in definitions:
         nothing = says_nothing(row)
         key = row.kind_of_row, str(row.pk)
-        tags = list(_tags(row))
+        tags = list(_tag_sets_of(row))
         # Only a choice names what says nothing.
-        asked = [each for each in offers if not nothing or each.selection == "chosen"]
-        if any(each.offers(some, key) for each in asked for some in tags):
+        candidates = [
+            each for each in offers if not nothing or each.selection == "chosen"
+        ]
+        if any(
+            each.offers_definition(some, key) for each in candidates for some in tags
+        ):
             yield row
 
 
-def _as_said(server: Server) -> Iterator[ServerDefinition]:
+def _server_definitions(server: Server) -> Iterator[ServerDefinition]:
     yield server_definition(server)
     if server.published is not None:
         yield server_definition(server, server.published.read())
 
 
-def _tags(row: DefinitionRow) -> Iterator[frozenset[str]]:
+def _tag_sets_of(row: DefinitionRow) -> Iterator[frozenset[str]]:
     yield tags_of(row.working_content())
     if row.published is not None:
         yield tags_of(row.published.read())
@@ -222,21 +231,23 @@ AT_ONCE = 100
 """Uploads that one statement reads."""
 
 
-def export(rows: Iterable[PublishedRow]) -> bytes:
+def export_bundle(rows: Iterable[PublishedRow]) -> bytes:
     """Return the bundle of these rows: the same bytes for the same content.
 
     Raises `BundleRefused` where an upload is gone, or the file would be too large.
     """
-    found = list(rows)
-    keys = _natural_keys(found)
-    entries = {name: _entries(found, model, keys) for name, model in LISTS.items()}
+    exported_rows = list(rows)
+    keys = _natural_keys(exported_rows)
+    entries = {
+        name: _list_entries(exported_rows, model, keys) for name, model in LISTS.items()
+    }
     file = {
         "format": FORMAT,
         "version": VERSION,
         **entries,
-        "blobs": list(_blobs(entries)),
+        "blobs": list(_read_blobs(entries)),
     }
-    text = jsonrpc.pretty(file) + "\n"
+    text = jsonrpc.pretty_text(file) + "\n"
     written = text.encode()
     if len(written) > MOST_BYTES:
         raise BundleRefused(
@@ -250,59 +261,64 @@ def export(rows: Iterable[PublishedRow]) -> bytes:
 
 def _natural_keys(rows: Iterable[PublishedRow]) -> NaturalKeys:
     """Return all natural keys, where a server among the rows chooses anything."""
-    if not any(isinstance(row, Server) and _chooses(row) for row in rows):
+    if not any(isinstance(row, Server) and _has_choice(row) for row in rows):
         return {}
     return {
-        kind_of(model): dict(model.rows().values_list("pk", model.IDENTITY))
+        kind_of_model(model): dict(model.rows().values_list("pk", model.IDENTITY))
         for model in DEFINITIONS.values()
     }
 
 
-def _chooses(server: Server) -> bool:
+def _has_choice(server: Server) -> bool:
     if server.selection == Server.Selection.CHOSEN:
         return True
     return server.published is not None and CHOSEN in server.published.read()
 
 
-def _entries(
+def _list_entries(
     rows: Iterable[PublishedRow], model: type[PublishedRow], keys: NaturalKeys
 ) -> list[JsonObject]:
-    own = {key_of(row): row for row in rows if isinstance(row, model)}
-    return [_entry(own[key], keys) for key in sorted(own)]
+    own = {natural_key_of(row): row for row in rows if isinstance(row, model)}
+    return [_entry_json(own[key], keys) for key in sorted(own)]
 
 
-def _entry(row: PublishedRow, keys: NaturalKeys) -> JsonObject:
-    entry: JsonObject = {key_column(type(row)): key_of(row), **_about(row)}
+def _entry_json(row: PublishedRow, keys: NaturalKeys) -> JsonObject:
+    entry: JsonObject = {
+        key_column(type(row)): natural_key_of(row),
+        **_entry_details(row),
+    }
     working = naturally(row.working_content(), keys)
     served = row.published
     if served is None:
         return {**entry, "working": working}
     content = naturally(served.read(), keys)
-    entry["published"] = _published(served, content)
+    entry["published"] = _published_json(served, content)
     # Most working copies are what is published: said once, it is compared once.
     return (
-        entry if hash_of(working) == hash_of(content) else entry | {"working": working}
+        entry
+        if content_hash_of(working) == content_hash_of(content)
+        else entry | {"working": working}
     )
 
 
-def _about(row: PublishedRow) -> JsonObject:
+def _entry_details(row: PublishedRow) -> JsonObject:
     if isinstance(row, Server):
         about = {"access": list(row.access_names), "page_size": row.page_size}
-        named = demands(row)
-        return {**about, "demands": dict(named)} if named else about
+        details = server_demands(row)
+        return {**about, "demands": dict(details)} if details else about
     if isinstance(row, DefinitionRow) and row.from_code:
-        named = {"name": row.name} if row.IDENTITY != "name" else {}
-        return {**named, "source": str(row.source)}
+        details = {"name": row.name} if row.IDENTITY != "name" else {}
+        return {**details, "source": str(row.source)}
     return {}
 
 
-def _published(version: DefinitionVersion, content: JsonObject) -> JsonObject:
+def _published_json(version: DefinitionVersion, content: JsonObject) -> JsonObject:
     created = version.created
     if is_aware(created):
         created = created.astimezone(UTC)
     return {
         "number": version.number,
-        "hash": hash_of(content),
+        "hash": content_hash_of(content),
         "note": version.note,
         "author": version.author_name,
         "created": created.isoformat(timespec="seconds"),
@@ -310,15 +326,17 @@ def _published(version: DefinitionVersion, content: JsonObject) -> JsonObject:
     }
 
 
-def _blobs(entries: Mapping[str, Iterable[JsonObject]]) -> Iterator[JsonObject]:
-    named = dict(_uploads(entries))
-    digests = sorted(named)
+def _read_blobs(entries: Mapping[str, Iterable[JsonObject]]) -> Iterator[JsonObject]:
+    entries_by_digest = dict(_used_uploads(entries))
+    digests = sorted(entries_by_digest)
     for start in range(0, len(digests), AT_ONCE):
         some = digests[start : start + AT_ONCE]
         blobs = Blob.objects.in_bulk(some)
         gone = [digest for digest in some if digest not in blobs]
         if gone:
-            raise BundleRefused(_gone(digest, named[digest]) for digest in gone)
+            raise BundleRefused(
+                _missing_upload(digest, entries_by_digest[digest]) for digest in gone
+            )
         for digest in some:
             blob = blobs[digest]
             yield {
@@ -328,7 +346,7 @@ def _blobs(entries: Mapping[str, Iterable[JsonObject]]) -> Iterator[JsonObject]:
             }
 
 
-def _uploads(
+def _used_uploads(
     entries: Mapping[str, Iterable[JsonObject]],
 ) -> Iterator[tuple[str, JsonObject]]:
     for name in DEFINITIONS:
@@ -339,7 +357,7 @@ def _uploads(
                     yield digest, entry
 
 
-def _gone(digest: str, entry: JsonObject) -> str:
+def _missing_upload(digest: str, entry: JsonObject) -> str:
     return _("“%(name)s” uses the upload %(digest)s…, which no longer exists.") % {
         "name": next(iter(entry.values())),
         "digest": digest[:12],

@@ -17,9 +17,9 @@ from mcp_app.publishing.differences.difference import (
     ABSENT,
     Difference,
     Piece,
-    both,
     common_start,
-    same,
+    is_same_json,
+    readable_pair,
 )
 
 __all__ = [
@@ -37,41 +37,43 @@ def differences(before: JsonObject, after: JsonObject) -> list[Difference]:
 
     It is empty only where both are the same JSON.
     """
-    found: list[Difference] = []
-    for field, old, new in _changed(before, after):
-        found += compare_columns(field, old, new) or _values(field, old, new)
-    return found or list(_order(before, after))
+    changes: list[Difference] = []
+    for field, old, new in _changed_columns(before, after):
+        changes += compare_columns(field, old, new) or _value_differences(
+            field, old, new
+        )
+    return changes or list(_order_differences(before, after))
 
 
 def plain_differences(before: JsonObject, after: JsonObject) -> list[Difference]:
     """Do so column by column, for contents that are not what their columns demand."""
-    found = [
+    changes = [
         difference
-        for field, old, new in _changed(before, after)
-        for difference in _values(field, old, new)
+        for field, old, new in _changed_columns(before, after)
+        for difference in _value_differences(field, old, new)
     ]
-    return found or list(_order(before, after))
+    return changes or list(_order_differences(before, after))
 
 
-def _changed(
+def _changed_columns(
     before: JsonObject, after: JsonObject
 ) -> Iterator[tuple[str, object, object]]:
     for field in dict.fromkeys((*before, *after)):
         old, new = before.get(field, ABSENT), after.get(field, ABSENT)
-        if not same(old, new):
+        if not is_same_json(old, new):
             yield field, old, new
 
 
-def _order(before: JsonObject, after: JsonObject) -> Iterator[Difference]:
+def _order_differences(before: JsonObject, after: JsonObject) -> Iterator[Difference]:
     """Yield a difference where the same members stand in another order."""
     if list(before) != list(after):
         yield Difference("content", _("order"), ", ".join(before), ", ".join(after))
 
 
-def breaking(found: Sequence[Difference]) -> list[str]:
+def breaking_reasons(changes: Sequence[Difference]) -> list[str]:
     """Return why old calls break, each reason once."""
-    return list(dict.fromkeys(each.breaks for each in found if each.breaks))
+    return list(dict.fromkeys(each.breaks for each in changes if each.breaks))
 
 
-def _values(field: str, old: object, new: object) -> list[Difference]:
-    return [Difference(field, "", *both(old, new))]
+def _value_differences(field: str, old: object, new: object) -> list[Difference]:
+    return [Difference(field, "", *readable_pair(old, new))]

@@ -12,14 +12,14 @@ from mcp_app.publishing.differences.difference import (
     ABSENT,
     Difference,
     are_texts,
-    both,
-    same,
-    shown_value,
+    is_same_json,
+    readable_pair,
+    readable_value,
 )
 from mcp_app.publishing.differences.schema_compatibility import (
     is_schema,
-    moves,
-    schemas,
+    move_differences,
+    schema_differences,
 )
 
 
@@ -31,7 +31,7 @@ def compare_columns(field: str, old: object, new: object) -> list[Difference]:
     return list(compare(field, old, new)) if fits(old) and fits(new) else []
 
 
-def _names(field: str, old: object, new: object) -> Iterator[Difference]:
+def _name_differences(field: str, old: object, new: object) -> Iterator[Difference]:
     breaks = ""
     if old is not ABSENT:
         breaks = _(
@@ -40,7 +40,7 @@ def _names(field: str, old: object, new: object) -> Iterator[Difference]:
             "new": new,
             "old": old,
         }
-    yield Difference(field, "", *both(old, new), breaks)
+    yield Difference(field, "", *readable_pair(old, new), breaks)
 
 
 def _are_arguments(value: object) -> bool:
@@ -74,15 +74,19 @@ def _arguments(field: str, old: Any, new: Any) -> Iterator[Difference]:
         elif now.get("required") and not (was or {}).get("required"):
             breaks = _("The argument %(name)s is required now.") % {"name": name}
         one, other = _without_suggestions(was), _without_suggestions(now)
-        if not same(one, other):
-            yield Difference(field, part, *both(one, other, _argument), breaks)
+        if not is_same_json(one, other):
+            yield Difference(
+                field, part, *readable_pair(one, other, _argument_text), breaks
+            )
         part = _("argument %(name)s, suggestions") % {"name": name}
         old_ones, new_ones = (
             (each or {}).get("suggestions") or ABSENT for each in (was, now)
         )
-        if not same(old_ones, new_ones):
-            yield Difference(field, part, *both(old_ones, new_ones, _lines))
-    yield from moves(field, _("argument %(name)s, place"), before, after)
+        if not is_same_json(old_ones, new_ones):
+            yield Difference(
+                field, part, *readable_pair(old_ones, new_ones, _suggestion_lines)
+            )
+    yield from move_differences(field, _("argument %(name)s, place"), before, after)
 
 
 def _without_suggestions(argument: Mapping[str, Any] | None) -> object:
@@ -102,92 +106,96 @@ def _variables(field: str, old: Any, new: Any) -> Iterator[Difference]:
     before, after = ({} if each is ABSENT else each for each in (old, new))
     for name in dict.fromkeys((*before, *after)):
         was, now = (each.get(name, ABSENT) for each in (before, after))
-        if not same(was, now):
+        if not is_same_json(was, now):
             part = _("variable %(name)s") % {"name": name}
-            yield Difference(field, part, *both(was, now, _lines))
+            yield Difference(field, part, *readable_pair(was, now, _suggestion_lines))
 
 
-def _lines(texts: Any) -> str | None:
+def _suggestion_lines(texts: Any) -> str | None:
     """Return suggestions with one in each line."""
     return None if texts is ABSENT else "\n".join(texts)
 
 
-def _argument(value: Any) -> str | None:
+def _argument_text(value: Any) -> str | None:
     if value is ABSENT:
         return None
-    said = [str(value.get("title") or value["name"])]
+    parts = [str(value.get("title") or value["name"])]
     if value.get("required"):
-        said.append(_("(required)"))
+        parts.append(_("(required)"))
     if value.get("description"):
-        said.append(str(value["description"]))
-    return " ".join(said)
+        parts.append(str(value["description"]))
+    return " ".join(parts)
 
 
-def _configs(field: str, old: Any, new: Any) -> Iterator[Difference]:
+def _config_differences(field: str, old: Any, new: Any) -> Iterator[Difference]:
     was_text, is_text = _only_text(old), _only_text(new)
-    was_function, is_function = _function(old), _function(new)
-    messages = [_blocks(value, "messages") for value in (old, new)]
-    parts = [_blocks(value, "content") for value in (old, new)]
+    was_function, is_function = _function_key(old), _function_key(new)
+    messages = [_content_blocks(value, "messages") for value in (old, new)]
+    parts = [_content_blocks(value, "content") for value in (old, new)]
     if is_function is not None and (old is ABSENT or was_function is not None):
         yield Difference(field, _("function"), was_function, is_function)
     elif is_text is not None and (old is ABSENT or was_text is not None):
-        yield Difference(field, _("text"), *both(old, new, _only_text))
+        yield Difference(field, _("text"), *readable_pair(old, new, _only_text))
     elif messages[1] and (old is ABSENT or messages[0]):
-        yield from _numbered(field, _("message %(number)d"), messages, _message)
+        yield from _numbered_differences(
+            field, _("message %(number)d"), messages, _message_text
+        )
     elif parts[1] and (old is ABSENT or parts[0]):
-        yield from _numbered(field, _("part %(number)d of the answer"), parts, _block)
+        yield from _numbered_differences(
+            field, _("part %(number)d of the answer"), parts, _block_text
+        )
 
 
-def _numbered(
+def _numbered_differences(
     field: str,
-    named: str,
+    part_template: str,
     sides: Iterable[Sequence[Any]],
     words: Callable[[Any], str | None],
 ) -> Iterator[Difference]:
     pairs = zip_longest(*sides, fillvalue=ABSENT)
     for number, (was, now) in enumerate(pairs, 1):
-        if not same(was, now):
-            part = named % {"number": number}
-            yield Difference(field, part, *both(was, now, words))
+        if not is_same_json(was, now):
+            part = part_template % {"number": number}
+            yield Difference(field, part, *readable_pair(was, now, words))
 
 
-def _blocks(config: object, name: str) -> list[Any]:
+def _content_blocks(config: object, name: str) -> list[Any]:
     """Return what a config holds that is nothing but this list."""
     if not isinstance(config, dict) or config.keys() != {name}:
         return []
-    found = config[name]
-    return found if isinstance(found, list) else []
+    blocks = config[name]
+    return blocks if isinstance(blocks, list) else []
 
 
-def _message(message: Any) -> str | None:
+def _message_text(message: Any) -> str | None:
     """Return a prompt's message as who says what."""
     if not isinstance(message, dict):
-        return shown_value(message)
+        return readable_value(message)
     role = _("Assistant") if message.get("role") == "assistant" else _("User")
-    return f"{role}: {_block(message.get('content', ''))}"
+    return f"{role}: {_block_text(message.get('content', ''))}"
 
 
-def _block(content: object) -> str | None:
+def _block_text(content: object) -> str | None:
     """Return a content block: a text as it is, a file in words, others as JSON."""
     if not isinstance(content, dict):
-        return shown_value(content)
+        return readable_value(content)
     if content.keys() == {"type", "text"}:
-        return shown_value(content["text"])
+        return readable_value(content["text"])
     inside = content
     if content.keys() == {"type", "resource"} and isinstance(content["resource"], dict):
         inside = content["resource"]
     if "upload" in inside and inside.keys() <= {"type", "uri", "mimeType", "upload"}:
-        return _file(inside)
-    return shown_value(content)
+        return _file_sentence(inside)
+    return readable_value(content)
 
 
-def _file(file: Mapping[str, Any]) -> str:
-    said = [str(file[name]) for name in ("mimeType", "uri") if name in file]
-    said.append(_("fingerprint %(digest)s") % {"digest": file["upload"]})
-    return _("File: %(about)s") % {"about": ", ".join(said)}
+def _file_sentence(file: Mapping[str, Any]) -> str:
+    parts = [str(file[name]) for name in ("mimeType", "uri") if name in file]
+    parts.append(_("fingerprint %(digest)s") % {"digest": file["upload"]})
+    return _("File: %(about)s") % {"about": ", ".join(parts)}
 
 
-def _function(config: object) -> str | None:
+def _function_key(config: object) -> str | None:
     """Return the key of a config that is nothing but a function."""
     if not isinstance(config, dict) or config.keys() != {"function"}:
         return None
@@ -216,30 +224,32 @@ def _is_object(value: object) -> bool:
     return value is ABSENT or isinstance(value, dict)
 
 
-def _members(field: str, old: Any, new: Any) -> Iterator[Difference]:
+def _member_differences(field: str, old: Any, new: Any) -> Iterator[Difference]:
     """Yield what differs member by member; lists of plain values in lines."""
     before, after = ({} if each is ABSENT else each for each in (old, new))
     for name in dict.fromkeys((*before, *after)):
         was, now = (each.get(name, ABSENT) for each in (before, after))
-        if not same(was, now):
+        if not is_same_json(was, now):
             words = _WORDS_OF_MEMBERS.get(name, _plain_lines)
-            yield Difference(field, name, *both(was, now, words))
+            yield Difference(field, name, *readable_pair(was, now, words))
 
 
 def _plain_lines(value: Any) -> str | None:
     if not isinstance(value, list) or any(isinstance(each, dict) for each in value):
-        return shown_value(value)
+        return readable_value(value)
     return "\n".join(map(str, value))
 
 
-def _audience(value: Any) -> str | None:
+def _audience_text(value: Any) -> str | None:
     """Return the readers in an order of their own: no order means anything here."""
     if not are_texts(value):
-        return shown_value(value)
+        return readable_value(value)
     return " ".join(sorted(set(value), reverse=True))
 
 
-_WORDS_OF_MEMBERS: Mapping[str, Callable[[Any], str | None]] = {"audience": _audience}
+_WORDS_OF_MEMBERS: Mapping[str, Callable[[Any], str | None]] = {
+    "audience": _audience_text
+}
 
 
 def _is_anything(value: object) -> bool:
@@ -249,14 +259,14 @@ def _is_anything(value: object) -> bool:
 _COMPARERS: Mapping[
     str, tuple[Callable[[object], bool], Callable[..., Iterator[Difference]]]
 ] = {
-    "name": (_is_anything, _names),
-    "uri": (_is_anything, _names),
-    "uri_template": (_is_anything, _names),
-    "input_schema": (is_schema, schemas),
+    "name": (_is_anything, _name_differences),
+    "uri": (_is_anything, _name_differences),
+    "uri_template": (_is_anything, _name_differences),
+    "input_schema": (is_schema, schema_differences),
     "arguments": (_are_arguments, _arguments),
     "suggestions": (_are_suggestions, _variables),
-    "config": (_is_anything, _configs),
-    "annotations": (_is_object, _members),
-    "chosen": (_is_object, _members),
+    "config": (_is_anything, _config_differences),
+    "annotations": (_is_object, _member_differences),
+    "chosen": (_is_object, _member_differences),
 }
 """By column: whether a value is what the comparer can take apart, and the comparer."""

@@ -38,7 +38,7 @@ class Piece:
 
 
 STEPS_PER_WORD: Final = 50
-FEWEST_STEPS, MOST_STEPS = 20_000, 5_000_000
+FEWEST_STEPS, MAX_STEPS = 20_000, 5_000_000
 """What a comparison of two texts may cost: where the same words are in many places, or
 every other one differs, it would cost the square of their number, or its cube."""
 
@@ -57,7 +57,7 @@ class _Matcher(SequenceMatcher[str]):
         self._steps = [0, *accumulate(places)]
         """How many steps it takes to look at the words before each one."""
         steps = STEPS_PER_WORD * (len(old) + len(new))
-        self._left = min(max(steps, FEWEST_STEPS), MOST_STEPS)
+        self._left = min(max(steps, FEWEST_STEPS), MAX_STEPS)
 
     def find_longest_match(
         self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
@@ -82,10 +82,10 @@ def operations(
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     yield "equal", 0, start, 0, start
     try:
-        found = _Matcher(old, new).get_opcodes()
+        opcodes = _Matcher(old, new).get_opcodes()
     except _TooMuch:
-        found = [("replace", 0, len(old), 0, len(new))]
-    for operation, *places in found:
+        opcodes = [("replace", 0, len(old), 0, len(new))]
+    for operation, *places in opcodes:
         one, two, three, four = (place + start for place in places)
         yield operation, one, two, three, four
     yield "equal", start + len(old), len(before), start + len(new), len(after)
@@ -122,13 +122,13 @@ class Difference:
 
     def pieces_before(self) -> list[Piece]:
         """Return the old text with what was taken away marked."""
-        return self._pieces(Change.REMOVED)
+        return self._marked_pieces(Change.REMOVED)
 
     def pieces_after(self) -> list[Piece]:
         """Return the new text with what was added marked."""
-        return self._pieces(Change.ADDED)
+        return self._marked_pieces(Change.ADDED)
 
-    def _pieces(self, side: Change) -> list[Piece]:
+    def _marked_pieces(self, side: Change) -> list[Piece]:
         before, after = (
             WORDS.findall(text or "") for text in (self.before, self.after)
         )
@@ -144,33 +144,33 @@ class Difference:
         return pieces
 
 
-def same(old: object, new: object) -> bool:
+def is_same_json(old: object, new: object) -> bool:
     """Whether both are the same JSON: 1, 1.0 and true are three values."""
     if old is ABSENT or new is ABSENT:
         return old is new
     return jsonrpc.write(old) == jsonrpc.write(new)
 
 
-def shown_value(value: object) -> str | None:
+def readable_value(value: object) -> str | None:
     if value is ABSENT:
         return None
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if isinstance(value, str):
         return value
-    return jsonrpc.pretty(value)
+    return jsonrpc.pretty_text(value)
 
 
-def both(
-    old: Any, new: Any, words: Callable[[Any], str | None] = shown_value
+def readable_pair(
+    old: Any, new: Any, words: Callable[[Any], str | None] = readable_value
 ) -> tuple[str | None, str | None]:
     """Return two different values as people read them; as JSON if that is the same."""
     was, now = words(old), words(new)
-    return (was, now) if was != now else (_as_json(old), _as_json(new))
+    return (was, now) if was != now else (_value_as_json(old), _value_as_json(new))
 
 
-def _as_json(value: object) -> str | None:
-    return None if value is ABSENT else jsonrpc.pretty(value)
+def _value_as_json(value: object) -> str | None:
+    return None if value is ABSENT else jsonrpc.pretty_text(value)
 
 
 def are_texts(value: object) -> bool:

@@ -15,9 +15,9 @@ from mcp_app.publishing.differences.difference import (
     ABSENT,
     Difference,
     are_texts,
-    both,
-    same,
-    shown_value,
+    is_same_json,
+    readable_pair,
+    readable_value,
 )
 
 
@@ -32,14 +32,14 @@ def is_schema(value: object) -> bool:
     )
 
 
-def schemas(field: str, old: Any, new: Any) -> Iterator[Difference]:
+def schema_differences(field: str, old: Any, new: Any) -> Iterator[Difference]:
     before, after = ({} if each is ABSENT else each for each in (old, new))
     yield from _parameters(field, before, after)
     rests = [
         {name: value for name, value in schema.items() if name not in _BY_PARAMETER}
         for schema in (before, after)
     ]
-    if not same(*_required_of_others(before, after)):
+    if not is_same_json(*_required_of_others(before, after)):
         for rest, schema in zip(rests, (before, after), strict=True):
             rest.update(
                 {name: schema[name] for name in ("required",) if name in schema}
@@ -48,21 +48,23 @@ def schemas(field: str, old: Any, new: Any) -> Iterator[Difference]:
         # Every tool's parameters are an object.
         for rest in rests:
             rest.pop("type", None)
-    if not same(*rests):
+    if not is_same_json(*rests):
         was, now = (rest or ABSENT for rest in rests)
-        breaks = "" if old is ABSENT else _narrowed(*rests)
-        yield Difference(field, _("the rest of the schema"), *both(was, now), breaks)
+        breaks = "" if old is ABSENT else _narrowing_sentence(*rests)
+        yield Difference(
+            field, _("the rest of the schema"), *readable_pair(was, now), breaks
+        )
     elif (old is ABSENT or new is ABSENT) and not _properties(before | after):
         yield Difference(field, "", _no_parameters(old), _no_parameters(new))
 
 
-def _narrowed(before: JsonObject, after: JsonObject) -> str:
+def _narrowing_sentence(before: JsonObject, after: JsonObject) -> str:
     """Say which keywords besides the parameters may refuse calls now; "" for none."""
     keywords = [
         keyword
         for keyword in dict.fromkeys((*before, *after))
-        if not same(*(each.get(keyword, ABSENT) for each in (before, after)))
-        and _narrows(
+        if not is_same_json(*(each.get(keyword, ABSENT) for each in (before, after)))
+        and _is_narrowing(
             keyword,
             before.get(keyword, _WITHOUT.get(keyword, ABSENT)),
             after.get(keyword, ABSENT),
@@ -71,7 +73,7 @@ def _narrowed(before: JsonObject, after: JsonObject) -> str:
     if not keywords:
         return ""
     return _("Calls that were accepted may be refused now: %(what)s.") % {
-        "what": ", ".join(map(_keyword, keywords))
+        "what": ", ".join(map(_keyword_label, keywords))
     }
 
 
@@ -90,10 +92,10 @@ def _required_of_others(before: JsonObject, after: JsonObject) -> list[list[str]
     """Return what is required in both, but for what is told of each parameter."""
     old, new = _properties(before), _properties(after)
     required = [schema.get("required", []) for schema in (before, after)]
-    told = {name for name in {*old, *new} if not (name in old and name in new)}
+    reported = {name for name in {*old, *new} if not (name in old and name in new)}
     changed = set(required[0]) ^ set(required[1])
-    told |= {name for name in changed if name in old and name in new}
-    return [[name for name in names if name not in told] for names in required]
+    reported |= {name for name in changed if name in old and name in new}
+    return [[name for name in names if name not in reported] for names in required]
 
 
 def _parameters(
@@ -105,33 +107,33 @@ def _parameters(
         part = _("parameter %(name)s") % {"name": name}
         if name not in new:
             breaks = _("The parameter %(name)s is gone.") % {"name": name}
-            yield Difference(field, part, _in_words(old[name]), None, breaks)
+            yield Difference(field, part, _schema_in_words(old[name]), None, breaks)
         elif name not in old:
             breaks = ""
             if name in required[1]:
                 breaks = _("The parameter %(name)s is new and required.") % {
                     "name": name
                 }
-            yield Difference(field, part, None, _in_words(new[name]), breaks)
+            yield Difference(field, part, None, _schema_in_words(new[name]), breaks)
         else:
             yield from _parameter(field, name, old[name], new[name])
             yield from _requirement(field, name, required)
-    yield from moves(field, _("parameter %(name)s, place"), old, new)
+    yield from move_differences(field, _("parameter %(name)s, place"), old, new)
 
 
-def _in_words(schema: object) -> str | None:
+def _schema_in_words(schema: object) -> str | None:
     """Return a parameter's schema as a line, where it is a plain one."""
     if not schema or not isinstance(schema, dict):
-        return shown_value(schema)
-    if not schema.keys() <= _words().keys():
-        return shown_value(schema)
+        return readable_value(schema)
+    if not schema.keys() <= _keyword_labels().keys():
+        return readable_value(schema)
     return "; ".join(
-        f"{_keyword(keyword)}: {_value(keyword, value)}"
+        f"{_keyword_label(keyword)}: {_value_in_words(keyword, value)}"
         for keyword, value in schema.items()
     )
 
 
-def _value(keyword: str, value: object) -> str:
+def _value_in_words(keyword: str, value: object) -> str:
     if keyword == "type":
         return str(_type_words(value))
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -173,40 +175,42 @@ def _requirement(
     breaks = ""
     if now:
         breaks = _("The parameter %(name)s is required now.") % {"name": name}
-    yield Difference(field, part, shown_value(was), shown_value(now), breaks)
+    yield Difference(field, part, readable_value(was), readable_value(now), breaks)
 
 
 def _parameter(field: str, name: str, old: Any, new: Any) -> Iterator[Difference]:
-    if same(old, new):
+    if is_same_json(old, new):
         return
     whole = _("parameter %(name)s") % {"name": name}
     if not isinstance(old, dict) or not isinstance(new, dict):
         old, new = {"schema": old}, {"schema": new}
-    elif old.keys() == new.keys() and all(same(old[each], new[each]) for each in old):
-        yield Difference(field, whole, *both(old, new, _in_words))
+    elif old.keys() == new.keys() and all(
+        is_same_json(old[each], new[each]) for each in old
+    ):
+        yield Difference(field, whole, *readable_pair(old, new, _schema_in_words))
     for keyword in dict.fromkeys((*old, *new)):
         was, now = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
-        if same(was, now):
+        if is_same_json(was, now):
             continue
         part = _("parameter %(name)s, %(what)s") % {
             "name": name,
-            "what": _keyword(keyword),
+            "what": _keyword_label(keyword),
         }
         breaks = ""
-        if _narrows(keyword, was, now):
+        if _is_narrowing(keyword, was, now):
             breaks = _("The parameter %(name)s takes less than before: %(what)s.") % {
                 "name": name,
-                "what": _keyword(keyword),
+                "what": _keyword_label(keyword),
             }
-        words = _type_words if keyword == "type" else shown_value
-        yield Difference(field, part, *both(was, now, words), breaks)
+        words = _type_words if keyword == "type" else readable_value
+        yield Difference(field, part, *readable_pair(was, now, words), breaks)
 
 
-def _keyword(keyword: str) -> str:
-    return _words().get(keyword, keyword)
+def _keyword_label(keyword: str) -> str:
+    return _keyword_labels().get(keyword, keyword)
 
 
-def _words() -> Mapping[str, str]:
+def _keyword_labels() -> Mapping[str, str]:
     """Return what people call the keywords of a plain schema."""
     return {
         "type": _("type"),
@@ -240,7 +244,7 @@ _TELLING = frozenset(
 )
 
 
-def _narrows(keyword: str, was: Any, now: Any) -> bool:
+def _is_narrowing(keyword: str, was: Any, now: Any) -> bool:
     """Whether values that were allowed before may be refused now."""
     if keyword in _TELLING or now is ABSENT:
         return False
@@ -254,9 +258,9 @@ def _narrows(keyword: str, was: Any, now: Any) -> bool:
         return True
 
 
-def _types(value: object) -> frozenset[str]:
-    named = frozenset(value if isinstance(value, list) else [str(value)])
-    return named | {"integer"} if "number" in named else named
+def _allowed_types(value: object) -> frozenset[str]:
+    types = frozenset(value if isinstance(value, list) else [str(value)])
+    return types | {"integer"} if "number" in types else types
 
 
 def _fewer_choices(was: Any, now: Any) -> bool:
@@ -272,7 +276,7 @@ def _number_or_json(value: object) -> float | bytes:
 
 
 def _fewer_types(was: Any, now: Any) -> bool:
-    return not _types(was) <= _types(now)
+    return not _allowed_types(was) <= _allowed_types(now)
 
 
 _NARROWER: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -286,23 +290,23 @@ _NARROWER: Mapping[str, Callable[[Any, Any], bool]] = {
 """By keyword whether (old value, new value) takes less; others may, if they differ."""
 
 
-def moves(
-    field: str, named: str, old: Iterable[str], new: Iterable[str]
+def move_differences(
+    field: str, part_template: str, old: Iterable[str], new: Iterable[str]
 ) -> Iterator[Difference]:
     known = set(old) & set(new)
     before, after = (
         {name: place for place, name in enumerate(filter(known.__contains__, names))}
         for names in (old, new)
     )
-    still = _rising([before[name] for name in after])
+    still = _places_in_order([before[name] for name in after])
     moved = [name for name in after if before[name] not in still]
     # What only makes room for another has the same number as before.
     for name in [each for each in moved if before[each] != after[each]] or moved:
-        part = named % {"name": name}
+        part = part_template % {"name": name}
         yield Difference(field, part, str(before[name] + 1), str(after[name] + 1))
 
 
-def _rising(places: Sequence[int]) -> set[int]:
+def _places_in_order(places: Sequence[int]) -> set[int]:
     """Return as many of these as stand in their order: the others were moved."""
     ends: list[int] = []
     """The smallest place at which as many can end."""
@@ -311,9 +315,9 @@ def _rising(places: Sequence[int]) -> set[int]:
         index = bisect_left(ends, place)
         before[place] = ends[index - 1] if index else None
         ends[index : index + 1] = [place]
-    found: set[int] = set()
+    rising: set[int] = set()
     last = ends[-1] if ends else None
     while last is not None:
-        found.add(last)
+        rising.add(last)
         last = before[last]
-    return found
+    return rising

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_app.catalog.outputs import resource_output
 from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.catalog.snapshot import Entry, Page, TemplateMatch, VisibilityKey
-from mcp_app.catalog.stops import fitting, suggestions_of
+from mcp_app.catalog.stops import fitting_suggestions, suggestions_of
 from mcp_app.interface import rules
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.questions import Completion
@@ -44,67 +44,73 @@ LISTINGS = {
 """The listing of the catalog that each method shows."""
 
 
-async def tools(exchange: Exchange) -> bytes:
-    return _page(exchange, "tools", "tools")
+async def list_tools(exchange: Exchange) -> bytes:
+    return _encoded_page(exchange, "tools", "tools")
 
 
-async def resources(exchange: Exchange) -> bytes:
-    return _page(exchange, "resources", "resources")
+async def list_resources(exchange: Exchange) -> bytes:
+    return _encoded_page(exchange, "resources", "resources")
 
 
-async def templates(exchange: Exchange) -> bytes:
-    return _page(exchange, "templates", "resourceTemplates")
+async def list_templates(exchange: Exchange) -> bytes:
+    return _encoded_page(exchange, "templates", "resourceTemplates")
 
 
-async def prompts(exchange: Exchange) -> bytes:
-    return _page(exchange, "prompts", "prompts")
+async def list_prompts(exchange: Exchange) -> bytes:
+    return _encoded_page(exchange, "prompts", "prompts")
 
 
 def list_hint(exchange: Exchange, *, restricted: bool) -> results.CacheHint:
     """Return a hint, public if all see the same (server/utilities/caching)."""
     server = exchange.catalog.server
-    public = server.public and not (restricted or server.demands)
+    public = server.is_public and not (restricted or server.demands)
     return results.CacheHint(LIST_TTL_MS, public)
 
 
-def _page(exchange: Exchange, listing: str, member: str) -> bytes:
+def _encoded_page(exchange: Exchange, listing: str, member: str) -> bytes:
     entries = exchange.catalog.listings[listing]
 
-    def visible(entry: Entry[Any, Any]) -> bool:
+    def is_visible(entry: Entry[Any, Any]) -> bool:
         return exchange.sees(entry.definition)
 
     by = VisibilityKey(exchange.rights.met, exchange.principal.scope)
-    seen = entries.seen(by, visible)
-    page = seen.page(exchange.revision, _place(exchange, listing))
+    visible_listing = entries.visible_part(by, is_visible)
+    page = visible_listing.page_after(
+        exchange.revision, _cursor_position(exchange, listing)
+    )
     if page.result is None:
-        page.result = jsonrpc.write(_result(exchange, listing, member, page))
+        page.result = jsonrpc.write(_page_result(exchange, listing, member, page))
     return page.result
 
 
-def _result(exchange: Exchange, listing: str, member: str, page: Page) -> JsonObject:
+def _page_result(
+    exchange: Exchange, listing: str, member: str, page: Page
+) -> JsonObject:
     slug = exchange.catalog.server.slug
     result: JsonObject = {member: page.items}
     if page.next is not None:
         position, name = page.next
-        result["nextCursor"] = cursors.seal(
+        result["nextCursor"] = cursors.seal_cursor(
             Cursor(slug, listing, position, name), exchange.adapters.cursor_keys[0]
         )
-    return results.complete(
+    return results.complete_result(
         result,
         exchange.revision,
         exchange.catalog.server_info(exchange.revision),
-        list_hint(exchange, restricted=exchange.catalog.listings[listing].restricted),
+        list_hint(
+            exchange, restricted=exchange.catalog.listings[listing].is_restricted
+        ),
     )
 
 
-def _place(exchange: Exchange, listing: str) -> tuple[int, str] | None:
-    given = exchange.params.get("cursor")
-    if given is None:
+def _cursor_position(exchange: Exchange, listing: str) -> tuple[int, str] | None:
+    token = exchange.params.get("cursor")
+    if token is None:
         return None
-    if type(given) is not str:
+    if type(token) is not str:
         raise InvalidParams("params.cursor must be a string.")
-    cursor = cursors.open(
-        given,
+    cursor = cursors.open_cursor(
+        token,
         exchange.adapters.cursor_keys,
         server=exchange.catalog.server.slug,
         listing=listing,
@@ -116,30 +122,32 @@ def _place(exchange: Exchange, listing: str) -> tuple[int, str] | None:
 # prompts/get.
 
 
-async def get(exchange: Exchange) -> JsonObject:
+async def get_prompt(exchange: Exchange) -> JsonObject:
     """Fill a prompt with its arguments."""
-    name = coercion.string(exchange.params, "name")
+    name = coercion.string_member(exchange.params, "name")
     exchange.entry = entry = exchange.catalog.prompts.get(name)
     if entry is None:
         calls.check_switched_off(exchange, "prompts", name, "prompt")
     if entry is None or not exchange.sees(entry.definition):
-        raise calls.unknown(exchange, f"Unknown prompt: {name:.200}")
-    arguments = coercion.strings(exchange.params, "arguments")
+        raise calls.unknown_error(exchange, f"Unknown prompt: {name:.200}")
+    arguments = coercion.strings_member(exchange.params, "arguments")
     try:
         check_arguments(entry, arguments)
         bound = entry.runnable.bind(dict(arguments))
     except ArgumentsRefused as error:
-        told = "; ".join(f"{each.path}: {each.message}" for each in error.violations)
-        said = f"The prompt {name}: {told}"
-        exchange.record_outcome(Outcome.ARGUMENTS, said)
-        raise InvalidParams(said) from None
+        violations = "; ".join(
+            f"{each.path}: {each.message}" for each in error.violations
+        )
+        text = f"The prompt {name}: {violations}"
+        exchange.record_outcome(Outcome.ARGUMENTS, text)
+        raise InvalidParams(text) from None
     except InvalidParams as error:
         exchange.record_outcome(Outcome.ARGUMENTS, error.message)
         raise
-    if not await exchange.allows(entry.definition, arguments):
-        raise InvalidParams(calls.forbidden(exchange, entry))
+    if not await exchange.allows_arguments(entry.definition, arguments):
+        raise InvalidParams(calls.forbidden_text(exchange, entry))
     with calls.failures_as_errors(exchange, entry):
-        output = await calls.run(exchange, entry, entry.runnable, bound)
+        output = await calls.run_user_code(exchange, entry, entry.runnable, bound)
     result: JsonObject = {
         "messages": [
             {
@@ -152,7 +160,7 @@ async def get(exchange: Exchange) -> JsonObject:
     description = output.description or entry.definition.description
     if description:
         result["description"] = description
-    return results.complete(
+    return results.complete_result(
         result, exchange.revision, exchange.catalog.server_info(exchange.revision)
     )
 
@@ -176,40 +184,40 @@ def check_arguments(entry: PromptEntry, arguments: dict[str, str]) -> None:
 # resources/read, resources/subscribe, resources/unsubscribe.
 
 
-NOT_FOUND = "Resource not found"
+UNKNOWN_RESOURCE = "Resource not found"
 MOST_WATCHED = 1_000
 """Resources that a session may watch: each is a row."""
 
 
-async def visible(exchange: Exchange, uri: str) -> TemplateMatch | None:
+async def visible_match(exchange: Exchange, uri: str) -> TemplateMatch | None:
     """Return the match of a URI that the caller may use, None if there is none.
 
     An invalid URI has no match, even if a template would fit: the answer repeats
     it.  Stopped resources are found as well.
     """
     if rules.URI.fullmatch(uri):
-        for found in exchange.catalog.matching(uri):
-            exchange.entry = found.entry
-            definition = found.entry.definition
-            if exchange.sees(definition) and await exchange.allows(
-                definition, found.variables
+        for match in exchange.catalog.matches_of_uri(uri):
+            exchange.entry = match.entry
+            definition = match.entry.definition
+            if exchange.sees(definition) and await exchange.allows_arguments(
+                definition, match.variables
             ):
-                return found
+                return match
     return None
 
 
-async def is_read(exchange: Exchange, uri: str) -> bool:
+async def is_readable(exchange: Exchange, uri: str) -> bool:
     """Whether the caller can read this resource."""
-    found = await visible(exchange, uri)
-    return found is not None and not found.stopped
+    match = await visible_match(exchange, uri)
+    return match is not None and not match.stopped
 
 
-async def read(exchange: Exchange) -> JsonObject:
+async def read_resource(exchange: Exchange) -> JsonObject:
     """Return the contents of a resource."""
-    uri = _uri(exchange)
-    matched = await visible(exchange, uri)
+    uri = _requested_uri(exchange)
+    matched = await visible_match(exchange, uri)
     if matched is None:
-        raise calls.unknown(exchange, NOT_FOUND, ResourceNotFound(uri))
+        raise calls.unknown_error(exchange, UNKNOWN_RESOURCE, ResourceNotFound(uri))
     if matched.stopped:
         calls.refuse_switched_off(exchange, "resource")
     entry = matched.entry
@@ -219,31 +227,33 @@ async def read(exchange: Exchange) -> JsonObject:
         bound = entry.runnable.bind(matched.variables)
     except ArgumentsRefused:
         # The URI fits the template, but its variables do not fit the function.
-        exchange.record_outcome(Outcome.ARGUMENTS, NOT_FOUND)
+        exchange.record_outcome(Outcome.ARGUMENTS, UNKNOWN_RESOURCE)
         raise ResourceNotFound(uri) from None
     with calls.failures_as_errors(exchange, entry):
-        output = await calls.run(exchange, entry, entry.runnable, bound, convert)
+        output = await calls.run_user_code(
+            exchange, entry, entry.runnable, bound, convert
+        )
     contents = [each.to_wire(exchange.revision) for each in output.contents]
-    return results.complete(
+    return results.complete_result(
         {"contents": contents},
         exchange.revision,
         exchange.catalog.server_info(exchange.revision),
-        _hint(exchange, matched),
+        _resource_hint(exchange, matched),
     )
 
 
-def _hint(exchange: Exchange, matched: TemplateMatch) -> results.CacheHint:
+def _resource_hint(exchange: Exchange, matched: TemplateMatch) -> results.CacheHint:
     """Return the cache hint; results that depend on answers must not be cached."""
     if "inputResponses" in exchange.params or "requestState" in exchange.params:
         return results.CacheHint(0, public=False)
     definition, server = matched.entry.definition, exchange.catalog.server
     open_to_all = not (definition.demands or server.demands)
-    public = definition.public and server.public and open_to_all
+    public = definition.public and server.is_public and open_to_all
     return results.CacheHint(definition.ttl_ms, public)
 
 
-def _uri(exchange: Exchange) -> str:
-    uri = coercion.string(exchange.params, "uri")
+def _requested_uri(exchange: Exchange) -> str:
+    uri = coercion.string_member(exchange.params, "uri")
     if len(uri) > URI_LENGTH:
         raise InvalidParams(
             f"params.uri has {len(uri)} characters; {URI_LENGTH} are allowed."
@@ -253,11 +263,11 @@ def _uri(exchange: Exchange) -> str:
 
 async def subscribe(exchange: Exchange) -> JsonObject:
     """Subscribe the session to a URI."""
-    uri = _uri(exchange)
-    found = await visible(exchange, uri)
-    if found is None:
+    uri = _requested_uri(exchange)
+    match = await visible_match(exchange, uri)
+    if match is None:
         raise ResourceNotFound(uri)
-    if found.stopped:
+    if match.stopped:
         calls.refuse_switched_off(exchange, "resource")
     sessions = exchange.adapters.sessions
     if not await sessions.subscribe(exchange.own_session, uri, MOST_WATCHED):
@@ -270,7 +280,9 @@ async def subscribe(exchange: Exchange) -> JsonObject:
 
 async def unsubscribe(exchange: Exchange) -> JsonObject:
     """End the session's subscription to a URI, if there is one."""
-    await exchange.adapters.sessions.unsubscribe(exchange.own_session, _uri(exchange))
+    await exchange.adapters.sessions.unsubscribe(
+        exchange.own_session, _requested_uri(exchange)
+    )
     return {}
 
 
@@ -278,62 +290,62 @@ async def unsubscribe(exchange: Exchange) -> JsonObject:
 # completion/complete.
 
 
-MOST_VALUES = 100
+MAX_VALUES = 100
 
 
-async def complete(exchange: Exchange) -> JsonObject:
+async def complete_argument(exchange: Exchange) -> JsonObject:
     """Suggest values for an argument of a prompt or a variable of a template.
 
     A completer in code replaces the suggestions of staff.
     """
-    reference = coercion.mapping(exchange.params, "ref", required=True)
-    argument = coercion.mapping(exchange.params, "argument", required=True)
-    context = coercion.mapping(exchange.params, "context")
-    entry = _referenced(exchange, reference)
-    name = coercion.string(argument, "name", "params.argument")
+    reference = coercion.object_member(exchange.params, "ref", required=True)
+    argument = coercion.object_member(exchange.params, "argument", required=True)
+    context = coercion.object_member(exchange.params, "context")
+    entry = _referenced_entry(exchange, reference)
+    name = coercion.string_member(argument, "name", "params.argument")
     bound: JsonObject = {
-        "value": coercion.string(argument, "value", "params.argument"),
-        "arguments": coercion.strings(context, "arguments", "params.context"),
+        "value": coercion.string_member(argument, "value", "params.argument"),
+        "arguments": coercion.strings_member(context, "arguments", "params.context"),
     }
-    completion = await _completed(exchange, entry, name, bound)
-    return results.complete(
-        {"completion": _to_wire(completion)},
+    completion = await _run_completer(exchange, entry, name, bound)
+    return results.complete_result(
+        {"completion": _completion_to_wire(completion)},
         exchange.revision,
         exchange.catalog.server_info(exchange.revision),
     )
 
 
-def _referenced(exchange: Exchange, reference: JsonObject) -> Entry[Any, Any]:
+def _referenced_entry(exchange: Exchange, reference: JsonObject) -> Entry[Any, Any]:
     kind = reference.get("type")
     entry: Entry[Any, Any] | None
     if kind == "ref/prompt":
-        named = coercion.string(reference, "name", "params.ref")
-        entry = exchange.catalog.prompts.get(named)
+        identity = coercion.string_member(reference, "name", "params.ref")
+        entry = exchange.catalog.prompts.get(identity)
         if entry is None:
-            calls.check_switched_off(exchange, "prompts", named, "prompt")
+            calls.check_switched_off(exchange, "prompts", identity, "prompt")
     elif kind == "ref/resource":
-        named = coercion.string(reference, "uri", "params.ref")
-        entry = _template(exchange, named)
+        identity = coercion.string_member(reference, "uri", "params.ref")
+        entry = _matching_template(exchange, identity)
     else:
         raise InvalidParams(
             f"params.ref.type is {kind!r}: it must be ref/prompt or ref/resource."
         )
     exchange.entry = entry
     if entry is None or not exchange.sees(entry.definition):
-        said = f"There is nothing to complete with the name {named!r:.200}."
-        raise calls.unknown(exchange, said)
+        message = f"There is nothing to complete with the name {identity!r:.200}."
+        raise calls.unknown_error(exchange, message)
     return entry
 
 
-def _template(exchange: Exchange, uri: str) -> Entry[Any, Any] | None:
+def _matching_template(exchange: Exchange, uri: str) -> Entry[Any, Any] | None:
     """Return the template with this text, else one that the URI matches."""
     template = exchange.catalog.templates.get(uri)
     if template is not None and exchange.sees(template.definition):
         return template
     calls.check_switched_off(exchange, "templates", uri, "resource")
-    fitting = list(exchange.catalog.matching(uri))
-    seen = (each for each in fitting if exchange.sees(each.entry.definition))
-    matched = next(seen, None)
+    fitting = list(exchange.catalog.matches_of_uri(uri))
+    candidates = (each for each in fitting if exchange.sees(each.entry.definition))
+    matched = next(candidates, None)
     if matched is None:
         return fitting[0].entry if fitting else None
     if matched.stopped:
@@ -342,28 +354,30 @@ def _template(exchange: Exchange, uri: str) -> Entry[Any, Any] | None:
     return matched.entry
 
 
-async def _completed(
+async def _run_completer(
     exchange: Exchange, entry: Entry[Any, Any], name: str, bound: JsonObject
 ) -> Completion:
     runnable = exchange.catalog.completers.get((entry.identity, name))
     runnable = runnable or entry.completers.get(name)
     if runnable is None:
-        return fitting(_suggestions(entry, name), bound["value"])
+        return fitting_suggestions(_suggestions(entry, name), bound["value"])
     with calls.failures_as_errors(exchange, entry):
-        return await calls.run(exchange, entry, runnable, runnable.bind(bound))
+        return await calls.run_user_code(
+            exchange, entry, runnable, runnable.bind(bound)
+        )
 
 
 def _suggestions(entry: Entry[Any, Any], name: str) -> Sequence[str]:
     return suggestions_of(entry.definition).get(name, ())
 
 
-def _to_wire(completion: Completion) -> JsonObject:
+def _completion_to_wire(completion: Completion) -> JsonObject:
     values = list(completion.values)
-    shown = values[:MOST_VALUES]
+    first_values = values[:MAX_VALUES]
     total = len(values) if completion.total is None else completion.total
     more = completion.has_more
     return {
-        "values": shown,
+        "values": first_values,
         "total": total,
-        "hasMore": total > len(shown) if more is None else more,
+        "hasMore": total > len(first_values) if more is None else more,
     }

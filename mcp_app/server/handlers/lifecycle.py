@@ -12,18 +12,18 @@ from mcp_app.server.exchange import SEVERITY, Exchange, described_client
 from mcp_app.server.handlers.definitions import list_hint
 from mcp_app.streams.open_session import Opening
 
-MOST_DESCRIBED = 16 * 1024
+MAX_DESCRIPTION_BYTES = 16 * 1024
 """Bytes of a session's row that a client may fill; its icons are not stored."""
 
 
 async def initialize(exchange: Exchange) -> JsonObject:
     """Open a session in the revision that was agreed on (basic/lifecycle)."""
     params = exchange.params
-    requested = coercion.string(params, "protocolVersion")
-    capabilities = coercion.mapping(params, "capabilities", required=True)
-    info = coercion.mapping(params, "clientInfo", required=True)
-    coercion.string(info, "name", "params.clientInfo")
-    coercion.string(info, "version", "params.clientInfo")
+    requested = coercion.string_member(params, "protocolVersion")
+    capabilities = coercion.object_member(params, "capabilities", required=True)
+    info = coercion.object_member(params, "clientInfo", required=True)
+    coercion.string_member(info, "name", "params.clientInfo")
+    coercion.string_member(info, "version", "params.clientInfo")
     client = described_client(info, capabilities)
     _check_description(client)
     revision = negotiation.negotiate(requested)
@@ -46,28 +46,28 @@ async def initialize(exchange: Exchange) -> JsonObject:
 
 def _check_description(client: Client) -> None:
     """Raise if a client's description does not fit into a session's row."""
-    named = [client.name, client.version, client.title]
+    names = [client.name, client.version, client.title]
     size = 0
     for member, value in (
-        ("clientInfo", named),
+        ("clientInfo", names),
         ("capabilities", client.capabilities),
     ):
         text = jsonrpc.write(value)
         size += len(text)
         if jsonrpc.holds_nul(text):
             raise InvalidParams(f"params.{member} has a NUL character.")
-    if size > MOST_DESCRIBED:
+    if size > MAX_DESCRIPTION_BYTES:
         raise InvalidParams(
             f"params.clientInfo (without icons) and params.capabilities have {size}"
-            f" bytes; {MOST_DESCRIBED} are allowed."
+            f" bytes; {MAX_DESCRIPTION_BYTES} are allowed."
         )
 
 
-async def ping(_: Exchange) -> JsonObject:
+async def answer_ping(_: Exchange) -> JsonObject:
     return {}
 
 
-async def discover(exchange: Exchange) -> JsonObject:
+async def discover_server(exchange: Exchange) -> JsonObject:
     """Return revisions and capabilities (2026-07-28, server/discover)."""
     result: JsonObject = {
         "supportedVersions": list(SUPPORTED_VERSIONS),
@@ -75,7 +75,7 @@ async def discover(exchange: Exchange) -> JsonObject:
             exchange.revision, streams=exchange.streams
         ),
     }
-    return results.complete(
+    return results.complete_result(
         _with_instructions(exchange, result),
         exchange.revision,
         exchange.catalog.server_info(exchange.revision),
@@ -91,7 +91,7 @@ def _with_instructions(exchange: Exchange, result: JsonObject) -> JsonObject:
 
 async def set_level(exchange: Exchange) -> JsonObject:
     """Set the least severe log message that the session wants."""
-    level = coercion.string(exchange.params, "level")
+    level = coercion.string_member(exchange.params, "level")
     if level not in SEVERITY:
         raise InvalidParams(
             f"params.level is {level!r}: it must be one of {', '.join(SEVERITY)}."

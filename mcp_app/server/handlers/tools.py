@@ -42,63 +42,67 @@ if TYPE_CHECKING:
 REFUSED_QUESTION: Final = "The client refused a question, or its answer does not fit."
 
 
-async def call(exchange: Exchange) -> bytes:
+async def call_tool(exchange: Exchange) -> bytes:
     """Run a tool; errors for the model are results with `isError`."""
     entry = _visible_entry(exchange)
     if entry is None:
-        return _encoded(exchange, _error(calls.switched_off(exchange, "tool")))
-    if (said := _too_often(exchange, entry)) is not None:
-        return _encoded(exchange, _error(said))
+        return _encode_output(
+            exchange, _error_output(calls.switched_off(exchange, "tool"))
+        )
+    if (sentence := _too_often(exchange, entry)) is not None:
+        return _encode_output(exchange, _error_output(sentence))
     runnable = entry.runnable
     try:
-        arguments, bound = await _bound(exchange, entry)
+        arguments, bound = await _bind_arguments(exchange, entry)
     except ArgumentsRefused as error:
-        return _refused(exchange, entry, error.violations)
-    if not await exchange.allows(entry.definition, arguments):
-        return _encoded(exchange, _error(calls.forbidden(exchange, entry)))
+        return _refuse_arguments(exchange, entry, error.violations)
+    if not await exchange.allows_arguments(entry.definition, arguments):
+        return _encode_output(
+            exchange, _error_output(calls.forbidden_text(exchange, entry))
+        )
     try:
-        output = await calls.run(exchange, entry, runnable, bound)
+        output = await calls.run_user_code(exchange, entry, runnable, bound)
     except (Exception, asyncio.CancelledError) as error:
-        output = _failed(exchange, entry, error)
+        output = _failure_output(exchange, entry, error)
     return check_and_encode(exchange, entry, output)
 
 
-async def finish(
-    exchange: Exchange, entry: ToolEntry, taken: list[ToolOutput | BaseException]
+async def finish_tool_call(
+    exchange: Exchange, entry: ToolEntry, outputs: list[ToolOutput | BaseException]
 ) -> bytes:
     """Return the result of a tool whose function has returned, or raised.
 
     The output is taken out of its list: an error has the frames that it went through,
     and none of them must hold it.
     """
-    output = taken.pop()
+    output = outputs.pop()
     try:
         if isinstance(output, BaseException):
-            calls.conclude(exchange, output)
+            calls.conclude_call(exchange, output)
             raise output
-        calls.conclude(exchange)
+        calls.conclude_call(exchange)
         result = output
     except (Exception, asyncio.CancelledError) as error:
-        result = _failed(exchange, entry, error)
+        result = _failure_output(exchange, entry, error)
     finally:
         del output
     return check_and_encode(exchange, entry, result)
 
 
-async def refuse(
-    exchange: Exchange, entry: ToolEntry, taken: list[BaseException]
+async def refuse_tool_call(
+    exchange: Exchange, entry: ToolEntry, errors: list[BaseException]
 ) -> bytes:
     """Return the result of a call whose arguments do not fit, or raise the error.
 
-    It is taken out of its list, as in `finish`.
+    It is taken out of its list, as in `finish_tool_call`.
     """
     try:
-        raise taken.pop()
+        raise errors.pop()
     except ArgumentsRefused as error:
-        return _refused(exchange, entry, error.violations)
+        return _refuse_arguments(exchange, entry, error.violations)
 
 
-async def _bound(
+async def _bind_arguments(
     exchange: Exchange, entry: ToolEntry
 ) -> tuple[JsonObject, dict[str, object]]:
     """Return what `_bind` returns; a thread does it if the arguments are many."""
@@ -109,16 +113,20 @@ async def _bound(
 
 def _bind(exchange: Exchange, entry: ToolEntry) -> tuple[JsonObject, dict[str, object]]:
     """Return arguments that fit, as they came and as the function takes them."""
-    arguments = _accepted(exchange, entry)
+    arguments = _fitting_arguments(exchange, entry)
     return arguments, entry.runnable.bind(arguments)
 
 
-def _accepted(exchange: Exchange, entry: ToolEntry) -> JsonObject:
+def _fitting_arguments(exchange: Exchange, entry: ToolEntry) -> JsonObject:
     """Return arguments that fit; raise `ArgumentsRefused` with every violation."""
-    arguments = coercion.mapping(exchange.params, "arguments")
+    arguments = coercion.object_member(exchange.params, "arguments")
     headers = None if exchange.renamed else exchange.headers
-    if entry.mirrored and headers is not None and exchange.revision.routing_headers:
-        check_mirrored(entry.mirrored, headers, arguments)
+    if (
+        entry.header_parameters
+        and headers is not None
+        and exchange.revision.routing_headers
+    ):
+        check_mirrored(entry.header_parameters, headers, arguments)
     accepted, violations = accepted_arguments(
         entry, arguments, coerce=exchange.adapters.coerce
     )
@@ -140,7 +148,7 @@ def _too_often(exchange: Exchange, entry: ToolEntry) -> str | None:
 
 def _visible_entry(exchange: Exchange) -> ToolEntry | None:
     """Return the called tool, None if the caller may see it but it is stopped."""
-    name = coercion.string(exchange.params, "name")
+    name = coercion.string_member(exchange.params, "name")
     exchange.entry = entry = exchange.catalog.tools.get(name)
     if entry is not None and exchange.sees(entry.definition):
         return entry
@@ -150,7 +158,7 @@ def _visible_entry(exchange: Exchange) -> ToolEntry | None:
             return None
     elif exchange.lacks_scope(entry.definition):
         raise calls.beyond_scope(exchange, entry)
-    raise calls.unknown(exchange, f"Unknown tool: {name:.200}")
+    raise calls.unknown_error(exchange, f"Unknown tool: {name:.200}")
 
 
 def accepted_arguments(
@@ -171,54 +179,56 @@ def accepted_arguments(
     return arguments, validator.violations(arguments)
 
 
-def _refused(
+def _refuse_arguments(
     exchange: Exchange, entry: ToolEntry, violations: list[Violation]
 ) -> bytes:
     lines = [f"- {each.path} ({each.rule}): {each.message}" for each in violations]
-    said = f"Invalid arguments for {entry.identity}:"
-    exchange.record_outcome(Outcome.ARGUMENTS, "\n".join([said, *lines]))
+    heading = f"Invalid arguments for {entry.identity}:"
+    exchange.record_outcome(Outcome.ARGUMENTS, "\n".join([heading, *lines]))
     if exchange.revision.argument_errors_as_results:
-        return _encoded(exchange, _error(exchange.error_text))
-    shown = [
+        return _encode_output(exchange, _error_output(exchange.error_text))
+    details = [
         {"path": each.path, "rule": each.rule, "message": each.message}
         for each in violations
     ]
     # The message of an error is one line; this client reads the rest in `data`.
-    raise InvalidParams(f"{said} {' '.join(lines)}", {"violations": shown})
+    raise InvalidParams(f"{heading} {' '.join(lines)}", {"violations": details})
 
 
-def _error(said: str) -> ToolOutput:
-    return ToolOutput([Text(said)], is_error=True)
+def _error_output(message: str) -> ToolOutput:
+    return ToolOutput([Text(message)], is_error=True)
 
 
-def _failed(exchange: Exchange, entry: ToolEntry, failure: BaseException) -> ToolOutput:
+def _failure_output(
+    exchange: Exchange, entry: ToolEntry, failure: BaseException
+) -> ToolOutput:
     """Return the output of a failed call; raise protocol errors and other ends."""
     try:
         raise failure
     except ToolError as error:
-        return _reported(exchange, error)
+        return _tool_error_output(exchange, error)
     except ClientCannot as error:
         refusal = calls.incapable(exchange, error)
         if isinstance(refusal, MissingClientCapability):
             raise refusal from error
-        return _error(error.message)
+        return _error_output(error.message)
     except UnserializableValue as error:
         return _unsendable(exchange, entry, error)
     except asyncio.CancelledError:
-        calls.survive(exchange, End.TIMED_OUT)
-        said = calls.timed_out(exchange, entry)
-        exchange.record_outcome(Outcome.TIMED_OUT, said)
-        return _error(said)
+        calls.absorb_cancellation(exchange, End.TIMED_OUT)
+        message = calls.timed_out(exchange, entry)
+        exchange.record_outcome(Outcome.TIMED_OUT, message)
+        return _error_output(message)
     except ProtocolError:
         raise
     except Exception:
-        return _error(calls.crash_text(exchange, entry))
+        return _error_output(calls.crash_text(exchange, entry))
     finally:
         # The failure has this frame: it must not hold the failure.
         del failure
 
 
-def _reported(exchange: Exchange, error: ToolError) -> ToolOutput:
+def _tool_error_output(exchange: Exchange, error: ToolError) -> ToolOutput:
     if isinstance(error, ExternalError):
         exchange.record_outcome(error.outcome, error.detail)
     elif isinstance(error, ClientRefused):
@@ -232,9 +242,9 @@ def _reported(exchange: Exchange, error: ToolError) -> ToolOutput:
 def _unsendable(
     exchange: Exchange, entry: ToolEntry, error: UnserializableValue
 ) -> ToolOutput:
-    said = f"The result of {entry.identity}: {error}"
-    exchange.record_outcome(Outcome.SHAPE, said)
-    return _error(said)
+    message = f"The result of {entry.identity}: {error}"
+    exchange.record_outcome(Outcome.SHAPE, message)
+    return _error_output(message)
 
 
 def check_and_encode(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -> bytes:
@@ -242,18 +252,18 @@ def check_and_encode(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -
     try:
         if not _surely_fits(entry, output):
             _check_structured(entry, output)
-        encoded = _encoded(exchange, output)
+        encoded = _encode_output(exchange, output)
     except UnserializableValue as error:
-        return _encoded(exchange, _unsendable(exchange, entry, error))
+        return _encode_output(exchange, _unsendable(exchange, entry, error))
     except ToolError as error:
         exchange.record_outcome(Outcome.SHAPE, error.message)
-        return _encoded(exchange, _error(error.message))
+        return _encode_output(exchange, _error_output(error.message))
     limit = exchange.adapters.limits.tool_result
     if len(encoded) > limit:
-        said = f"The result of {entry.identity} is too large"
-        said = f"{said}: {len(encoded)} of {limit} bytes."
-        exchange.record_outcome(Outcome.TOO_LARGE, said)
-        return _encoded(exchange, _error(said))
+        message = f"The result of {entry.identity} is too large"
+        message = f"{message}: {len(encoded)} of {limit} bytes."
+        exchange.record_outcome(Outcome.TOO_LARGE, message)
+        return _encode_output(exchange, _error_output(message))
     return encoded
 
 
@@ -285,10 +295,10 @@ def _check_structured(entry: ToolEntry, output: ToolOutput) -> None:
         )
 
 
-def _encoded(exchange: Exchange, output: ToolOutput) -> bytes:
+def _encode_output(exchange: Exchange, output: ToolOutput) -> bytes:
     revision = exchange.revision
     if type(output) is ScalarOutput and revision.structured_content:
-        return output.members() + exchange.catalog.result_end(revision)
+        return output.encoded_members() + exchange.catalog.result_end(revision)
     wire = block_to_wire if type(output.content) is CleanBlocks else _clean_block
     result: JsonObject = {
         "content": [wire(block, revision) for block in output.content]
@@ -297,13 +307,13 @@ def _encoded(exchange: Exchange, output: ToolOutput) -> bytes:
         _add_structured(result, output.structured, revision)
     if output.is_error:
         result["isError"] = True
-        exchange.record_outcome(Outcome.TOOL_ERROR, _text_of(result["content"]))
+        exchange.record_outcome(Outcome.TOOL_ERROR, _first_text(result["content"]))
     if output.meta is None:
         # The rest is the same for every call: it was encoded once.
         return jsonrpc.write(result)[:-1] + exchange.catalog.result_end(revision)
     result["_meta"] = dict(output.meta)
     info = exchange.catalog.server_info(revision)
-    return jsonrpc.write(results.complete(result, revision, info))
+    return jsonrpc.write(results.complete_result(result, revision, info))
 
 
 def _clean_block(block: Block, revision: Revision) -> JsonObject:
@@ -316,7 +326,7 @@ def _clean_block(block: Block, revision: Revision) -> JsonObject:
     return wire
 
 
-def _text_of(content: Sequence[JsonObject]) -> str:
+def _first_text(content: Sequence[JsonObject]) -> str:
     return next((block["text"] for block in content if block["type"] == "text"), "")
 
 

@@ -15,7 +15,7 @@ from mcp_app.process.quotas import NoRoom, Uploads
 from mcp_app.protocol import envelope, jsonrpc
 from mcp_app.protocol.envelope import Request, RequestId
 from mcp_app.protocol.errors import ProtocolError, RequestRefused
-from mcp_app.protocol.headers import is_json
+from mcp_app.protocol.headers import is_json_type
 from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.transports.asgi_types import Receive
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 async def read_json(
     process: Process, body: bytes, owner: Owner, *, large: bool
 ) -> object:
-    """Return the value of an owner's body, which a thread reads if it `is_large`.
+    """Return the value of an owner's body, which a thread reads if it `is_large_body`.
 
     Raises `ParseError`.
     """
@@ -39,7 +39,7 @@ async def read_json(
     return jsonrpc.read(body, process.read_limits)
 
 
-def is_large(process: Process, body: bytes) -> bool:
+def is_large_body(process: Process, body: bytes) -> bool:
     """Whether a body has so many bytes or values that the loop must not read it.
 
     Strings count, too: arguments may be read from them.
@@ -79,7 +79,7 @@ async def read_body(
 
     `hold` is told how many bytes of a body in pieces have come, and 0 at its end.
     """
-    if announced is not None and is_more(announced, limit):
+    if announced is not None and exceeds_limit(announced, limit):
         raise too_large(limit)
     message = await receive()
     if message["type"] == "http.disconnect":
@@ -93,7 +93,7 @@ async def read_body(
 
 
 @lru_cache(maxsize=128)
-def is_more(announced: bytes, limit: int) -> bool:
+def exceeds_limit(announced: bytes, limit: int) -> bool:
     """Whether a Content-Length is beyond the limit, however many digits it has."""
     digits = announced.lstrip(b"0")
     return announced.isdigit() and (
@@ -101,7 +101,7 @@ def is_more(announced: bytes, limit: int) -> bool:
     )
 
 
-async def read_id(
+async def read_request_id(
     receive: Receive,
     headers: Mapping[bytes, bytes],
     limits: ReadLimits,
@@ -114,20 +114,20 @@ async def read_id(
     """
     length = headers.get(b"content-length", b"")
     media = headers.get(b"content-type", b"").decode("latin-1")
-    if not length.isdigit() or is_more(length, SMALL) or not is_json(media):
+    if not length.isdigit() or exceeds_limit(length, SMALL) or not is_json_type(media):
         return None
-    task = uploads.begin(time.monotonic())
+    task = uploads.begin_upload(time.monotonic())
     try:
         with suppress(ProtocolError, ClientGone, TimeoutError, NoRoom):
             async with asyncio.timeout(ID_S):
                 body = await read_body(receive, SMALL, length, uploads.hold_in_room)
-            message = envelope.parse(jsonrpc.read(body, limits), lenient=True)
+            message = envelope.parse_message(jsonrpc.read(body, limits), lenient=True)
             return message.id if isinstance(message, Request) else None
     except asyncio.CancelledError:
-        if not uploads.gave_up(task):
+        if not uploads.was_cancelled_here(task):
             raise
     finally:
-        uploads.end(task)
+        uploads.end_upload(task)
     return None
 
 

@@ -56,7 +56,7 @@ class Call:
         self._status = 0
         self._headers: RawHeaders = []
         self._part: bytes | None = None
-        self._taken, self._put = asyncio.Event(), asyncio.Event()
+        self._accepted, self._put = asyncio.Event(), asyncio.Event()
         self._over = False
         self._streams = False
 
@@ -85,18 +85,18 @@ class Call:
         if first and not more:
             self._part, self._over = part, True
             return
-        await self._hand_on(part, over=not more)
+        await self._hand_on_part(part, over=not more)
 
-    async def _hand_on(self, part: bytes, *, over: bool) -> None:
+    async def _hand_on_part(self, part: bytes, *, over: bool) -> None:
         if self._gone.is_set():
             raise OSError("The client has left.")
         self._part, self._over = part, over
-        self._taken.clear()
+        self._accepted.clear()
         self._put.set()
         if not over:
-            await self._taken.wait()
+            await self._accepted.wait()
 
-    async def response(self, work: Awaitable[None]) -> HttpResponseBase:
+    async def await_response(self, work: Awaitable[None]) -> HttpResponseBase:
         """Start the call; return its response when that has begun, or is whole.
 
         Cancelling this, or closing the stream, disconnects the client.
@@ -105,44 +105,44 @@ class Call:
         # The loop alone would let it go.
         _running.add(task)
         task.add_done_callback(_running.discard)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._end_stream)
         try:
             await asyncio.wait([task, self._begun], return_when=asyncio.FIRST_COMPLETED)
             if self._streams:
-                return self._response(StreamingHttpResponse, Parts(self))
+                return self._build_response(StreamingHttpResponse, Parts(self))
             await asyncio.shield(task)
         except asyncio.CancelledError:
-            self.leave()
+            self.disconnect()
             raise
-        return self._response(HttpResponse, self._part or b"")
+        return self._build_response(HttpResponse, self._part or b"")
 
-    def _ended(self, _: asyncio.Future[None]) -> None:
+    def _end_stream(self, _: asyncio.Future[None]) -> None:
         """End the stream: nothing more is sent."""
         self._over = True
         self._put.set()
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         """The client has left."""
         self._gone.set()
-        self._taken.set()
+        self._accepted.set()
 
-    async def parts(self) -> AsyncGenerator[bytes]:
+    async def stream_parts(self) -> AsyncGenerator[bytes]:
         """Yield the parts; closing this ends the connection."""
         try:
             while not self._over or self._part is not None:
                 await self._put.wait()
                 part, self._part = self._part, None
                 self._put.clear()
-                self._taken.set()
+                self._accepted.set()
                 if part:
                     yield part
         finally:
-            self.leave()
+            self.disconnect()
 
-    def _response(
+    def _build_response(
         self, kind: type[HttpResponseBase], content: object
     ) -> HttpResponseBase:
-        return _response(kind, content, self._status, self._headers)
+        return _create_response(kind, content, self._status, self._headers)
 
 
 class Parts:
@@ -155,7 +155,7 @@ class Parts:
     def __init__(self, call: Call) -> None:
         self._call = call
         self._loop = asyncio.get_running_loop()
-        self._parts = call.parts()
+        self._parts = call.stream_parts()
 
     def __aiter__(self) -> Parts:
         return self
@@ -167,7 +167,7 @@ class Parts:
         """Tell the call, from any thread."""
         # A loop that is closed has nothing left to end.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._call.leave)
+            self._loop.call_soon_threadsafe(self._call.disconnect)
 
     __del__ = close
 
@@ -196,33 +196,34 @@ class Whole:
         else:
             self._parts.append(message.get("body", b""))
 
-    def answer(self, start: Message, body: bytes) -> None:
+    def take_answer(self, start: Message, body: bytes) -> None:
         """Take a whole answer."""
         self._status, self._headers = start["status"], start["headers"]
         self._parts.append(body)
 
-    def respond(self, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def respond_to_wsgi(self, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer a WSGI server."""
         status = HTTPStatus(self._status)
         headers = [
-            (_shown(name), value.decode("latin-1")) for name, value in self._headers
+            (_decode_name(name), value.decode("latin-1"))
+            for name, value in self._headers
         ]
         start_response(f"{status.value} {status.phrase}", headers)
         return self._parts
 
-    def response(self) -> HttpResponse:
+    def django_response(self) -> HttpResponse:
         """Return the response."""
         content = b"".join(self._parts)
-        return _response(HttpResponse, content, self._status, self._headers)
+        return _create_response(HttpResponse, content, self._status, self._headers)
 
 
-def _response(
+def _create_response(
     kind: type[Response], content: Any, status: int, headers: RawHeaders
 ) -> Response:
     """Make a response with exactly these headers, whose names are in lower case."""
     values: dict[str, str] = {}
     for name, value in headers:
-        key, text = _shown(name), value.decode("latin-1")
+        key, text = _decode_name(name), value.decode("latin-1")
         values[key] = f"{values[key]}, {text}" if key in values else text
     response = kind(content, status=status, headers=values)
     if "content-type" not in values:
@@ -231,24 +232,24 @@ def _response(
 
 
 @lru_cache(maxsize=64)
-def _shown(name: bytes) -> str:
+def _decode_name(name: bytes) -> str:
     return name.decode("latin-1")
 
 
-def pieces(stream: Any) -> Iterator[bytes]:
+def read_pieces(stream: Any) -> Iterator[bytes]:
     """Yield a request's body in pieces, whatever the site's own limit is."""
     while piece := stream.read(PIECE):
         yield piece
 
 
-def body_of(request: HttpRequest) -> bytes:
+def read_wsgi_body(request: HttpRequest) -> bytes:
     """Return the body of a request that came by WSGI, as far as it may be read.
 
     One byte more than is allowed says that it is too large.  Raises 411 if its length
     and its end are unknown, and 400 if it is incomplete.
     """
     try:
-        return _body_of(request)
+        return _read_declared_body(request)
     except RequestRefused:
         raise
     except Exception as error:
@@ -257,7 +258,7 @@ def body_of(request: HttpRequest) -> bytes:
         raise RequestRefused(400, "The body could not be read to its end.") from None
 
 
-def _body_of(request: HttpRequest) -> bytes:
+def _read_declared_body(request: HttpRequest) -> bytes:
     meta, limit = request.META, mcp_settings.limits.body
     length = meta.get("CONTENT_LENGTH") or ""
     if length.isdecimal():
@@ -274,35 +275,35 @@ def _body_of(request: HttpRequest) -> bytes:
         raise RequestRefused(
             411, "This server accepts no body without a Content-Length."
         )
-    return _up_to(limit + 1, meta["wsgi.input"])
+    return _read_up_to(limit + 1, meta["wsgi.input"])
 
 
-def _up_to(most: int, stream: Any) -> bytes:
+def _read_up_to(most: int, stream: Any) -> bytes:
     """Read a stream that has an end; one read may return less than asked."""
     body = bytearray()
-    for piece in pieces(stream):
+    for piece in read_pieces(stream):
         body += piece
         if len(body) >= most:
             break
     return bytes(body)
 
 
-def scope_of(meta: Mapping[str, Any], method: str, path: str) -> dict[str, Any]:
+def asgi_scope_of(meta: Mapping[str, Any], method: str, path: str) -> dict[str, Any]:
     """Return an ASGI scope for a request that came by WSGI (PEP 3333)."""
     headers = [
-        (_name(key), value.encode("latin-1", "replace"))
+        (_header_name(key), value.encode("latin-1", "replace"))
         for key, value in meta.items()
         if key[:5] == "HTTP_" or (key in _BARE and value)
     ]
     if not (meta.get("HTTP_HOST") or lacks_host(meta)):
-        headers.append((b"host", _host(meta)))
+        headers.append((b"host", _substitute_host(meta)))
     return {
         "type": "http",
         "http_version": meta.get("SERVER_PROTOCOL", "").rpartition("/")[2],
         "method": method,
         "scheme": meta.get("wsgi.url_scheme", "http"),
         "path": path,
-        "raw_path": _raw_path(meta),
+        "raw_path": _raw_path_of(meta),
         "query_string": meta.get("QUERY_STRING", "").encode("latin-1", "replace"),
         "headers": headers,
         "root_path": meta.get("SCRIPT_NAME", ""),
@@ -315,21 +316,21 @@ def lacks_host(meta: Mapping[str, Any]) -> bool:
     return not meta.get("HTTP_HOST") and meta.get("SERVER_NAME") != TEST_SERVER
 
 
-def _raw_path(meta: Mapping[str, Any]) -> bytes | None:
+def _raw_path_of(meta: Mapping[str, Any]) -> bytes | None:
     """Return the path as it was sent, None if the server does not tell."""
-    sent = (meta[name] for name in ADDRESSES if name in meta)
-    address = next(sent, None)
+    addresses = (meta[name] for name in ADDRESSES if name in meta)
+    address = next(addresses, None)
     if address is None:
         return None
     return str(address).partition("?")[0].encode("latin-1", "replace")
 
 
-def _host(meta: Mapping[str, Any]) -> bytes:
+def _substitute_host(meta: Mapping[str, Any]) -> bytes:
     """Return the substitute for a missing Host (PEP 3333, "URL Reconstruction")."""
     return f"{meta['SERVER_NAME']}:{meta['SERVER_PORT']}".encode("latin-1")
 
 
 # Clients may send many made-up headers: few are kept.
 @lru_cache(maxsize=256)
-def _name(key: str) -> bytes:
+def _header_name(key: str) -> bytes:
     return key.removeprefix("HTTP_").replace("_", "-").lower().encode("latin-1")

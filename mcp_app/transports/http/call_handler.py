@@ -17,10 +17,10 @@ from mcp_app.protocol.revisions import Revision
 from mcp_app.server import call, dispatch, subscriptions
 from mcp_app.server.call import runs_once
 from mcp_app.server.exchange import End, Exchange
-from mcp_app.streams.event_ids import why
+from mcp_app.streams.event_ids import storage_error
 from mcp_app.streams.log_writer import StreamFenced
 from mcp_app.streams.open_session import OpenSession
-from mcp_app.streams.replay import after
+from mcp_app.streams.replay import place_after
 from mcp_app.streams.request_log import ABORTED
 from mcp_app.transports.client_messages import AnsweredRequest, Together
 from mcp_app.transports.http.logged_replies import LoggedReply, Requests, open_stream
@@ -57,7 +57,7 @@ async def begin_and_serve(
             if exchange.renew is not None:
                 await exchange.renew(exchange)
         except BaseException:
-            stream.withdraw()
+            stream.withdraw_request()
             raise
     return stream
 
@@ -75,19 +75,19 @@ async def begin(
         session,
         exchange.request_id,
         tool=exchange.params["name"],
-        request_key=call.key(exchange.request_id),
+        request_key=call.request_key(exchange.request_id),
         request_digest=await call.digest_of(exchange),
     )
     try:
         async with asyncio.timeout(PATIENCE_S):
-            await stream.committed()
+            await stream.wait_until_committed()
     except IntegrityError:
         return None
     except TimeoutError:
-        stream.withdraw()
+        stream.withdraw_request()
         raise unavailable() from None
     except BaseException:
-        stream.withdraw()
+        stream.withdraw_request()
         raise
     return stream
 
@@ -103,61 +103,63 @@ class CallHandler(HttpRequestHandler):
     ) -> Awaitable[None]:
         self._process.refuse_if_stopping()
         if self.accepts.json:
-            ready = dispatch.ready(self._catalog, revision, request, self._principal)
+            ready = dispatch.ready_list_page(
+                self._catalog, revision, request, self._principal
+            )
             if ready is not None:
                 self.started = True
                 return send_json(self.send, HTTPStatus.OK, ready, self.cors)
-        exchange = self._exchange(request, revision, meta)
+        exchange = self._build_exchange(request, revision, meta)
         if request.method == subscriptions.METHOD and self._streams:
-            return self._listen(exchange)
-        return self._call(exchange)
+            return self._listen_for_changes(exchange)
+        return self._run_call(exchange)
 
-    def _call(self, exchange: Exchange) -> Awaitable[None]:
+    def _run_call(self, exchange: Exchange) -> Awaitable[None]:
         """Run a call; in the stateless era here, else in its own task."""
         self._process.admit(exchange.principal, exchange.person, 1)
         session = exchange.session
         if session is not None and runs_once(exchange):
             return self._call_once(exchange, session)
         self.started = True
-        exchange.outgoing = reply = self._reply(exchange, exchange.request_id)
-        running, call = self._process.running, dispatch.answer(exchange)
+        exchange.outgoing = reply = self._reply_for(exchange, exchange.request_id)
+        running, call = self._process.running, dispatch.answer_request(exchange)
         if exchange.revision.disconnect_cancels:
-            return reply.run(call, running, self._task)
-        running.start(exchange, call, reply)
-        return reply.deliver()
+            return reply.run_call(call, running, self._task)
+        running.start_call(exchange, call, reply)
+        return reply.deliver_answer()
 
     async def _call_once(self, exchange: Exchange, session: OpenSession) -> None:
         """Run a call that must not run twice, or repeat its first answer."""
         log, running = self._process.log, self._process.running
-        with running.expected(exchange, session):
+        with running.expect_call(exchange, session):
             stream = await begin_and_serve(self._process, exchange, session)
         if stream is None:
-            await self.returning().repeat(exchange, session)
+            await self.returning().repeat_answer(exchange, session)
             return
         if self._process.stopping:
-            stream.withdraw()
+            stream.withdraw_request()
             self._process.refuse_if_stopping()
         self.started = True
         reply = LoggedReply(self, exchange, session, log, exchange.request_id)
-        reply.begun(stream)
+        reply.use_stream(stream)
         exchange.outgoing = reply
-        running.start(exchange, dispatch.answer(exchange), reply)
-        await reply.deliver()
+        running.start_call(exchange, dispatch.answer_request(exchange), reply)
+        await reply.deliver_answer()
 
     def returning(self) -> Returning:
         """Return the `Returning` of this client."""
         return Returning(self, self._process, self._principal)
 
-    def _reply(self, exchange: Exchange, requests: Requests) -> Reply:
+    def _reply_for(self, exchange: Exchange, requests: Requests) -> Reply:
         session = exchange.session
         if session is None:
             return Reply(self, exchange)
         return LoggedReply(self, exchange, session, self._process.log, requests)
 
-    async def _listen(self, exchange: Exchange) -> None:
+    async def _listen_for_changes(self, exchange: Exchange) -> None:
         if not self.accepts.events:
             raise RequestRefused(406, "Accept must allow text/event-stream.")
-        interest, honoured = await subscriptions.accept(exchange)
+        interest, honoured = await subscriptions.accept_subscription(exchange)
         current = self._process
         stream = EventStream(self.send, self.cors, current.queues)
         listening = ListenStream(
@@ -169,12 +171,14 @@ class CallHandler(HttpRequestHandler):
             subscription=exchange.request_id,
             closing=subscriptions.closed_message(exchange),
         )
-        current.listen(listening, self._person)
+        current.add_listener(listening, self._person)
         with listening:
-            async with current.stream_opener.watching(interest.uris):
+            async with current.stream_opener.store_watched_uris(interest.uris):
                 self.started = True
-                listening.opened(subscriptions.acknowledged_message(exchange, honoured))
-                await listening.serve(self.receive)
+                listening.open_with_message(
+                    subscriptions.acknowledged_message(exchange, honoured)
+                )
+                await listening.serve_until_end(self.receive)
 
 
 # -- logged batches --------------------------------------------------------------------
@@ -191,40 +195,46 @@ class LoggedTogether(Together):
         self._current = current
         self._followers = current.followers
 
-    async def _answered(self, exchange: Exchange) -> Answer:
+    async def _answer_exchange(self, exchange: Exchange) -> Answer:
         session = exchange.session
         if session is not None and runs_once(exchange):
             return await self._answered_once(exchange, session)
-        return await dispatch.answer(exchange)
+        return await dispatch.answer_request(exchange)
 
     async def _answered_once(self, exchange: Exchange, session: OpenSession) -> Answer:
         """Answer a request that has its own row, which keeps the answer."""
         try:
-            stream = await self._begun(exchange, session)
+            stream = await self._begin_stream(exchange, session)
         except ProtocolError as error:
-            return dispatch.refusal(exchange.revision, exchange.request_id, error)
-        stream.lost = partial(_stop, exchange)
+            return dispatch.encoded_refusal(
+                exchange.revision, exchange.request_id, error
+            )
+        stream.lost = partial(_cancel_exchange, exchange)
         try:
-            answer = await dispatch.answer(exchange)
+            answer = await dispatch.answer_request(exchange)
         except asyncio.CancelledError:
             if isinstance(stream.failure, StreamFenced):
                 return await self._answered_elsewhere(exchange, stream)
             stream.end(None, ABORTED)
             raise
         if exchange.untouched:
-            stream.withdraw()
+            stream.withdraw_request()
             return answer
         stream.lost = None
         stream.end(answer[1])
         try:
-            await stream.committed()
+            await stream.wait_until_committed()
         except StreamFenced:
             return await self._answered_elsewhere(exchange, stream)
         except Exception as error:
-            return dispatch.refusal(exchange.revision, exchange.request_id, why(error))
+            return dispatch.encoded_refusal(
+                exchange.revision, exchange.request_id, storage_error(error)
+            )
         return answer
 
-    async def _begun(self, exchange: Exchange, session: OpenSession) -> OwnedStream:
+    async def _begin_stream(
+        self, exchange: Exchange, session: OpenSession
+    ) -> OwnedStream:
         """Return the stream of a request once its row exists, or raise the error.
 
         A stop also ends calls of the batch that still wait for their rows.
@@ -244,13 +254,15 @@ class LoggedTogether(Together):
         self, exchange: Exchange, stream: OwnedStream
     ) -> Answer:
         """Return the answer of the process that took this one for dead."""
-        place = after(stream)
-        body = None if place is None else await self._followers.last(place)
+        place = place_after(stream)
+        body = None if place is None else await self._followers.wait_for_last(place)
         if body is None:
-            error = why(StreamFenced())
-            return dispatch.refusal(exchange.revision, exchange.request_id, error)
+            error = storage_error(StreamFenced())
+            return dispatch.encoded_refusal(
+                exchange.revision, exchange.request_id, error
+            )
         return HTTPStatus.OK, body
 
 
-def _stop(exchange: Exchange, _: bytes | None) -> None:
+def _cancel_exchange(exchange: Exchange, _: bytes | None) -> None:
     exchange.stop(End.CANCELLED)

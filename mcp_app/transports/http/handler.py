@@ -16,15 +16,15 @@ from mcp_app.protocol.headers import (
     SESSION_HEADER,
     Accepts,
     accepted_content,
-    accepts,
     check_session_header,
+    parse_accept,
 )
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL
 from mcp_app.server import conversation, dispatch
 from mcp_app.streams import event_ids
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports import client_messages
-from mcp_app.transports.client_messages import array
+from mcp_app.transports.client_messages import encode_array
 from mcp_app.transports.http.call_handler import CallHandler, LoggedTogether
 from mcp_app.transports.http.probe import NAME as PROBE
 from mcp_app.transports.http.probe import ProbeAnswer, read_ticket
@@ -39,7 +39,7 @@ WHOLE = Accepts(json=True, events=False)
 class EndpointHandler(CallHandler):
     """A request at the endpoint itself."""
 
-    def _probe(self) -> Awaitable[None] | None:
+    def _probe_answer(self) -> Awaitable[None] | None:
         if self._method != "POST":
             return None
         headers = self._headers
@@ -48,7 +48,7 @@ class EndpointHandler(CallHandler):
             return None
         streams = self._streams
         probe = ProbeAnswer(self._scope, self.receive, self.send, streams=streams)
-        return probe.answer(ticket, headers)
+        return probe.answer_probe(ticket, headers)
 
     # -- POST -----------------------------------------------------------------------
 
@@ -59,9 +59,9 @@ class EndpointHandler(CallHandler):
             raw.get(b"content-type"), raw.get(b"content-encoding"), raw.get(b"accept")
         )
         if not self._streams:
-            self.accepts = _whole(self.accepts)
+            self.accepts = _require_json(self.accepts)
         value = await self._read_json()
-        if self._is_late():
+        if self._has_arrived_late():
             await self._revalidate()
         elif self._generation != self._process.generation:
             await self._refresh_catalog()
@@ -69,35 +69,37 @@ class EndpointHandler(CallHandler):
         unusual = SESSION_HEADER in raw or self._headers.repeated
         recognised = None if unusual else negotiation.recognise(value, raw)
         if recognised is None:
-            await self._classify(value)
+            await self._take_any_message(value)
             return
         request, revision, meta = recognised
         self._request_id, self._revision = request.id, revision
-        self._charge()
+        self._charge_messages()
         await self._stateless(request, revision, meta)
 
-    async def _classify(self, value: object) -> None:
+    async def _take_any_message(self, value: object) -> None:
         """Take any message but a plain stateless request, or raise its error."""
         if type(value) is list:
-            await self._batch(value)
+            await self._answer_batch(value)
             return
-        message = envelope.parse(value, lenient=self._process.lenient)
+        message = envelope.parse_message(value, lenient=self._process.lenient)
         if type(message) is Request:
             self._request_id = message.id
         if client_messages.is_charged(message):
-            self._charge()
+            self._charge_messages()
         version = self._headers.get(negotiation.VERSION_HEADER)
         params = {} if type(message) is ClientReply else message.params  # type: ignore[union-attr]
         if not negotiation.is_stateless(params, version):
             await self._stateful(message)
         elif type(message) is Request:
             self._revision = LATEST
-            found = negotiation.check_stateless(message, self._headers, version)
-            await self._stateless(message, *found)
+            revision_and_meta = negotiation.check_stateless(
+                message, self._headers, version
+            )
+            await self._stateless(message, *revision_and_meta)
         elif type(message) is Notification:
             # The core has none for HTTP; an unknown one is no error (JSON-RPC 2.0).
             if not client_messages.is_charged(message):
-                self._process.rates.note_requests(self._payer)
+                self._process.rates.note_requests(self._charged_person)
             negotiation.check_version_header(version)
             await self._send_accepted()
         else:
@@ -111,20 +113,22 @@ class EndpointHandler(CallHandler):
         session = self._known_session()
         if session is None:
             return self._stateful_slow_path(message)
-        return self._call(self._session_exchange(session, message))
+        return self._run_call(self._session_exchange(session, message))
 
     async def _stateful_slow_path(self, message: envelope.Message) -> None:
         """Take a message for which a session must be opened, or looked up."""
         if type(message) is Request and message.method == "initialize":
             await self._initialize(message)
             return
-        session = await self._session()
+        session = await self._find_session()
         await self._refresh_catalog()
         if type(message) is Request:
-            await self._call(self._session_exchange(session, message))
+            await self._run_call(self._session_exchange(session, message))
         else:
             person = self._person
-            await client_messages.take_all(self._process, session, [message], person)
+            await client_messages.take_in_order(
+                self._process, session, [message], person
+            )
             await self._send_accepted()
 
     def _known_session(self) -> OpenSession | None:
@@ -133,22 +137,22 @@ class EndpointHandler(CallHandler):
         session = self._process.sessions.cached(
             raw.get(SESSION_HEADER, b"").decode("latin-1"), self._principal, self._slug
         )
-        version = _version(raw.get(negotiation.VERSION_HEADER))
+        version = _decode_version(raw.get(negotiation.VERSION_HEADER))
         if session is None or session.revision.version != version:
             return None
         self._revision = session.revision
         return session
 
-    async def _session(self) -> OpenSession:
+    async def _find_session(self) -> OpenSession:
         """Return the caller's session; raise 400 or 404."""
         check_session_header(self._headers)
-        named = self._headers.get(SESSION_HEADER)
-        if named is None:
+        session_id = self._headers.get(SESSION_HEADER)
+        if session_id is None:
             raise InvalidRequest("Mcp-Session-Id is missing: initialize first.")
-        if not SESSION_ID.fullmatch(named):
+        if not SESSION_ID.fullmatch(session_id):
             raise InvalidRequest("Mcp-Session-Id is not an id of this server.")
         session = await self._process.sessions.find(
-            named, self._principal, self._catalog.server.slug
+            session_id, self._principal, self._catalog.server.slug
         )
         self._revision = session.revision
         negotiation.check_session_version(
@@ -157,12 +161,12 @@ class EndpointHandler(CallHandler):
         return session
 
     async def _initialize(self, request: Request) -> None:
-        named = self._headers.get(SESSION_HEADER)
-        revision = None if named is None else (await self._session()).revision
+        header = self._headers.get(SESSION_HEADER)
+        revision = None if header is None else (await self._find_session()).revision
         conversation.check_turn(request.method, revision)
         self._process.refuse_if_stopping()
-        exchange = self._exchange(request, LATEST_STATEFUL, {})
-        status, body = await dispatch.answer(exchange)
+        exchange = self._build_exchange(request, LATEST_STATEFUL, {})
+        status, body = await dispatch.answer_request(exchange)
         headers = with_retry(status, self.cors)
         if exchange.opened_session is not None:
             session_id = exchange.opened_session.encode("ascii")
@@ -172,25 +176,27 @@ class EndpointHandler(CallHandler):
             return
         await send_events(self.send, headers, self.queues, body)
 
-    async def _batch(self, value: list[object]) -> None:
+    async def _answer_batch(self, value: list[object]) -> None:
         """Answer a batch with an array of the answers (2025-03-26, JSON-RPC 2.0)."""
         version = self._headers.get(negotiation.VERSION_HEADER)
         if version is not None and version not in STATEFUL:
             conversation.check_batches(None)
-        session, current = await self._session(), self._process
+        session, current = await self._find_session(), self._process
         batch = self._read_batch(value, session, session.revision)
         self._charge_batch(batch)
         if batch.requests:
             current.refuse_if_stopping()
         person = self._person
-        await client_messages.take_all(current, session, batch.others, person)
+        await client_messages.take_in_order(current, session, batch.others, person)
         await self._refresh_catalog()
         if batch.requests:
-            await self._call_all(session, batch.requests)
+            await self._call_requests(session, batch.requests)
         else:
             await self._send_accepted()
 
-    async def _call_all(self, session: OpenSession, requests: list[Request]) -> None:
+    async def _call_requests(
+        self, session: OpenSession, requests: list[Request]
+    ) -> None:
         self._process.admit(self._principal, self._person, len(requests))
         exchanges, refused = [], []
         # From here to the start of the calls nothing waits, so no id can come twice.
@@ -198,19 +204,19 @@ class EndpointHandler(CallHandler):
             try:
                 exchanges.append(self._session_exchange(session, each))
             except (InvalidParams, InvalidRequest) as error:
-                refusal = dispatch.refusal(session.revision, each.id, error)
+                refusal = dispatch.encoded_refusal(session.revision, each.id, error)
                 refused.append(refusal[1])
         self.started = True
         if not exchanges:
-            await send_json(self.send, HTTPStatus.OK, array(refused), self.cors)
+            await send_json(self.send, HTTPStatus.OK, encode_array(refused), self.cors)
             return
-        reply = self._reply(exchanges[0], [each.request_id for each in exchanges])
+        reply = self._reply_for(exchanges[0], [each.request_id for each in exchanges])
         together = LoggedTogether(reply, self._process, len(exchanges), refused)
         for exchange in exchanges:
             exchange.outgoing = reply
-            work = together.answer(exchange)
-            self._process.running.start(exchange, work, together)
-        await reply.deliver()
+            work = together.answer_request(exchange)
+            self._process.running.start_call(exchange, work, together)
+        await reply.deliver_answer()
 
     # -- GET and DELETE -------------------------------------------------------------
 
@@ -221,9 +227,9 @@ class EndpointHandler(CallHandler):
             raise RequestRefused(
                 405,
                 "This site cannot keep streams open (WSGI).",
-                {"Allow": self._allow},
+                {"Allow": self._allowed_methods},
             )
-        if not accepts(self._headers.get(b"accept")).events:
+        if not parse_accept(self._headers.get(b"accept")).events:
             raise RequestRefused(406, "Accept must allow text/event-stream.")
         last = self._headers.get(b"last-event-id")
         if self._headers.get(SESSION_HEADER) is None and last is None:
@@ -231,35 +237,37 @@ class EndpointHandler(CallHandler):
                 405,
                 "GET opens the stream of a session, but this request has no"
                 " Mcp-Session-Id. POST a message instead.",
-                {"Allow": self._allow},
+                {"Allow": self._allowed_methods},
             )
-        self._charge()
-        session, current = await self._session(), self._process
-        named = None if last is None else event_ids.of_request(last, session.digest)
-        if named is not None:
-            place = await current.followers.find(session.pk, *named)
+        self._charge_messages()
+        session, current = await self._find_session(), self._process
+        request_event = (
+            None if last is None else event_ids.of_request(last, session.digest)
+        )
+        if request_event is not None:
+            place = await current.followers.find_place(session.pk, *request_event)
             if place is None:
                 # A session that was closed elsewhere took its streams along.
-                await current.sessions.seen(session)
-                raise event_ids.wrong()
-            await self.returning().resume(session, place)
+                await current.sessions.client_position(session)
+                raise event_ids.wrong_event_id()
+            await self.returning().resume_stream(session, place)
             return
-        seen = None if last is None else event_ids.position_of(last, session.digest)
+        position = None if last is None else event_ids.position_of(last, session.digest)
         stream = EventStream(self.send, self.cors, current.queues)
         standing = StandingStream(
             stream, current.listeners, session, principal=self._principal
         )
-        current.listen(standing, self._person)
+        current.add_listener(standing, self._person)
         with standing:
-            await current.stream_opener.standing(standing, session, seen)
+            await current.stream_opener.standing(standing, session, position)
             self.started = True
-            current.spawn(current.deliveries.deliver(session))
-            await standing.serve(self.receive)
+            current.spawn_task(current.deliveries.deliver_messages(session))
+            await standing.serve_until_end(self.receive)
 
     async def delete(self) -> None:
         """Close a session."""
         self._refuse_stateless_era()
-        session = await self._session()
+        session = await self._find_session()
         await self._process.sessions.delete(session)
         await send_empty(self.send, 204, self.cors)
 
@@ -277,7 +285,7 @@ def _refuse_answer() -> NoReturn:
     )
 
 
-def _whole(accepted: Accepts) -> Accepts:
+def _require_json(accepted: Accepts) -> Accepts:
     """Return what a client takes if no stream can be kept open; raise 406."""
     if not accepted.json:
         raise RequestRefused(
@@ -290,5 +298,5 @@ def _whole(accepted: Accepts) -> Accepts:
 
 # Clients may send long made-up headers: few are kept.
 @lru_cache(maxsize=32)
-def _version(value: bytes | None) -> str | None:
+def _decode_version(value: bytes | None) -> str | None:
     return None if value is None else value.strip(b" \t").decode("latin-1")

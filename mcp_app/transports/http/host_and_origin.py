@@ -36,11 +36,11 @@ def forget_token(scope: Scope, server: str) -> None:
     query = scope.get("query_string", b"")
     if query and PARAMETER in parse_qs(query.decode("latin-1"), keep_blank_values=True):
         scope["query_string"] = b""
-        _tell(server)
+        _warn_about_token(server)
 
 
 @lru_cache(maxsize=1_000)
-def _tell(server: str) -> None:
+def _warn_about_token(server: str) -> None:
     """Warn once for each server: such clients send it with every request."""
     logger.warning(
         "A client of the server %r sends its access token in the address, which is"
@@ -54,8 +54,8 @@ def _tell(server: str) -> None:
 
 
 DEBUG_HOSTS = (".localhost", "127.0.0.1", "[::1]")
-KEPT = 1_024
-LONGEST_KEPT = 512
+MAX_CACHED = 1_024
+MAX_CACHED_LENGTH = 512
 """Longer headers, likely made up, are not kept."""
 ALLOWED_METHODS = b"POST, GET, DELETE, OPTIONS"
 EXPOSED = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After"
@@ -83,29 +83,31 @@ class HostAndOriginPolicy:
     def __init__(self) -> None:
         self._known: dict[tuple[bytes | None, bytes | None], RawHeaders] = {}
 
-    def check(self, headers: Headers) -> RawHeaders:
+    def check_headers(self, headers: Headers) -> RawHeaders:
         """Return the CORS headers for the answer; raise 400, 421 or 403."""
         key = (headers.raw.get(b"host"), headers.raw.get(b"origin"))
         answered = self._known.get(key)
         if answered is None:
-            answered = self._checked(headers.get(b"host"), headers.get(b"origin"))
-            self._keep(key, answered)
+            answered = self._check_uncached(
+                headers.get(b"host"), headers.get(b"origin")
+            )
+            self._cache_answer(key, answered)
         return answered
 
-    def _keep(
+    def _cache_answer(
         self, key: tuple[bytes | None, bytes | None], answered: RawHeaders
     ) -> None:
-        if sum(len(each or b"") for each in key) > LONGEST_KEPT:
+        if sum(len(each or b"") for each in key) > MAX_CACHED_LENGTH:
             return
-        if len(self._known) >= KEPT:
+        if len(self._known) >= MAX_CACHED:
             self._known.clear()
         self._known[key] = answered
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Clear the cache: settings have changed."""
         self._known.clear()
 
-    def _checked(self, host: str | None, origin: str | None) -> RawHeaders:
+    def _check_uncached(self, host: str | None, origin: str | None) -> RawHeaders:
         # granian gives an empty one for none.
         if not host:
             raise RequestRefused(400, NO_HOST)
@@ -137,7 +139,7 @@ def answered_hosts() -> list[str]:
     if mcp_settings.hosts is not None:
         return list(mcp_settings.hosts)
     if mcp_settings.public_url is not None:
-        return [_domain(mcp_settings.public_url)]
+        return [_domain_of_url(mcp_settings.public_url)]
     hosts = list(settings.ALLOWED_HOSTS)
     if settings.DEBUG:
         return hosts or list(DEBUG_HOSTS)
@@ -145,7 +147,7 @@ def answered_hosts() -> list[str]:
     return [] if "*" in hosts else hosts
 
 
-def _domain(url: str) -> str:
+def _domain_of_url(url: str) -> str:
     parts = urlsplit(url)
     return split_domain_port(parts.netloc.lower())[0]
 
@@ -183,11 +185,11 @@ def _normal_netloc(scheme: str, netloc: str) -> str:
 
 
 def _allowed_origins() -> set[str]:
-    named = list(mcp_settings.origins or ())
+    origins = list(mcp_settings.origins or ())
     if mcp_settings.public_url is not None:
         parts = urlsplit(mcp_settings.public_url)
-        named.append(f"{parts.scheme}://{parts.netloc}")
-    return {normal for each in named if (normal := _normal_origin(each)) is not None}
+        origins.append(f"{parts.scheme}://{parts.netloc}")
+    return {normal for each in origins if (normal := _normal_origin(each)) is not None}
 
 
 def _is_loopback(netloc: str) -> bool:
@@ -204,9 +206,9 @@ def preflight(cors: RawHeaders, requested: str | None) -> RawHeaders:
         for name in names
         if name in REQUEST_HEADERS or name.startswith(PARAMETER_PREFIX)
     ]
-    shown = ", ".join(allowed or sorted(REQUEST_HEADERS))
+    header_names = ", ".join(allowed or sorted(REQUEST_HEADERS))
     return [
         (b"access-control-allow-methods", ALLOWED_METHODS),
-        (b"access-control-allow-headers", shown.encode("latin-1")),
+        (b"access-control-allow-headers", header_names.encode("latin-1")),
         (b"access-control-max-age", PREFLIGHT_SECONDS),
     ]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from mcp_app.protocol import jsonrpc
 from mcp_app.server.exchange import End
 from mcp_app.streams import event_ids
-from mcp_app.streams.event_ids import EXPECTED, final_message, why
+from mcp_app.streams.event_ids import EXPECTED, final_message, storage_error
 from mcp_app.streams.log_writer import StreamFenced
-from mcp_app.streams.replay import after
+from mcp_app.streams.replay import place_after
 from mcp_app.streams.request_log import ABORTED, COMPLETED
 from mcp_app.transports.http.bodies import ClientGone
 from mcp_app.transports.http.replies import Reply
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mcp_app.transports.http.resumption import Returning
 
 
-LONGEST_NAME: Final = 128
+MAX_NAME_LENGTH: Final = 128
 """Characters of a tool's name that the log keeps."""
 LAST_WORDS_S: Final = 1.0
 """Seconds that a cancelled call's end waits for the database."""
@@ -48,7 +48,7 @@ def open_stream(
     log: RequestLog, session: OpenSession, requests: Requests, **identity: str
 ) -> OwnedStream:
     """Begin the stream that answers requests of a session."""
-    return log.open(
+    return log.open_stream(
         session.pk,
         event_ids.new_public_id(session.digest),
         requests=jsonrpc.write(requests).decode(),
@@ -64,7 +64,7 @@ def called_tool(exchange: Exchange) -> str:
     name = exchange.params.get("name") if exchange.method == "tools/call" else ""
     if not isinstance(name, str) or "\0" in name:
         return ""
-    return name[:LONGEST_NAME]
+    return name[:MAX_NAME_LENGTH]
 
 
 class SessionConnection(Connection, Protocol):
@@ -105,27 +105,27 @@ class LoggedReply(Reply):
         self._requests = requests
         self._stream: OwnedStream | None = None
 
-    def begun(self, stream: OwnedStream) -> None:
+    def use_stream(self, stream: OwnedStream) -> None:
         """Use this stream, whose row exists."""
         self._stream = stream
-        stream.lost = self._lose
+        stream.lost = self._stop_unanswered
         stream.readers.append(self)
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
         if not self._connection.accepts.events:
-            self._connection.dropped()
+            self._connection.count_dropped_message()
             return
         if self._stream is None and self.streams and not self._over:
-            self._logged()
+            self._logged_stream()
         if self._stream is None:
             return
-        if self._stream.full:
-            self._stream.overflow()
-            self._lose(None)
+        if self._stream.may_send_no_more:
+            self._stream.end_with_overflow()
+            self._stop_unanswered(None)
         else:
             self._stream.append(message, beside)
 
-    def _lose(self, words: bytes | None) -> None:
+    def _stop_unanswered(self, words: bytes | None) -> None:
         """Stop calls that have no answer, except perhaps `words`."""
         if words is not None:
             self._last = (OK, words)
@@ -138,89 +138,93 @@ class LoggedReply(Reply):
     def reconnect(self, after_ms: int) -> None:
         able = self._session.revision.priming and self.streams
         if able and not self._over and self._parting is None:
-            self._parting = asyncio.create_task(self._part(self._logged(), after_ms))
+            self._parting = asyncio.create_task(
+                self._close_when_caught_up(self._logged_stream(), after_ms)
+            )
 
-    async def _part(self, stream: OwnedStream, after_ms: int) -> None:
+    async def _close_when_caught_up(self, stream: OwnedStream, after_ms: int) -> None:
         """Close the connection once its client has all messages so far.
 
         The stream goes on in the log, and so does the call.
         """
         with suppress(Exception):
             # If nothing can be logged any more, the stream tells its readers.
-            await stream.committed()
+            await stream.wait_until_committed()
         if self not in stream.readers or self._last is not None:
             # The client has left, or the answer is on its way.
             return
-        self._leave()
-        self._opened().end(retry_ms=after_ms)
+        self._stop_reading()
+        self._open_events().end_output(retry_ms=after_ms)
         self._over = True
-        self._resolve(None)
+        self._resolve_answer(None)
 
-    def _logged(self) -> OwnedStream:
+    def _logged_stream(self) -> OwnedStream:
         if self._stream is None:
-            tool = self._tool()
+            tool = self._tool_name()
             stream = open_stream(self._log, self._session, self._requests, tool=tool)
-            self.begun(stream)
+            self.use_stream(stream)
         return self._stream  # type: ignore[return-value]
 
-    def _tool(self) -> str:
+    def _tool_name(self) -> str:
         """Return the called tool, "" for a batch or if there is none."""
         if self._exchange is None or isinstance(self._requests, list):
             return ""
         return called_tool(self._exchange)
 
-    def _promote(self) -> None:
+    def _promote_to_stream(self) -> None:
         self._timer = None
         if not self.streams or self._over:
             return
         self._promoted = True
-        if self._logged().key is not None:
+        if self._logged_stream().key is not None:
             self.began()
 
-    def _answer(self, answer: Answer | None) -> None:
+    def _take_answer(self, answer: Answer | None) -> None:
         stream = self._stream
-        if stream is None and (answer is None or self._left or self._whole(answer)):
-            super()._answer(answer)
+        if stream is None and (
+            answer is None or self._left or self._is_json_answer(answer)
+        ):
+            super()._take_answer(answer)
         elif stream is not None and (stream.ends or stream.failure is not None):
             # Its last message is on its way, or another process has sent it.
             return
-        elif stream is not None and self._untouched:
-            self._leave()
-            stream.withdraw()
-            super()._answer(answer)
+        elif stream is not None and self._is_untouched:
+            self._stop_reading()
+            stream.withdraw_request()
+            super()._take_answer(answer)
         elif answer is None:
-            self._cut(self._logged())
+            self._end_unanswered(self._logged_stream())
         else:
             self._last = answer
-            self._logged().end(answer[1], COMPLETED)
+            self._logged_stream().end(answer[1], COMPLETED)
 
     @property
-    def _untouched(self) -> bool:
+    def _is_untouched(self) -> bool:
         """Whether nothing has run; in a batch others may have."""
         alone = not isinstance(self._requests, list)
         return alone and self._exchange is not None and self._exchange.untouched
 
-    def _cut(self, stream: OwnedStream) -> None:
+    def _end_unanswered(self, stream: OwnedStream) -> None:
         """End without an answer, after at most `LAST_WORDS_S`."""
         stream.end(None, ABORTED)
         if self._events is None:
-            self._leave()
-            super()._answer(None)
+            self._stop_reading()
+            super()._take_answer(None)
             return
         # Earlier messages may be of use, such as cancelled questions.
-        asyncio.get_running_loop().call_later(LAST_WORDS_S, self._resolve, None)
+        asyncio.get_running_loop().call_later(LAST_WORDS_S, self._resolve_answer, None)
 
-    def _whole(self, answer: Answer) -> bool:
+    def _is_json_answer(self, answer: Answer) -> bool:
         """Whether an answer is sent as JSON, if nothing was streamed before."""
         return self._connection.accepts.json or answer[0] != OK
 
     def gone(self) -> None:
-        self._leave()
+        self._stop_reading()
         super().gone()
         # Questions from now on wait until the client comes back.
         self.streams = self._stream is not None and self._connection.accepts.events
 
-    def _leave(self) -> None:
+    def _stop_reading(self) -> None:
         if self._stream is not None and self in self._stream.readers:
             self._stream.readers.remove(self)
 
@@ -228,17 +232,22 @@ class LoggedReply(Reply):
 
     def began(self) -> None:
         if self._promoted:
-            self._opened()
+            self._open_events()
             # Servers send the headers with the first bytes; messages may follow.
             asyncio.get_running_loop().call_soon(self.beat)
 
     def message(self, payload: bytes, event_id: str) -> None:
         last = self._last
-        if self._events is None and last and payload is last[1] and self._whole(last):
-            self._resolve(last)
+        if (
+            self._events is None
+            and last
+            and payload is last[1]
+            and self._is_json_answer(last)
+        ):
+            self._resolve_answer(last)
         else:
             resumable = self._session.revision.resumable
-            self._opened().message(payload, event_id if resumable else None)
+            self._open_events().queue_message(payload, event_id if resumable else None)
 
     def ended(self) -> None:
         """End the connection, with or without an answer.
@@ -247,44 +256,46 @@ class LoggedReply(Reply):
         """
         stream = self._stream
         if stream is not None and isinstance(stream.failure, StreamFenced):
-            self._rest = after(stream)
+            self._rest = place_after(stream)
         if stream is None or stream.failure is None or self._rest is not None:
-            self._resolve(None)
+            self._resolve_answer(None)
         elif self._events is None:
-            self._resolve((OK, self._in_doubt(stream)))
+            self._resolve_answer((OK, self._doubtful_answer(stream)))
         else:
             if not isinstance(stream.failure, EXPECTED):
                 # It is not in the log, and so it has no id.
-                self._events.message(self._in_doubt(stream))
-            self._resolve(None)
+                self._events.queue_message(self._doubtful_answer(stream))
+            self._resolve_answer(None)
 
-    def _in_doubt(self, stream: OwnedStream) -> bytes:
+    def _doubtful_answer(self, stream: OwnedStream) -> bytes:
         """Return the answer if nothing more can be logged."""
-        return final_message(stream.requests, why(stream.failure or StreamFenced()))
+        return final_message(
+            stream.requests, storage_error(stream.failure or StreamFenced())
+        )
 
     def conclude(self, answer: Answer | None) -> Awaitable[object]:
         if self._rest is None or self._left:
             return super().conclude(answer)
         self._over = True
         self._stop_watching()
-        return self._continue(self._rest)
+        return self._send_rest(self._rest)
 
-    async def _continue(self, place: Place) -> None:
+    async def _send_rest(self, place: Place) -> None:
         """Send the rest of the stream as the log has it."""
         way, session = self._connection, self._session
         if self._events is not None or not way.accepts.json:
-            await way.returning().rest(session, place, self._opened())
+            await way.returning().send_rest(session, place, self._open_events())
             return
         try:
-            body = await way.returning().last(session, place)
+            body = await way.returning().answer_from_elsewhere(session, place)
         except ClientGone:
             return
-        words = final_message(place.requests, why(StreamFenced()))
+        words = final_message(place.requests, storage_error(StreamFenced()))
         await send_json(way.send, OK, body or words, way.cors)
 
-    def _begin(self, events: EventStream) -> None:
+    def _write_beginning(self, events: EventStream) -> None:
         if self._stream is None or self._over:
             # A stream that only ends begins with nothing.
             return
         if self._session.revision.priming:
-            events.prime(self._stream.event_id(0))
+            events.queue_priming_event(self._stream.event_id(0))

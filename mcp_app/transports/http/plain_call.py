@@ -38,11 +38,11 @@ from mcp_app.protocol.errors import ParseError, Unavailable
 from mcp_app.protocol.headers import MOST_HEADER_BYTES, MOST_HEADERS, Accepts, Headers
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import dispatch, recording
-from mcp_app.server.context import face_of
+from mcp_app.server.context import context_face_of
 from mcp_app.server.exchange import UNKNOWN_ADDRESS, Adapters, Exchange
 from mcp_app.server.handlers import Handler, tools
 from mcp_app.transports.asgi_types import Message, RawHeaders, Receive, Scope, Send
-from mcp_app.transports.http.bodies import is_large, is_more, too_slow
+from mcp_app.transports.http.bodies import exceeds_limit, is_large_body, too_slow
 from mcp_app.transports.http.handler import EndpointHandler
 from mcp_app.transports.http.plain_headers import (
     KnownTool,
@@ -51,7 +51,12 @@ from mcp_app.transports.http.plain_headers import (
     ToolKey,
     known_headers,
 )
-from mcp_app.transports.http.request_handler import AT_ONCE_S, NO_WAY_BACK, UNREAD, peer
+from mcp_app.transports.http.request_handler import (
+    LATE_AFTER_S,
+    NO_WAY_BACK,
+    UNREAD,
+    peer_address,
+)
 from mcp_app.transports.http.responses import with_retry
 
 logger = logging.getLogger("mcp_app.transports")
@@ -128,7 +133,7 @@ class PlainCall(Exchange):
             announced = raw.get(b"content-length", b"")
             if caller is None or (
                 len(announced) > known_headers.digits
-                and is_more(announced, current.limits.body)
+                and exceeds_limit(announced, current.limits.body)
             ):
                 return False
             self.raw = raw
@@ -138,7 +143,7 @@ class PlainCall(Exchange):
             self.person = principal.person or (
                 self._forwarded_address(raw[b"x-forwarded-for"])
                 if b"x-forwarded-for" in raw
-                else current.addresses.direct(peer(self.scope))
+                else current.addresses.direct(peer_address(self.scope))
             )
             return True
         except Exception:
@@ -147,7 +152,9 @@ class PlainCall(Exchange):
 
     def _forwarded_address(self, forwarded: bytes) -> str:
         addresses = self.process.addresses
-        return addresses.of(peer(self.scope), forwarded.decode("latin-1"))
+        return addresses.address_key(
+            peer_address(self.scope), forwarded.decode("latin-1")
+        )
 
     # -- the body -------------------------------------------------------------------
 
@@ -155,12 +162,12 @@ class PlainCall(Exchange):
     async def serve(self) -> None:
         """Serve the request."""
 
-    async def _unread(
+    async def _answer_unread(
         self, task: asyncio.Task[Any] | None, error: Exception | asyncio.CancelledError
     ) -> None:
         """Answer a request whose body failed to come, or came too slowly."""
         if isinstance(error, asyncio.CancelledError):
-            if not self.process.uploads.gave_up(task):
+            if not self.process.uploads.was_cancelled_here(task):
                 raise error
             error = too_slow()
             try:
@@ -178,16 +185,16 @@ class PlainCall(Exchange):
                 message["type"] != "http.request"
                 or message.get("more_body", False)
                 or len(body) > current.limits.body
-                or (len(body) > current.narrow and is_large(current, body))
+                or (len(body) > current.narrow and is_large_body(current, body))
                 or current.generation != self.generation
                 or current.stopping
-                or now - self.arrived > AT_ONCE_S
+                or now - self.arrived > LATE_AFTER_S
             ):
                 return False
             if (tool := self._expected_tool()) is not None:
                 call = tool.template.read(body) if tool.template is not None else None
                 if call is not None and len(body) <= current.read_limits.nodes:
-                    return self._is_usual(tool, call[0], call[1], body)
+                    return self._is_usual_call(tool, call[0], call[1], body)
             if self.sign and self.sign not in body:
                 return False
             value: Any = jsonrpc.read_any_depth(body, current.read_limits)
@@ -208,7 +215,7 @@ class PlainCall(Exchange):
         Sets `revision`.
         """
 
-    def _is_usual(
+    def _is_usual_call(
         self, tool: KnownTool, number: bytes, arguments: JsonObject, body: bytes
     ) -> bool:
         """Whether a call that the client writes as always is a plain one.
@@ -247,7 +254,7 @@ class PlainCall(Exchange):
             if tool is None:
                 return False
             if tool.template is None:
-                tool.learn(value)
+                tool.learn_template(value)
             return self._is_callable(tool, params["arguments"], body)
         except Exception:
             # It is raised again where there is an answer for it.
@@ -294,7 +301,7 @@ class PlainCall(Exchange):
         self._tool = tool
         self.seconds = plain.timeout or self.process.limits.tool_timeout
         if plain.context is not None:
-            bound = {**bound, plain.context: face_of(self, tool.entry.runnable)}
+            bound = {**bound, plain.context: context_face_of(self, tool.entry.runnable)}
         self._bound = bound
         # Last: whatever is served elsewhere is charged there.
         return not limited or self._is_within_rates(tool)
@@ -311,7 +318,9 @@ class PlainCall(Exchange):
                 tool.charge = charge
         return rates.admits(charge, now)
 
-    def _find_tool(self, kept: KnownTools, key: ToolKey, name: str) -> KnownTool | None:
+    def _find_tool(
+        self, known_tools: KnownTools, key: ToolKey, name: str
+    ) -> KnownTool | None:
         """Find the tool of that name, and keep it."""
         entry = self.catalog.tools.get(name)
         if (
@@ -322,13 +331,13 @@ class PlainCall(Exchange):
             or (self.process.audit is not None and self.process.audit.strict)
         ):
             return None
-        plain = entry.plain(self.revision)
+        plain = entry.as_plain_tool(self.revision)
         if plain is None:
             return None
         direct = self.adapters.user_code.nothing_around(entry.runnable)
         end = self.catalog.result_end(self.revision)
         tool = KnownTool(entry, plain, end, direct)
-        kept.keep(key, tool)
+        known_tools.keep_tool(key, tool)
         return tool
 
     def _may_serve(self, entry: ToolEntry) -> bool:
@@ -337,7 +346,7 @@ class PlainCall(Exchange):
 
     def _otherwise(self, first: Message | Exception) -> Awaitable[None]:
         """Serve the request as any other; `first` is what was read of the body."""
-        receive = _again(first, self.receive)
+        receive = _receiving_again(first, self.receive)
         handler = EndpointHandler(self.scope, receive, self.send, self.slug)
         return handler.answer_admitted(self)
 
@@ -350,7 +359,7 @@ class PlainCall(Exchange):
             self, tool.entry.runnable, self._bound, tool.plain.convert_other
         )
 
-    def _encoded(self, output: Any) -> bytes | None:
+    def _encode_answer(self, output: Any) -> bytes | None:
         """Return the answer of a call that did nothing but return its output."""
         if self.end is not None or self._reply is not None:
             return None
@@ -380,7 +389,7 @@ class PlainCall(Exchange):
         if audit is None:
             return
         if self.outcome is not _ANSWERED:
-            recording.record(audit, self, self._began, len(body))
+            recording.record_call(audit, self, self._began, len(body))
             return
         if tool.circumstances is None:
             tool.circumstances = recording.circumstances(self)
@@ -396,19 +405,23 @@ class PlainCall(Exchange):
         """Return the answer of any call whose function has returned, or raised."""
         handler: Handler
         if self._raised is not None:
-            handler = partial(tools.refuse, entry=self.entry, taken=self._raised)
+            handler = partial(
+                tools.refuse_tool_call, entry=self.entry, errors=self._raised
+            )
         else:
             if type(output) is self._tool.plain.scalar:
                 output = self._tool.plain.convert(output)
-            handler = partial(tools.finish, entry=self.entry, taken=[output])
-        return dispatch.answer(self, handler, self._began)
+            handler = partial(
+                tools.finish_tool_call, entry=self.entry, outputs=[output]
+            )
+        return dispatch.answer_request(self, handler, self._began)
 
-    def _unsent(self, error: Exception) -> None:
+    def _log_unsent(self, error: Exception) -> None:
         """Log that an answer could not be sent, unless its client has left."""
         if not isinstance(error, OSError):
-            self._log(error)
+            self._log_failure(error)
 
-    def _log(self, error: Exception) -> None:
+    def _log_failure(self, error: Exception) -> None:
         logger.error("A request failed.", extra={"path": self.path}, exc_info=error)
 
     def _forget_reply(self) -> None:
@@ -426,7 +439,7 @@ class PlainCall(Exchange):
     def meta(self) -> JsonObject:  # type: ignore[override]
         """The `_meta`; made here if the body has the form of a template."""
         template = self._tool.template
-        return {} if template is None else dict(template.meta())
+        return {} if template is None else dict(template.copy_of_meta())
 
     # These are properties, because CPython shares the names of at most 30 attributes
     # between the objects of a class: with more, each call takes 4 % longer.
@@ -476,11 +489,11 @@ class PlainCall(Exchange):
         """Return the headers of an error with this status; its tool is in scope."""
         return with_retry(status, self.known.cors)
 
-    def watch(self) -> None:
+    def watch_reply(self) -> None:
         """Beat and look for changes as long as the reply is open."""
         self.process.watch()
 
-    def dropped(self) -> None:
+    def count_dropped_message(self) -> None:
         """Count a message that is dropped: this client takes only JSON."""
         self.process.dropped += 1
 
@@ -493,7 +506,7 @@ class PlainCall(Exchange):
         self.outgoing.beat()
 
 
-def _again(first: Message | Exception, receive: Receive) -> Receive:
+def _receiving_again(first: Message | Exception, receive: Receive) -> Receive:
     """Return what gives a message, or raises an error, and then what follows."""
     pending = [first]
 

@@ -39,12 +39,12 @@ from mcp_app.protocol.revisions import Revision
 from mcp_app.transports.asgi_types import RawHeaders
 from mcp_app.transports.http.request_handler import policy
 
-MOST: Final = 128
+MAX_COMBINATIONS: Final = 128
 """Combinations of headers that are kept."""
-LONGEST: Final = 1_024
+MAX_CACHED_BYTES: Final = 1_024
 """Bytes of a combination, of a body with `_meta`, of a template: longer ones are not
 kept."""
-MOST_TOOLS: Final = 10_000
+MAX_TOOLS: Final = 10_000
 """Tools that are kept in all."""
 STEADY_META: Final = {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL}
 """Members of `_meta` that are the same in each call; others may be the call's own."""
@@ -75,7 +75,7 @@ class KnownTool:
     _calls: int = 0
     """Those whose body was read as a whole."""
 
-    def learn(self, message: JsonObject) -> None:
+    def learn_template(self, message: JsonObject) -> None:
         """Take the template of the second call whose `_meta` may come again."""
         if not (message["params"].get("_meta") or {}).keys() <= STEADY_META:
             return
@@ -83,7 +83,7 @@ class KnownTool:
         if self._calls == _SECOND:
             with suppress(JSONEncodeError):
                 template = CallTemplate(message)
-                self.template = template if len(template) <= LONGEST else None
+                self.template = template if len(template) <= MAX_CACHED_BYTES else None
 
 
 class KnownTools(dict[ToolKey, KnownTool]):
@@ -92,7 +92,7 @@ class KnownTools(dict[ToolKey, KnownTool]):
     def __init__(self, most: int) -> None:
         self._most = most
 
-    def keep(self, key: ToolKey, tool: KnownTool) -> None:
+    def keep_tool(self, key: ToolKey, tool: KnownTool) -> None:
         """Keep a tool."""
         if len(self) >= self._most and key not in self:
             self.clear()
@@ -124,7 +124,9 @@ class PlainHeaders:
         who = meta.get(CLIENT_INFO), meta[CLIENT_CAPABILITIES]
         if who != self._who:
             self.client = object()
-        self._who, self.meta = (who, meta) if size <= LONGEST else (_NOTHING, _NOTHING)
+        self._who, self.meta = (
+            (who, meta) if size <= MAX_CACHED_BYTES else (_NOTHING, _NOTHING)
+        )
         return True
 
 
@@ -135,7 +137,7 @@ class KnownHeaders:
         self._process: Process | None = None
         self._generation = 0
         self._known: dict[Key, PlainHeaders] = {}
-        self.tools = KnownTools(MOST_TOOLS)
+        self.tools = KnownTools(MAX_TOOLS)
         self.digits = 0
         """A Content-Length of so many digits is surely within the limit."""
 
@@ -164,22 +166,22 @@ class KnownHeaders:
             self.tools.clear()
             self._generation, self._process = current.generation, current
             self.digits = len(str(current.limits.body)) - 1
-        found = self._known.get(key)
-        if found is None:
-            found = _read(raw)
-            if found is not None:
-                self._keep(key, found)
-        return found
+        headers = self._known.get(key)
+        if headers is None:
+            headers = _read_headers(raw)
+            if headers is not None:
+                self._keep_headers(key, headers)
+        return headers
 
-    def _keep(self, key: Key, found: PlainHeaders) -> None:
-        if sum(len(each) for each in key if type(each) is bytes) > LONGEST:
+    def _keep_headers(self, key: Key, headers: PlainHeaders) -> None:
+        if sum(len(each) for each in key if type(each) is bytes) > MAX_CACHED_BYTES:
             return
-        if len(self._known) >= MOST:
+        if len(self._known) >= MAX_COMBINATIONS:
             self._known.clear()
-        self._known[key] = found
+        self._known[key] = headers
 
 
-def _read(raw: Mapping[bytes, bytes]) -> PlainHeaders | None:
+def _read_headers(raw: Mapping[bytes, bytes]) -> PlainHeaders | None:
     version, in_session = raw.get(VERSION_HEADER), SESSION_HEADER in raw
     revision = None if version is None else REVISION_BY_HEADER.get(version)
     if revision is None and (version is not None or not in_session):
@@ -187,7 +189,7 @@ def _read(raw: Mapping[bytes, bytes]) -> PlainHeaders | None:
     if revision is not None and revision.stateless is in_session:
         return None
     try:
-        cors = policy.check(Headers(raw.items()))
+        cors = policy.check_headers(Headers(raw.items()))
         accepts = accepted_content(
             raw.get(b"content-type"), raw.get(b"content-encoding"), raw.get(b"accept")
         )

@@ -21,7 +21,7 @@ from typing import Final
 
 from django.core import signing
 
-from mcp_app.conf import secrets
+from mcp_app.conf import secret_keys
 from mcp_app.invalidation.workers import database_ms
 from mcp_app.pools.database import reader
 from mcp_app.process.background import process
@@ -45,7 +45,7 @@ NAME: Final = HEADER.lower().encode("ascii")
 """As ASGI servers write it."""
 AGE_S: Final = 600
 """Seconds for which a ticket is good."""
-LONGEST: Final = 512
+MAX_TICKET_LENGTH: Final = 512
 """Characters of a ticket that are looked at."""
 _SALT: Final = "mcp_app.probe"
 
@@ -65,7 +65,7 @@ class Probe(StrEnum):
     """It reads the body."""
 
 
-SENT: Final[Mapping[str, str]] = {
+PROBE_HEADERS: Final[Mapping[str, str]] = {
     "Authorization": "Bearer probe",
     "Accept": "application/json, text/event-stream",
     "Mcp-Session-Id": "probe",
@@ -89,14 +89,14 @@ class Ticket:
 
 def issue_ticket(server: str, probe: Probe) -> str:
     """Return a ticket for a server, by its slug."""
-    return signing.dumps([server, probe.value], key=secrets()[0], salt=_SALT)
+    return signing.dumps([server, probe.value], key=secret_keys()[0], salt=_SALT)
 
 
 def read_ticket(text: str, server: str) -> Ticket | None:
     """Return what a ticket asks of this server; None if it is not valid there."""
-    if len(text) > LONGEST:
+    if len(text) > MAX_TICKET_LENGTH:
         return None
-    keys: list[str | bytes] = [*secrets()]
+    keys: list[str | bytes] = [*secret_keys()]
     try:
         slug, probe = signing.loads(
             text, key=keys[0], salt=_SALT, max_age=AGE_S, fallback_keys=keys[1:]
@@ -113,7 +113,7 @@ logger = logging.getLogger("mcp_app.transports")
 
 VERSION: Final = 1
 """Of the report, in its member `mcp_probe`."""
-MOST: Final = 4
+MAX_PROBES: Final = 4
 """Probes that a process answers at once."""
 TICKS: Final = 5
 TICK_S: Final = 0.25
@@ -126,11 +126,11 @@ CLOCK_S: Final = 2.0
 LOOK_S: Final = 1.0
 """A process that stops ends its probes so soon."""
 
-AS_SENT: Final = "as sent"
+UNCHANGED: Final = "as sent"
 LOST: Final = "lost"
 CHANGED: Final = "changed"
 _FORWARDED: Final = (b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host")
-_LONGEST: Final = 300
+_MAX_HEADER_LENGTH: Final = 300
 """Characters of a header that are repeated."""
 _REFUSAL: Final = (b"www-authenticate", b'Bearer realm="mcp"')
 _UNCACHED: Final = (b"cache-control", b"no-store, no-transform")
@@ -155,28 +155,28 @@ class ProbeAnswer:
         self._send = send
         self._streams = streams
 
-    async def answer(self, ticket: Ticket, headers: Headers) -> None:
+    async def answer_probe(self, ticket: Ticket, headers: Headers) -> None:
         """Serve the probe, or say that too many are open (429)."""
-        if _open.total() >= MOST or (
+        if _open.total() >= MAX_PROBES or (
             ticket.probe is Probe.SILENCE and _open[Probe.SILENCE]
         ):
             busy = jsonrpc.write({"mcp_probe": VERSION, "busy": True})
             await send_json(self._send, 429, busy, [(b"retry-after", b"5"), *_OWN])
             return
-        with _counted(ticket.probe), contextlib.suppress(OSError):
-            await self._answer(ticket, headers)
+        with _count_while_open(ticket.probe), contextlib.suppress(OSError):
+            await self._serve_probe(ticket, headers)
 
-    async def _answer(self, ticket: Ticket, headers: Headers) -> None:
+    async def _serve_probe(self, ticket: Ticket, headers: Headers) -> None:
         current = process()
         try:
-            size = await self._size(current.limits.body)
+            size = await self._body_size(current.limits.body)
         except TimeoutError:
             late = jsonrpc.write({"mcp_probe": VERSION, "late": True})
             await send_json(self._send, 408, late, _OWN)
             return
         if size is None:
             return
-        report = await self._report(ticket, headers, size)
+        report = await self._build_report(ticket, headers, size)
         match ticket.probe:
             case Probe.REFUSAL:
                 own = [_REFUSAL, *_OWN]
@@ -186,7 +186,7 @@ class ProbeAnswer:
             case _:
                 await self._take_time(ticket.probe, current, report)
 
-    async def _size(self, most: int) -> int | None:
+    async def _body_size(self, most: int) -> int | None:
         """Return the size of the body in bytes, at most one more than `most`.
 
         None if the client leaves.  Raises TimeoutError if it does not come in time.
@@ -201,7 +201,9 @@ class ProbeAnswer:
                 if size > most or not message.get("more_body", False):
                     return min(size, most + 1)
 
-    async def _report(self, ticket: Ticket, headers: Headers, size: int) -> JsonObject:
+    async def _build_report(
+        self, ticket: Ticket, headers: Headers, size: int
+    ) -> JsonObject:
         """Return what arrived, and who answers."""
         scope = self._scope
         peer = scope.get("client")
@@ -209,16 +211,16 @@ class ProbeAnswer:
             "mcp_probe": VERSION,
             "probe": ticket.probe.value,
             "server": ticket.server,
-            "host": _shown(headers, b"host"),
+            "host": _header_text(headers, b"host"),
             "scheme": scope.get("scheme", "http"),
             "http_version": scope.get("http_version", ""),
             "peer": str(peer[0]) if peer else "",
             "forwarded": {
-                name.decode(): _shown(headers, name)
+                name.decode(): _header_text(headers, name)
                 for name in _FORWARDED
                 if name in headers.raw
             },
-            "headers": {name: _look(headers, name) for name in SENT},
+            "headers": {name: _header_state(headers, name) for name in PROBE_HEADERS},
             "body": size,
             "process": f"{socket.gethostname()} {os.getpid()}",
             "interface": "ASGI" if self._streams else "WSGI",
@@ -230,14 +232,16 @@ class ProbeAnswer:
         self, probe: Probe, current: Process, report: JsonObject
     ) -> None:
         """Send what arrived, and then what the probe asks for."""
-        parts = self._parts(probe, current)
-        first = _event(report)
+        parts = self._later_parts(probe, current)
+        first = _encode_event(report)
         if not self._streams:
             if probe is not Probe.TICKS:
                 async for _ in parts:
                     pass
             headers = [(b"content-type", b"text/event-stream"), *_OWN]
-            await send_whole(self._send, 200, first + _event({"end": True}), headers)
+            await send_whole(
+                self._send, 200, first + _encode_event({"end": True}), headers
+            )
             return
         start = {"type": "http.response.start", "status": 200, "headers": _STREAMED}
         await self._send(start)
@@ -245,7 +249,7 @@ class ProbeAnswer:
             await self._send_part(first)
             async for part in parts:
                 await self._send_part(part)
-            last = {"type": "http.response.body", "body": _event({"end": True})}
+            last = {"type": "http.response.body", "body": _encode_event({"end": True})}
             await self._send(last)
         except Exception as error:
             # Each server has its own errors for a client that is gone.
@@ -256,13 +260,15 @@ class ProbeAnswer:
             {"type": "http.response.body", "body": part, "more_body": True}
         )
 
-    async def _parts(self, probe: Probe, current: Process) -> AsyncIterator[bytes]:
+    async def _later_parts(
+        self, probe: Probe, current: Process
+    ) -> AsyncIterator[bytes]:
         """Yield what comes after the report; wait as the probe asks."""
         if probe is Probe.TICKS:
             for number in range(1, TICKS + 1):
                 if await self._left_within(TICK_S, current):
                     return
-                yield _event({"tick": number})
+                yield _encode_event({"tick": number})
             return
         silence = current.limits.heartbeat + BEYOND_HEARTBEAT_S
         await self._left_within(silence if probe is Probe.SILENCE else HOLD_S, current)
@@ -287,7 +293,7 @@ class ProbeAnswer:
 
 
 @contextlib.contextmanager
-def _counted(probe: Probe) -> Iterator[None]:
+def _count_while_open(probe: Probe) -> Iterator[None]:
     _open[probe] += 1
     try:
         yield
@@ -303,17 +309,17 @@ async def _database_ms() -> int | None:
     return None
 
 
-def _shown(headers: Headers, name: bytes) -> str:
-    return headers.get(name, "")[:_LONGEST]
+def _header_text(headers: Headers, name: bytes) -> str:
+    return headers.get(name, "")[:_MAX_HEADER_LENGTH]
 
 
-def _look(headers: Headers, name: str) -> str:
+def _header_state(headers: Headers, name: str) -> str:
     """Return what became of a header that each probe has."""
     value = headers.get(name)
     if value is None:
         return LOST
-    return AS_SENT if value == SENT[name] else CHANGED
+    return UNCHANGED if value == PROBE_HEADERS[name] else CHANGED
 
 
-def _event(value: JsonObject) -> bytes:
+def _encode_event(value: JsonObject) -> bytes:
     return b"data: " + jsonrpc.write(value) + b"\n\n"

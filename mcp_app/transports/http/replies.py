@@ -30,7 +30,7 @@ SSE_HEADERS: RawHeaders = [
 ]
 SEND_SECONDS = 30.0
 """A reader that takes nothing for so long is given up."""
-MOST_QUEUED = 8 * 1024 * 1024
+MAX_QUEUED_BYTES = 8 * 1024 * 1024
 """A reader for whom more bytes wait, and who does not take them, is given up."""
 PIECE: Final = 64 * 1024
 """Bytes that are sent at once: what a server has taken it keeps until it is read."""
@@ -58,95 +58,95 @@ class EventStream:
         self._task: asyncio.Task[None] | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def message(self, data: bytes, event_id: str | None = None) -> None:
+    def queue_message(self, data: bytes, event_id: str | None = None) -> None:
         """Queue a JSON-RPC message."""
-        self._write(framing.message(data, event_id=event_id))
+        self._queue_event(framing.message_event(data, event_id=event_id))
 
-    def endpoint(self, uri: str) -> None:
+    def queue_endpoint_event(self, uri: str) -> None:
         """Queue the event with the address for a session's messages."""
-        self._write(framing.endpoint(uri))
+        self._queue_event(framing.endpoint_event(uri))
 
     @property
     def waiting(self) -> int:
         """How many bytes wait to be sent."""
         return self._size
 
-    def prime(self, event_id: str) -> None:
+    def queue_priming_event(self, event_id: str) -> None:
         """Queue an event that has an id only."""
-        self._write(framing.priming(event_id))
+        self._queue_event(framing.priming_event(event_id))
 
-    def beat(self) -> None:
+    def queue_heartbeat(self) -> None:
         """Queue a heartbeat, unless something is on its way already."""
         if not self._queue:
-            self._write(framing.comment())
+            self._queue_event(framing.comment_line())
 
-    def end(self, *, retry_ms: int | None = None) -> None:
+    def end_output(self, *, retry_ms: int | None = None) -> None:
         """Send what is queued, then end the response."""
         if self._ending:
             return
         if retry_ms is not None:
-            self._write(framing.retry(retry_ms))
+            self._queue_event(framing.retry_field(retry_ms))
         self._ending = True
-        self._start()
+        self._start_sending()
 
-    def abandon(self) -> None:
+    def abandon_output(self) -> None:
         """Send nothing any more: the reader is gone."""
-        self._stop()
+        self._cancel_sending()
         if not self.closed.done():
             self.closed.cancel()
 
     def give_up(self) -> None:
         """End at once, because the reader takes too little."""
-        self._stop()
-        self._close()
+        self._cancel_sending()
+        self._resolve_closed()
 
-    def _stop(self) -> None:
-        self._forget()
+    def _cancel_sending(self) -> None:
+        self._discard_queue()
         if self._task is not None:
             self._task.cancel()
 
-    def _forget(self) -> None:
+    def _discard_queue(self) -> None:
         """Let go of what waits, and take no more."""
         self._ending = True
         self._queue.clear()
-        self._count(-self._size)
+        self._count_bytes(-self._size)
 
-    def _count(self, change: int) -> None:
+    def _count_bytes(self, change: int) -> None:
         self._size += change
-        self._queues.count(self, change)
+        self._queues.count_bytes(self, change)
 
-    def _write(self, data: bytes) -> None:
+    def _queue_event(self, data: bytes) -> None:
         if self._ending:
             return
         # What comes before anything could be sent is no fault of the reader, and of
         # the rest only what waits is counted: one answer may be larger.
-        if self._sending and self._size > MOST_QUEUED:
+        if self._sending and self._size > MAX_QUEUED_BYTES:
             self.give_up()
             return
         self._queue.append(data)
-        self._count(len(data))
-        self._start()
+        self._count_bytes(len(data))
+        self._start_sending()
 
-    def _start(self) -> None:
+    def _start_sending(self) -> None:
         if self._task is None and not self.closed.done():
-            self._task = asyncio.create_task(self._drain())
+            self._task = asyncio.create_task(self._drain_queue())
 
-    async def _drain(self) -> None:
+    async def _drain_queue(self) -> None:
         self._sending = True
         try:
             async with asyncio.timeout(SEND_SECONDS) as limit:
-                await self._send_all(limit)
+                await self._send_queue(limit)
         except Exception as error:
             # The reader is slow or gone; each server has its own errors for that.
             logger.debug(
                 "A stream was closed, because its client is slow or gone: %r", error
             )
-            self._forget()
-            self._close()
+            self._discard_queue()
+            self._resolve_closed()
         finally:
             self._task, self._sending = None, False
 
-    async def _send_all(self, limit: asyncio.Timeout) -> None:
+    async def _send_queue(self, limit: asyncio.Timeout) -> None:
         if self._headers is not None:
             start = {
                 "type": "http.response.start",
@@ -156,17 +156,17 @@ class EventStream:
             self._headers = None
             await self._send(start)
         while self._queue:
-            data = self._piece()
+            data = self._next_chunk()
             limit.reschedule(asyncio.get_running_loop().time() + SEND_SECONDS)
             await self._send(
                 {"type": "http.response.body", "body": data, "more_body": True}
             )
-            self._count(-len(data))
+            self._count_bytes(-len(data))
         if self._ending:
             await self._send({"type": "http.response.body", "body": b""})
-            self._close()
+            self._resolve_closed()
 
-    def _piece(self) -> bytes:
+    def _next_chunk(self) -> bytes:
         """Take what is sent next: some whole events, or a part of a large one."""
         first = self._queue.popleft()
         if len(first) > PIECE:
@@ -179,7 +179,7 @@ class EventStream:
             size += len(events[-1])
         return b"".join(events)
 
-    def _close(self) -> None:
+    def _resolve_closed(self) -> None:
         if not self.closed.done():
             self.closed.set_result(None)
 
@@ -190,8 +190,8 @@ async def send_events(
     """Send an event stream of these messages, which ends at once."""
     stream = EventStream(send, headers, queues)
     for each in messages:
-        stream.message(each)
-    stream.end()
+        stream.queue_message(each)
+    stream.end_output()
     await asyncio.wait([stream.closed])
 
 
@@ -220,9 +220,9 @@ class Reply:
     def send(self, message: bytes, beside: Beside | None = None) -> None:
         """Queue a message before the answer; dropped if the client takes none."""
         if not self._connection.accepts.events:
-            self._connection.dropped()
+            self._connection.count_dropped_message()
         elif self.streams and not self._over:
-            self._opened().message(message)
+            self._open_events().queue_message(message)
 
     def reconnect(self, after_ms: int) -> None:
         """Do nothing: a stream without a log cannot be resumed."""
@@ -230,9 +230,9 @@ class Reply:
     def beat(self) -> None:
         """Keep a stream that is silent open."""
         if self._events is not None:
-            self._events.beat()
+            self._events.queue_heartbeat()
 
-    async def run(
+    async def run_call(
         self,
         call: Awaitable[Answer],
         running: RunningCalls,
@@ -242,22 +242,22 @@ class Reply:
 
         It is cancelled if the client leaves, as in the stateless era.
         """
-        exchange = self._of()
-        running.begin(exchange, self, task)
+        exchange = self._require_exchange()
+        running.begin_call(exchange, self, task)
         answer: Answer | None
         try:
             answer = await call
         except asyncio.CancelledError:
-            if not was_ours(exchange):
+            if not was_cancelled_by_end(exchange):
                 raise
             answer = None
         finally:
-            running.end(exchange)
+            running.end_call(exchange)
             self.over()
         await self.conclude(answer)
 
     def expected(self, finished: asyncio.Future[Answer | None]) -> None:
-        """Give the answer to a future: somebody else than `deliver` sends it."""
+        """Give the answer to a future: somebody else than `deliver_answer` sends it."""
         self._finished = finished
 
     def over(self) -> None:
@@ -267,12 +267,12 @@ class Reply:
         if self._watching is not None:
             self._stop_watching()
 
-    async def deliver(self) -> None:
+    async def deliver_answer(self) -> None:
         """Wait for the call, which has its own task, and send its answer.
 
         It goes on if the client leaves, as in sessions.
         """
-        exchange = self._of()
+        exchange = self._require_exchange()
         self._finished = exchange.adapters.loop.create_future()
         try:
             await self.conclude(await self._finished)
@@ -282,7 +282,7 @@ class Reply:
         finally:
             self._stop_watching()
 
-    def _of(self) -> Exchange:
+    def _require_exchange(self) -> Exchange:
         if self._exchange is None:
             raise RuntimeError("This reply was already sent.")
         return self._exchange
@@ -291,33 +291,33 @@ class Reply:
         """Send the answer, or end the stream of a call that has none."""
         self._over = True
         if answer is None:
-            return self._end()
+            return self._end_events()
         status, body = answer
         way = self._connection
         if self._events is None and (way.accepts.json or status != OK):
             headers = way.cors if status == OK else way.error_headers(status)
             return send_json(way.send, status, body, headers)
-        self._opened().message(body)
-        return self._end()
+        self._open_events().queue_message(body)
+        return self._end_events()
 
     def finished(self, task: asyncio.Task[Answer]) -> None:
         """Take the answer; a cancelled or failed call has none."""
         broken = task.cancelled() or task.exception() is not None
-        self._answer(None if broken else task.result())
+        self._take_answer(None if broken else task.result())
 
-    def answered(self, status: int, body: bytes) -> None:
+    def send_answer(self, status: int, body: bytes) -> None:
         """Send this answer."""
-        self._answer((status, body))
+        self._take_answer((status, body))
 
-    def _answer(self, answer: Answer | None) -> None:
-        """Let `deliver` send an answer, or end without one."""
-        self._resolve(answer)
+    def _take_answer(self, answer: Answer | None) -> None:
+        """Let `deliver_answer` send an answer, or end without one."""
+        self._resolve_answer(answer)
 
-    def _resolve(self, answer: Answer | None) -> None:
+    def _resolve_answer(self, answer: Answer | None) -> None:
         if self._finished is not None and not self._finished.done():
             self._finished.set_result(answer)
 
-    async def _end(self) -> None:
+    async def _end_events(self) -> None:
         """End the stream; return when all was sent or its reader given up.
 
         A call that was cancelled has no answer: its event stream ends without one.
@@ -325,19 +325,19 @@ class Reply:
         """
         if self._left:
             return
-        events = self._opened()
-        events.end()
+        events = self._open_events()
+        events.end_output()
         await asyncio.wait([events.closed])
 
-    def _opened(self) -> EventStream:
+    def _open_events(self) -> EventStream:
         if self._events is None:
             way = self._connection
             self._events = EventStream(way.send, way.cors, way.queues)
-            self._events.closed.add_done_callback(self._closed)
-            self._begin(self._events)
+            self._events.closed.add_done_callback(self._note_closed_stream)
+            self._write_beginning(self._events)
         return self._events
 
-    def _begin(self, events: EventStream) -> None:
+    def _write_beginning(self, events: EventStream) -> None:
         """Write what comes before the first message."""
 
     def lasting(self) -> None:
@@ -345,27 +345,27 @@ class Reply:
         if self._watching is not None:
             # Another call of its batch did.
             return
-        self._connection.watch()
+        self._connection.watch_reply()
         if self._exchange is None:
             # The connection is closed already, and the call goes on.
             return
         loop = asyncio.get_running_loop()
         self._watching = asyncio.ensure_future(self._connection.receive())
-        self._watching.add_done_callback(self._received)
-        self._timer = loop.call_later(PROMOTE_AFTER, self._promote)
+        self._watching.add_done_callback(self._note_disconnect)
+        self._timer = loop.call_later(PROMOTE_AFTER, self._promote_to_stream)
 
-    def _promote(self) -> None:
+    def _promote_to_stream(self) -> None:
         self._timer = None
         if self.streams and not self._over:
-            self._opened().beat()
+            self._open_events().queue_heartbeat()
 
-    def _received(self, watching: asyncio.Future[Any]) -> None:
+    def _note_disconnect(self, watching: asyncio.Future[Any]) -> None:
         if watching.cancelled() or watching.exception() is not None:
             return
         if watching.result()["type"] == "http.disconnect":
             self.gone()
 
-    def _closed(self, _: asyncio.Future[None]) -> None:
+    def _note_closed_stream(self, _: asyncio.Future[None]) -> None:
         """Take note that the stream has ended; its client may have left."""
         self.gone()
 
@@ -374,12 +374,12 @@ class Reply:
         if self._over or self._exchange is None:
             return
         if self._events is not None:
-            self._events.abandon()
+            self._events.abandon_output()
         self.streams = False
         self._left = True
         if self._exchange.revision.disconnect_cancels:
             self._exchange.stop(End.CLIENT_GONE)
-        self._resolve(None)
+        self._resolve_answer(None)
 
     def _stop_watching(self) -> None:
         self._exchange = None
@@ -389,7 +389,7 @@ class Reply:
             self._watching.cancel()
 
 
-def was_ours(exchange: Exchange) -> bool:
+def was_cancelled_by_end(exchange: Exchange) -> bool:
     """Whether a cancellation was the end of this exchange, and nothing else."""
     task = asyncio.current_task()
     return exchange.end is not None and task is not None and task.uncancel() == 0

@@ -50,10 +50,10 @@ from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
 from mcp_app.transports.http import responses
 from mcp_app.transports.http.bodies import (
     ClientGone,
-    is_large,
+    is_large_body,
     read_body,
-    read_id,
     read_json,
+    read_request_id,
     too_slow,
 )
 from mcp_app.transports.http.host_and_origin import (
@@ -80,10 +80,10 @@ ALLOW_WHOLE = "POST, DELETE, OPTIONS"
 BEFORE_THE_BODY: Final = frozenset((400, 401, 403, 404, 429, 503))
 """Statuses of refusals that name their request, though its body was not read."""
 
-SEEN_BY_BROWSERS: Final = (401, 405, 406)
+BROWSER_STATUSES: Final = (401, 405, 406)
 """Statuses of what a browser gets that opens the address of a server."""
 
-AT_ONCE_S = 0.005
+LATE_AFTER_S = 0.005
 """A request that took longer to arrive is checked again before it is served."""
 ANYTHING = Accepts(json=True, events=True)
 NO_WAY_BACK = NoWayBack()
@@ -152,14 +152,14 @@ class HttpRequestHandler:
         self.cors: RawHeaders = []
         self.accepts = ANYTHING
 
-    async def answer(self) -> None:
+    async def answer_request(self) -> None:
         """Serve the request, or say why not."""
         try:
             self._headers = headers = Headers(self._scope["headers"])
-            if PROBE in headers.raw and (probe := self._probe()) is not None:
+            if PROBE in headers.raw and (probe := self._probe_answer()) is not None:
                 await probe
                 return
-            self.cors = policy.check(headers)
+            self.cors = policy.check_headers(headers)
             if self._method == "OPTIONS":
                 await self._preflight()
                 return
@@ -167,19 +167,19 @@ class HttpRequestHandler:
             if headers.repeated:
                 check_singletons(headers)
             if not current.gate.fresh(self._arrived):
-                await current.gate.wait(self._arrived)
+                await current.gate.wait_until_fresh(self._arrived)
             self._generation = current.generation
             self._catalog = catalog = current.catalogs.serving(self._slug)
-            serve = self._serving()
+            serve = self._method_handler()
             if catalog.open:
                 self._identified = True
             else:
-                await self._identify()
+                await self._identify_caller()
             await serve()
         except Exception as error:
-            await self._fail(error)
+            await self._answer_failure(error)
 
-    def _probe(self) -> Awaitable[None] | None:
+    def _probe_answer(self) -> Awaitable[None] | None:
         """Return what answers a probe of this site, None for any other request."""
         return None
 
@@ -193,9 +193,9 @@ class HttpRequestHandler:
         try:
             await self.post()
         except Exception as error:
-            await self._fail(error)
+            await self._answer_failure(error)
 
-    async def _fail(self, error: Exception) -> None:
+    async def _answer_failure(self, error: Exception) -> None:
         """Answer a request that has raised this."""
         if isinstance(error, ClientGone):
             return
@@ -208,10 +208,10 @@ class HttpRequestHandler:
         is_free = not self._is_charged and self._method in ("POST", "DELETE")
         if self._identified and is_free:
             # What cannot be read is not for nothing either.
-            self._process.rates.note_requests(self._payer)
-        await self._refuse(error)
+            self._process.rates.note_requests(self._charged_person)
+        await self._refuse_request(error)
 
-    def _serving(self) -> Callable[[], Awaitable[None]]:
+    def _method_handler(self) -> Callable[[], Awaitable[None]]:
         """Return what serves the method."""
         match self._method:
             case "POST":
@@ -222,7 +222,7 @@ class HttpRequestHandler:
                 return self.delete
         return self._refuse_method
 
-    async def _identify(self) -> None:
+    async def _identify_caller(self) -> None:
         """Find the principal, and its rights if anything depends on them."""
         catalog = self._catalog
         if not catalog.public:
@@ -233,8 +233,8 @@ class HttpRequestHandler:
         if catalog.restricted:
             rights = self._process.rights
             key = self._principal, self._slug, catalog.demands
-            self._rights = rights.cached(*key) or await rights.find(*key)
-            if not self._rights.meet(catalog.server.demands):
+            self._rights = rights.cached_rights(*key) or await rights.find(*key)
+            if not self._rights.meets_demands(catalog.server.demands):
                 raise RequestRefused(403, MAY_NOT)
 
     async def _refuse_method(self) -> None:
@@ -242,17 +242,17 @@ class HttpRequestHandler:
 
     def _not_allowed(self) -> RequestRefused:
         message = f"{self._method} is not allowed here."
-        return RequestRefused(405, message, {"Allow": self._allow})
+        return RequestRefused(405, message, {"Allow": self._allowed_methods})
 
     @property
-    def _allow(self) -> str:
+    def _allowed_methods(self) -> str:
         return self.allowed if self._streams else ALLOW_WHOLE
 
-    async def _refuse(self, error: ProtocolError) -> None:
+    async def _refuse_request(self, error: ProtocolError) -> None:
         """Send an error that answers the whole request."""
         if self.started:
             return
-        self._note(error)
+        self._count_refusal(error)
         await self._send_refusal(error, await self._refused_id(error))
 
     async def _refused_id(self, error: ProtocolError) -> RequestId | None:
@@ -267,7 +267,7 @@ class HttpRequestHandler:
         unread = self._method == "POST" and self._task is None
         if unread and error.http_status in BEFORE_THE_BODY and self._is_admitted():
             current = self._process
-            self._request_id = await read_id(
+            self._request_id = await read_request_id(
                 self.receive, self._headers.raw, current.read_limits, current.uploads
             )
         return self._request_id
@@ -281,28 +281,28 @@ class HttpRequestHandler:
     ) -> None:
         """Send an error as the response to the request."""
         revision = self._revision or await self._refusing_revision()
-        status, body = dispatch.refusal(revision, request_id, error)
-        named = [
+        status, body = dispatch.encoded_refusal(revision, request_id, error)
+        extra_headers = [
             (name.lower().encode("latin-1"), value.encode("latin-1"))
             for name, value in error.headers.items()
         ]
-        if status in SEEN_BY_BROWSERS and self._is_browser():
-            own = [*PAGE_HEADERS, *named, *self.cors]
+        if status in BROWSER_STATUSES and self._is_browser():
+            own = [*PAGE_HEADERS, *extra_headers, *self.cors]
             await send_whole(self.send, status, PAGE_FOR_PEOPLE, own)
             return
-        await send_json(self.send, status, body, [*named, *self.cors])
+        await send_json(self.send, status, body, [*extra_headers, *self.cors])
 
     def _is_browser(self) -> bool:
         """Whether a person has typed the address into a browser."""
         accept = self._headers.raw.get(b"accept", b"")
         return self._method == "GET" and b"text/html" in accept
 
-    def _note(self, error: ProtocolError) -> None:
+    def _count_refusal(self, error: ProtocolError) -> None:
         """Count a refusal, so that staff can see why a client is refused."""
         # Before that, count only requests refused by their headers.
         if self._is_admitted() or isinstance(error, RequestRefused):
             reason = responses.reason_of(error, at_server=self._identified)
-            process().refused(reason, responses.client_of(self._scope["headers"]))
+            process().count_refused(reason, responses.client_of(self._scope["headers"]))
 
     async def _refusing_revision(self) -> Revision:
         """Return the revision for a refusal before the session is known.
@@ -316,13 +316,13 @@ class HttpRequestHandler:
         if version is not None and version not in STATEFUL:
             return LATEST
         with contextlib.suppress(ProtocolError):
-            return (await self._session()).revision
+            return (await self._find_session()).revision
         return self._revision or STATEFUL.get(version or "", LATEST_STATEFUL)
 
     async def _preflight(self) -> None:
         requested = self._headers.get(b"access-control-request-headers")
         allowed = preflight(self.cors, requested)
-        allow = (b"allow", self._allow.encode("ascii"))
+        allow = (b"allow", self._allowed_methods.encode("ascii"))
         await send_empty(self.send, 204, [allow, *self.cors, *allowed])
 
     @cached_property
@@ -330,29 +330,31 @@ class HttpRequestHandler:
         """Whose rates hold for the request: the principal's, or those of an address."""
         forwarded = self._headers.get(b"x-forwarded-for")
         addresses = self._process.addresses
-        return self._principal.person or addresses.of(peer(self._scope), forwarded)
+        return self._principal.person or addresses.address_key(
+            peer_address(self._scope), forwarded
+        )
 
     @property
-    def _payer(self) -> str:
+    def _charged_person(self) -> str:
         """Whose rates are charged: all share one whose address is not known."""
         return self._person or UNKNOWN_ADDRESS
 
     @cached_property
-    def _owner(self) -> Owner:
+    def _body_owner(self) -> Owner:
         """Whose body it is."""
         return Owner(self._person, self._principal.anonymous)
 
-    def _charge(self, messages: int = 1) -> None:
+    def _charge_messages(self, messages: int = 1) -> None:
         """Charge for messages; raise 429 if the person has sent too many."""
         self._is_charged = True
         rates = self._process.rates
         if rates.on:
-            rates.check_requests(self._payer, messages)
+            rates.check_requests(self._charged_person, messages)
 
     def _charge_batch(self, batch: Batch) -> None:
         """Charge for a batch, which is taken or refused as a whole."""
         others = map(client_messages.is_charged, batch.others)
-        self._charge(len(batch.requests) + sum(others))
+        self._charge_messages(len(batch.requests) + sum(others))
 
     async def _authenticate(self) -> Principal:
         return await principals.find_principal(
@@ -366,7 +368,7 @@ class HttpRequestHandler:
             path=self._scope["path"],
             server=self._catalog.server.slug,
             method=self._method,
-            peer=peer(self._scope),
+            peer=peer_address(self._scope),
             scheme=self._scope.get("scheme", "http"),
         )
 
@@ -382,11 +384,11 @@ class HttpRequestHandler:
     def queues(self) -> Queues:
         return self._process.queues
 
-    def watch(self) -> None:
+    def watch_reply(self) -> None:
         """Beat and look for changes as long as the reply is open."""
         self._process.watch()
 
-    def dropped(self) -> None:
+    def count_dropped_message(self) -> None:
         """Count a message that is dropped: this client takes only JSON."""
         self._process.dropped += 1
 
@@ -399,7 +401,7 @@ class HttpRequestHandler:
     async def delete(self) -> None:
         raise self._not_allowed()
 
-    async def _session(self) -> OpenSession:
+    async def _find_session(self) -> OpenSession:
         """Return the session that the request names; raise 400 or 404."""
         raise InvalidRequest("There is no session at this address.")
 
@@ -409,39 +411,39 @@ class HttpRequestHandler:
         """Return the JSON of the body."""
         current, announced = self._process, self._headers.raw.get(b"content-length")
         # To find out who asks may have taken a while.
-        self._task = task = current.uploads.begin(time.monotonic())
+        self._task = task = current.uploads.begin_upload(time.monotonic())
         try:
             body = await read_body(
-                self.receive, current.limits.body, announced, self._hold
+                self.receive, current.limits.body, announced, self._count_body_bytes
             )
         except NoRoom:
             raise Unavailable(
                 "Too many requests from your address are incomplete.", http_status=429
             ) from None
         except asyncio.CancelledError:
-            self._check_given_up(task)
+            self._check_upload_timeout(task)
             raise
         finally:
-            current.uploads.end(task)
+            current.uploads.end_upload(task)
         if self._value is not UNREAD:
             return self._value
-        self._is_wide = is_large(current, body)
+        self._is_wide = is_large_body(current, body)
         if not self._is_wide:
             return jsonrpc.read(body, current.read_limits)
-        owner = self._owner
+        owner = self._body_owner
         try:
-            with current.uploads.unread(owner, len(body)):
+            with current.uploads.count_unread(owner, len(body)):
                 return await read_json(current, body, owner, large=True)
         except NoRoom:
             raise Unavailable("Too many large requests wait to be read.") from None
 
-    def _hold(self, size: int) -> None:
+    def _count_body_bytes(self, size: int) -> None:
         """Count what has come of a body in pieces; make room for it."""
-        self._process.uploads.hold(size, self._owner)
+        self._process.uploads.hold_body(size, self._body_owner)
 
-    def _is_late(self) -> bool:
-        """Whether the request took longer than `AT_ONCE_S` to arrive."""
-        return time.monotonic() - self._arrived > AT_ONCE_S
+    def _has_arrived_late(self) -> bool:
+        """Whether the request took longer than `LATE_AFTER_S` to arrive."""
+        return time.monotonic() - self._arrived > LATE_AFTER_S
 
     async def _revalidate(self) -> None:
         """Check a late request against the rules as they are now.
@@ -450,7 +452,7 @@ class HttpRequestHandler:
         """
         now = time.monotonic()
         if not self._process.gate.fresh(now):
-            await self._process.gate.wait(now)
+            await self._process.gate.wait_until_fresh(now)
         await self._refresh_catalog()
 
     async def _refresh_catalog(self) -> None:
@@ -460,7 +462,7 @@ class HttpRequestHandler:
             before, self._generation = self._principal, current.generation
             self._catalog = current.catalogs.serving(self._slug)
             if not self._catalog.open:
-                await self._identify()
+                await self._identify_caller()
             if self._principal.key != before.key:
                 # It began for another principal.
                 raise Unavailable(
@@ -474,9 +476,9 @@ class HttpRequestHandler:
         exchange.catalog, exchange.rights = self._catalog, self._rights
         exchange.principal = self._principal
 
-    def _check_given_up(self, task: Reader) -> None:
+    def _check_upload_timeout(self, task: Reader) -> None:
         """Raise 408 for a late body, and 503 if the process stops."""
-        if self._process.uploads.gave_up(task):
+        if self._process.uploads.was_cancelled_here(task):
             self._process.refuse_if_stopping()
             raise too_slow() from None
 
@@ -485,7 +487,7 @@ class HttpRequestHandler:
     async def _send_accepted(self) -> None:
         await send_empty(self.send, 202, self.cors)
 
-    def _exchange(
+    def _build_exchange(
         self,
         request: Request,
         revision: Revision,
@@ -517,11 +519,11 @@ class HttpRequestHandler:
     def _session_exchange(self, session: OpenSession, request: Request) -> Exchange:
         self._process.refuse_if_stopping()
         meta = negotiation.meta_of(request.params) or {}
-        exchange = self._exchange(request, session.revision, meta, session)
+        exchange = self._build_exchange(request, session.revision, meta, session)
         same = session.running.get(request.id)
         # The log tells whether a call that runs once is the same one.
         if same is not None and not (runs_once(same) and runs_once(exchange)):
-            conversation.check_id(request.id, session.running)
+            conversation.check_request_id(request.id, session.running)
         return exchange
 
     def _read_batch(
@@ -543,7 +545,7 @@ class HttpRequestHandler:
             raise
 
 
-def peer(scope: Scope) -> str:
+def peer_address(scope: Scope) -> str:
     """Return the address of the connection; "" if it has none (a Unix socket)."""
     client = scope.get("client")
     return client[0] if client else ""

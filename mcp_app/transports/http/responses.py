@@ -67,14 +67,14 @@ def reason_of(error: ProtocolError, *, at_server: bool) -> Reason:
         if status == 404 and not at_server:  # noqa: PLR2004 - RFC 9110
             return Reason.SERVER
         return _STATUSES.get(status, Reason.OTHER)
-    found = (reason for kind, reason in _ERRORS if isinstance(error, kind))
-    return next(found, Reason.OTHER)
+    reasons = (reason for kind, reason in _ERRORS if isinstance(error, kind))
+    return next(reasons, Reason.OTHER)
 
 
 def client_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
     """Return the client's name from its headers, "" if there is none."""
-    named = (value for name, value in headers if name == AGENT)
-    return next(named, b"").decode("latin-1")
+    agents = (value for name, value in headers if name == AGENT)
+    return next(agents, b"").decode("latin-1")
 
 
 # -- responses -------------------------------------------------------------------------
@@ -106,20 +106,20 @@ def send_json(
     send: Send, status: int, body: bytes, headers: RawHeaders
 ) -> Awaitable[None]:
     """Send a whole answer."""
-    own = [_JSON_HEADER, _length(len(body)), *headers]
+    own = [_JSON_HEADER, _length_header(len(body)), *headers]
     return send_whole(send, status, body, own)
 
 
 def json_start(body: bytes, headers: RawHeaders) -> Message:
     """Return the message that begins a whole answer of status 200."""
-    own = [_JSON_HEADER, _length(len(body))]
+    own = [_JSON_HEADER, _length_header(len(body))]
     if headers:
         own += headers
     return {"type": "http.response.start", "status": OK, "headers": own}
 
 
 @lru_cache(1_024)
-def _length(size: int) -> tuple[bytes, bytes]:
+def _length_header(size: int) -> tuple[bytes, bytes]:
     return b"content-length", b"%d" % size
 
 
@@ -162,10 +162,10 @@ class Connection(Protocol):
     def error_headers(self, status: int) -> RawHeaders:
         """Return the headers of an error with this status."""
 
-    def watch(self) -> None:
+    def watch_reply(self) -> None:
         """Look after the reply for as long as it is open."""
 
-    def dropped(self) -> None:
+    def count_dropped_message(self) -> None:
         """Count a message that cannot be sent to this client."""
 
 
@@ -189,22 +189,22 @@ SETTINGS: Final = "settings"
 """The process could not be started."""
 
 
-async def answer(scope: Scope, send: Send) -> None:
+async def answer_health_check(scope: Scope, send: Send) -> None:
     """Answer 200 if this process can serve, else 503.
 
     Without a Host the answer is 400, to other methods 405.
     """
     method: str = scope["method"]
-    if not _has_host(scope):
+    if not _has_required_host(scope):
         await send_empty(send, BAD_REQUEST, [])
         return
     if method not in ("GET", "HEAD"):
         await send_empty(send, NOT_ALLOWED, ALLOW)
         return
-    failing = await _failing()
+    failing = await _failing_part()
     status = OK if failing == FINE else UNAVAILABLE
-    found = {"status": "ok"} if status == OK else {"status": "unavailable"}
-    body = jsonrpc.write({**found, "failing": failing} if failing else found)
+    report = {"status": "ok"} if status == OK else {"status": "unavailable"}
+    body = jsonrpc.write({**report, "failing": failing} if failing else report)
     headers = with_retry(status, UNCACHED)
     if method == "GET":
         await send_json(send, status, body, headers)
@@ -213,16 +213,16 @@ async def answer(scope: Scope, send: Send) -> None:
     await send_whole(send, status, b"", [*JSON_HEADERS, length, *headers])
 
 
-def _has_host(scope: Scope) -> bool:
+def _has_required_host(scope: Scope) -> bool:
     """Whether the request has a Host, or needs none."""
     if scope.get("http_version") in WITHOUT_HOST:
         return True
     return any(name == b"host" and value for name, value in scope["headers"])
 
 
-async def _failing() -> str:
+async def _failing_part() -> str:
     try:
-        return await process().failing()
+        return await process().failing_part()
     except Exception:
         logger.exception("This process could not be started.")
         return SETTINGS

@@ -68,11 +68,11 @@ class ResumedStream(WatchesNothing, OpenStream):
         )
         self._ids = session.revision.resumable
 
-    def opened(self, first: str | None) -> None:
+    def start_sending(self, first: str | None) -> None:
         """Write from now on; begin with the event id `first`, if there is one."""
         if first is not None:
-            self._stream.prime(first)
-        self._opened(0)
+            self._stream.queue_priming_event(first)
+        self._open_stream(0)
 
     # -- a reader of the log ----------------------------------------------------------
 
@@ -80,13 +80,13 @@ class ResumedStream(WatchesNothing, OpenStream):
         """Do nothing: the stream began earlier."""
 
     def message(self, payload: bytes, event_id: str) -> None:
-        self._stream.message(payload, event_id if self._ids else None)
+        self._stream.queue_message(payload, event_id if self._ids else None)
 
     def ended(self) -> None:
-        self._stream.end()
+        self._stream.end_output()
 
-    def _end(self, retry_ms: int | None) -> None:
-        self._stream.end(retry_ms=retry_ms)
+    def _write_end(self, retry_ms: int | None) -> None:
+        self._stream.end_output(retry_ms=retry_ms)
 
 
 class WholeAnswer(WatchesNothing, LastMessage):
@@ -103,12 +103,12 @@ class WholeAnswer(WatchesNothing, LastMessage):
         self.principal = principal
         self.owner = principal.owner
 
-    async def wait(self, receive: Receive) -> bytes | None:
+    async def wait_for_answer(self, receive: Receive) -> bytes | None:
         """Return the answer; None if the stream ended without one.
 
         Raises `ClientGone`, and 503 if the process stops.
         """
-        gone = asyncio.ensure_future(_disconnected(receive))
+        gone = asyncio.ensure_future(_wait_for_disconnect(receive))
         ends: list[asyncio.Future[Any]] = [self.over, gone]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -134,7 +134,7 @@ class WholeAnswer(WatchesNothing, LastMessage):
             )
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         continue
 
@@ -143,11 +143,11 @@ async def earlier_one(
     current: Process, exchange: Exchange, session: OpenSession
 ) -> Earlier:
     """Return the request whose id came before; raise if that was another one."""
-    key = call.key(exchange.request_id)
-    earlier = await current.followers.earlier(session.pk, key)
+    key = call.request_key(exchange.request_id)
+    earlier = await current.followers.earlier_request(session.pk, key)
     if earlier is None:
         # The session is gone, or another process withdrew the request.
-        await current.sessions.seen(session)
+        await current.sessions.client_position(session)
         raise unavailable()
     if earlier.digest != await call.digest_of(exchange):
         raise InvalidRequest(
@@ -167,23 +167,23 @@ class Returning:
         self._current = current
         self._principal = principal
 
-    async def resume(
+    async def resume_stream(
         self, session: OpenSession, place: Place, first: str | None = None
     ) -> None:
         """Send the messages after a place; `first` is an id to begin with."""
-        if place.expired:
-            await self._expired(place)
+        if place.is_expired_here:
+            await self._answer_expired(place)
             return
         way, current = self._connection, self._current
         stream = EventStream(way.send, way.cors, way.queues)
         resumed = ResumedStream(stream, current, session, self._principal)
-        current.listen(resumed)
+        current.add_listener(resumed)
         way.started = True
         with resumed, current.followers.following(place, resumed):
-            resumed.opened(first)
-            await resumed.serve(way.receive)
+            resumed.start_sending(first)
+            await resumed.serve_until_end(way.receive)
 
-    async def rest(
+    async def send_rest(
         self, session: OpenSession, place: Place, stream: EventStream
     ) -> None:
         """Send the messages that another process has added to an open stream.
@@ -196,12 +196,14 @@ class Returning:
         current.listeners.add(resumed)
         current.watch()
         with resumed, current.followers.following(place, resumed):
-            resumed.opened(None)
+            resumed.start_sending(None)
             if current.stopping:
                 current.loop.call_later(LAST_LOOK_S, resumed.end)
-            await resumed.serve(self._connection.receive)
+            await resumed.serve_until_end(self._connection.receive)
 
-    async def last(self, session: OpenSession, place: Place) -> bytes | None:
+    async def answer_from_elsewhere(
+        self, session: OpenSession, place: Place
+    ) -> bytes | None:
         """Return the answer that another process has given; None if there is none.
 
         Raises `ClientGone`.
@@ -212,53 +214,53 @@ class Returning:
         if current.stopping:
             current.loop.call_later(LAST_LOOK_S, answer.end)
         try:
-            return await self._awaited(answer, place)
+            return await self._await_answer(answer, place)
         except Unavailable:
             return None
 
-    async def _expired(self, place: Place) -> None:
+    async def _answer_expired(self, place: Place) -> None:
         """Answer the requests of a stream that cannot be read on."""
         error = InternalError(
             f"The messages after number {place.seq} of this stream have expired:"
             f" only those after number {place.floor} are kept."
         )
-        await self._say(final_message(place.requests, error))
+        await self._send_messages(final_message(place.requests, error))
 
-    async def _say(self, *messages: bytes) -> None:
+    async def _send_messages(self, *messages: bytes) -> None:
         """Send an event stream that ends at once."""
         way = self._connection
         way.started = True
         await send_events(way.send, way.cors, way.queues, *messages)
 
-    async def repeat(self, exchange: Exchange, session: OpenSession) -> None:
+    async def repeat_answer(self, exchange: Exchange, session: OpenSession) -> None:
         """Answer a request whose id came before; raise if that was another one."""
         earlier = await earlier_one(self._current, exchange, session)
         accepts = self._connection.accepts
         if accepts.json and (earlier.whole or not accepts.events):
-            await self._whole(session, earlier.place)
+            await self._send_as_json(session, earlier.place)
             return
         primed = session.revision.priming
         place = earlier.place
         first = event_ids.of_message(place.public_id, place.seq) if primed else None
-        await self.resume(session, place, first)
+        await self.resume_stream(session, place, first)
 
-    async def _whole(self, session: OpenSession, place: Place) -> None:
+    async def _send_as_json(self, session: OpenSession, place: Place) -> None:
         """Send the answer as JSON, once it exists."""
         way, answer = self._connection, WholeAnswer(session, self._principal)
-        self._current.listen(answer)
-        body = await self._awaited(answer, place)
+        self._current.add_listener(answer)
+        body = await self._await_answer(answer, place)
         if body is None:
             # It was cancelled: nothing answers it.
-            await self._say()
+            await self._send_messages()
             return
         way.started = True
         await send_json(way.send, OK, body, way.cors)
 
-    async def _awaited(self, answer: WholeAnswer, place: Place) -> bytes | None:
+    async def _await_answer(self, answer: WholeAnswer, place: Place) -> bytes | None:
         """Let a listener wait for the answer that follows a place."""
         current = self._current
         try:
             with current.followers.following(place, answer):
-                return await answer.wait(self._connection.receive)
+                return await answer.wait_for_answer(self._connection.receive)
         finally:
             current.listeners.discard(answer)

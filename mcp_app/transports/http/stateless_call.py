@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_app.protocol import negotiation
 from mcp_app.protocol.headers import SESSION_HEADER
-from mcp_app.server.context import current_call, leave
+from mcp_app.server.context import current_call, reset_current_call
 from mcp_app.transports.http.logged_replies import LoggedReply
 from mcp_app.transports.http.plain_call import METHOD, PlainCall
 from mcp_app.transports.http.plain_headers import known_headers
-from mcp_app.transports.http.replies import Reply, was_ours
+from mcp_app.transports.http.replies import Reply, was_cancelled_by_end
 from mcp_app.transports.http.request_handler import NO_WAY_BACK
 from mcp_app.transports.http.responses import OK, json_start
 from mcp_app.transports.http.resumption import Returning
@@ -36,18 +36,18 @@ class StatelessCall(PlainCall):
 
     async def serve(self) -> None:
         current = self.process
-        task = current.uploads.begin(self.arrived)
+        task = current.uploads.begin_upload(self.arrived)
         try:
             first = await self.receive()
         except (Exception, asyncio.CancelledError) as error:
-            return await self._unread(task, error)
+            return await self._answer_unread(task, error)
         finally:
-            current.uploads.end(task)
+            current.uploads.end_upload(task)
         if not self._is_recognised(first):
             return await self._otherwise(first)
-        current.running.begin(self, self, task)
+        current.running.begin_call(self, self, task)
         if self._raised is not None:
-            return await self._finish(None)
+            return await self._finish_call(None)
         tool, token = self._tool, current_call.set(self)
         plain = tool.plain
         try:
@@ -57,13 +57,13 @@ class StatelessCall(PlainCall):
             if tool.direct and type(output) is not plain.scalar:
                 output = plain.convert(output)
         except BaseException as error:
-            leave(token)
-            return await self._finish(error)
+            reset_current_call(token)
+            return await self._finish_call(error)
         current_call.reset(token)
-        body = self._encoded(output)
+        body = self._encode_answer(output)
         if body is None:
-            return await self._finish(output)
-        current.running.end(self)
+            return await self._finish_call(output)
+        current.running.end_call(self)
         # Whoever still has the call sends nothing more.
         self._reply = NO_WAY_BACK
         try:
@@ -71,36 +71,36 @@ class StatelessCall(PlainCall):
             await self.send(json_start(body, self.known.cors))
             await self.send({"type": "http.response.body", "body": body})
         except Exception as error:
-            self._unsent(error)
+            self._log_unsent(error)
         return None
 
-    async def _finish(self, output: Any) -> None:
+    async def _finish_call(self, output: Any) -> None:
         """Answer as any stateless call does whose function has returned, or raised."""
         answering = self._answer_of(output)
         # An error has the frames that it went through: none of them must hold it.
         del output
         try:
-            await self._conclude(answering)
+            await self._conclude_call(answering)
         except Exception as error:
-            self._log(error)
+            self._log_failure(error)
 
-    async def _conclude(self, answering: Awaitable[Answer]) -> None:
+    async def _conclude_call(self, answering: Awaitable[Answer]) -> None:
         answer: Answer | None
         try:
             answer = await answering
         except asyncio.CancelledError:
-            if not was_ours(self):
+            if not was_cancelled_by_end(self):
                 raise
             answer = None
         finally:
-            self._end()
+            self._unregister_call()
             reply = self.outgoing
             self._forget_reply()
             reply.over()
         await reply.conclude(answer)
 
-    def _end(self) -> None:
-        self.process.running.end(self)
+    def _unregister_call(self) -> None:
+        self.process.running.end_call(self)
 
     def _is_of_its_era(self, params: JsonObject, body: bytes) -> bool:
         known = self.known
@@ -121,12 +121,14 @@ class StatelessCall(PlainCall):
         return known_headers.tools.get(key)
 
     def _known_tool(self, name: str) -> KnownTool | None:
-        kept, header = known_headers.tools, self.raw.get(b"mcp-name")
+        known_tools, header = known_headers.tools, self.raw.get(b"mcp-name")
         key = self.caller, header, self.known.client
-        tool = kept.get(key)
+        tool = known_tools.get(key)
         if tool is not None:
             return tool if tool.entry.definition.name == name else None
-        return self._find_tool(kept, key, name) if header == name.encode() else None
+        return (
+            self._find_tool(known_tools, key, name) if header == name.encode() else None
+        )
 
     @property
     def outgoing(self) -> Any:  # type: ignore[override]
@@ -164,22 +166,22 @@ class SessionCall(PlainCall):
 
     async def serve(self) -> None:
         current = self.process
-        task = current.uploads.begin(self.arrived)
+        task = current.uploads.begin_upload(self.arrived)
         try:
             first = await self.receive()
         except (Exception, asyncio.CancelledError) as error:
-            return await self._unread(task, error)
+            return await self._answer_unread(task, error)
         finally:
-            current.uploads.end(task)
+            current.uploads.end_upload(task)
         if not self._is_recognised(first):
             return await self._otherwise(first)
-        current.running.start_at_once(self, self._run(), self)
-        return await self._deliver()
+        current.running.start_at_once(self, self._run_call(), self)
+        return await self._deliver_answer()
 
-    async def _deliver(self) -> None:
+    async def _deliver_answer(self) -> None:
         """Wait for the answer, and send it."""
         try:
-            answer = self._answer or await self._future()
+            answer = self._answer or await self._answer_future()
             if answer is None or answer[0] != OK or self._reply is not None:
                 await self.outgoing.conclude(answer)
             else:
@@ -192,11 +194,11 @@ class SessionCall(PlainCall):
                 self.outgoing.gone()
             raise
         except Exception as error:
-            self._unsent(error)
+            self._log_unsent(error)
         finally:
-            self._leave()
+            self._note_connection_end()
 
-    async def _run(self) -> Answer:
+    async def _run_call(self) -> Answer:
         """Return the answer.
 
         `StatelessCall.serve` has the same lines: a coroutine that both await would add
@@ -213,16 +215,16 @@ class SessionCall(PlainCall):
             if tool.direct and type(output) is not plain.scalar:
                 output = plain.convert(output)
         except BaseException as error:
-            leave(token)
+            reset_current_call(token)
             return await self._answer_of(error)
         current_call.reset(token)
-        body = self._encoded(output)
+        body = self._encode_answer(output)
         if body is None:
             return await self._answer_of(output)
         self._record(body)
         return OK, body
 
-    def _leave(self) -> None:
+    def _note_connection_end(self) -> None:
         """Take note that the connection is over; the call may go on."""
         if self._reply is not NO_WAY_BACK:
             self.outgoing.over()
@@ -259,12 +261,12 @@ class SessionCall(PlainCall):
         return negotiation.PROTOCOL_VERSION not in self.meta
 
     def _known_tool(self, name: str) -> KnownTool | None:
-        kept, digest = known_headers.tools, self.session.digest
+        known_tools, digest = known_headers.tools, self.session.digest
         key: ToolKey = self.caller, name, digest
-        tool = kept.get(key) or self._find_tool(kept, key, name)
+        tool = known_tools.get(key) or self._find_tool(known_tools, key, name)
         last = self.caller, LAST, digest
-        if tool is not None and kept.get(last) is not tool:
-            kept.keep(last, tool)
+        if tool is not None and known_tools.get(last) is not tool:
+            known_tools.keep_tool(last, tool)
         return tool
 
     def _may_serve(self, entry: ToolEntry) -> bool:
@@ -275,7 +277,7 @@ class SessionCall(PlainCall):
         if self._reply is None:
             log, request = self.process.log, self.request_id
             self._reply = LoggedReply(self, self, self.session, log, request)
-            self._reply.expected(self._future())
+            self._reply.expected(self._answer_future())
         return self._reply
 
     def returning(self) -> Returning:
@@ -287,19 +289,19 @@ class SessionCall(PlainCall):
         if self._reply is not None:
             self._reply.finished(task)
         elif task.cancelled() or task.exception() is not None:
-            self._resolve(None)
+            self._resolve_answer(None)
         elif self._waiting is None:
             self._answer = task.result()
         else:
-            self._resolve(task.result())
+            self._resolve_answer(task.result())
         if self._left:
             self._forget_reply()
 
-    def _resolve(self, answer: Answer | None) -> None:
-        if not self._future().done():
-            self._future().set_result(answer)
+    def _resolve_answer(self, answer: Answer | None) -> None:
+        if not self._answer_future().done():
+            self._answer_future().set_result(answer)
 
-    def _future(self) -> asyncio.Future[Answer | None]:
+    def _answer_future(self) -> asyncio.Future[Answer | None]:
         """Return the answer that the connection waits for."""
         if self._waiting is None:
             self._waiting = self.adapters.loop.create_future()

@@ -40,9 +40,9 @@ from mcp_app.transports.http.bridge import (
     ADDRESSES,
     Call,
     Whole,
-    body_of,
-    pieces,
-    scope_of,
+    asgi_scope_of,
+    read_pieces,
+    read_wsgi_body,
 )
 from mcp_app.transports.http.handler import WHOLE
 from mcp_app.transports.http.plain_headers import KnownTool
@@ -85,7 +85,9 @@ class ThreadCall(StatelessCall):
             and super()._is_callable(tool, arguments, body)
         )
 
-    def begin(self, raw: Mapping[bytes, bytes], body: bytes, current: Process) -> bool:
+    def begin_if_plain(
+        self, raw: Mapping[bytes, bytes], body: bytes, current: Process
+    ) -> bool:
         """Register the call if it is plain; return whether this thread may run it."""
         beside = current.running.in_threads
         # What it reads and charges is used by one thread at a time.
@@ -98,7 +100,7 @@ class ThreadCall(StatelessCall):
             self.arrived = time.monotonic()
             if not self._is_recognised({"type": "http.request", "body": body}):
                 return False
-            beside.begin(self)
+            beside.begin_call(self)
         return True
 
     def run(self, whole: Whole) -> None:
@@ -110,29 +112,31 @@ class ThreadCall(StatelessCall):
             output, error = outcome_of(run)
             if self.end is not None or self._is_too_late():
                 error = CallCancelled(_LATE)
-            body = self._encoded(output) if error is None else None
+            body = self._encode_answer(output) if error is None else None
             if body is not None:
-                self._end()
+                self._unregister_call()
                 self._reply = NO_WAY_BACK
                 try:
                     self._record(body)
                 except Exception as unwritten:
-                    self._unsent(unwritten)
-                whole.answer(json_start(body, self.known.cors), body)
+                    self._log_unsent(unwritten)
+                whole.take_answer(json_start(body, self.known.cors), body)
                 return
             output = output if error is None else error
             # An error has the frames that it went through: none of them must hold it.
             del error
-        background.run(partial(self._finish, output))
+        background.run_on_loop(partial(self._finish_call, output))
 
     def _run_function(self) -> object:
         current_call.set(self)
         # Adapters of a process have no others: those of a dry run are for one request.
         places = cast("InvocationPlaces", self.process.adapters.user_code)
         runnable = self.entry.runnable
-        return places.run_here(self, runnable, self._bound, self._convert)
+        return places.run_in_this_thread(
+            self, runnable, self._bound, self._convert_in_time
+        )
 
-    def _convert(self, output: object) -> object:
+    def _convert_in_time(self, output: object) -> object:
         """Convert an output; end the call first if its time is over.
 
         Then its transactions, which are still open, are rolled back.
@@ -147,8 +151,8 @@ class ThreadCall(StatelessCall):
         self.stop(End.TIMED_OUT)
         return True
 
-    def _end(self) -> None:
-        self.process.running.in_threads.end(self)
+    def _unregister_call(self) -> None:
+        self.process.running.in_threads.end_call(self)
 
 
 def serve(scope: Scope, body: bytes, slug: str) -> Whole | None:
@@ -159,13 +163,13 @@ def serve(scope: Scope, body: bytes, slug: str) -> Whole | None:
     raw = dict(scope["headers"])
     if raw.get(b"mcp-method") != ENCODED_METHOD or PROBE in raw:
         return None
-    current = background.process()
+    current = background.loop_process()
     if current is None or b"%" in (scope["raw_path"] or b""):
         return None
     whole = Whole(body)
     call = ThreadCall(scope, whole.receive, whole.send, slug)
     with own_connections():
-        if not call.begin(raw, body, current):
+        if not call.begin_if_plain(raw, body, current):
             return None
         call.run(whole)
     return whole
@@ -212,29 +216,31 @@ class EndpointView:
         self, request: HttpRequest, slug: str = DEFAULT_SLUG, part: str = ""
     ) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         if events._get_running_loop() is not None:
-            return self._streamed(request, slug, part)
-        return self._whole(request, slug, part)
+            return self._streaming_response(request, slug, part)
+        return self._whole_response(request, slug, part)
 
-    async def _streamed(
+    async def _streaming_response(
         self, request: HttpRequest, slug: str, part: str
     ) -> HttpResponseBase:
-        call = Call(pieces(request))
-        scope = getattr(request, "scope", None) or _scope_of(request)
+        call = Call(read_pieces(request))
+        scope = getattr(request, "scope", None) or _request_scope(request)
         _forget_secrets(request)
         work = self.endpoint(scope, call.receive, call.send, slug=slug, part=part)
-        return await call.response(work)
+        return await call.await_response(work)
 
-    def _whole(self, request: HttpRequest, slug: str, part: str) -> HttpResponseBase:
+    def _whole_response(
+        self, request: HttpRequest, slug: str, part: str
+    ) -> HttpResponseBase:
         try:
             # The loop must not wait for a client that is slow.
-            scope, body = _scope_of(request), body_of(request)
+            scope, body = _request_scope(request), read_wsgi_body(request)
             _forget_secrets(request)
             if request.method == "POST" and not part:
                 answered = serve(scope, body, slug)
                 if answered is not None:
-                    return answered.response()
+                    return answered.django_response()
             whole = Whole(body)
-            background.run(
+            background.run_on_loop(
                 partial(
                     self.endpoint,
                     scope,
@@ -246,17 +252,17 @@ class EndpointView:
                 )
             )
         except Unsuitable as error:
-            return _refused(503, InternalError(str(error)))
+            return _refusal_response(503, InternalError(str(error)))
         except RequestRefused as error:
-            return _refused(error.http_status, error)
-        response = whole.response()
+            return _refusal_response(error.http_status, error)
+        response = whole.django_response()
         if response.status_code == HTTPStatus.NOT_IMPLEMENTED:
             _log_quietly(request, response)
         return response
 
 
-def _scope_of(request: HttpRequest) -> dict[str, Any]:
-    return scope_of(request.META, request.method or "", request.path)
+def _request_scope(request: HttpRequest) -> dict[str, Any]:
+    return asgi_scope_of(request.META, request.method or "", request.path)
 
 
 def _log_quietly(request: HttpRequest, response: HttpResponse) -> None:
@@ -300,7 +306,7 @@ def forget_query(request: HttpRequest) -> None:
     vars(request).pop("GET", None)
 
 
-def _refused(status: int, error: ProtocolError) -> HttpResponse:
+def _refusal_response(status: int, error: ProtocolError) -> HttpResponse:
     body = jsonrpc.write(error_message(None, error, null_id=False))
     return HttpResponse(body, status=status, content_type="application/json")
 

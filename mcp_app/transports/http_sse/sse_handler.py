@@ -22,16 +22,16 @@ from mcp_app.protocol import envelope, negotiation
 from mcp_app.protocol.envelope import Reply as ClientReply
 from mcp_app.protocol.envelope import Request
 from mcp_app.protocol.errors import InvalidRequest, ProtocolError, RequestRefused
-from mcp_app.protocol.headers import accepted_content, accepts
+from mcp_app.protocol.headers import accepted_content, parse_accept
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL
 from mcp_app.server import conversation, dispatch
 from mcp_app.server.call import runs_once
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.streams.bound_sessions import Negotiation
 from mcp_app.streams.log_writer import StreamFenced
-from mcp_app.streams.open_session import SessionNotFound, not_found
+from mcp_app.streams.open_session import SessionNotFound, unknown_session
 from mcp_app.transports import client_messages
-from mcp_app.transports.asgi_types import below
+from mcp_app.transports.asgi_types import path_below_root
 from mcp_app.transports.http import call_handler
 from mcp_app.transports.http.handler import SESSION_ID
 from mcp_app.transports.http.logged_replies import called_tool, open_stream
@@ -55,14 +55,14 @@ PARAMETER: Final = "session_id"
 class Address(HttpRequestHandler):
     """A request to one of the two addresses."""
 
-    def _serving(self) -> Callable[[], Awaitable[None]]:
+    def _method_handler(self) -> Callable[[], Awaitable[None]]:
         if not self._streams:
             raise RequestRefused(
                 501,
                 "HTTP+SSE needs a stream that stays open, and this site cannot keep"
                 " streams open (WSGI). Use Streamable HTTP at the endpoint.",
             )
-        return super()._serving()
+        return super()._method_handler()
 
 
 class StreamHandler(Address):
@@ -72,29 +72,29 @@ class StreamHandler(Address):
 
     async def get(self) -> None:
         """Hold the stream; with it the session ends."""
-        if not accepts(self._headers.get(b"accept")).events:
+        if not parse_accept(self._headers.get(b"accept")).events:
             raise RequestRefused(406, "Accept must allow text/event-stream.")
-        self._charge()
+        self._charge_messages()
         current = self._process
-        session = current.sse_sessions.new(self._principal, self._slug)
+        session = current.sse_sessions.new_session(self._principal, self._slug)
         channel = OneChannel(EventStream(self.send, self.cors, current.queues))
         stream = HeldStream(channel, current, session, self._principal)
         try:
-            current.listen(stream, self._person)
+            current.add_listener(stream, self._person)
             with stream:
-                await current.sessions.store(session, self._principal)
+                await current.sessions.store_session(session, self._principal)
                 self.started = True
-                with current.sse_reader.of(session.pk, stream):
-                    channel.open(self._messages_at(session.session_id))
-                    await stream.serve(self.receive)
+                with current.sse_reader.deliver_to(session.pk, stream):
+                    channel.open_channel(self._messages_at(session.session_id))
+                    await stream.serve_until_end(self.receive)
         finally:
             current.listeners.discard(stream)
-            current.spawn(current.sse_sessions.end(session))
+            current.spawn_task(current.sse_sessions.end_session(session))
 
     def _messages_at(self, session_id: str) -> str:
         """Return the address for the session's messages, with the site's prefix."""
         root = settings.FORCE_SCRIPT_NAME or self._scope.get("root_path", "")
-        path = root.rstrip("/") + below(root, self._scope["path"])
+        path = root.rstrip("/") + path_below_root(root, self._scope["path"])
         # Two slashes would begin the name of a host (RFC 3986, section 4.2).
         parent = f"/{path.strip('/')}".rpartition("/")[0]
         return f"{quote(parent)}/{MESSAGES_PART}?{PARAMETER}={session_id}"
@@ -104,20 +104,20 @@ class MessagesHandler(Address):
     """A client sends a message of its session."""
 
     allowed = "POST, OPTIONS"
-    _named: str
+    _requested_id: str
     _logged = True
     """Whether the log takes messages; if not, an error cannot be sent by it either."""
 
-    async def answer(self) -> None:
-        self._named = self._session_id()
-        await super().answer()
+    async def answer_request(self) -> None:
+        self._requested_id = self._session_id()
+        await super().answer_request()
 
     def _session_id(self) -> str:
         """Remove the session's id from the scope and return it: servers log scopes."""
         query = self._scope.get("query_string", b"")
         self._scope["query_string"] = b""
-        named = parse_qs(query.decode("latin-1")).get(PARAMETER, [])
-        return named[0] if len(named) == 1 else ""
+        values = parse_qs(query.decode("latin-1")).get(PARAMETER, [])
+        return values[0] if len(values) == 1 else ""
 
     async def post(self) -> None:
         """Take a message, or a batch of 2025-03-26."""
@@ -125,11 +125,15 @@ class MessagesHandler(Address):
         # The Accept header does not matter: the answer has no body.
         accepted_content(raw.get(b"content-type"), raw.get(b"content-encoding"), None)
         value = await self._read_json()
-        await (self._revalidate() if self._is_late() else self._refresh_catalog())
+        await (
+            self._revalidate() if self._has_arrived_late() else self._refresh_catalog()
+        )
         if type(value) is list:
-            await self._batch(value)
+            await self._take_batch(value)
         else:
-            await self._one(envelope.parse(value, lenient=self._process.lenient))
+            await self._take_one(
+                envelope.parse_message(value, lenient=self._process.lenient)
+            )
         await self._send_accepted()
 
     async def _send_refusal(
@@ -145,7 +149,7 @@ class MessagesHandler(Address):
         is_there = not isinstance(error, SessionNotFound)
         if is_there and request_id is not None and self._identified and self._logged:
             with suppress(ProtocolError):
-                session = await self._named_session()
+                session = await self._session_by_id()
                 # It would be taken for the answer of the call that runs.
                 if request_id not in session.running:
                     await self._send_error(session, request_id, error)
@@ -158,28 +162,28 @@ class MessagesHandler(Address):
     ) -> None:
         """Log an error as the answer of a request; raise 404 or 503 if it cannot be."""
         _refuse_if_closed(session)
-        _, body = dispatch.refusal(session.revision, request_id, error)
+        _, body = dispatch.encoded_refusal(session.revision, request_id, error)
         stream = open_stream(self._process.log, session, request_id)
         stream.end(body)
-        await self._kept(stream, session)
+        await self._wait_for_row(stream, session)
 
-    async def _named_session(self) -> OpenSession:
+    async def _session_by_id(self) -> OpenSession:
         """Return the caller's session; raise 400 or 404."""
-        if not SESSION_ID.fullmatch(self._named):
+        if not SESSION_ID.fullmatch(self._requested_id):
             raise InvalidRequest(
                 f"{PARAMETER} is missing. Open the stream, and POST to the address in"
                 " its first event."
             )
         return await self._process.sse_sessions.find(
-            self._named, self._principal, self._catalog.server.slug
+            self._requested_id, self._principal, self._catalog.server.slug
         )
 
-    async def _session(self) -> OpenSession:
+    async def _find_session(self) -> OpenSession:
         """Return the caller's session; raise 400 or 404.
 
         A header that names another revision than the session's is refused.
         """
-        session = await self._named_session()
+        session = await self._session_by_id()
         self._revision = session.revision
         if session.negotiated:
             header = self._headers.get(negotiation.VERSION_HEADER)
@@ -195,80 +199,82 @@ class MessagesHandler(Address):
             self._revision = LATEST
             raise
 
-    async def _one(self, message: Message) -> None:
+    async def _take_one(self, message: Message) -> None:
         if isinstance(message, Request):
             self._request_id = message.id
         if client_messages.is_charged(message):
-            self._charge()
+            self._charge_messages()
         self._check_era(message)
-        session = await self._session()
+        session = await self._find_session()
         if not isinstance(message, Request):
             person = self._person
-            await client_messages.take_all(self._process, session, [message], person)
+            await client_messages.take_in_order(
+                self._process, session, [message], person
+            )
             return
         await self._refresh_catalog()
-        exchange = self._begun(session, message)
-        self._admit(1)
-        await self._run(session, exchange)
+        exchange = self._begin_exchange(session, message)
+        self._admit_calls(1)
+        await self._run_request(session, exchange)
 
-    def _begun(self, session: OpenSession, request: Request) -> Exchange:
+    def _begin_exchange(self, session: OpenSession, request: Request) -> Exchange:
         """Return the exchange of a request; raise if it is not its turn."""
         _refuse_if_closed(session)
-        conversation.check_turn(request.method, _agreed(session))
+        conversation.check_turn(request.method, _agreed_revision(session))
         if session.negotiated:
             return self._session_exchange(session, request)
         self._process.refuse_if_stopping()
-        exchange = self._exchange(request, LATEST_STATEFUL, {})
+        exchange = self._build_exchange(request, LATEST_STATEFUL, {})
         exchange.adapters = replace(exchange.adapters, handshakes=Negotiation(session))
         return exchange
 
-    def _admit(self, count: int) -> None:
+    def _admit_calls(self, count: int) -> None:
         self._process.admit(self._principal, self._person, count)
 
-    async def _batch(self, value: list[object]) -> None:
+    async def _take_batch(self, value: list[object]) -> None:
         """Take a batch; each request is answered by itself (2025-03-26, transports)."""
-        session, current = await self._session(), self._process
-        batch = self._read_batch(value, session, _agreed(session))
+        session, current = await self._find_session(), self._process
+        batch = self._read_batch(value, session, _agreed_revision(session))
         self._charge_batch(batch)
         if batch.requests:
             current.refuse_if_stopping()
         person = self._person
-        await client_messages.take_all(current, session, batch.others, person)
+        await client_messages.take_in_order(current, session, batch.others, person)
         await self._refresh_catalog()
-        self._admit(len(batch.requests))
+        self._admit_calls(len(batch.requests))
         for request in batch.requests:
             await self._one_of_many(session, request)
 
     async def _one_of_many(self, session: OpenSession, request: Request) -> None:
         """Run a request of a batch; a refusal concerns only this request."""
         try:
-            await self._run(session, self._begun(session, request))
+            await self._run_request(session, self._begin_exchange(session, request))
         except ProtocolError as error:
             await self._send_error(session, request.id, error)
 
     # -- calls ----------------------------------------------------------------------
 
-    async def _run(self, session: OpenSession, exchange: Exchange) -> None:
+    async def _run_request(self, session: OpenSession, exchange: Exchange) -> None:
         """Run a request; return when its row is written."""
         if exchange.session is not None and runs_once(exchange):
-            await self._run_once(session, exchange)
+            await self._run_call_once(session, exchange)
             return
         stream = open_stream(
             self._process.log, session, exchange.request_id, tool=called_tool(exchange)
         )
-        call = self._start(session, exchange, stream)
+        call = self._start_call(session, exchange, stream)
         try:
-            await self._kept(stream, session)
+            await self._wait_for_row(stream, session)
         except ProtocolError:
             # A refused request gets this error, and no other answer.
             call.over = True
             exchange.stop(End.CANCELLED)
             raise
 
-    async def _run_once(self, session: OpenSession, exchange: Exchange) -> None:
+    async def _run_call_once(self, session: OpenSession, exchange: Exchange) -> None:
         """Run a call that must not run twice; ignore the same one again."""
         current = self._process
-        with current.running.expected(exchange, session):
+        with current.running.expect_call(exchange, session):
             stream = await call_handler.begin_and_serve(current, exchange, session)
         if stream is None:
             await earlier_one(current, exchange, session)
@@ -277,34 +283,34 @@ class MessagesHandler(Address):
             current.refuse_if_stopping()
             _refuse_if_closed(session)
         except ProtocolError:
-            stream.withdraw()
+            stream.withdraw_request()
             raise
-        self._start(session, exchange, stream)
+        self._start_call(session, exchange, stream)
 
-    def _start(
+    def _start_call(
         self, session: OpenSession, exchange: Exchange, stream: OwnedStream
     ) -> PostedCall:
         current = self._process
         exchange.outgoing = call = PostedCall(current, session, exchange, stream)
-        current.running.start(exchange, dispatch.answer(exchange), call)
+        current.running.start_call(exchange, dispatch.answer_request(exchange), call)
         return call
 
-    async def _kept(self, stream: OwnedStream, session: OpenSession) -> None:
+    async def _wait_for_row(self, stream: OwnedStream, session: OpenSession) -> None:
         """Return when a stream has its row; raise 404 or 503 if it gets none."""
         try:
             async with asyncio.timeout(call_handler.PATIENCE_S):
-                await stream.committed()
+                await stream.wait_until_committed()
         except (IntegrityError, StreamFenced):
             # A session that was closed elsewhere took its streams along.
-            await self._process.sessions.seen(session)
+            await self._process.sessions.client_position(session)
             raise unavailable() from None
         except TimeoutError:
-            stream.withdraw()
+            stream.withdraw_request()
             self._logged = False
             raise unavailable() from None
 
 
-def _agreed(session: OpenSession) -> Revision | None:
+def _agreed_revision(session: OpenSession) -> Revision | None:
     """Return the revision that `initialize` has agreed on, None before it."""
     return session.revision if session.negotiated else None
 
@@ -315,4 +321,4 @@ def _refuse_if_closed(session: OpenSession) -> None:
     A call that began now would not be cancelled by that.
     """
     if session.closed:
-        raise not_found()
+        raise unknown_session()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("mcp_app.transports")
 
-MOST_WAITING: Final = 1024 * 1024
+MAX_WAITING_BYTES: Final = 1024 * 1024
 """While more bytes wait for the client, no more is read."""
 
 
@@ -39,68 +39,68 @@ class OneChannel:
         self._events = events
         self.closed = events.closed
         self._is_open = self._is_over = False
-        self._said = float("-inf")
+        self._message_at = float("-inf")
         self._late: deque[tuple[float, bytes]] = deque()
         """Answers that wait, and until when."""
         self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def full(self) -> bool:
+    def has_backlog(self) -> bool:
         """Whether much waits for the client."""
         late = sum(len(data) for _, data in self._late)
-        return self._events.waiting + late > MOST_WAITING
+        return self._events.waiting + late > MAX_WAITING_BYTES
 
-    def message(self, data: bytes, event_id: str | None = None) -> None:
-        self._said = asyncio.get_running_loop().time()
-        self._events.message(data)
+    def queue_message(self, data: bytes, event_id: str | None = None) -> None:
+        self._message_at = asyncio.get_running_loop().time()
+        self._events.queue_message(data)
 
-    def answer(self, data: bytes) -> None:
+    def queue_answer(self, data: bytes) -> None:
         """Queue the answer of a request, a moment after the message before it."""
         loop = asyncio.get_running_loop()
-        due = self._said + APART_S
+        due = self._message_at + APART_S
         if not self._late and loop.time() >= due:
-            self._events.message(data)
+            self._events.queue_message(data)
             return
         self._late.append((due, data))
         if self._timer is None:
-            self._timer = loop.call_at(due, self._send_due)
+            self._timer = loop.call_at(due, self._send_due_answers)
 
-    def _send_due(self) -> None:
+    def _send_due_answers(self) -> None:
         """Send the answers that are due, and set the timer for the next one."""
         loop = asyncio.get_running_loop()
         self._timer = None
         while self._late and self._late[0][0] <= loop.time():
-            self._events.message(self._late.popleft()[1])
+            self._events.queue_message(self._late.popleft()[1])
         if self._late:
-            self._timer = loop.call_at(self._late[0][0], self._send_due)
+            self._timer = loop.call_at(self._late[0][0], self._send_due_answers)
 
-    def prime(self, event_id: str) -> None:
+    def queue_priming_event(self, event_id: str) -> None:
         """Do nothing: there are no ids."""
 
-    def open(self, address: str) -> None:
+    def open_channel(self, address: str) -> None:
         """Send the first event, which names the address for messages."""
         self._is_open = True
         if self._is_over:
-            self._events.end()
+            self._events.end_output()
         else:
-            self._events.endpoint(address)
+            self._events.queue_endpoint_event(address)
 
-    def beat(self) -> None:
+    def queue_heartbeat(self) -> None:
         # Before, the response may still become an error.
         if self._is_open:
-            self._events.beat()
+            self._events.queue_heartbeat()
 
-    def end(self, *, retry_ms: int | None = None) -> None:
+    def end_output(self, *, retry_ms: int | None = None) -> None:
         if not self._is_open:
             self._is_over = True
             return
         while self._late:
-            self._events.message(self._late.popleft()[1])
-        self._events.end(retry_ms=retry_ms)
+            self._events.queue_message(self._late.popleft()[1])
+        self._events.end_output(retry_ms=retry_ms)
 
-    def abandon(self) -> None:
+    def abandon_output(self) -> None:
         self._late.clear()
-        self._events.abandon()
+        self._events.abandon_output()
 
 
 class HeldStream(StandingStream):
@@ -124,30 +124,30 @@ class HeldStream(StandingStream):
 
     @property
     def full(self) -> bool:
-        return self._channel.full
+        return self._channel.has_backlog
 
     def deliver(self, payload: bytes, *, last: bool) -> None:
         """Write a message of a request."""
         if not last:
-            self._channel.message(payload)
+            self._channel.queue_message(payload)
             return
-        self._channel.answer(payload)
-        self._hear()
+        self._channel.queue_answer(payload)
+        self._listen_for_changes()
 
     # -- changes ----------------------------------------------------------------------
 
-    def _hear(self) -> None:
+    def _listen_for_changes(self) -> None:
         """Listen for changes from now on, once the session is initialized."""
         if not self._open and not self._opening:
             self._opening = True
-            self._current.spawn(self._heard())
+            self._current.spawn_task(self._open_for_changes())
 
-    async def _heard(self) -> None:
+    async def _open_for_changes(self) -> None:
         current, session = self._current, self._session
         try:
-            if await current.sessions.negotiated(session):
+            if await current.sessions.load_agreement(session):
                 await current.stream_opener.standing(self, session, None)
-                current.spawn(current.deliveries.deliver(session))
+                current.spawn_task(current.deliveries.deliver_messages(session))
         except RequestRefused:
             # The client has left meanwhile, or the session was closed elsewhere.
             return
@@ -158,28 +158,28 @@ class HeldStream(StandingStream):
             self._opening = False
 
     def beat(self) -> None:
-        self._stream.beat()
+        self._stream.queue_heartbeat()
         if self._session.negotiated:
-            self._hear()
+            self._listen_for_changes()
 
     def end(self, *, retry_ms: int | None = None) -> None:
         """End at once, or after the running calls if the process stops."""
         if retry_ms is None:
-            self._stream.end()
+            self._stream.end_output()
         elif not self._parting:
             self._parting = True
-            self._current.spawn(self._part(retry_ms))
+            self._current.spawn_task(self._end_after_calls(retry_ms))
 
-    async def _part(self, retry_ms: int) -> None:
+    async def _end_after_calls(self, retry_ms: int) -> None:
         sse_reader, loop = self._current.sse_reader, self._current.loop
         deadline = loop.time() + self._current.limits.drain
         known = sse_reader.next_whole
         while loop.time() < deadline and (
-            sse_reader.looks < known or sse_reader.busy(self._session.pk)
+            sse_reader.looks < known or sse_reader.is_session_busy(self._session.pk)
         ):
-            sse_reader.hurry()
+            sse_reader.poll_soon()
             await asyncio.sleep(LOOK_S / 4)
-        self._stream.end(retry_ms=retry_ms)
+        self._stream.end_output(retry_ms=retry_ms)
 
 
 # -- reply -----------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class PostedCall:
         self._session = session
         self._exchange: Exchange | None = exchange
         self._stream = stream
-        stream.lost = self._lose
+        stream.lost = self._stop_call
         stream.readers.append(self)
 
     # -- the call -------------------------------------------------------------------
@@ -213,9 +213,9 @@ class PostedCall:
         stream = self._stream
         if self.over:
             return
-        if stream.full:
-            stream.overflow()
-            self._lose(None)
+        if stream.may_send_no_more:
+            stream.end_with_overflow()
+            self._stop_call(None)
         else:
             stream.append(message, beside)
 
@@ -239,7 +239,7 @@ class PostedCall:
         else:
             stream.end(task.result()[1])
 
-    def _lose(self, _: bytes | None) -> None:
+    def _stop_call(self, _: bytes | None) -> None:
         """Stop a call whose answer cannot be logged."""
         if self._exchange is not None:
             self._exchange.stop(End.CANCELLED)

@@ -49,7 +49,7 @@ class Channel:
         self.principal = principal
         self.running: dict[str | int, Cancellable] = {}
 
-    def forget(self, request_id: str | int, running: Cancellable) -> None:
+    def free_request_id(self, request_id: str | int, running: Cancellable) -> None:
         """Free an id, unless another request has it by now."""
         if self.running.get(request_id) is running:
             del self.running[request_id]
@@ -71,7 +71,7 @@ class Alone:
     def beat(self) -> None:
         """Nothing has to be kept open."""
 
-    def answered(self, status: int, body: bytes) -> None:
+    def send_answer(self, status: int, body: bytes) -> None:
         self._write(body)
 
     def finished(self, task: asyncio.Task[Answer]) -> None:
@@ -83,7 +83,7 @@ class Alone:
 class RunningCall:
     """The way back of one call."""
 
-    _said = float("-inf")
+    _message_at = float("-inf")
 
     def __init__(
         self, channel: Channel, exchange: Exchange, answers: Waiting, *, streams: bool
@@ -96,13 +96,13 @@ class RunningCall:
         self._answers = answers
 
     @property
-    def _heard(self) -> bool:
+    def _may_send_more(self) -> bool:
         """Whether the call may still say something."""
         return self._exchange is not None
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
-        if self._heard and self.streams:
-            self._said = self._channel.current.loop.time()
+        if self._may_send_more and self.streams:
+            self._message_at = self._channel.current.loop.time()
             self._channel.write(message)
 
     def reconnect(self, after_ms: int) -> None:
@@ -114,7 +114,7 @@ class RunningCall:
         if exchange is not None:
             exchange.stop(End.CANCELLED)
             self._exchange = None
-            self._channel.forget(self._request_id, self)
+            self._channel.free_request_id(self._request_id, self)
 
     def lasting(self) -> None:
         self._channel.current.watch()
@@ -126,13 +126,13 @@ class RunningCall:
         """Send the answer of a finished call."""
         self._exchange = None
         loop = self._channel.current.loop
-        if loop.time() - self._said < APART_S:
-            loop.call_later(APART_S, self._finished, task)
+        if loop.time() - self._message_at < APART_S:
+            loop.call_later(APART_S, self._write_answer, task)
         else:
-            self._finished(task)
+            self._write_answer(task)
 
-    def _finished(self, task: asyncio.Task[Answer]) -> None:
-        self._channel.forget(self._request_id, self)
+    def _write_answer(self, task: asyncio.Task[Answer]) -> None:
+        self._channel.free_request_id(self._request_id, self)
         self._answers.finished(task)
 
 
@@ -152,23 +152,23 @@ class SharedChannel:
         self._last = last
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def message(self, data: bytes, event_id: str | None = None) -> None:
+    def queue_message(self, data: bytes, event_id: str | None = None) -> None:
         if not self.closed.done():
             self._write(data)
 
-    def prime(self, event_id: str) -> None:
+    def queue_priming_event(self, event_id: str) -> None:
         """Do nothing: there are no ids."""
 
-    def beat(self) -> None:
+    def queue_heartbeat(self) -> None:
         """A pipe needs no heartbeat."""
 
-    def end(self, *, retry_ms: int | None = None) -> None:
+    def end_output(self, *, retry_ms: int | None = None) -> None:
         if not self.closed.done():
             if self._last is not None:
                 self._write(self._last)
             self.closed.set_result(None)
 
-    def abandon(self) -> None:
+    def abandon_output(self) -> None:
         self.closed.cancel()
 
 
@@ -189,9 +189,9 @@ class SessionChanges(OpenStream):
         )
         self._session = session
 
-    def opened(self) -> None:
+    def start_announcing(self) -> None:
         """Write from now on."""
-        self._opened(0)
+        self._open_stream(0)
 
     def watched(self, what: str) -> str | None:
         return what if what in LISTS else self._session.uris.get(what)
@@ -199,12 +199,12 @@ class SessionChanges(OpenStream):
     def watching(self) -> Iterable[str]:
         return (*LISTS, *self._session.uris.values())
 
-    def _tell(self, what: Sequence[str], number: int) -> None:
+    def _write_changes(self, what: Sequence[str], number: int) -> None:
         for each in what:
-            self._stream.message(subscriptions.change_message(each, None))
+            self._stream.queue_message(subscriptions.change_message(each, None))
 
-    def _end(self, retry_ms: int | None) -> None:
-        self._stream.end()
+    def _write_end(self, retry_ms: int | None) -> None:
+        self._stream.end_output()
         self._listeners.discard(self)
 
 
@@ -217,7 +217,7 @@ class Listening:
         self._task: asyncio.Task[None] | None = None
         self._entered = ExitStack()
 
-    def begin(self, interest: Interest, honoured: JsonObject) -> None:
+    def begin_listening(self, interest: Interest, honoured: JsonObject) -> None:
         """Let it listen from now on; raise 503 or 429 if it may not."""
         channel, exchange = self._channel, self._exchange
         stream = SharedChannel(
@@ -232,45 +232,49 @@ class Listening:
             subscription=exchange.request_id,
             closing=subscriptions.closed_message(exchange),
         )
-        channel.current.listen(listening)
+        channel.current.add_listener(listening)
         channel.running[exchange.request_id] = self
         # A task that is cancelled before it begins enters nothing, and leaves nothing.
         self._entered.enter_context(listening)
-        work = self._listen(listening, interest, honoured, stream.closed)
+        work = self._wait_until_closed(listening, interest, honoured, stream.closed)
         self._task = asyncio.get_running_loop().create_task(work)
-        self._task.add_done_callback(self._over)
+        self._task.add_done_callback(self._close_subscription)
 
-    async def _listen(
+    async def _wait_until_closed(
         self,
         listening: ListenStream,
         interest: Interest,
         honoured: JsonObject,
         closed: Awaitable[None],
     ) -> None:
-        async with self._channel.current.stream_opener.watching(interest.uris):
-            listening.opened(
+        async with self._channel.current.stream_opener.store_watched_uris(
+            interest.uris
+        ):
+            listening.open_with_message(
                 subscriptions.acknowledged_message(self._exchange, honoured)
             )
             await closed
 
     def cancel(self) -> None:
         """End the subscription without a message."""
-        self._channel.forget(self._exchange.request_id, self)
+        self._channel.free_request_id(self._exchange.request_id, self)
         if self._task is not None:
             self._task.cancel()
 
-    def _over(self, task: asyncio.Task[None]) -> None:
+    def _close_subscription(self, task: asyncio.Task[None]) -> None:
         self._entered.close()
-        self._channel.forget(self._exchange.request_id, self)
+        self._channel.free_request_id(self._exchange.request_id, self)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            self._failed(error)
+            self._answer_failure(error)
 
-    def _failed(self, error: BaseException) -> None:
+    def _answer_failure(self, error: BaseException) -> None:
         """Answer a subscription that failed with an error."""
         if not isinstance(error, ProtocolError):
             logger.error("A subscription failed.", exc_info=error)
             error = InternalError("The server failed; its log says why.")
         exchange = self._exchange
-        refusal = dispatch.refusal(exchange.revision, exchange.request_id, error)
+        refusal = dispatch.encoded_refusal(
+            exchange.revision, exchange.request_id, error
+        )
         self._channel.write(refusal[1])

@@ -25,11 +25,11 @@ from mcp_app.streams.bound_sessions import MemoryQuestions, MemorySessions
 from mcp_app.transports.client_messages import (
     CANCELLED,
     Together,
-    array,
     cancelled_id,
+    encode_array,
     log_cancellations,
 )
-from mcp_app.transports.http.bodies import is_large, read_json
+from mcp_app.transports.http.bodies import is_large_body, read_json
 from mcp_app.transports.stdio.channel import (
     Alone,
     Channel,
@@ -94,7 +94,7 @@ class Connection(Channel):
         super().__init__(current, slug, principal, write)
         self.questions = MemoryQuestions()
         self.sessions = MemorySessions(
-            current.announced, current.stream_opener.watching
+            current.announced_number, current.stream_opener.store_watched_uris
         )
         self._adapters = replace(
             adapters or current.adapters,
@@ -105,19 +105,19 @@ class Connection(Channel):
         self._request_id: str | int | None = None
         self._revision: Revision = LATEST_STATEFUL
 
-    def catalog(self) -> Catalog | None:
+    def find_catalog(self) -> Catalog | None:
         """Return what the server offers now; None if there is none.
 
         Raises 503 if it is stopped.
         """
-        return self.current.catalogs.find(self.slug)
+        return self.current.catalogs.find_catalog(self.slug)
 
-    async def served(self) -> tuple[Catalog, Rights]:
+    async def catalog_and_rights(self) -> tuple[Catalog, Rights]:
         """Return the catalog and the caller's rights; raise `NotServed`.
 
         Raises 503 if the server is stopped.
         """
-        catalog = self.catalog()
+        catalog = self.find_catalog()
         if catalog is None:
             raise NotServed(f"There is no MCP server {self.slug!r} here.")
         if self.principal.anonymous and not catalog.public:
@@ -132,8 +132,8 @@ class Connection(Channel):
                 f"The user {self.principal.user_name!r} is no longer active."
             )
         # While the rights were read, something may have been published or stopped.
-        catalog = self.catalog() or catalog
-        if not rights.meet(catalog.server.demands):
+        catalog = self.find_catalog() or catalog
+        if not rights.meets_demands(catalog.server.demands):
             raise Forbidden(
                 f"The user {self.principal.user_name!r} lacks the rights that the MCP"
                 f" server {self.slug!r} requires."
@@ -146,36 +146,36 @@ class Connection(Channel):
             if isinstance(running, Listening):
                 running.cancel()
 
-    async def take(self, line: bytes | Broken, arrived: float) -> None:
+    async def take_line(self, line: bytes | Broken, arrived: float) -> None:
         """Take a line that arrived then (monotonic); requests run in tasks."""
         session = self.sessions.session
         self._request_id = None
         self._revision = LATEST_STATEFUL if session is None else session.revision
         try:
-            await self._read(line, arrived)
+            await self._process_line(line, arrived)
         except ProtocolError as error:
-            self._refuse(error)
+            self._write_refusal(error)
         except Exception:
             logger.exception("A message failed.")
-            self._refuse(InternalError("The server failed; its log says why."))
+            self._write_refusal(InternalError("The server failed; its log says why."))
 
-    def _refuse(self, error: ProtocolError) -> None:
+    def _write_refusal(self, error: ProtocolError) -> None:
         request_id = error.request_id
         if request_id is None:
             request_id = self._request_id
-        self.write(dispatch.refusal(self._revision, request_id, error)[1])
+        self.write(dispatch.encoded_refusal(self._revision, request_id, error)[1])
 
-    async def _read(self, line: bytes | Broken, arrived: float) -> None:
+    async def _process_line(self, line: bytes | Broken, arrived: float) -> None:
         limits = self.current.limits
         if isinstance(line, Broken):
             raise InvalidRequest(f"The line is longer than {limits.body} bytes.")
-        large = is_large(self.current, line)
+        large = is_large_body(self.current, line)
         value = await read_json(self.current, line, NOBODY, large=large)
         if type(value) is list:
-            await self._batch(value, arrived)
+            await self._take_batch(value, arrived)
             return
         try:
-            message = envelope.parse(value, lenient=self.current.lenient)
+            message = envelope.parse_message(value, lenient=self.current.lenient)
         except InvalidRequest as error:
             if _wants_no_answer(value):
                 logger.info(
@@ -185,36 +185,36 @@ class Connection(Channel):
             raise
         if type(message) is Request:
             self._request_id = message.id
-            await self._fresh(arrived)
-            await self._request(message)
+            await self._wait_until_fresh(arrived)
+            await self._take_request(message)
         else:
             await self._take_others([message], arrived)
 
-    async def _fresh(self, arrived: float) -> None:
+    async def _wait_until_fresh(self, arrived: float) -> None:
         """Wait until the caches are fresh enough; raise 503."""
         gate = self.current.gate
         if not gate.fresh(arrived):
-            await gate.wait(arrived)
+            await gate.wait_until_fresh(arrived)
 
     # -- requests -------------------------------------------------------------------
 
-    async def _request(self, request: Request) -> None:
+    async def _take_request(self, request: Request) -> None:
         if negotiation.is_stateless(request.params, None):
             self._revision = LATEST
             self._revision, meta = negotiation.check_in_body(request)
             exchange = await self.make_exchange(request, self._revision, meta, None)
-            self._check(exchange)
+            self._check_admission(exchange)
             await self._stateless(exchange, request)
             return
         session = self.sessions.session
         conversation.check_turn(request.method, session.revision if session else None)
         meta = negotiation.meta_of(request.params) or {}
         exchange = await self.make_exchange(request, self._revision, meta, session)
-        self._check(exchange)
+        self._check_admission(exchange)
         if request.method == "initialize":
             await self._initialize(exchange)
         else:
-            self._run(exchange)
+            self._run_request(exchange)
 
     async def make_exchange(
         self,
@@ -223,7 +223,7 @@ class Connection(Channel):
         meta: JsonObject,
         session: OpenSession | None,
     ) -> Exchange:
-        catalog, rights = await self.served()
+        catalog, rights = await self.catalog_and_rights()
         exchange = Exchange(
             adapters=self._adapters,
             catalog=catalog,
@@ -242,55 +242,57 @@ class Connection(Channel):
         resolve_called_tool(exchange)
         return exchange
 
-    def _check(self, exchange: Exchange) -> None:
+    def _check_admission(self, exchange: Exchange) -> None:
         """Raise if the id is taken, the process stops, or too much runs."""
-        conversation.check_id(exchange.request_id, self.running)
+        conversation.check_request_id(exchange.request_id, self.running)
         self.current.refuse_if_stopping()
         self.current.admit(self.principal, self.person, 1)
 
     async def _stateless(self, exchange: Exchange, request: Request) -> None:
-        ready = dispatch.ready(
+        ready = dispatch.ready_list_page(
             exchange.catalog, exchange.revision, request, exchange.principal
         )
         if ready is not None:
             self.write(ready)
         elif exchange.method == subscriptions.METHOD:
-            Listening(self, exchange).begin(*await subscriptions.accept(exchange))
+            Listening(self, exchange).begin_listening(
+                *await subscriptions.accept_subscription(exchange)
+            )
         else:
-            self._run(exchange)
+            self._run_request(exchange)
 
-    def _run(self, exchange: Exchange) -> None:
-        self._start(exchange, dispatch.answer(exchange), Alone(self.write))
+    def _run_request(self, exchange: Exchange) -> None:
+        self._start_call(exchange, dispatch.answer_request(exchange), Alone(self.write))
 
-    def _start(self, exchange: Exchange, work: Any, answers: Waiting) -> None:
+    def _start_call(self, exchange: Exchange, work: Any, answers: Waiting) -> None:
         call = RunningCall(self, exchange, answers, streams=self.streams)
         exchange.outgoing = call
         self.running[exchange.request_id] = call
-        self.current.running.start(exchange, work, call)
+        self.current.running.start_call(exchange, work, call)
 
     async def _initialize(self, exchange: Exchange) -> None:
         """Open the session; later messages wait for it."""
-        _, body = await dispatch.answer(exchange)
+        _, body = await dispatch.answer_request(exchange)
         self.write(body)
         if exchange.opened_session is not None:
-            self.hear()
+            self.announce_changes()
 
-    def hear(self) -> None:
+    def announce_changes(self) -> None:
         """Announce changes to the session."""
         session = self.sessions.session
         if session is None:
             return
         heard = SessionChanges(self, session)
         try:
-            self.current.listen(heard)
+            self.current.add_listener(heard)
         except Unavailable as error:
             logger.warning("A session cannot be told about changes: %s", error)
             return
-        heard.opened()
+        heard.start_announcing()
 
     # -- batches of 2025-03-26 --------------------------------------------------------
 
-    async def _batch(self, value: list[object], arrived: float) -> None:
+    async def _take_batch(self, value: list[object], arrived: float) -> None:
         session, current = self.sessions.session, self.current
         batch = conversation.read_batch(
             value,
@@ -300,30 +302,34 @@ class Connection(Channel):
             lenient=current.lenient,
         )
         if batch.requests:
-            await self._fresh(arrived)
+            await self._wait_until_fresh(arrived)
         if batch.others:
             await self._take_others(batch.others, arrived)
         if batch.requests and session is not None:
-            await self._call_all(session, batch.requests)
+            await self._call_requests(session, batch.requests)
 
-    async def _call_all(self, session: OpenSession, requests: list[Request]) -> None:
+    async def _call_requests(
+        self, session: OpenSession, requests: list[Request]
+    ) -> None:
         self.current.admit(self.principal, self.person, len(requests))
         exchanges, refused = [], []
         for each in requests:
             try:
                 meta = negotiation.meta_of(each.params) or {}
             except InvalidParams as error:
-                refused.append(dispatch.refusal(session.revision, each.id, error)[1])
+                refused.append(
+                    dispatch.encoded_refusal(session.revision, each.id, error)[1]
+                )
                 continue
             exchange = await self.make_exchange(each, session.revision, meta, session)
-            self._check(exchange)
+            self._check_admission(exchange)
             exchanges.append(exchange)
         if not exchanges:
-            self.write(array(refused))
+            self.write(encode_array(refused))
             return
         together = Together(Alone(self.write), len(exchanges), refused)
         for exchange in exchanges:
-            self._start(exchange, together.answer(exchange), together)
+            self._start_call(exchange, together.answer_request(exchange), together)
 
     # -- what has no answer -----------------------------------------------------------
 
@@ -332,7 +338,7 @@ class Connection(Channel):
     ) -> None:
         """Take the notifications and replies of a line, even in a database outage."""
         try:
-            await self._fresh(arrived)
+            await self._wait_until_fresh(arrived)
         except Unavailable as error:
             logger.debug(
                 "A message is accepted although the database is away: %s", error
@@ -340,15 +346,15 @@ class Connection(Channel):
         log_cancellations(messages)
         for each in messages:
             if type(each) is Notification:
-                self._notified(each)
+                self._take_notification(each)
         replies = [each for each in messages if type(each) is Reply]
         if replies:
-            await self._replied(replies)
+            await self._take_replies(replies)
 
-    async def _replied(self, replies: Sequence[Reply]) -> None:
+    async def _take_replies(self, replies: Sequence[Reply]) -> None:
         session = self.sessions.session
         try:
-            await self.served()
+            await self.catalog_and_rights()
         except NotServed as error:
             logger.info("An answer was refused: %s", error.message)
             return
@@ -369,10 +375,10 @@ class Connection(Channel):
                 len(unasked),
             )
 
-    def _notified(self, message: Notification) -> None:
+    def _take_notification(self, message: Notification) -> None:
         session = self.sessions.session
         if message.method == "notifications/initialized" and session is not None:
-            self.sessions.initialized(session)
+            self.sessions.complete_handshake(session)
         elif message.method == CANCELLED:
             request_id = cancelled_id(message.params)
             running = None if request_id is None else self.running.get(request_id)

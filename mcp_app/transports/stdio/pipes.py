@@ -20,7 +20,7 @@ from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from mcp_app.protocol.framing import line
+from mcp_app.protocol.framing import encode_line
 
 logger = logging.getLogger("mcp_app.transports")
 
@@ -28,10 +28,10 @@ STDIN, STDOUT, STDERR = range(3)
 CHUNK: Final = 64 * 1024
 AHEAD: Final = 4
 """Chunks that are read before the first of them is taken."""
-AT_ONCE: Final = select.PIPE_BUF if hasattr(select, "PIPE_BUF") else 512
+ATOMIC_WRITE_SIZE: Final = select.PIPE_BUF if hasattr(select, "PIPE_BUF") else 512
 """Bytes that a pipe takes without waiting, if it takes any (POSIX)."""
 LOOK_S: Final = 0.1
-MOST_QUEUED: Final = 64 * 1024 * 1024
+MAX_QUEUED_BYTES: Final = 64 * 1024 * 1024
 """A client for whom more bytes wait is given up."""
 
 
@@ -86,31 +86,33 @@ class Input:
         self._ahead = threading.Semaphore(AHEAD)
         self._watched = self._watches = False
         try:
-            self._watch()
+            self._watch_descriptor()
         except (NotImplementedError, OSError):
-            threading.Thread(target=self._read, name="mcp-stdin", daemon=True).start()
+            threading.Thread(
+                target=self._read_in_thread, name="mcp-stdin", daemon=True
+            ).start()
 
-    async def next(self) -> tuple[bytes, float]:
+    async def next_chunk(self) -> tuple[bytes, float]:
         """Return the next chunk and its arrival (monotonic); b"" is the end."""
-        found = await self._chunks.get()
+        chunk = await self._chunks.get()
         self._ahead.release()
-        if not self._watched and found[0] and self._watches:
-            self._watch()
-        return found
+        if not self._watched and chunk[0] and self._watches:
+            self._watch_descriptor()
+        return chunk
 
-    def _watch(self) -> None:
-        self._loop.add_reader(self._descriptor, self._readable)
+    def _watch_descriptor(self) -> None:
+        self._loop.add_reader(self._descriptor, self._read_ready_chunk)
         self._watches = self._watched = True
 
-    def _readable(self) -> None:
+    def _read_ready_chunk(self) -> None:
         """Read a chunk; stop watching while nobody takes it, and at the end."""
         data = None
         if self._ahead.acquire(blocking=False):
-            data = self._some()
+            data = self._read_chunk()
             if data is None:
                 self._ahead.release()
                 return
-            self._came(data, time.monotonic())
+            self._put_chunk(data, time.monotonic())
         if not data:
             self._watched = False
             self._loop.remove_reader(self._descriptor)
@@ -126,16 +128,16 @@ class Input:
         else:
             self._loop.call_later(LOOK_S, self._look_for_the_end)
 
-    def _read(self) -> None:
+    def _read_in_thread(self) -> None:
         data = b"more"
         # The loop may close meanwhile: nobody reads any more.
         with suppress(RuntimeError):
             while data:
                 self._ahead.acquire()
-                data = self._some() or b""
-                self._loop.call_soon_threadsafe(self._came, data, time.monotonic())
+                data = self._read_chunk() or b""
+                self._loop.call_soon_threadsafe(self._put_chunk, data, time.monotonic())
 
-    def _some(self) -> bytes | None:
+    def _read_chunk(self) -> bytes | None:
         """Read a chunk; None if another reader of the same input was quicker."""
         try:
             return os.read(self._descriptor, CHUNK)
@@ -145,7 +147,7 @@ class Input:
             # A terminal that is gone.
             return b""
 
-    def _came(self, data: bytes, when: float) -> None:
+    def _put_chunk(self, data: bytes, when: float) -> None:
         self._chunks.put_nowait((data, when))
         if not data:
             self._ended()
@@ -156,9 +158,9 @@ def _nobody_writes(descriptor: int) -> bool:
     if not hasattr(select, "poll"):
         return False
     closed = select.POLLHUP | getattr(select, "POLLRDHUP", 0)
-    found = select.poll()
-    found.register(descriptor, closed)
-    return any(bits & closed for _, bits in found.poll(0))
+    poller = select.poll()
+    poller.register(descriptor, closed)
+    return any(bits & closed for _, bits in poller.poll(0))
 
 
 class Output:
@@ -169,49 +171,51 @@ class Output:
         self._descriptor = descriptor
         self._broken = broken
         self._loop = asyncio.get_running_loop()
-        self._poll = _poll_of(descriptor)
+        self._poll = _poll_for_room(descriptor)
         self._queue: SimpleQueue[bytes | asyncio.Event] = SimpleQueue()
         self._waiting = 0
         self._lock = threading.Lock()
         self._over = False
-        threading.Thread(target=self._write, name="mcp-stdout", daemon=True).start()
+        threading.Thread(
+            target=self._write_in_thread, name="mcp-stdout", daemon=True
+        ).start()
 
-    def message(self, message: bytes) -> None:
+    def write_message(self, message: bytes) -> None:
         """Write a message, or queue it; dropped if nobody reads.
 
         Used on the loop only.
         """
         if self._over:
             return
-        data = line(message)
-        if not self._waiting and len(data) <= AT_ONCE and self._takes_more():
+        data = encode_line(message)
+        if not self._waiting and len(data) <= ATOMIC_WRITE_SIZE and self._takes_more():
             self._write_all(data)
-        elif self._waiting > MOST_QUEUED:
+        elif self._waiting > MAX_QUEUED_BYTES:
             logger.warning(
                 "The connection to a client ends, because it does not read its"
                 " messages."
             )
-            self._give_up()
+            self._give_up_client()
         else:
             with self._lock:
                 self._waiting += len(data)
             self._queue.put(data)
 
     def _takes_more(self) -> bool:
-        """Whether the pipe has room for `AT_ONCE` bytes."""
+        """Whether the pipe has room for `ATOMIC_WRITE_SIZE` bytes."""
         return self._poll is not None and bool(self._poll.poll(0))
 
-    async def written(self) -> None:
+    async def wait_until_written(self) -> None:
         """Return when all that was queued before is written."""
         event = asyncio.Event()
         self._queue.put(event)
         await event.wait()
 
-    def _write(self) -> None:
+    def _write_in_thread(self) -> None:
         # The loop may close meanwhile: nobody waits any more.
         with suppress(RuntimeError):
             while True:
-                data, events = self._next()
+                data, events = self._next_batch()
                 if data and not self._over:
                     self._write_all(data)
                 with self._lock:
@@ -220,14 +224,14 @@ class Output:
                 for event in events:
                     self._loop.call_soon_threadsafe(event.set)
 
-    def _next(self) -> tuple[bytes, list[asyncio.Event]]:
+    def _next_batch(self) -> tuple[bytes, list[asyncio.Event]]:
         """Wait for a message, and take others with it."""
-        found = [self._queue.get()]
+        items = [self._queue.get()]
         with suppress(Empty):
             while True:
-                found.append(self._queue.get_nowait())
-        data = b"".join(each for each in found if isinstance(each, bytes))
-        return data, [each for each in found if isinstance(each, asyncio.Event)]
+                items.append(self._queue.get_nowait())
+        data = b"".join(each for each in items if isinstance(each, bytes))
+        return data, [each for each in items if isinstance(each, asyncio.Event)]
 
     def _write_all(self, data: bytes) -> None:
         left = memoryview(data)
@@ -235,7 +239,7 @@ class Output:
             while left:
                 left = left[self._write_some(left) :]
         except OSError:
-            self._loop.call_soon_threadsafe(self._give_up)
+            self._loop.call_soon_threadsafe(self._give_up_client)
 
     def _write_some(self, data: memoryview) -> int:
         """Write what there is room for; wait if there is none."""
@@ -246,16 +250,16 @@ class Output:
             select.select((), (self._descriptor,), ())
             return 0
 
-    def _give_up(self) -> None:
+    def _give_up_client(self) -> None:
         self._over = True
         self._broken()
 
 
-def _poll_of(descriptor: int) -> select.poll | None:
+def _poll_for_room(descriptor: int) -> select.poll | None:
     """Return a poll for room in a pipe or socket; None for anything else."""
     mode = os.fstat(descriptor).st_mode
     if not hasattr(select, "poll") or not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
         return None
-    found = select.poll()
-    found.register(descriptor, select.POLLOUT)
-    return found
+    poller = select.poll()
+    poller.register(descriptor, select.POLLOUT)
+    return poller

@@ -27,11 +27,13 @@ EXIT_S: Final = 1.8
 LAST_WRITES_S: Final = 0.2
 HANG_UP: Final = getattr(signal, "SIGHUP", signal.SIGTERM)
 """The signal of a terminal that goes away; only POSIX has it."""
-AT_ONCE: Final = 32
+MESSAGE_BATCH_SIZE: Final = 32
 """Messages that are taken before their tasks may run."""
 
 
-async def serve(slug: str, principal: Principal, incoming: int, outgoing: int) -> None:
+async def serve_client(
+    slug: str, principal: Principal, incoming: int, outgoing: int
+) -> None:
     """Serve one client on these descriptors until it leaves, or a signal comes.
 
     Raises `NotServed` if the server is not for this caller, and `Unavailable`
@@ -41,10 +43,10 @@ async def serve(slug: str, principal: Principal, incoming: int, outgoing: int) -
     _stop_at_signals(stopped)
     try:
         output = Output(outgoing, stopped.set)
-        connection = Connection(current, slug, principal, output.message)
-        await current.gate.wait(time.monotonic())
+        connection = Connection(current, slug, principal, output.write_message)
+        await current.gate.wait_until_fresh(time.monotonic())
         await _check_served(connection)
-        taking = asyncio.create_task(_take_all(connection, incoming))
+        taking = asyncio.create_task(_take_lines(connection, incoming))
         stopping = asyncio.create_task(stopped.wait())
         await asyncio.wait([taking, stopping], return_when=asyncio.FIRST_COMPLETED)
         leave_within(EXIT_S)
@@ -54,14 +56,14 @@ async def serve(slug: str, principal: Principal, incoming: int, outgoing: int) -
         await current.drain(GRACE_S, End.CLIENT_GONE if gone else End.SHUT_DOWN)
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_WRITES_S):
-                await output.written()
+                await output.wait_until_written()
     finally:
         current.close()
 
 
 async def _check_served(connection: Connection) -> None:
     try:
-        await connection.served()
+        await connection.catalog_and_rights()
     except SwitchedOff:
         # Each message is answered with that, until it is on again.
         return
@@ -90,15 +92,15 @@ def leave_within(seconds: float) -> None:
     timer.start()
 
 
-async def _take_all(connection: Connection, incoming: int) -> None:
+async def _take_lines(connection: Connection, incoming: int) -> None:
     """Take every line to the last, in their order."""
     lines = Lines(connection.current.limits.body)
     source = Input(incoming, lambda: leave_within(EXIT_S))
-    data, taken = b"more", 0
+    data, line_count = b"more", 0
     while data:
-        data, arrived = await source.next()
+        data, arrived = await source.next_chunk()
         for each in lines.feed(data) if data else lines.end():
-            await connection.take(each, arrived)
-            taken += 1
-            if taken % AT_ONCE == 0:
+            await connection.take_line(each, arrived)
+            line_count += 1
+            if line_count % MESSAGE_BATCH_SIZE == 0:
                 await asyncio.sleep(0)

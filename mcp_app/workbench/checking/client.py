@@ -40,7 +40,7 @@ from mcp_app.transports.http.host_and_origin import DEBUG_HOSTS
 # Addresses that can be looked at, and those that belong to the site.
 
 
-LONGEST: Final = 1_000
+MAX_ADDRESS_LENGTH: Final = 1_000
 """Characters of an address."""
 
 
@@ -51,8 +51,8 @@ def address_problem(url: str) -> str:
         port = parts.port
     except ValueError as error:
         return f"{error}."
-    if len(url) > LONGEST:
-        return f"it is longer than {LONGEST} characters."
+    if len(url) > MAX_ADDRESS_LENGTH:
+        return f"it is longer than {MAX_ADDRESS_LENGTH} characters."
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return "it must begin with https:// or http://, and name a host."
     if not url.isascii() or not url.isprintable() or " " in url:
@@ -63,10 +63,10 @@ def address_problem(url: str) -> str:
     return "the port 0 is none." if port == 0 else ""
 
 
-def leads_back(asked: str, location: str) -> bool:
+def leads_back(url: str, location: str) -> bool:
     """Whether a redirect leads back; a proxy may have lost the port with the Host."""
     try:
-        here, there = urlsplit(asked), urlsplit(urljoin(asked, location))
+        here, there = urlsplit(url), urlsplit(urljoin(url, location))
         usual = 443 if here.scheme == "https" else 80
         is_port = there.port is None or there.port == (here.port or usual)
     except ValueError:
@@ -75,14 +75,14 @@ def leads_back(asked: str, location: str) -> bool:
     return is_host and is_port and here[2:] == there[2:]
 
 
-def better_address(asked: str, location: str) -> str:
+def better_address(url: str, location: str) -> str:
     """Return the address of the same server to which a redirect leads, or "".
 
     A login has another path, and nobody is told to speak without TLS.
     """
     try:
-        there = urljoin(asked, location)
-        one, other = urlsplit(asked), urlsplit(there)
+        there = urljoin(url, location)
+        one, other = urlsplit(url), urlsplit(there)
     except ValueError:
         return ""
     is_path = one.path.rstrip("/") == other.path.rstrip("/")
@@ -112,7 +112,7 @@ GOOD_FOR: Final = timedelta(minutes=5)
 NAME: Final = "mcp_check"
 
 
-def why_no_token(url: str, *, made_here: bool) -> str:
+def why_no_token(url: str, *, issued_here: bool) -> str:
     """Return why no token may be sent to an address, as a sentence; "" if one may.
 
     One that is made here goes only to a host that the site names itself.
@@ -121,32 +121,32 @@ def why_no_token(url: str, *, made_here: bool) -> str:
     host = parts.hostname or ""
     if parts.scheme != "https" and not is_loopback_host(host):
         return _("The address is http, so no token is sent to it.")
-    if made_here and not _is_named(parts.netloc):
-        said = _(
+    if issued_here and not _is_site_host(parts.netloc):
+        message = _(
             "The site does not name the host “%(host)s” itself (PUBLIC_URL, HOSTS,"
             " ALLOWED_HOSTS), so no token of a user is sent to it."
         )
-        return said % {"host": visible(host)}
+        return message % {"host": visible(host)}
     return ""
 
 
-def _is_named(netloc: str) -> bool:
+def _is_site_host(netloc: str) -> bool:
     public = urlsplit(mcp_settings.public_url or "").hostname
-    named = [*(mcp_settings.hosts or ()), *settings.ALLOWED_HOSTS]
+    hosts = [*(mcp_settings.hosts or ()), *settings.ALLOWED_HOSTS]
     if settings.DEBUG and not settings.ALLOWED_HOSTS:
         # These Django names itself then.
-        named += DEBUG_HOSTS
+        hosts += DEBUG_HOSTS
     if public is not None:
-        named.append(f"[{public}]" if ":" in public else public)
+        hosts.append(f"[{public}]" if ":" in public else public)
     domain = split_domain_port(netloc.lower())[0]
-    return validate_host(domain, [each for each in named if each != "*"])
+    return validate_host(domain, [each for each in hosts if each != "*"])
 
 
 @contextmanager
 @sensitive_variables("token")
 def token_for(user: AbstractBaseUser, server: Server) -> Iterator[Secret]:
     """Make a token of a user, which may read at one server; it ends afterwards."""
-    row, token = token_issuance.make(
+    row, token = token_issuance.issue_token(
         None,
         user=user,
         name=NAME,
@@ -157,7 +157,7 @@ def token_for(user: AbstractBaseUser, server: Server) -> Iterator[Secret]:
     try:
         yield token
     finally:
-        token_issuance.end(None, row)
+        token_issuance.end_token(None, row)
 
 
 # -- client ----------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class Request:
     """Whether its headers are enough of an answer."""
 
 
-def send(
+def send_request(
     request: Request,
     tls: ssl.SSLContext,
     begun: Callable[[], object] = lambda: None,
@@ -234,7 +234,7 @@ def send(
 
     `begun` is called when the first piece of the answer is there.
     """
-    return _Sending(request, tls, begun).reply()
+    return _Sending(request, tls, begun).collect_reply()
 
 
 class _Sending:
@@ -252,20 +252,20 @@ class _Sending:
         self._parts: list[Part] = []
         self._clock_ms = 0
 
-    def reply(self) -> Reply:
-        timer = threading.Timer(self._request.patience, self._give_up)
+    def collect_reply(self) -> Reply:
+        timer = threading.Timer(self._request.patience, self._abort_connection)
         timer.daemon = True
         timer.start()
         failure, detail = None, ""
         try:
-            self._send()
+            self._perform_exchange()
         except ssl.SSLError as error:
             failure, detail = Failure.TLS, _tls_detail(error)
         except _TooLarge:
             failure = Failure.LARGE
         except (OSError, http.client.HTTPException, ValueError, zlib.error) as error:
             failure = Failure.CUT if self._status else Failure.UNREACHABLE
-            detail = _detail(error)
+            detail = _error_detail(error)
         finally:
             timer.cancel()
         return Reply(
@@ -278,7 +278,7 @@ class _Sending:
             self._clock_ms,
         )
 
-    def _give_up(self) -> None:
+    def _abort_connection(self) -> None:
         """End the connection: a peer may send a byte a second for ever."""
         self._late = True
         if self._socket is not None:
@@ -286,14 +286,14 @@ class _Sending:
                 # That of the class: TLS would first say goodbye.
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
-    def _send(self) -> None:
+    def _perform_exchange(self) -> None:
         request = self._request
         parts = urlsplit(request.url)
         secure = parts.scheme == "https"
         host = parts.hostname or ""
         port = parts.port or (443 if secure else 80)
         connection = http.client.HTTPConnection(host, port)
-        connection.sock = self._connected(host, port, secure=secure)
+        connection.sock = self._open_connection(host, port, secure=secure)
         # Without it the class would write its own, with a port that is the default.
         headers = {"Host": parts.netloc.rpartition("@")[2], **request.headers}
         headers["Connection"] = "close"
@@ -303,10 +303,10 @@ class _Sending:
             with suppress(BrokenPipeError, ConnectionResetError):
                 connection.request(request.method, target, request.body, headers)
             with connection.getresponse() as response:
-                self._read(response)
+                self._read_response(response)
 
-    def _connected(self, host: str, port: int, *, secure: bool) -> socket.socket:
-        self._socket = plain = self._reached(host, port)
+    def _open_connection(self, host: str, port: int, *, secure: bool) -> socket.socket:
+        self._socket = plain = self._connect_any_address(host, port)
         if self._late:
             # It was given up before it could be ended.
             plain.close()
@@ -330,16 +330,16 @@ class _Sending:
             raise
         return wrapped
 
-    def _reached(self, host: str, port: int) -> socket.socket:
+    def _connect_any_address(self, host: str, port: int) -> socket.socket:
         """Connect to the first address of a host that lets us.
 
         All share the patience: behind an address that is silent may be a good one.
         """
         end = self._start + self._request.patience
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         failed = OSError("The host has no address.")
-        for number, (family, kind, protocol, _name, address) in enumerate(found):
-            left = (end - time.monotonic()) / (len(found) - number)
+        for number, (family, kind, protocol, _name, address) in enumerate(addresses):
+            left = (end - time.monotonic()) / (len(addresses) - number)
             if left <= 0:
                 raise TimeoutError
             plain = socket.socket(family, kind, protocol)
@@ -354,14 +354,14 @@ class _Sending:
                 return plain
         raise failed
 
-    def _read(self, response: http.client.HTTPResponse) -> None:
+    def _read_response(self, response: http.client.HTTPResponse) -> None:
         self._clock_ms = time.time_ns() // 1_000_000
         self._headers = {name.lower(): value for name, value in response.getheaders()}
         self._status = response.status
         if self._request.first:
             return
         size = 0
-        for piece in self._unpacked(response):
+        for piece in self._decoded_pieces(response):
             if not self._parts:
                 self._begun()
             at = time.monotonic() - self._start
@@ -371,7 +371,7 @@ class _Sending:
                 raise _TooLarge
         self._begun()
 
-    def _unpacked(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
+    def _decoded_pieces(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
         """Yield what came, in pieces as they came."""
         coded = self._headers.get("content-encoding", "").lower() == "gzip"
         unpacking = zlib.decompressobj(_GZIP)
@@ -385,7 +385,7 @@ class _TooLarge(Exception):
     pass
 
 
-def _detail(error: Exception) -> str:
+def _error_detail(error: Exception) -> str:
     if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
         # It repeats the header, which may be a token.
         return "A header of the request cannot be sent."

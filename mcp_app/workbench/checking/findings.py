@@ -130,14 +130,14 @@ _LINES: Final[Mapping[Fault, Mapping[Proxy, str]]] = {
 }
 
 
-def proxy_of(server: str) -> Proxy | None:
+def proxy_from_header(server: str) -> Proxy | None:
     """Return the proxy that names itself in the header `Server`, None if none does.
 
     HAProxy leaves the header of the server behind it as it is.
     """
-    named = server.lower()
+    product = server.lower()
     for proxy in Proxy:
-        if named.startswith(proxy.value.lower()):
+        if product.startswith(proxy.value.lower()):
             return proxy
     return None
 

@@ -18,7 +18,7 @@ from django.http.request import split_domain_port, validate_host
 from django.utils.translation import gettext as _
 
 from mcp_app.auth.authenticators import Unusable, authenticators_of, issuers_of
-from mcp_app.auth.connections import signs_in
+from mcp_app.auth.connections import allows_sign_in
 from mcp_app.auth.resources import oauth_settings, site_origin
 from mcp_app.conf import mcp_settings
 from mcp_app.egress.connecting import EgressError, TooLarge, Unreadable
@@ -34,18 +34,18 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import PREFIX
 from mcp_app.protocol.revisions import REVISIONS, Revision
 from mcp_app.transports.http.host_and_origin import DEBUG_HOSTS, answered_hosts
-from mcp_app.workbench.checking.client import Reply, Request, send
+from mcp_app.workbench.checking.client import Reply, Request, send_request
 from mcp_app.workbench.checking.findings import Finding, Grade
 from mcp_app.workbench.checking.judging import Site
 from mcp_app.workbench.checking.observing import messages_of
 
 TAG = "mcp"
-_LONGEST = 300
+_MAX_TEXT_LENGTH = 300
 TRIED_DOCUMENT = "https://claude.ai/oauth/claude-code-client-metadata"
 """The id of a program that many people use: if it can be had, so can others."""
 
 
-def site_at(url: str, server: Server) -> Site:
+def site_at_address(url: str, server: Server) -> Site:
     """Return what the settings say of a server at this address."""
     parts = urlsplit(url)
     domain = split_domain_port(parts.netloc.lower())[0] or str(parts.hostname)
@@ -59,7 +59,7 @@ def site_at(url: str, server: Server) -> Site:
         trusts_proxies=bool(mcp_settings.trusted_proxies),
         body=mcp_settings.limits.body,
         heartbeat=mcp_settings.limits.heartbeat,
-        signs_in=_signs_in(parts.scheme, parts.netloc, server),
+        signs_in=_has_issuers(parts.scheme, parts.netloc, server),
     )
 
 
@@ -71,7 +71,7 @@ def _with_host(setting: str, domain: str, hosts: list[str]) -> str:
     return f"{setting} = {json.dumps([*map(str, hosts), domain])}"
 
 
-def _signs_in(scheme: str, netloc: str, server: Server) -> bool:
+def _has_issuers(scheme: str, netloc: str, server: Server) -> bool:
     """Whether somebody issues tokens for a server at this address."""
     origin = site_origin(scheme, netloc)
     try:
@@ -86,21 +86,21 @@ def server_findings(server: Server) -> list[Finding]:
     """Return why clients get nothing of a server, whatever else is right."""
     rule = "server"
     if server.published_id is None:
-        said = _("The server is not published, so clients get 404.")
+        message = _("The server is not published, so clients get 404.")
         why = _("The working copy is for staff alone.")
-        return [Finding(rule, Grade.PROBLEM, said, why)]
+        return [Finding(rule, Grade.PROBLEM, message, why)]
     on = [*Stop.objects.on()]
     if any(each.scope == Scope.EVERYTHING or each.holds(server) for each in on):
-        said = _("The server is stopped, so clients get 503.")
+        message = _("The server is stopped, so clients get 503.")
         why = _("Whoever may stop and start can start it again.")
-        return [Finding(rule, Grade.PROBLEM, said, why, "mcp_stop list")]
+        return [Finding(rule, Grade.PROBLEM, message, why, "mcp_stop list")]
     return []
 
 
 def document_findings(server: Server) -> list[Finding]:
     """Return whether documents of programs that sign in can be fetched from here."""
     options = oauth_settings()
-    if not (options.documents and is_installed("httpcore2") and signs_in(server)):
+    if not (options.documents and is_installed("httpcore2") and allows_sign_in(server)):
         return []
     rule, bounds = "documents", Bounds(networks=options.networks, ca=options.ca)
     try:
@@ -109,22 +109,25 @@ def document_findings(server: Server) -> list[Finding]:
         # Whatever answers shows a way out.
         pass
     except EgressError as error:
-        said = _("The document of Claude Code cannot be fetched from here: %(url)s")
+        message = _("The document of Claude Code cannot be fetched from here: %(url)s")
         why = _(
             "Programs with a document cannot sign in. Let the site reach the internet,"
             " or let all programs register. The reason: %(error)s"
         )
-        what, because = said % {"url": TRIED_DOCUMENT}, why % {"error": error.message}
+        what, because = (
+            message % {"url": TRIED_DOCUMENT},
+            why % {"error": error.message},
+        )
         # It is added to what the settings have: it must replace none of it.
         line = 'MCP["OAUTH"] = {**MCP.get("OAUTH", {}), "documents": False}'
         return [Finding(rule, Grade.PROBLEM, what, because, line)]
-    said = _("Documents of programs that sign in can be fetched.")
-    return [Finding(rule, Grade.GOOD, said)]
+    message = _("Documents of programs that sign in can be fetched.")
+    return [Finding(rule, Grade.GOOD, message)]
 
 
 def settings_findings() -> list[Finding]:
     """Return what `check --deploy --tag mcp --database` and the doorbell say."""
-    return [*_system_checks(), *_doorbell()]
+    return [*_system_checks(), *_doorbell_findings()]
 
 
 def process_findings() -> list[Finding]:
@@ -132,33 +135,33 @@ def process_findings() -> list[Finding]:
     try:
         return [*_processes()]
     except DatabaseError as error:
-        said = _("The rows of the processes could not be read: %(error)s")
-        what = said % {"error": visible(str(error)[:_LONGEST])}
+        message = _("The rows of the processes could not be read: %(error)s")
+        what = message % {"error": visible(str(error)[:_MAX_TEXT_LENGTH])}
         return [Finding("processes", Grade.UNKNOWN, what)]
 
 
 def _system_checks() -> Iterator[Finding]:
-    found = checks.run_checks(
+    messages = checks.run_checks(
         tags=[TAG],
         include_deployment_checks=True,
         databases=[router.db_for_write(Server)],
     )
-    told = [each for each in found if not each.is_silenced()]
-    for each in told:
+    reported = [each for each in messages if not each.is_silenced()]
+    for each in reported:
         grade = Grade.PROBLEM if each.is_serious() else Grade.ADVICE
         rule = str(each.id or "check")
         # Whole: what is cut off may be the line to change.
         what, why = visible(str(each.msg), None), visible(each.hint or "", None)
         yield Finding(rule, grade, what, why)
-    if not told:
+    if not reported:
         yield Finding("check", Grade.GOOD, _("The settings are as they should be."))
 
 
-def _doorbell() -> Iterator[Finding]:
+def _doorbell_findings() -> Iterator[Finding]:
     why = async_to_sync(why_unreachable)(mcp_settings.doorbell)
     if why:
-        said = _("The doorbell cannot be reached: %(error)s")
-        what = said % {"error": visible(why[:_LONGEST])}
+        message = _("The doorbell cannot be reached: %(error)s")
+        what = message % {"error": visible(why[:_MAX_TEXT_LENGTH])}
         meant = _("Changes arrive a moment later in other processes.")
         yield Finding("doorbell", Grade.PROBLEM, what, meant)
 
@@ -170,32 +173,32 @@ def _processes() -> Iterator[Finding]:
     codes = {each.code for each in reports if each.code}
     keys = {each.keys for each in reports if each.keys}
     if len(keys) > 1:
-        said = _("Processes have different secret keys.")
+        message = _("Processes have different secret keys.")
         why = _("A session or a state of one means nothing to another.")
         line = _("Give all processes one SECRET_KEY, and restart them.")
-        yield Finding(rule, Grade.PROBLEM, said, why, line)
+        yield Finding(rule, Grade.PROBLEM, message, why, line)
     if len(codes) > 1:
-        said = _("Processes run different code.")
+        message = _("Processes run different code.")
         why = _("Clients see now this, now that.")
         line = _("Restart those that run old code.")
-        yield Finding(rule, Grade.PROBLEM, said, why, line)
+        yield Finding(rule, Grade.PROBLEM, message, why, line)
     if not keys or not codes:
-        said = _(
+        message = _(
             "No process has reported yet which code it runs. It reports this after its"
             " first request."
         )
-        yield Finding(rule, Grade.UNKNOWN, said)
+        yield Finding(rule, Grade.UNKNOWN, message)
     elif len(keys) == len(codes) == 1:
-        said = _("All processes run the same code with the same keys: %(count)d.")
-        yield Finding(rule, Grade.GOOD, said % {"count": len(live)})
-    yield from _silent(Worker.objects.count() - len(live))
+        message = _("All processes run the same code with the same keys: %(count)d.")
+        yield Finding(rule, Grade.GOOD, message % {"count": len(live)})
+    yield from _silent_process_findings(Worker.objects.count() - len(live))
 
 
-def _silent(number: int) -> Iterator[Finding]:
+def _silent_process_findings(number: int) -> Iterator[Finding]:
     if number > 0:
-        said = _("Processes that have ended without a word: %(count)d.")
+        message = _("Processes that have ended without a word: %(count)d.")
         why = _("They were killed, or the machine was. Their rows go by themselves.")
-        what = said % {"count": number}
+        what = message % {"count": number}
         yield Finding("silent processes", Grade.ADVICE, what, why)
 
 
@@ -227,7 +230,7 @@ class Step:
     result: JsonObject | None
 
     @property
-    def is_fine(self) -> bool:
+    def is_successful(self) -> bool:
         return self.result is not None
 
 
@@ -240,11 +243,13 @@ class Conversations:
     shown: Mapping[str, str] = field(default_factory=dict, repr=False)
     streams: bool = True
 
-    def all(self) -> list[Step]:
+    def run_each_revision(self) -> list[Step]:
         """Speak in each revision, the newest last; blocks."""
-        return [step for each in REVISIONS.values() for step in self._speak(each)]
+        return [
+            step for each in REVISIONS.values() for step in self._run_revision(each)
+        ]
 
-    def _speak(self, revision: Revision) -> Iterator[Step]:
+    def _run_revision(self, revision: Revision) -> Iterator[Step]:
         return (
             self._in_session(revision)
             if revision.sessions
@@ -252,27 +257,29 @@ class Conversations:
         )
 
     def _in_session(self, revision: Revision) -> Iterator[Step]:
-        asked = {
+        params = {
             "protocolVersion": revision.version,
             "capabilities": {},
             "clientInfo": CLIENT,
         }
-        opened = self._step(revision, "initialize", asked, {})
+        opened = self._run_one_step(revision, "initialize", params, {})
         yield opened
         session = opened.reply.headers.get("mcp-session-id")
-        if not opened.is_fine or session is None:
+        if not opened.is_successful or session is None:
             return
         headers = {"Mcp-Session-Id": session}
         if revision.version_header:
             headers["MCP-Protocol-Version"] = revision.version
         note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        self._send(headers, note)
-        yield self._step(revision, "ping", {}, headers)
-        yield from self._list(revision, opened, {}, headers)
+        self._send_message(headers, note)
+        yield self._run_one_step(revision, "ping", {}, headers)
+        yield from self._list_first_capability(revision, opened, {}, headers)
         if self.streams:
             events = {**headers, "Accept": "text/event-stream"}
-            yield _opened(revision, self._send(events, None, "GET", first=True))
-        self._send(headers, None, "DELETE")
+            yield _stream_step(
+                revision, self._send_message(events, None, "GET", first=True)
+            )
+        self._send_message(headers, None, "DELETE")
 
     def _without_session(self, revision: Revision) -> Iterator[Step]:
         meta = {
@@ -281,19 +288,23 @@ class Conversations:
             f"{PREFIX}clientCapabilities": {},
         }
         headers = {"MCP-Protocol-Version": revision.version}
-        found = self._step(revision, "server/discover", {"_meta": meta}, headers)
-        yield found
-        if not found.is_fine:
+        discovery = self._run_one_step(
+            revision, "server/discover", {"_meta": meta}, headers
+        )
+        yield discovery
+        if not discovery.is_successful:
             return
-        yield from self._list(revision, found, {"_meta": meta}, headers)
+        yield from self._list_first_capability(
+            revision, discovery, {"_meta": meta}, headers
+        )
         if self.streams:
             method = "subscriptions/listen"
-            asked = {"_meta": meta, "notifications": {"toolsListChanged": True}}
-            message = _request(method, asked)
+            params = {"_meta": meta, "notifications": {"toolsListChanged": True}}
+            message = _jsonrpc_request(method, params)
             own = {**headers, "Mcp-Method": method}
-            yield _opened(revision, self._send(own, message, first=True))
+            yield _stream_step(revision, self._send_message(own, message, first=True))
 
-    def _list(
+    def _list_first_capability(
         self,
         revision: Revision,
         begun: Step,
@@ -303,10 +314,10 @@ class Conversations:
         offered = (begun.result or {}).get("capabilities") or {}
         for each in LISTS:
             if each in offered:
-                yield self._step(revision, f"{each}/list", params, headers)
+                yield self._run_one_step(revision, f"{each}/list", params, headers)
                 return
 
-    def _step(
+    def _run_one_step(
         self,
         revision: Revision,
         method: str,
@@ -314,7 +325,7 @@ class Conversations:
         headers: Mapping[str, str],
     ) -> Step:
         own = {**headers, "Mcp-Method": method} if revision.stateless else headers
-        reply = self._send(own, _request(method, params))
+        reply = self._send_message(own, _jsonrpc_request(method, params))
         results = [
             each["result"]
             for each in messages_of(reply)
@@ -322,7 +333,7 @@ class Conversations:
         ]
         return Step(revision.version, method, reply, results[0] if results else None)
 
-    def _send(
+    def _send_message(
         self,
         headers: Mapping[str, str],
         message: JsonObject | None,
@@ -332,59 +343,63 @@ class Conversations:
     ) -> Reply:
         body = b"" if message is None else jsonrpc.write(message)
         both = {**_JSON, **headers, **self.shown}
-        asked = Request(self.url, both, body, method=method, first=first)
-        return send(asked, self.tls)
+        request = Request(self.url, both, body, method=method, first=first)
+        return send_request(request, self.tls)
 
 
-def _request(method: str, params: JsonObject) -> JsonObject:
+def _jsonrpc_request(method: str, params: JsonObject) -> JsonObject:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
-def _opened(revision: Revision, reply: Reply) -> Step:
+def _stream_step(revision: Revision, reply: Reply) -> Step:
     kind = reply.headers.get("content-type", "")
     fine = reply.status == 200 and kind.startswith("text/event-stream")  # noqa: PLR2004
     return Step(revision.version, STREAM, reply, {} if fine else None)
 
 
-def judge_revisions(steps: Iterable[Step], *, shown: bool = False) -> list[Finding]:
+def judge_revisions(steps: Iterable[Step], *, has_token: bool = False) -> list[Finding]:
     """Return what is found: one finding for each step that failed, or a good one.
 
     `shown` says whether there was a token.
     """
-    told = list(steps)
-    failed = [each for each in told if not each.is_fine]
-    if shown and any(each.reply.status == _UNAUTHORIZED for each in failed):
-        said = _("The server does not accept the token, so nothing was tried.")
+    all_steps = list(steps)
+    failed = [each for each in all_steps if not each.is_successful]
+    if has_token and any(each.reply.status == _UNAUTHORIZED for each in failed):
+        message = _("The server does not accept the token, so nothing was tried.")
         why = _(
             "The token has expired, or it is for other servers or networks, or the"
             " server accepts no access tokens."
         )
-        return [Finding("revisions", Grade.UNKNOWN, said, why)]
+        return [Finding("revisions", Grade.UNKNOWN, message, why)]
     if any(each.reply.status == _UNAUTHORIZED for each in failed):
-        said = _("The server asks who is calling, so nothing was tried.")
+        message = _("The server asks who is calling, so nothing was tried.")
         why = _("Name a user with --user, or put a token into MCP_TOKEN.")
-        return [Finding("revisions", Grade.UNKNOWN, said, why)]
+        return [Finding("revisions", Grade.UNKNOWN, message, why)]
     if any(each.reply.status == _TOO_MANY for each in failed):
-        said = _("The server refused some requests of clients as too many at once.")
+        message = _("The server refused some requests of clients as too many at once.")
         why = _("Its rates may be low, or others call as the same person. Try again.")
-        return [Finding("revisions", Grade.UNKNOWN, said, why)]
+        return [Finding("revisions", Grade.UNKNOWN, message, why)]
     if failed:
-        return [_failed(each) for each in failed]
-    versions: dict[str, Any] = dict.fromkeys(each.revision for each in told)
-    said = _("Clients of these revisions are served: %(versions)s.")
-    return [Finding("revisions", Grade.GOOD, said % {"versions": ", ".join(versions)})]
+        return [_failure_finding(each) for each in failed]
+    versions: dict[str, Any] = dict.fromkeys(each.revision for each in all_steps)
+    message = _("Clients of these revisions are served: %(versions)s.")
+    return [
+        Finding("revisions", Grade.GOOD, message % {"versions": ", ".join(versions)})
+    ]
 
 
-def _failed(step: Step) -> Finding:
-    said = _("In revision %(version)s, %(method)s failed (status %(status)d): %(text)s")
+def _failure_finding(step: Step) -> Finding:
+    message = _(
+        "In revision %(version)s, %(method)s failed (status %(status)d): %(text)s"
+    )
     errors = [each.get("error") for each in messages_of(step.reply)]
-    told = [each.get("message") for each in errors if isinstance(each, dict)]
-    text = str(told[0]) if told else step.reply.detail or step.reply.text
-    named = {
+    messages = [each.get("message") for each in errors if isinstance(each, dict)]
+    text = str(messages[0]) if messages else step.reply.detail or step.reply.text
+    values = {
         "version": step.revision,
         "method": step.method,
         "status": step.reply.status,
         "text": visible(text[:200]),
     }
     why = _("Clients that speak this revision cannot use the server.")
-    return Finding("revisions", Grade.PROBLEM, said % named, why)
+    return Finding("revisions", Grade.PROBLEM, message % values, why)

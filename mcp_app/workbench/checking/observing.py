@@ -1,7 +1,8 @@
 """What was seen of a server through its address, as values.
 
-`observe` sends the probes itself; `of_page` reads what a browser has seen of them.
-Who judges cannot tell the two apart, but for what a browser does not show.
+`observe_server` sends the probes itself; `observations_of_page` reads what a browser
+has seen of them. Who judges cannot tell the two apart, but for what a browser does not
+show.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from urllib.parse import urlsplit
 
 from mcp_app.auth.resources import WELL_KNOWN
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.transports.http.probe import HEADER, PING, SENT, Probe, issue_ticket
+from mcp_app.transports.http.probe import (
+    HEADER,
+    PING,
+    PROBE_HEADERS,
+    Probe,
+    issue_ticket,
+)
 from mcp_app.workbench.checking.client import (
     LARGEST,
     PATIENCE_S,
@@ -25,7 +32,7 @@ from mcp_app.workbench.checking.client import (
     Part,
     Reply,
     Request,
-    send,
+    send_request,
 )
 
 SLASH: Final = "slash"
@@ -35,12 +42,12 @@ BESIDE: Final = "beside"
 METADATA: Final = "metadata"
 """The document by which programs find out who issues tokens for the server."""
 NAMES: Final = (*(each.value for each in Probe), SLASH, BESIDE, METADATA)
-MOST_PAGE: Final = 256 * 1024
+MAX_PAGE_BYTES: Final = 256 * 1024
 """Bytes in which a page says what it has seen."""
-MOST_PARTS: Final = 200
-MOST_HEADERS: Final = 64
-MOST_SECONDS: Final = 3_600.0
-_LONGEST_HEADER: Final = 1_000
+MAX_PARTS: Final = 200
+MAX_HEADERS: Final = 64
+MAX_DURATION_S: Final = 3_600.0
+_MAX_HEADER_LENGTH: Final = 1_000
 _LAST_MS: Final = 10**15
 """No clock shows a later time."""
 
@@ -80,7 +87,7 @@ class Stream:
     ended: bool = False
 
 
-def observe(
+def observe_server(
     url: str,
     server: str,
     body: int,
@@ -95,21 +102,21 @@ def observe(
     of that name is sent, too; with `signs_in` the metadata are asked for.
     """
     asking = _Asking(url, server, tls)
-    replies = {Probe.TICKS.value: asking.ask(Probe.TICKS)}
+    replies = {Probe.TICKS.value: asking.send_probe(Probe.TICKS)}
     if read_report(replies[Probe.TICKS]) is None:
         # Who is not this site gets no more tickets of it, and no large body.
         return Observations(url, replies)
     other = url.removesuffix("/") if url.endswith("/") else f"{url}/"
-    replies[SLASH] = asking.ask(Probe.BODY, url=other)
-    replies[Probe.REFUSAL] = asking.ask(Probe.REFUSAL)
-    replies[Probe.BODY] = asking.ask(Probe.BODY, b"x" * body)
+    replies[SLASH] = asking.send_probe(Probe.BODY, url=other)
+    replies[Probe.REFUSAL] = asking.send_probe(Probe.REFUSAL)
+    replies[Probe.BODY] = asking.send_probe(Probe.BODY, b"x" * body)
     replies |= asking.side_by_side()
     if signs_in:
-        asked = Request(metadata_address(url), {}, method="GET")
-        replies[METADATA] = send(asked, tls)
+        request = Request(metadata_address(url), {}, method="GET")
+        replies[METADATA] = send_request(request, tls)
     if silence:
         patience = silence + PATIENCE_S
-        replies[Probe.SILENCE] = asking.ask(Probe.SILENCE, patience=patience)
+        replies[Probe.SILENCE] = asking.send_probe(Probe.SILENCE, patience=patience)
     return Observations(url, replies, body)
 
 
@@ -125,7 +132,7 @@ class _Asking:
     server: str
     tls: ssl.SSLContext
 
-    def ask(
+    def send_probe(
         self,
         probe: Probe,
         body: bytes = PING,
@@ -135,23 +142,23 @@ class _Asking:
         begun: Callable[[], object] = lambda: None,
     ) -> Reply:
         headers = {
-            **SENT,
+            **PROBE_HEADERS,
             "Content-Type": "application/json",
             "Accept-Encoding": "gzip",
             HEADER: issue_ticket(self.server, probe),
         }
-        asked = Request(url or self.url, headers, body, patience=patience)
-        return send(asked, self.tls, begun)
+        request = Request(url or self.url, headers, body, patience=patience)
+        return send_request(request, self.tls, begun)
 
     def side_by_side(self) -> dict[str, Reply]:
         """Ask while another request is open, which takes some seconds."""
         begun = threading.Event()
         with ThreadPoolExecutor(1) as pool:
-            held = pool.submit(self.ask, Probe.HOLD, begun=begun.set)
+            open_request = pool.submit(self.send_probe, Probe.HOLD, begun=begun.set)
             # Where nothing streams, its first byte comes at its end.
             begun.wait(_HEADSTART_S)
-            beside = self.ask(Probe.BODY)
-            return {BESIDE: beside, Probe.HOLD.value: held.result()}
+            beside = self.send_probe(Probe.BODY)
+            return {BESIDE: beside, Probe.HOLD.value: open_request.result()}
 
 
 _HEADSTART_S: Final = 0.5
@@ -164,28 +171,30 @@ class Unreadable(ValueError):
     """What a page sent is not what its script sends; the text says what is wrong."""
 
 
-def of_page(given: object, url: str, body: int) -> Observations:
+def observations_of_page(raw: object, url: str, body: int) -> Observations:
     """Read what the script of a page has seen of its probes; raise `Unreadable`.
 
-    `given` is what JSON has of it: at most `MOST_PAGE` bytes.
+    `given` is what JSON has of it: at most `MAX_PAGE_BYTES` bytes.
     """
-    if not isinstance(given, dict) or not given.keys() <= set(NAMES):
+    if not isinstance(raw, dict) or not raw.keys() <= set(NAMES):
         raise Unreadable(f"The page may send answers of these alone: {NAMES}.")
-    replies = {name: _reply(name, value) for name, value in given.items()}
+    replies = {name: _parse_reply(name, value) for name, value in raw.items()}
     return Observations(url, replies, body, by_browser=True)
 
 
-def _reply(name: str, given: Any) -> Reply:
+def _parse_reply(name: str, raw: Any) -> Reply:
     try:
-        parts = [Part(_seconds(at), _text(text)) for at, text in given["parts"]]
+        parts = [
+            Part(_parse_seconds(at), _parse_text(text)) for at, text in raw["parts"]
+        ]
         headers = {
-            _text(key).lower(): _text(value)[:_LONGEST_HEADER]
-            for key, value in given["headers"].items()
+            _parse_text(key).lower(): _parse_text(value)[:_MAX_HEADER_LENGTH]
+            for key, value in raw["headers"].items()
         }
-        status, failure = given["status"], given.get("failure")
+        status, failure = raw["status"], raw.get("failure")
         if (
-            len(parts) > MOST_PARTS
-            or len(headers) > MOST_HEADERS
+            len(parts) > MAX_PARTS
+            or len(headers) > MAX_HEADERS
             or type(status) is not int
             or status not in range(600)
         ):
@@ -194,7 +203,7 @@ def _reply(name: str, given: Any) -> Reply:
             status,
             headers,
             tuple(parts),
-            _seconds(given["seconds"]),
+            _parse_seconds(raw["seconds"]),
             None if failure is None else Failure(failure),
         )
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -203,16 +212,16 @@ def _reply(name: str, given: Any) -> Reply:
         ) from None
 
 
-def _seconds(value: object) -> float:
+def _parse_seconds(value: object) -> float:
     if type(value) not in (int, float):
         raise TypeError
     # Before it is made a float: some integers are none.  NaN is neither.
-    if not 0 <= value <= MOST_SECONDS:  # type: ignore[operator]
+    if not 0 <= value <= MAX_DURATION_S:  # type: ignore[operator]
         raise ValueError
     return float(value)  # type: ignore[arg-type]
 
 
-def _text(value: object) -> str:
+def _parse_text(value: object) -> str:
     if not isinstance(value, str) or len(value) > LARGEST:
         raise TypeError
     # Raises ValueError for half of a character (a lone surrogate).
@@ -228,7 +237,7 @@ def read_stream(reply: Reply) -> Stream:
     report, ticks, ended, rest = None, [], False, ""
     for part in reply.parts:
         *events, rest = (rest + part.text).split("\n\n")
-        for value in map(_event, events):
+        for value in map(_parse_event, events):
             report = report or report_of(value)
             if "tick" in value:
                 ticks.append(part.at)
@@ -240,28 +249,28 @@ def read_report(reply: Reply) -> Report | None:
     """Return what a server said of a probe, None if it did not know it."""
     if reply.headers.get("content-type", "").startswith("text/event-stream"):
         return read_stream(reply).report
-    return report_of(_object(reply.text))
+    return report_of(_parse_object(reply.text))
 
 
 def messages_of(reply: Reply) -> list[JsonObject]:
     """Return the JSON objects of an answer, whole or in events."""
     if reply.headers.get("content-type", "").startswith("text/event-stream"):
-        return [_event(each) for each in reply.text.split("\n\n")]
-    return [_object(reply.text)]
+        return [_parse_event(each) for each in reply.text.split("\n\n")]
+    return [_parse_object(reply.text)]
 
 
-def is_busy(reply: Reply) -> bool:
+def is_busy_reply(reply: Reply) -> bool:
     """Whether the server had too many probes at that moment."""
-    return _object(reply.text).get("busy") is True
+    return _parse_object(reply.text).get("busy") is True
 
 
 def is_message(reply: Reply) -> bool:
     """Whether an answer is one of a server of MCP, but none to a probe."""
     bearer = reply.headers.get("www-authenticate", "").startswith("Bearer")
-    return bearer or _object(reply.text).get("jsonrpc") == "2.0"
+    return bearer or _parse_object(reply.text).get("jsonrpc") == "2.0"
 
 
-def host_of(netloc: str) -> str:
+def host_of_netloc(netloc: str) -> str:
     """Return a host without its port, in lower case; "" for what is none."""
     try:
         return urlsplit(f"//{netloc}").hostname or ""
@@ -269,7 +278,7 @@ def host_of(netloc: str) -> str:
         return ""
 
 
-def port_of(netloc: str, *, secure: bool) -> int | None:
+def port_of_netloc(netloc: str, *, secure: bool) -> int | None:
     """Return the port that a Host means; None for what is none."""
     try:
         return urlsplit(f"//{netloc}").port or (443 if secure else 80)
@@ -283,30 +292,30 @@ def report_of(value: JsonObject) -> Report | None:
         return None
     try:
         process, database = int(value["clock_ms"]), value["database_ms"]
-        told = [process, process if database is None else int(database)]
-        if not all(0 <= each <= _LAST_MS for each in told):
+        clocks = [process, process if database is None else int(database)]
+        if not all(0 <= each <= _LAST_MS for each in clocks):
             return None
         return Report(
             host=str(value["host"]),
             scheme=str(value["scheme"]),
             forwarded={str(k): str(v) for k, v in value["forwarded"].items()},
-            headers={name: str(value["headers"][name]) for name in SENT},
+            headers={name: str(value["headers"][name]) for name in PROBE_HEADERS},
             body=int(value["body"]),
             process=str(value["process"]),
             interface=str(value["interface"]),
             clock_ms=process,
-            database_ms=None if database is None else told[1],
+            database_ms=None if database is None else clocks[1],
         )
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         return None
 
 
-def _event(text: str) -> JsonObject:
+def _parse_event(text: str) -> JsonObject:
     lines = [each[5:] for each in text.splitlines() if each.startswith("data:")]
-    return _object("".join(lines))
+    return _parse_object("".join(lines))
 
 
-def _object(text: str) -> JsonObject:
+def _parse_object(text: str) -> JsonObject:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

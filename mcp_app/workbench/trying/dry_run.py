@@ -27,7 +27,7 @@ from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import Entry
 from mcp_app.conf import Limits
 from mcp_app.interface.errors import CallCancelled
-from mcp_app.pools.connections import cut
+from mcp_app.pools.connections import cut_connections
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.server.call import look_after
 from mcp_app.server.exchange import Adapters, Exchange, UserCode
@@ -62,9 +62,10 @@ def limit_time(entry: Entries, limits: Limits) -> Entries:
 class DryRunUserCode:
     """User code whose changes are undone, and the topics that it would announce.
 
-    One is for one request at a time: `outcome` is that of the last function that ran.
-    Questions are asked inside the transactions, so nobody must have to wait for the
-    answer.  Code of ours that the loop awaits is not undone: it uses no database.
+    One is for one request at a time: `current_outcome` is that of the last function
+    that ran. Questions are asked inside the transactions, so nobody must have to wait
+    for the answer.  Code of ours that the loop awaits is not undone: it uses no
+    database.
     """
 
     def __init__(self, user_code: UserCode, limits: Limits) -> None:
@@ -73,7 +74,7 @@ class DryRunUserCode:
         self._run: _Run | None = None
         self.topics: list[str] = []
 
-    def within(self, adapters: Adapters) -> Adapters:
+    def adapters_for_trial(self, adapters: Adapters) -> Adapters:
         """Return adapters with which a request is tried."""
         return replace(adapters, user_code=self, topics=self)
 
@@ -84,8 +85,8 @@ class DryRunUserCode:
     @property
     def outcome(self) -> DryRunOutcome:
         """What became of it; if nothing was run, there is nothing to undo."""
-        found = DryRunOutcome() if self._run is None else self._run.outcome()
-        return replace(found, topics=tuple(dict.fromkeys(self.topics)))
+        outcome = DryRunOutcome() if self._run is None else self._run.current_outcome()
+        return replace(outcome, topics=tuple(dict.fromkeys(self.topics)))
 
     async def run(
         self,
@@ -104,14 +105,14 @@ class DryRunUserCode:
         limit = self._limits.dry_run
         exchange.seconds = seconds = min(exchange.seconds or limit, limit)
         self._run = run = _Run(exchange, seconds)
-        places = self._user_code.inside(run.around)
+        places = self._user_code.inside(run.transactions_around)
         look_after(exchange)
-        exchange.on_end(run.stop)
+        exchange.add_end_callback(run.stop_running)
         try:
             return await places.run(exchange, runnable, arguments, convert)
         except asyncio.CancelledError:
-            run.stop()
-            await run.settle()
+            run.stop_running()
+            await run.wait_until_settled()
             raise
 
     def inside(
@@ -162,27 +163,27 @@ class _Run:
     # -- in the thread ----------------------------------------------------------
 
     @contextmanager
-    def around(self, **_: object) -> Iterator[None]:
+    def transactions_around(self, **_: object) -> Iterator[None]:
         """Undo what the code inside writes."""
         with self._lock:
             self._check_is_wanted()
             self._is_begun = True
         try:
             with ExitStack() as stack:
-                self._open(stack)
+                self._open_transactions(stack)
                 stack.callback(self._begin_to_leave)
                 with self._remarking():
-                    with self._guards():
+                    with self._statement_guards():
                         yield
                     self._check_constraints()
         finally:
-            self._end()
+            self._finish_run()
 
     def _check_is_wanted(self) -> None:
         if self._statements.are_over:
             raise CallCancelled("The dry run ended before its transactions were open.")
 
-    def _open(self, stack: ExitStack) -> None:
+    def _open_transactions(self, stack: ExitStack) -> None:
         for alias, options in connections.settings.items():
             if options["ENGINE"] == NO_DATABASE:
                 continue
@@ -192,21 +193,21 @@ class _Run:
                 opened = TrialTransaction(alias, self._statements, left)
                 self._transactions.append(stack.enter_context(opened))
             except Error as error:
-                raise self._without(alias, error) from error
+                raise self._unreachable_error(alias, error) from error
             self._opening = ""
             self._check_is_wanted()
 
-    def _without(self, alias: str, error: Error) -> Unavailable:
+    def _unreachable_error(self, alias: str, error: Error) -> Unavailable:
         logger.warning("A dry run could not reach the database %r: %r", alias, error)
         self._missing = alias
         self._exchange.untouched = True
         return Unavailable(unreachable(alias))
 
     @contextmanager
-    def _guards(self) -> Iterator[None]:
+    def _statement_guards(self) -> Iterator[None]:
         with ExitStack() as stack:
             for each in self._transactions:
-                stack.enter_context(each.guard())
+                stack.enter_context(each.statement_guard())
             yield
 
     def _check_constraints(self) -> None:
@@ -231,7 +232,7 @@ class _Run:
         with self._lock:
             self._is_leaving = True
 
-    def _end(self) -> None:
+    def _finish_run(self) -> None:
         with self._lock:
             self._is_done = True
             self._seconds = time.monotonic() - self._began
@@ -243,7 +244,7 @@ class _Run:
             self._tell_of_commits()
         with suppress(RuntimeError):
             # The loop may be closed: then nobody waits.
-            self._loop.call_soon_threadsafe(self._settle)
+            self._loop.call_soon_threadsafe(self._mark_settled)
 
     def _tell_of_commits(self) -> None:
         """Log what nobody is told any more."""
@@ -256,43 +257,45 @@ class _Run:
 
     # -- on the loop --------------------------------------------------------------
 
-    def stop(self) -> None:
+    def stop_running(self) -> None:
         """Refuse further statements, and cut its connections after a moment."""
         with self._lock:
             if self._statements.are_over or self._is_done:
                 return
             self._statements.are_over = True
-            self._interrupt()
+            self._interrupt_statements()
         if self._is_begun:
-            self._cutting = self._loop.call_later(GRACE_S, self._cut)
+            self._cutting = self._loop.call_later(GRACE_S, self._cut_connections)
 
-    def _interrupt(self) -> None:
+    def _interrupt_statements(self) -> None:
         for each in () if self._is_leaving else self._transactions:
-            each.interrupt()
+            each.interrupt_statement()
 
-    def _cut(self) -> None:
+    def _cut_connections(self) -> None:
         with self._lock:
             if self._is_done:
                 return
             # A statement may have begun just after the first interrupt.
-            self._interrupt()
+            self._interrupt_statements()
             for each in self._transactions:
                 each.is_cut = each.line is not None
-            cut([each.line for each in self._transactions if each.line is not None])
+            cut_connections(
+                [each.line for each in self._transactions if each.line is not None]
+            )
 
-    def _settle(self) -> None:
+    def _mark_settled(self) -> None:
         self._done.set()
         if self._cutting is not None:
             self._cutting.cancel()
 
-    async def settle(self) -> None:
+    async def wait_until_settled(self) -> None:
         """Wait until it has ended, or surely does not hear that it shall."""
         if self._is_begun:
             with suppress(TimeoutError):
                 async with asyncio.timeout(2 * GRACE_S):
                     await self._done.wait()
 
-    def outcome(self) -> DryRunOutcome:
+    def current_outcome(self) -> DryRunOutcome:
         """Return what became of it, or what it has come to so far."""
         with self._lock:
             seconds = self._seconds
@@ -301,7 +304,7 @@ class _Run:
             return DryRunOutcome(
                 statements=self._statements.count,
                 seconds=seconds,
-                endings=self._endings(),
+                endings=self._unusual_endings(),
                 refusals=tuple(self._statements.refusals),
                 remarks=(*self._remarks, *self._still_runs()),
             )
@@ -310,19 +313,19 @@ class _Run:
         if self._is_begun and not self._is_done and not self._opening:
             yield Remark.STILL_RUNS
 
-    def _endings(self) -> Mapping[str, Ending]:
+    def _unusual_endings(self) -> Mapping[str, Ending]:
         if missing := self._missing or self._opening:
             return {missing: Ending.UNREACHABLE}
-        endings = {each.alias: self._ending(each) for each in self._transactions}
+        endings = {each.alias: self._ending_of(each) for each in self._transactions}
         return {
             alias: ending
             for alias, ending in endings.items()
             if ending is not Ending.UNDONE
         }
 
-    def _ending(self, of: TrialTransaction) -> Ending:
+    def _ending_of(self, of: TrialTransaction) -> Ending:
         if self._is_done:
             return Ending.CUT if of.is_cut and of.ending is Ending.LOST else of.ending
         if of.is_cut:
             return Ending.CUT
-        return Ending.HELD if of.may_hold_lock else Ending.UNDONE
+        return Ending.STILL_OPEN if of.may_hold_lock else Ending.UNDONE

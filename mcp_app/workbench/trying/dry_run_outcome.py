@@ -30,7 +30,7 @@ class Ending(Enum):
     """The function closed the connection, or the database ended the transaction."""
     CUT = "cut"
     """The time was up, or nobody waited any more."""
-    HELD = "held"
+    STILL_OPEN = "held"
     """No other thread can end it; it will be rolled back in its own."""
     UNREACHABLE = "unreachable"
     """Nothing was run."""
@@ -62,7 +62,7 @@ _ENDINGS: Final[Mapping[Ending, Promise]] = {
         "Its connection to “%(alias)s” was cut. The database undoes what was not"
         " committed. It is not known whether it had committed by itself before."
     ),
-    Ending.HELD: gettext_lazy(
+    Ending.STILL_OPEN: gettext_lazy(
         "The function still runs. Until it returns, it holds the lock of “%(alias)s”:"
         " others cannot write there."
     ),
@@ -116,7 +116,7 @@ class DryRunOutcome:
     remarks: tuple[Remark, ...] = ()
 
     @property
-    def undone(self) -> bool:
+    def is_all_undone(self) -> bool:
         """Whether it is certain that every database is as it was before."""
         return _HARMLESS.issuperset(self.endings.values())
 
@@ -126,7 +126,7 @@ class DryRunOutcome:
 
     def _sentences(self) -> Iterator[str]:
         for alias, ending in self.endings.items():
-            yield _filled(ending, alias)
+            yield _ending_sentence(ending, alias)
         if not self.endings:
             yield _("All that it wrote to the databases in its own thread was undone.")
         if self.refusals:
@@ -145,10 +145,10 @@ _HARMLESS: Final = frozenset({Ending.UNDONE, Ending.UNREACHABLE})
 
 def unreachable(alias: str) -> str:
     """Return the error of a dry run that lacks a database."""
-    return _filled(Ending.UNREACHABLE, alias)
+    return _ending_sentence(Ending.UNREACHABLE, alias)
 
 
-def _filled(ending: Ending, alias: str) -> str:
+def _ending_sentence(ending: Ending, alias: str) -> str:
     return str(_ENDINGS[ending]) % {"alias": alias}
 
 
@@ -175,8 +175,8 @@ def remark_on(error: BaseException) -> Remark | None:
             return Remark.ABORTED
     elif not isinstance(error, RuntimeError):
         return None
-    said = str(error)
-    return next((each for words, each in _WORDS.items() if words in said), None)
+    text = str(error)
+    return next((each for words, each in _WORDS.items() if words in text), None)
 
 
 # -- tried row -------------------------------------------------------------------------
@@ -196,7 +196,9 @@ class TriedRow:
     key: Key
     from_code: bool
 
-    def within(self, catalog: Catalog, method: str, params: JsonObject) -> Catalog:
+    def restrict_catalog(
+        self, catalog: Catalog, method: str, params: JsonObject
+    ) -> Catalog:
         """Return a catalog in which it alone can answer a request.
 
         Raises `KindError` if something else comes before it.
@@ -205,7 +207,7 @@ class TriedRow:
         if not answering:
             return catalog
         (name, first), *others = answering
-        if not self._is_of(first, catalog, name):
+        if not self._is_own_entry(first, catalog, name):
             raise KindError(
                 _("At this server another definition answers this request: “%(name)s”.")
                 % {"name": first.definition.name}
@@ -213,10 +215,12 @@ class TriedRow:
         for name, entry in others:
             # It would answer whoever may not see the first one.
             gone = {name: {entry.identity: None}}
-            catalog = catalog.changed(gone, gone)
+            catalog = catalog.with_changes(gone, gone)
         return catalog
 
-    def _is_of(self, entry: Entry[Any, Any], catalog: Catalog, name: str) -> bool:
+    def _is_own_entry(
+        self, entry: Entry[Any, Any], catalog: Catalog, name: str
+    ) -> bool:
         if entry.key is None and self.from_code:
             # A tool that searches has no key either, but is no server's own.
             stopped = catalog.stopped.get(name, {}).values()
@@ -229,18 +233,18 @@ def _answering(
 ) -> Iterator[tuple[str, Entry[Any, Any]]]:
     """Yield the list and the entry of all that may answer, the first one first."""
     if method == "resources/read":
-        for match in catalog.matching(str(params.get("uri", ""))):
+        for match in catalog.matches_of_uri(str(params.get("uri", ""))):
             is_template = isinstance(match.entry, TemplateEntry)
             yield ("templates" if is_template else "resources"), match.entry
         return
-    name, identity = _named(method, params)
+    name, identity = _list_and_identity(method, params)
     entries: Mapping[str, Entry[Any, Any]] = getattr(catalog, name)
     entry = entries.get(identity) or catalog.switched_off(name, identity)
     if entry is not None:
         yield name, entry
 
 
-def _named(method: str, params: JsonObject) -> tuple[str, str]:
+def _list_and_identity(method: str, params: JsonObject) -> tuple[str, str]:
     """Return the list and the identity that a request names."""
     reference: JsonObject = params.get("ref", {})
     if method == "tools/call":

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mcp_app.catalog.definition_texts import estimate
+from mcp_app.catalog.definition_texts import estimate_tokens
 from mcp_app.interface.server import Key
 from mcp_app.process.background import process
 from mcp_app.process.runtime import Process
@@ -16,7 +16,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.transports.in_process import Caller, InProcessClient, SessionRefused
 from mcp_app.workbench.trying.trial import status_of
 
-MOST_PAGES: Final = 1_000
+MAX_PAGES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ServerLists:
     reason: str = ""
 
     @property
-    def tokens(self) -> int:
+    def token_count(self) -> int:
         """What all lists take of a model's memory."""
         return sum(item.tokens for items in self.items.values() for item in items)
 
@@ -65,7 +65,7 @@ class _NoList(Exception):
     """A list was not answered; its text is the server's error."""
 
 
-async def lists(server: str, caller: Caller) -> ServerLists:
+async def read_lists(server: str, caller: Caller) -> ServerLists:
     """Read all lists of a server, on the loop of the process."""
     current = process()
     client = InProcessClient(current, server, caller)
@@ -74,8 +74,8 @@ async def lists(server: str, caller: Caller) -> ServerLists:
         return ServerLists(
             {
                 each.name: [
-                    _item(current, server, each, listed)
-                    async for listed in _listed(client, each)
+                    _build_item(current, server, each, listed)
+                    async for listed in _listed_items(client, each)
                 ]
                 for each in LISTS
             }
@@ -89,10 +89,12 @@ async def lists(server: str, caller: Caller) -> ServerLists:
         return ServerLists({}, status_of(error), error.message)
 
 
-async def _listed(client: InProcessClient, which: List) -> AsyncIterator[JsonObject]:
+async def _listed_items(
+    client: InProcessClient, which: List
+) -> AsyncIterator[JsonObject]:
     params: dict[str, Any] = {}
-    for _ in range(MOST_PAGES):
-        answer = json.loads(await client.request(which.method, params))
+    for _ in range(MAX_PAGES):
+        answer = json.loads(await client.send_request(which.method, params))
         if "error" in answer:
             # Such as too many requests: a list that nobody has read is not empty.
             raise _NoList(answer["error"]["message"])
@@ -104,7 +106,7 @@ async def _listed(client: InProcessClient, which: List) -> AsyncIterator[JsonObj
         params = {"cursor": result["nextCursor"]}
 
 
-def _item(current: Process, server: str, which: List, listed: JsonObject) -> Item:
+def _build_item(current: Process, server: str, which: List, listed: JsonObject) -> Item:
     identity = str(listed[which.identity])
     catalog = current.catalogs.by_slug.get(server)
     entries: Mapping[str, Any] = getattr(catalog, which.name, {})
@@ -112,6 +114,8 @@ def _item(current: Process, server: str, which: List, listed: JsonObject) -> Ite
     return Item(
         identity=identity,
         title=str(listed.get("title", "")),
-        tokens=estimate(json.dumps(listed, ensure_ascii=False, separators=(",", ":"))),
+        tokens=estimate_tokens(
+            json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
+        ),
         key=None if entry is None else entry.key,
     )

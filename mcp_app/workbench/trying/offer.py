@@ -31,7 +31,7 @@ class WorkingCopy:
     """What the published version demands."""
 
     @classmethod
-    def of(cls, row: DefinitionRow) -> WorkingCopy:
+    def of_definition_row(cls, row: DefinitionRow) -> WorkingCopy:
         """Return that of a row; raise ValueError if its columns do not fit.  Blocks."""
         published = {} if row.published is None else row.published.read()
         demands = demands_of(published)
@@ -41,7 +41,7 @@ class WorkingCopy:
             return cls(stored, demands)
         return cls(stored_definition(row), demands)
 
-    def overlay(self, catalogs: Catalogs) -> Callable[[Catalog], Catalog]:
+    def catalog_overlay(self, catalogs: Catalogs) -> Callable[[Catalog], Catalog]:
         """Return what puts it into a catalog instead of what is published.
 
         Raises `KindError` if it cannot be served.  It demands what it demands itself
@@ -50,27 +50,27 @@ class WorkingCopy:
         does not hold it, others do.
         """
         name, entry = catalogs.entry_of(self.stored)
-        demands = entry.definition.demands.and_also(self.demands)
+        demands = entry.definition.demands.combined_with(self.demands)
         entry.definition = replace(entry.definition, demands=demands)
-        return lambda catalog: _with(catalog, name, entry, catalogs)
+        return lambda catalog: _with_working_copy(catalog, name, entry, catalogs)
 
 
-def _with(
+def _with_working_copy(
     catalog: Catalog, name: str, entry: Entry[Any, Any], catalogs: Catalogs
 ) -> Catalog:
-    published = _published(catalog, name, entry)
+    published = _published_entry(catalog, name, entry)
     changes: dict[str, Entry[Any, Any] | None] = {}
     if published is not None:
         changes[published.identity] = None
     is_stopped = catalogs.stops.changes and not entry.definition.only_reads
     offered, stopped = (None, entry) if is_stopped else (entry, None)
-    return catalog.changed(
+    return catalog.with_changes(
         {name: {**changes, entry.identity: offered}},
         {name: {**changes, entry.identity: stopped}},
     )
 
 
-def _published(
+def _published_entry(
     catalog: Catalog, name: str, entry: Entry[Any, Any]
 ) -> Entry[Any, Any] | None:
     """Return what a server offers of the same row, stopped or not."""
@@ -93,8 +93,11 @@ def servers_for(
     key, tags = (row.kind_of_row, str(row.pk)), tags_of(content)
     servers = load_servers().values()
 
-    def place(server: ServerDefinition) -> tuple[bool, bool, bool, str]:
-        offers, is_hidden = server.offers(tags, key), server.public and bool(demands)
+    def server_order(server: ServerDefinition) -> tuple[bool, bool, bool, str]:
+        offers, is_hidden = (
+            server.offers_definition(tags, key),
+            server.is_public and bool(demands),
+        )
         return not offers, not lets_anyone_in(server), is_hidden, server.slug
 
-    return sorted(servers, key=place)
+    return sorted(servers, key=server_order)

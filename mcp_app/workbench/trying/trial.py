@@ -33,7 +33,7 @@ from mcp_app.transports.in_process import (
     InProcessClient,
     Message,
     SessionRefused,
-    decline,
+    decline_question,
 )
 from mcp_app.transports.stdio.connection import Forbidden, NotServed, NotSignedIn
 from mcp_app.workbench.trying.dry_run import DryRunUserCode, limit_time
@@ -53,12 +53,12 @@ class NoTicket(Exception):
     """The ticket is missing, too old, or for another person or definition."""
 
 
-def ticket(user: object, row: DefinitionRow) -> str:
+def new_ticket(user: object, row: DefinitionRow) -> str:
     """Return a new ticket for one run by a user (primary key)."""
-    return signing.dumps([*_holder(user, row), secrets.token_hex(16)], salt=SALT)
+    return signing.dumps([*_ticket_holder(user, row), secrets.token_hex(16)], salt=SALT)
 
 
-def claim(text: str, user: object, row: DefinitionRow) -> datetime | None:
+def claim_ticket(text: str, user: object, row: DefinitionRow) -> datetime | None:
     """Use a ticket; None if that is the first time, else when it was used.
 
     What it writes is committed before this returns, if no transaction is open.
@@ -68,14 +68,16 @@ def claim(text: str, user: object, row: DefinitionRow) -> datetime | None:
         *holder, nonce = signing.loads(text, salt=SALT, max_age=GOOD_FOR_S)
     except (signing.BadSignature, ValueError) as error:
         raise NoTicket from error
-    if holder != _holder(user, row):
+    if holder != _ticket_holder(user, row):
         raise NoTicket
     mine: JsonObject = {"run": secrets.token_hex(8), "at": time.time()}
-    stored: JsonObject = StoredSteps().once(f"{SALT} {nonce}", KEY, lambda: mine)
+    stored: JsonObject = StoredSteps().run_step_once(
+        f"{SALT} {nonce}", KEY, lambda: mine
+    )
     return None if stored == mine else unix_time(stored["at"])
 
 
-def _holder(user: object, row: DefinitionRow) -> list[str]:
+def _ticket_holder(user: object, row: DefinitionRow) -> list[str]:
     return [str(user), row.kind_of_row, str(row.pk)]
 
 
@@ -114,7 +116,7 @@ class Attempt:
         return self.effect is not Effect.NOTHING and not self.is_dry
 
 
-def refusal(attempt: Attempt) -> str:
+def refusal_of_attempt(attempt: Attempt) -> str:
     """Return why something may not be tried like this; "" if it may."""
     if attempt.who is As.USER:
         return _refusal_as_another(attempt)
@@ -189,15 +191,15 @@ class Question:
     name: str = ""
 
     @property
-    def key(self) -> str:
+    def answer_key(self) -> str:
         """What finds the answer, the next time that it is asked."""
         params = {
             member: value
             for member, value in self.params.items()
             if member not in RANDOM
         }
-        asked = jsonrpc.canonical([self.method, params, self.name])
-        return sha256(asked).hexdigest()
+        content = jsonrpc.canonical([self.method, params, self.name])
+        return sha256(content).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,11 +248,11 @@ def is_rejected(method: str, answer: JsonObject) -> bool:
 Observe = Callable[[Message], object]
 
 
-def _ignore(message: Message) -> None:
+def _ignore_message(message: Message) -> None:
     """Do nothing."""
 
 
-async def run(plan: Plan, observe: Observe = _ignore) -> Trial:
+async def run_trial(plan: Plan, observe: Observe = _ignore_message) -> Trial:
     """Try it, on the loop of the process; `observe` sees each message as it comes.
 
     If this is cancelled, so is the call.
@@ -258,9 +260,9 @@ async def run(plan: Plan, observe: Observe = _ignore) -> Trial:
     current = process()
     run_ = _Run(plan, observe)
     try:
-        client = run_.client(current)
+        client = run_.create_client(current)
         await client.check_served()
-        return await run_.finish(client)
+        return await run_.finish_trial(client)
     except KindError as error:
         return Trial(reason=error.message, outcome=Outcome.FAILED)
     except ProtocolError as error:
@@ -289,20 +291,22 @@ class _Run:
         self._plan = plan
         self._observe = observe
         self._messages: list[Message] = []
-        self._asked: list[Question] = []
+        self._open_questions: list[Question] = []
         self._dry_run: DryRunUserCode | None = None
 
-    def client(self, current: Process) -> InProcessClient:
+    def create_client(self, current: Process) -> InProcessClient:
         plan = self._plan
         overlay = (
-            _unchanged if plan.copy is None else plan.copy.overlay(current.catalogs)
+            _same_catalog
+            if plan.copy is None
+            else plan.copy.catalog_overlay(current.catalogs)
         )
         if plan.row is not None:
-            overlay = partial(_of_row, plan, plan.row, overlay)
+            overlay = partial(_catalog_of_row, plan, plan.row, overlay)
         adapters = current.adapters
         if plan.is_dry:
             self._dry_run = DryRunUserCode(adapters.user_code, adapters.limits)
-            adapters = self._dry_run.within(adapters)
+            adapters = self._dry_run.adapters_for_trial(adapters)
             overlay = partial(_with_less_time, plan, adapters.limits, overlay)
         return InProcessClient(
             current,
@@ -311,14 +315,14 @@ class _Run:
             overlay=overlay,
             adapters=adapters,
             streams=plan.streams,
-            respond=self._respond,
-            observe=self._note,
+            respond=self._answer_question,
+            observe=self._note_message,
         )
 
-    async def finish(self, client: InProcessClient) -> Trial:
+    async def finish_trial(self, client: InProcessClient) -> Trial:
         plan, began = self._plan, time.monotonic()
         try:
-            text = await client.request(plan.method, plan.params)
+            text = await client.send_request(plan.method, plan.params)
         except SessionRefused as refused:
             text = refused.answer
         took = time.monotonic() - began
@@ -336,35 +340,35 @@ class _Run:
             took_ms=took * 1_000,
             outcome=Outcome(exchange.outcome) if exchange else Outcome.FAILED,
             failure=exchange.failure if exchange else "",
-            questions=(*self._asked, *_required(result)),
+            questions=(*self._open_questions, *_required_questions(result)),
             state=result.get("requestState", ""),
             dry_run=None if self._dry_run is None else self._dry_run.outcome,
         )
 
-    def _note(self, message: Message) -> None:
+    def _note_message(self, message: Message) -> None:
         self._messages.append(message)
         self._observe(message)
 
-    def _respond(self, method: str, params: JsonObject) -> JsonObject:
+    def _answer_question(self, method: str, params: JsonObject) -> JsonObject:
         """Answer a question of a session; what has no answer is shown afterwards."""
         question = Question(method, params)
-        answer = self._plan.answers.get(question.key)
+        answer = self._plan.answers.get(question.answer_key)
         if answer is not None:
             rejected = is_rejected(method, answer)
-            return decline(method, params) if rejected else answer
-        self._asked.append(question)
-        return decline(method, params)
+            return decline_question(method, params) if rejected else answer
+        self._open_questions.append(question)
+        return decline_question(method, params)
 
 
-def _unchanged(catalog: Catalog) -> Catalog:
+def _same_catalog(catalog: Catalog) -> Catalog:
     return catalog
 
 
-def _of_row(
+def _catalog_of_row(
     plan: Plan, row: TriedRow, overlay: Callable[[Catalog], Catalog], catalog: Catalog
 ) -> Catalog:
     """Return the catalog in which only the row answers; raises `KindError`."""
-    return row.within(overlay(catalog), plan.method, plan.params)
+    return row.restrict_catalog(overlay(catalog), plan.method, plan.params)
 
 
 def _with_less_time(
@@ -372,18 +376,20 @@ def _with_less_time(
 ) -> Catalog:
     """Return the catalog with the time of a dry run for what is tried."""
     catalog = overlay(catalog)
-    return catalog.changed(
+    return catalog.with_changes(
         {
             name: {each.identity: limit_time(each, limits)}
-            for name, each in _tried(plan, catalog)
+            for name, each in _wanted_entries(plan, catalog)
         }
     )
 
 
-def _tried(plan: Plan, catalog: Catalog) -> Iterator[tuple[str, Entry[Any, Any]]]:
+def _wanted_entries(
+    plan: Plan, catalog: Catalog
+) -> Iterator[tuple[str, Entry[Any, Any]]]:
     """Yield the list and the entry of what a request asks for, if it is offered."""
     if plan.method == "resources/read":
-        match = next(catalog.matching(str(plan.params.get("uri", ""))), None)
+        match = next(catalog.matches_of_uri(str(plan.params.get("uri", ""))), None)
         if match is not None and not match.stopped:
             is_template = isinstance(match.entry, TemplateEntry)
             yield ("templates" if is_template else "resources"), match.entry
@@ -395,7 +401,7 @@ def _tried(plan: Plan, catalog: Catalog) -> Iterator[tuple[str, Entry[Any, Any]]
         yield name, entry
 
 
-def _required(result: JsonObject) -> list[Question]:
+def _required_questions(result: JsonObject) -> list[Question]:
     """Return the questions of an `InputRequiredResult`."""
     requests: dict[str, Any] = result.get("inputRequests", {})
     return [

@@ -157,28 +157,28 @@ class TrialTransaction:
     def __enter__(self) -> Self:
         """Begin; raises `django.db.Error` if the database cannot be reached."""
         self._connection = connection = connections[self.alias]
-        was_kept = connection.connection is not None and not connection.in_atomic_block
+        was_open = connection.connection is not None and not connection.in_atomic_block
         try:
-            self._begin()
+            self._begin_transaction()
         except Error:
-            if not was_kept:
+            if not was_open:
                 raise
             # Its server has ended a connection that was kept: this opens another.
-            self._begin()
+            self._begin_transaction()
         self._driver = connection.connection
-        self._changes = _told(self._driver, "total_changes", 0)
-        self.line = ConnectionKiller.of(connection)
+        self._changes = _driver_state(self._driver, "total_changes", 0)
+        self.line = ConnectionKiller.from_wrapper(connection)
         return self
 
-    def _begin(self) -> None:
+    def _begin_transaction(self) -> None:
         connection = self._connection
         self._block = block = transaction.atomic(using=self.alias)
         try:
             connection.ensure_connection()
-            with _deferred(connection):
+            with _deferred_mode(connection):
                 block.__enter__()
             self._outer = [*connection.savepoint_ids], [*connection.atomic_blocks]
-            _execute(connection, connection.ops.savepoint_create_sql(SAVEPOINT))
+            _execute_sql(connection, connection.ops.savepoint_create_sql(SAVEPOINT))
             self._limit_statements()
         except Error:
             connection.close()
@@ -200,14 +200,14 @@ class TrialTransaction:
     # -- the guard --------------------------------------------------------------
 
     @contextmanager
-    def guard(self) -> Iterator[None]:
+    def statement_guard(self) -> Iterator[None]:
         """Look at each statement of the code inside."""
         connection = self._connection
         wrappers = connection.execute_wrappers
-        wrappers.append(self._guarded)
+        wrappers.append(self._execute_guarded)
         # Django takes an open transaction for a connection that was left in disorder;
         # in earnest, `close_old_connections()` finds none.
-        connection.close_if_unusable_or_obsolete = _keep
+        connection.close_if_unusable_or_obsolete = _leave_open
         note = partial(self._note_connection, threading.get_ident())
         connection_created.connect(note, weak=False)
         try:
@@ -216,18 +216,18 @@ class TrialTransaction:
             connection_created.disconnect(note)
             vars(connection).pop("close_if_unusable_or_obsolete", None)
             # The code may have left others there, or taken this one.
-            wrappers[:] = [each for each in wrappers if each != self._guarded]
+            wrappers[:] = [each for each in wrappers if each != self._execute_guarded]
 
     def _note_connection(self, thread: int, connection: Any, **_: object) -> None:
         """Take note of a connection that the code opened beside this one."""
         if connection.alias == self.alias and threading.get_ident() == thread:
             self._is_beside |= connection is not self._connection
 
-    def _guarded(
+    def _execute_guarded(
         self, run: Any, sql: Any, params: Any, many: bool, context: Any
     ) -> Any:
         self._check_is_open()
-        text, vendor = _text(sql, self._driver), self._connection.vendor
+        text, vendor = _statement_text(sql, self._driver), self._connection.vendor
         if words := committing_words(text, vendor):
             self._statements.refusals[words] = None
             raise TransactionManagementError(
@@ -253,12 +253,14 @@ class TrialTransaction:
     def _is_in_transaction(self) -> bool:
         """Whether the connection is still the same, and as far as it tells inside."""
         driver = self._connection.connection
-        return driver is self._driver and bool(_told(driver, "in_transaction", True))
+        return driver is self._driver and bool(
+            _driver_state(driver, "in_transaction", True)
+        )
 
     def _has_ended(self, error: Error) -> bool:
         """Whether the database has ended the transaction with this error."""
         deadlock = error.args[:1] == (INNODB_DEADLOCK,)
-        return deadlock or not _told(self._driver, "in_transaction", True)
+        return deadlock or not _driver_state(self._driver, "in_transaction", True)
 
     # -- the end ----------------------------------------------------------------
 
@@ -268,7 +270,7 @@ class TrialTransaction:
         if connection.vendor != "postgresql" or connection.needs_rollback:
             return
         try:
-            _execute(connection, "SET CONSTRAINTS ALL IMMEDIATE")
+            _execute_sql(connection, "SET CONSTRAINTS ALL IMMEDIATE")
         except IntegrityError:
             raise
         except Error:
@@ -279,7 +281,7 @@ class TrialTransaction:
         self.ending = self._back_to_savepoint()
         if self.ending is Ending.UNDONE and self._is_beside:
             self.ending = Ending.BESIDE
-        self._leave()
+        self._leave_transaction()
 
     def _back_to_savepoint(self) -> Ending:
         connection = self._connection
@@ -291,10 +293,12 @@ class TrialTransaction:
             return Ending.LOST
         connection.needs_rollback = False
         try:
-            _execute(connection, connection.ops.savepoint_rollback_sql(SAVEPOINT))
+            _execute_sql(connection, connection.ops.savepoint_rollback_sql(SAVEPOINT))
             if self._usual_seconds is not None:
                 # No transaction takes it back.
-                _execute(connection, f"SET max_statement_time = {self._usual_seconds}")
+                _execute_sql(
+                    connection, f"SET max_statement_time = {self._usual_seconds}"
+                )
         except Error:
             return self._without_savepoint()
         return Ending.UNDONE
@@ -307,7 +311,7 @@ class TrialTransaction:
         usable = self._connection.is_usable()
         return Ending.COMMITTED if usable and not self._is_lost else Ending.LOST
 
-    def _leave(self) -> None:
+    def _leave_transaction(self) -> None:
         """Roll back, whatever the code has made of Django's books."""
         connection = self._connection
         connections[self.alias] = connection
@@ -329,9 +333,11 @@ class TrialTransaction:
         """Whether it may have written, while it is open; SQLite tells of each row."""
         if self._may_have_written or self._connection.vendor != "sqlite":
             return True
-        return _told(self._driver, "total_changes", self._changes) != self._changes
+        return (
+            _driver_state(self._driver, "total_changes", self._changes) != self._changes
+        )
 
-    def interrupt(self) -> None:
+    def interrupt_statement(self) -> None:
         """End a statement of SQLite that runs; a connection of others can be cut."""
         if self._driver is not None and self._connection.vendor == "sqlite":
             # It may be closed at this moment.
@@ -345,7 +351,7 @@ class TrialTransaction:
 
 
 @contextmanager
-def _deferred(connection: Any) -> Iterator[None]:
+def _deferred_mode(connection: Any) -> Iterator[None]:
     """Let a transaction of SQLite begin without the lock: who only reads needs none."""
     if connection.vendor != "sqlite":
         yield
@@ -358,7 +364,7 @@ def _deferred(connection: Any) -> Iterator[None]:
         connection.transaction_mode = mode
 
 
-def _keep() -> None:
+def _leave_open() -> None:
     """Leave a connection open."""
 
 
@@ -366,12 +372,12 @@ def _is_mariadb(connection: Any) -> bool:
     return connection.vendor == "mysql" and bool(connection.mysql_is_mariadb)
 
 
-def _execute(connection: Any, sql: str) -> None:
+def _execute_sql(connection: Any, sql: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(sql)
 
 
-def _told(driver: Any, name: str, otherwise: int) -> int:
+def _driver_state(driver: Any, name: str, otherwise: int) -> int:
     """Return what a connection of SQLite tells of itself; others do not."""
     try:
         return int(getattr(driver, name, otherwise))
@@ -379,7 +385,7 @@ def _told(driver: Any, name: str, otherwise: int) -> int:
         return 0
 
 
-def _text(sql: Any, driver: Any) -> str:
+def _statement_text(sql: Any, driver: Any) -> str:
     if isinstance(sql, bytes):
         return sql.decode(errors="replace")
     # psycopg composes statements of parts.

@@ -17,7 +17,7 @@ from mcp_app.admin.access.conditions import (
     answer_of,
     conditions,
     first_letter,
-    gates,
+    gates_without_stops,
 )
 from mcp_app.auth import permissions
 from mcp_app.auth.permissions import KnownGroup
@@ -41,7 +41,7 @@ def server(**more: Any) -> ServerDefinition:
 
 def closed(row: Any, at: ServerDefinition | None = OPEN, *tags: str) -> list[str]:
     """Return why each gate is closed, "" for one that is open."""
-    return [each.closed for each in gates(row, at, frozenset(tags))]
+    return [each.closed for each in gates_without_stops(row, at, frozenset(tags))]
 
 
 # -- gates -------------------------------------------------------------------------
@@ -49,7 +49,9 @@ def closed(row: Any, at: ServerDefinition | None = OPEN, *tags: str) -> list[str
 
 def test_all_gates_of_a_definition_are_open() -> None:
     assert closed(tool()) == ["", "", ""]
-    assert all(not each.change for each in gates(tool(), OPEN, frozenset()))
+    assert all(
+        not each.change for each in gates_without_stops(tool(), OPEN, frozenset())
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_a_row_that_is_not_served(row: Any, why: str) -> None:
 def test_what_a_server_offers(
     at: ServerDefinition, tags: tuple[str, ...], offered: bool
 ) -> None:
-    _, gate, _ = gates(tool(), at, frozenset(tags))
+    _, gate, _ = gates_without_stops(tool(), at, frozenset(tags))
     assert (gate.closed == "") is offered
     if not offered:
         assert gate.closed == "The server “shop” does not offer this definition."

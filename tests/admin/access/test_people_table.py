@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from mcp_app.admin.access import visibility
 from mcp_app.admin.access.conditions import Condition, conditions
-from mcp_app.admin.access.visibility import People, Why, people
+from mcp_app.admin.access.visibility import People, Why, people_page
 from mcp_app.auth import permissions
 from mcp_app.auth.permissions import KnownGroup
 from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
@@ -40,7 +40,7 @@ def user(*groups: KnownGroup, superuser: bool = False, **holds: bool) -> Any:
 def why(
     row: Any, demands: AccessRequirements = NO_REQUIREMENTS, *found: Condition
 ) -> str:
-    return Why(found, [SUPPORT, NIGHT], demands).of(row)
+    return Why(found, [SUPPORT, NIGHT], demands).reason_for(row)
 
 
 # -- why ---------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def page(
 ) -> People:
     known = permissions.known_groups(demands)
     found = conditions(NO_REQUIREMENTS, demands, known, is_server=False)
-    return people(
+    return people_page(
         found,
         known,
         demands=demands,
@@ -125,7 +125,7 @@ def page(
 
 @pytest.fixture(autouse=True)
 def _two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visibility, "SHOWN", 2)
+    monkeypatch.setattr(visibility, "PEOPLE_PER_PAGE", 2)
 
 
 @pytest.mark.django_db

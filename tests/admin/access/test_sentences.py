@@ -13,14 +13,14 @@ from mcp_app.admin.access.sentences import (
     NOBODY,
     ONE_CAN,
     ONE_CANNOT,
-    all_of,
     and_superusers,
     anonymous,
     count_text,
     counted_text,
-    either,
-    everyone,
+    describe_people,
     in_digits,
+    join_alternatives,
+    join_required,
 )
 
 MARKS = "a\u202eb"
@@ -54,17 +54,17 @@ def test_a_number_of_people() -> None:
     [([], ""), (["a"], "a"), (["b", "a"], "a or b"), ({"c", "b", "a"}, "a, b or c")],
 )
 def test_one_is_enough(names: Any, text: str) -> None:
-    assert either(names) == text
+    assert join_alternatives(names) == text
 
 
 def test_all_are_asked_for_in_their_order() -> None:
-    assert all_of(["b", "a"]) == "b and a"
-    assert all_of([]) == ""
+    assert join_required(["b", "a"]) == "b and a"
+    assert join_required([]) == ""
 
 
 def test_what_hides_in_a_name_is_seen() -> None:
-    assert "\u202e" not in either([MARKS])
-    assert "\u202e" not in everyone([MARKS], [[MARKS]])
+    assert "\u202e" not in join_alternatives([MARKS])
+    assert "\u202e" not in describe_people([MARKS], [[MARKS]])
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_hides_in_a_name_is_seen() -> None:
     ],
 )
 def test_of_whom_it_is_true(permissions: Any, groups: Any, text: str) -> None:
-    assert everyone(permissions, groups) == text
+    assert describe_people(permissions, groups) == text
 
 
 @pytest.mark.parametrize(

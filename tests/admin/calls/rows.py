@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.db import connection
 from django.utils.timezone import now
 
-from mcp_app.audit.tallies import Tallies, begin_ms
+from mcp_app.audit.tallies import Tallies, period_start_ms
 from mcp_app.models import Call, CallStatistic
 from mcp_app.models.calls import MINUTE_S
 
@@ -57,10 +57,10 @@ def write(*calls: dict[str, Any]) -> list[Call]:
         subject: Any = tuple(
             given[each] for each in ("server", "kind", "name", "outcome")
         )
-        minute = begin_ms(given["time_ms"], MINUTE_S)
-        tallies.add(minute, subject, [given["took_us"]])
+        minute = period_start_ms(given["time_ms"], MINUTE_S)
+        tallies.add_calls(minute, subject, [given["took_us"]])
     Call.objects.insert(rows)
-    CallStatistic.objects.raise_by(tallies.rows())
+    CallStatistic.objects.raise_by(tallies.sorted_rows())
     return list(Call.objects.order_by("-time_ms", "-pk"))
 
 

@@ -15,16 +15,16 @@ from mcp_app.admin.calls.charts import (
     STEPS,
     WIDTH,
     Figures,
-    percents,
-    sentence,
+    failure_sentence,
+    format_percent,
 )
-from mcp_app.admin.calls.filters import DAY, CallFilter, moment
+from mcp_app.admin.calls.filters import DAY, CallFilter, stored_time
 from mcp_app.models import CallStatistic
 from mcp_app.models.calls import BOUNDS_MS, HOUR_S
 
 HOUR_MS = HOUR_S * 1_000
 START_MS = 480_000 * HOUR_MS
-ASKED = CallFilter(DAY, moment(START_MS), moment(START_MS + 24 * HOUR_MS))
+ASKED = CallFilter(DAY, stored_time(START_MS), stored_time(START_MS + 24 * HOUR_MS))
 
 
 def buckets(*counts: tuple[int, int]) -> list[int]:
@@ -51,7 +51,7 @@ def buckets(*counts: tuple[int, int]) -> list[int]:
 def test_in_how_many_milliseconds(
     counts: Any, percent: int, longest_us: int, bound: int | None
 ) -> None:
-    assert charts._bound(buckets(*counts), percent, longest_us) == bound
+    assert charts._percentile_bound(buckets(*counts), percent, longest_us) == bound
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_columns_of_slower_calls(slower: str, first: str) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_bar_stands_for_a_round_time(step: int) -> None:
-    assert charts._step(step * BARS) == step
-    assert charts._step(step * BARS + 1) > step
+    assert charts._bar_length(step * BARS) == step
+    assert charts._bar_length(step * BARS + 1) > step
 
 
 def test_a_time_beyond_all_round_ones_has_few_bars() -> None:
     length = STEPS[-1] * BARS * 10
-    assert length / charts._step(length) <= BARS
+    assert length / charts._bar_length(length) <= BARS
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_time_beyond_all_round_ones_has_few_bars() -> None:
 )
 def test_what_is_not_nothing_is_not_0(percent: float, text: str) -> None:
     with override("en"):
-        assert percents(percent).replace("\xa0", " ") == text
+        assert format_percent(percent).replace("\xa0", " ") == text
 
 
 def found(calls: int, failed: int) -> Figures:
@@ -97,7 +97,7 @@ def found(calls: int, failed: int) -> Figures:
 )
 def test_the_sentence(calls: int, failed: int, most: str, text: str) -> None:
     with override("en"):
-        said = sentence(ASKED, found(calls, failed), most)
+        said = failure_sentence(ASKED, found(calls, failed), most)
     assert said.replace("\xa0", " ") == text
 
 
@@ -126,7 +126,7 @@ def test_only_the_time_that_is_asked_for() -> None:
     for hour in (-1, 0, 23, 24):
         count(hour)
     count(0, seconds=60)
-    made = charts.figures(ASKED)
+    made = charts.call_figures(ASKED)
     assert (made.calls, made.failed, made.matching) == (2, 0, 2)
     assert (made.half, made.most) == (4, 4)
 
@@ -135,14 +135,14 @@ def test_only_the_time_that_is_asked_for() -> None:
 def test_bars_show_each_hour_and_every_failure() -> None:
     count(0, calls=1_000)
     count(23, "crashed", calls=1)
-    bars = charts.figures(ASKED).bars
+    bars = charts.call_figures(ASKED).bars
     assert [bar.calls for bar in bars] == [1_000, *[0] * 22, 1]
     first, last = bars[0], bars[-1]
     assert (first.top, first.height, first.failed_height) == (0, HEIGHT, 0)
     # One of a thousand is seen.
     assert (last.height, last.failed_height) == (1, 1)
     assert last.x + last.width <= WIDTH
-    assert last.start == moment(START_MS + 23 * HOUR_MS)
+    assert last.start == stored_time(START_MS + 23 * HOUR_MS)
 
 
 @pytest.mark.django_db
@@ -151,12 +151,12 @@ def test_of_all_calls_some_are_asked_for() -> None:
     count(0, "crashed", calls=3, server="shop", to_5=0, to_200=3, most_us=150_000)
     count(0, "answered", calls=5, server="shop", name="find")
     one = CallFilter(DAY, ASKED.start, ASKED.end, outcome="failed")
-    made = charts.figures(one)
+    made = charts.call_figures(one)
     assert (made.calls, made.failed, made.matching) == (18, 3, 3)
     assert (made.servers, made.half) == (("default", "shop"), 150)
-    shop = charts.figures(CallFilter(DAY, ASKED.start, ASKED.end, server="shop"))
+    shop = charts.call_figures(CallFilter(DAY, ASKED.start, ASKED.end, server="shop"))
     assert (shop.calls, shop.servers) == (8, ("default", "shop"))
-    slow = charts.figures(CallFilter(DAY, ASKED.start, ASKED.end, slower="100"))
+    slow = charts.call_figures(CallFilter(DAY, ASKED.start, ASKED.end, slower="100"))
     assert (slow.calls, slow.matching) == (18, 3)
 
 
@@ -170,9 +170,9 @@ def test_what_failed_most_and_how_often_it_did_again() -> None:
     found = charts.most_failing(ASKED)
     assert found is not None
     assert (found.name, found.outcome, found.calls) == ("add", "crashed", 4)
-    assert charts.alike("tool", "add", "crashed", START_MS) == 4
-    assert charts.alike("tool", "add", "crashed", START_MS + HOUR_MS) == 2
-    assert charts.alike("prompt", "add", "crashed", START_MS) == 0
+    assert charts.count_similar("tool", "add", "crashed", START_MS) == 4
+    assert charts.count_similar("tool", "add", "crashed", START_MS + HOUR_MS) == 2
+    assert charts.count_similar("prompt", "add", "crashed", START_MS) == 0
 
 
 @pytest.mark.django_db

@@ -11,7 +11,12 @@ from django.test import RequestFactory
 from django.utils import timezone
 
 from mcp_app.admin.calls import filters as asking
-from mcp_app.admin.calls.filters import CallFilter, milliseconds, moment, read_filter
+from mcp_app.admin.calls.filters import (
+    CallFilter,
+    milliseconds,
+    read_filter,
+    stored_time,
+)
 from mcp_app.interface.call_record import FAILED
 from mcp_app.models.call_rows import CallQuery, Key
 from mcp_app.models.calls import HOUR_S, MINUTE_S
@@ -53,9 +58,9 @@ def between(begin: str = "", end: str = "") -> CallFilter:
 )
 def test_a_time_from_the_list(when: str, start: datetime, seconds: int) -> None:
     found = of(when=when)
-    assert (found.start, found.end, found.seconds) == (start, None, seconds)
+    assert (found.start, found.end, found.counter_seconds) == (start, None, seconds)
     assert found.end_ms is None
-    assert moment(found.start_ms) == start
+    assert stored_time(found.start_ms) == start
 
 
 @pytest.mark.parametrize(
@@ -127,13 +132,13 @@ def test_only_choices(name: str) -> None:
     found = of(**{name: "no-such"})
     (problem,) = found.problems
     assert problem.startswith("“no-such” is not a choice for “")
-    assert found.query() == "?"
+    assert found.query_string() == "?"
 
 
 @pytest.mark.parametrize("name", ["server", "name", "user", "q"])
 def test_texts(name: str) -> None:
     assert getattr(of(**{name: " a\0b "}), name) == "ab"
-    assert len(getattr(of(**{name: "x" * 300}), name)) == asking.LONGEST
+    assert len(getattr(of(**{name: "x" * 300}), name)) == asking.MAX_TEXT_LENGTH
 
 
 @pytest.mark.parametrize(
@@ -158,8 +163,8 @@ def test_a_place(text: str, key: Key | None) -> None:
     ("given", "counted"), [({}, True), ({"name": "a"}, True), ({"user": "a"}, False)]
 )
 def test_counters_know_no_person(given: dict[str, str], counted: bool) -> None:
-    assert of(**given).counted is counted
-    assert not of(q="a", **given).counted
+    assert of(**given).is_countable is counted
+    assert not of(q="a", **given).is_countable
 
 
 OUTCOME = ("outcome", "=", "crashed")
@@ -196,11 +201,11 @@ def test_which_rows_are_meant(
     }
     rest = [shown[each] if isinstance(each, str) else each for each in rest]
     found = of(**given)
-    assert found.sought(("n1",)) == CallQuery(found.start_ms, None, ways, rest)
+    assert found.call_query(("n1",)) == CallQuery(found.start_ms, None, ways, rest)
 
 
 def test_any_failure_is_each_of_them() -> None:
-    sought = of(outcome="failed").sought()
+    sought = of(outcome="failed").call_query()
     assert [*sought.ways] == [("outcome", "=", each) for each in FAILED]
     assert sought.rest == []
 
@@ -218,12 +223,12 @@ def test_any_failure_is_each_of_them() -> None:
 )
 def test_an_address_asks_for_the_same(given: dict[str, str]) -> None:
     found = of(**given)
-    assert read_filter(RequestFactory().get(f"/{found.query()}")) == found
+    assert read_filter(RequestFactory().get(f"/{found.query_string()}")) == found
 
 
 def test_a_change_of_an_address_leaves_places_out() -> None:
     found = of(when="day", name="add", older="5.7")
-    assert found.query() == "?name=add"
-    assert found.query(name="", kind="tool") == "?kind=tool"
-    assert found.query(newer=Key(3, 4)) == "?name=add&newer=3.4"
-    assert of().query() == "?"
+    assert found.query_string() == "?name=add"
+    assert found.query_string(name="", kind="tool") == "?kind=tool"
+    assert found.query_string(newer=Key(3, 4)) == "?name=add&newer=3.4"
+    assert of().query_string() == "?"

@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
 from mcp_app.admin.calls import log
-from mcp_app.admin.calls.filters import CHOICES, moment
+from mcp_app.admin.calls.filters import CHOICES, stored_time
 from mcp_app.admin.page.concurrency import RIGHTS
 from mcp_app.models import Call, CallStatistic, call_rows
 from tests.admin.calls.rows import DAY, HOUR, MINUTE, crash, write
@@ -150,9 +150,9 @@ def test_filters(admin_client: Client, asked: dict[str, str], names: list[str]) 
 def test_from_to(admin_client: Client) -> None:
     write({"name": "new"}, {"name": "old", "ago_ms": 3 * DAY})
     old = Call.objects.get(name="old")
-    asked = {"when": "between", "from": f"{moment(old.time_ms):%Y-%m-%dT%H:%M}"}
+    asked = {"when": "between", "from": f"{stored_time(old.time_ms):%Y-%m-%dT%H:%M}"}
     assert listed(admin_client, **asked) == ["new", "old"]
-    asked["to"] = f"{moment(old.time_ms + MINUTE):%Y-%m-%dT%H:%M}"
+    asked["to"] = f"{stored_time(old.time_ms + MINUTE):%Y-%m-%dT%H:%M}"
     assert listed(admin_client, **asked) == ["old"]
 
 
@@ -374,20 +374,20 @@ SIGNS = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20\u2212")
 
 
 def test_a_formula_behind_hidden_characters() -> None:
-    assert log.cell("\u202e=1+1") == "⟦U+202E⟧=1+1"
-    assert log.cell("-5") == "'-5"
-    assert log.cell(5) == "5"
+    assert log.csv_cell_text("\u202e=1+1") == "⟦U+202E⟧=1+1"
+    assert log.csv_cell_text("-5") == "'-5"
+    assert log.csv_cell_text(5) == "5"
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\u00a0", "\n", "\r\n ", "\u3000", "\x0b"])
 def test_a_formula_behind_blanks_and_in_any_width(blank: str) -> None:
-    cells = [log.cell(f"{blank}{sign}1+1") for sign in SIGNS]
+    cells = [log.csv_cell_text(f"{blank}{sign}1+1") for sign in SIGNS]
     assert [each for each in cells if not each.startswith("'")] == []
 
 
 @pytest.mark.parametrize("text", ["", " ", " a=1", "a", "\n"])
 def test_what_is_no_formula_is_left(text: str) -> None:
-    assert not log.cell(text).startswith("'")
+    assert not log.csv_cell_text(text).startswith("'")
 
 
 @pytest.mark.parametrize("asked", [{}, {"slower": "100"}, {"outcome": "failed"}])
@@ -401,7 +401,7 @@ def test_page_after_page_up_to_a_bound(
     monkeypatch.setattr("mcp_app.models.calls.LOOKED", 7)
     names = [row["name"] for row in exported(admin_client, **asked)]
     assert sorted(names) == sorted(f"n{n}" for n in range(20))
-    monkeypatch.setattr(log, "MOST", 10)
+    monkeypatch.setattr(log, "MAX_EXPORTED_CALLS", 10)
     assert len(exported(admin_client, **asked)) == 10
 
 

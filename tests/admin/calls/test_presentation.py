@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from mcp_app.admin.calls.presentation import in_words
+from mcp_app.admin.calls.presentation import milliseconds_text
 from mcp_app.interface.call_record import Outcome
 from mcp_app.models import AccessToken, Call, Prompt, Resource, ResourceTemplate, Tool
 from mcp_app.models.definitions import Source
@@ -190,4 +190,4 @@ def test_a_call_that_is_gone(admin_client: Client, key: int) -> None:
     [(0.2, "under 1 ms"), (1, "1 ms"), (312.4, "312 ms"), (12_345, "12.3 s")],
 )
 def test_times_in_words(milliseconds: float, said: str) -> None:
-    assert in_words(milliseconds) == said
+    assert milliseconds_text(milliseconds) == said

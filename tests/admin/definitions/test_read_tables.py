@@ -7,18 +7,18 @@ import pytest
 from mcp_app.admin.definitions.read_only import (
     arguments,
     parameters,
+    render_table,
     suggestions,
-    table,
 )
 
 
 def test_a_table_hides_nothing_and_is_no_markup() -> None:
-    text = table(("A", "B"), [("<b>", "a\u202eb\nc")], '{"x":"\u200b"}')
+    text = render_table(("A", "B"), [("<b>", "a\u202eb\nc")], '{"x":"\u200b"}')
     assert '<th scope="row">&lt;b&gt;</th><td data-label="B">a⟦U+202E⟧b<br>c</td>' in (
         text
     )
     assert "⟦U+200B⟧" in text
-    assert "None" in table(("A",), [])
+    assert "None" in render_table(("A",), [])
 
 
 @pytest.mark.parametrize("stored", ["", "{", "[]", "{}", "7"])

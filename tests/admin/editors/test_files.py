@@ -19,10 +19,10 @@ from mcp_app.admin.editors.files import (
     FilePartField,
     FileValue,
     SentFile,
+    attachment_uri,
     check_type,
     is_usable,
-    made_up_uri,
-    type_of,
+    stored_media_type,
     upload_of,
 )
 from mcp_app.admin.editors.messages import Message
@@ -48,36 +48,36 @@ def kim() -> User:
 def test_a_file_in_pieces(kim: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "PIECE", 1_000)
     content = noise(5_500)
-    name = files.keep(kim, content)
+    name = files.store_user_file(kim, content)
     assert Blob.objects.count() == len(name.split()) == 6
-    assert files.kept_content(kim, name, MOST) == content
-    files.forget(kim)
-    assert files.kept_content(kim, name, MOST) is None
+    assert files.user_file_content(kim, name, MOST) == content
+    files.delete_user_file(kim)
+    assert files.user_file_content(kim, name, MOST) is None
 
 
 def test_pieces_that_are_alike(kim: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "PIECE", 2)
     content = b"abc" * 3_000
-    name = files.keep(kim, content)
+    name = files.store_user_file(kim, content)
     assert len(set(name.split())) < len(name.split())
-    assert files.kept_content(kim, name, MOST) == content
+    assert files.user_file_content(kim, name, MOST) == content
 
 
 def test_one_file_for_each_person(kim: User) -> None:
     other = User.objects.create_user("maria")
-    theirs = files.keep(other, b"a")
-    first = files.keep(kim, b"a")
-    second = files.keep(kim, b"b")
-    assert files.kept_content(kim, first, MOST) is None
-    assert files.kept_content(kim, theirs, MOST) is None
-    assert files.kept_content(kim, second, MOST) == b"b"
-    assert files.kept_content(other, theirs, MOST) == b"a"
+    theirs = files.store_user_file(other, b"a")
+    first = files.store_user_file(kim, b"a")
+    second = files.store_user_file(kim, b"b")
+    assert files.user_file_content(kim, first, MOST) is None
+    assert files.user_file_content(kim, theirs, MOST) is None
+    assert files.user_file_content(kim, second, MOST) == b"b"
+    assert files.user_file_content(other, theirs, MOST) == b"a"
 
 
 def test_a_file_is_never_the_upload_that_somebody_serves(kim: User) -> None:
     served = Blob.objects.keep(b"a bundle that is a resource", "application/json")
-    files.keep(kim, b"a bundle that is a resource")
-    files.forget(kim)
+    files.store_user_file(kim, b"a bundle that is a resource")
+    files.delete_user_file(kim)
     assert list(Blob.objects.all()) == [served]
 
 
@@ -85,22 +85,22 @@ def test_names_that_were_tampered_with(
     kim: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "PIECE", 1_000)
-    name = files.keep(kim, noise(3_500))
+    name = files.store_user_file(kim, noise(3_500))
     shuffled = " ".join(reversed(name.split()))
     upload = Blob.objects.keep(b"x").digest
     for tampered in ("", "x", upload, f"{name} {upload}", shuffled):
-        assert files.kept_content(kim, tampered, MOST) is None
+        assert files.user_file_content(kim, tampered, MOST) is None
 
 
 @pytest.mark.parametrize("name", ["\0", "a\0b", " "])
 def test_names_that_no_database_takes(kim: User, name: str) -> None:
-    files.keep(kim, b"file")
-    assert files.kept_content(kim, name, MOST) is None
+    files.store_user_file(kim, b"file")
+    assert files.user_file_content(kim, name, MOST) is None
 
 
 def test_more_than_a_file_may_have_is_not_unpacked(kim: User) -> None:
-    name = files.keep(kim, bytes(100_000))
-    assert files.kept_content(kim, name, 10) == bytes(11)
+    name = files.store_user_file(kim, bytes(100_000))
+    assert files.user_file_content(kim, name, 10) == bytes(11)
 
 
 # -- uploads ---------------------------------------------------------------------------
@@ -152,13 +152,16 @@ def test_a_published_version_has_its_file_too(secret: str) -> None:
 
 
 def test_pieces_of_a_bundle_are_no_uploads(admin_user: User) -> None:
-    name = files.keep(admin_user, b"a bundle")
+    name = files.store_user_file(admin_user, b"a bundle")
     Resource.objects.create(name="s", uri="x:s", config=json.dumps({"upload": name}))
     assert not is_usable(admin_user, name)
 
 
 def test_the_type_of_a_file(secret: str) -> None:
-    assert (type_of(secret), type_of("0" * 64)) == ("application/pdf", "")
+    assert (stored_media_type(secret), stored_media_type("0" * 64)) == (
+        "application/pdf",
+        "",
+    )
     check_type("image/png", "image/gif")
     check_type("image/png", "application/octet-stream")
     check_type("text/plain", "application/pdf")
@@ -291,7 +294,9 @@ def given(
     """Type into the fields of a file and send them; the others stay as they were."""
     field = FilePartField()
     # Whoever has something with this file may use it.
-    field.shows(stored, lambda name: stored is not None and name == stored.upload)
+    field.set_stored_value(
+        stored, lambda name: stored is not None and name == stored.upload
+    )
     sent = {"kept": "", "type": "", "uri": ""}
     if stored is not None:
         sent = {"kept": stored.upload, "type": stored.mime_type, "uri": stored.uri}
@@ -347,8 +352,8 @@ def test_another_file_has_an_address_made_from_its_name() -> None:
         uri="attachment:///Our%20terms%20%28%C3%A4%29.pdf",
     )
     assert part(file=TERMS, uri="x:terms").uri == "x:terms"
-    assert made_up_uri("") == "attachment:///file"
-    assert made_up_uri("a\ud800\0") == "attachment:///a%3F%00"
+    assert attachment_uri("") == "attachment:///file"
+    assert attachment_uri("a\ud800\0") == "attachment:///a%3F%00"
 
 
 def test_what_a_browser_says_is_only_believed_where_it_is_a_type() -> None:
@@ -437,7 +442,7 @@ def test_a_file_that_is_there_keeps_an_address(pdf: Message) -> None:
 
 def test_a_file_that_the_person_may_not_see_is_as_good_as_gone(pdf: Message) -> None:
     field = FilePartField()
-    field.shows(None, lambda name: False)
+    field.set_stored_value(None, lambda name: False)
     sent = SentFile(kept=pdf.upload, media_type="application/pdf", uri="x:a")
     with pytest.raises(ValidationError, match="The file is no longer stored"):
         field.clean(sent)
@@ -456,7 +461,7 @@ def test_a_type_that_is_stored_stays_whatever_the_file_was() -> None:
 
 def test_what_was_changed(pdf: Message) -> None:
     field = FilePartField()
-    field.shows(pdf)
+    field.set_stored_value(pdf)
     same = SentFile(kept=pdf.upload, media_type="application/pdf", uri="x:terms")
     assert not field.has_changed(None, same)
     assert field.has_changed(None, SentFile())
@@ -471,7 +476,7 @@ def test_the_page_shows_what_is_there(pdf: Message, png: Message) -> None:
         (pdf, "application/pdf, 4"),
         (Message(upload="0" * 64), "The file is no longer stored."),
     ):
-        field.shows(stored)
+        field.set_stored_value(stored)
         assert text in widget.render("file", None, {"id": "id_file"})
     sent = SentFile(SimpleUploadedFile(*LOGO), pdf.upload, "a/b", "x:<b>", remove=True)
     text = widget.render("file", sent, {"id": "id_file"})

@@ -15,9 +15,9 @@ from mcp_app.admin.editors.hints import (
     HintsField,
     answer_of,
     audience_of,
-    hints_of,
+    hints_of_answer,
     importance_of,
-    merge,
+    merge_annotations,
 )
 
 THREE = (None, True, False)
@@ -25,7 +25,7 @@ THREE = (None, True, False)
 
 def test_an_answer_that_nobody_changed_changes_nothing() -> None:
     every = [Hints(*values) for values in product(THREE, repeat=4)]
-    changed = [each for each in every if hints_of(answer_of(each), each) != each]
+    changed = [each for each in every if hints_of_answer(answer_of(each), each) != each]
     assert changed == []
 
 
@@ -40,7 +40,7 @@ def test_an_answer_that_nobody_changed_changes_nothing() -> None:
     ],
 )
 def test_the_first_answer(answer: Answer, hints: Hints) -> None:
-    assert hints_of(answer, Hints()) == hints
+    assert hints_of_answer(answer, Hints()) == hints
     assert answer_of(hints) == answer
 
 
@@ -61,11 +61,11 @@ def test_what_is_shown(hints: Hints, effect: str) -> None:
 
 def test_a_new_answer_leaves_the_boxes_that_nobody_touched() -> None:
     before = Hints(True, None, None, True)
-    after = hints_of(Answer("adds", open_world=True), before)
+    after = hints_of_answer(Answer("adds", open_world=True), before)
     assert after == Hints(False, False, None, True)
-    assert hints_of(Answer("reads"), before) == Hints(True, None, None, False)
+    assert hints_of_answer(Answer("reads"), before) == Hints(True, None, None, False)
     # A choice that is made cannot be taken back by sending none.
-    assert hints_of(Answer("", open_world=True), before) == before
+    assert hints_of_answer(Answer("", open_world=True), before) == before
 
 
 def test_a_fourth_choice_is_refused() -> None:
@@ -82,7 +82,7 @@ def test_a_fourth_choice_is_refused() -> None:
 @pytest.mark.parametrize("audience", AUDIENCES)
 @pytest.mark.parametrize("importance", IMPORTANCES)
 def test_choices_come_back(audience: str, importance: str) -> None:
-    annotations = merge({"lastModified": "x"}, audience, importance)
+    annotations = merge_annotations({"lastModified": "x"}, audience, importance)
     assert annotations["lastModified"] == "x"
     assert audience_of(annotations) == audience
     assert importance_of(annotations) == importance
@@ -101,16 +101,16 @@ def test_choices_come_back(audience: str, importance: str) -> None:
 )
 def test_what_nobody_chose_anew_stays(annotations: dict[str, Any]) -> None:
     shown = audience_of(annotations), importance_of(annotations)
-    assert merge(annotations, *shown) == annotations
+    assert merge_annotations(annotations, *shown) == annotations
 
 
 def test_what_is_chosen_is_written() -> None:
-    assert merge({}, "user assistant", "1") == {
+    assert merge_annotations({}, "user assistant", "1") == {
         "audience": ["user", "assistant"],
         "priority": 1,
     }
-    assert merge({"audience": ["user"], "priority": 0.8}, "", "0.25") == {
+    assert merge_annotations({"audience": ["user"], "priority": 0.8}, "", "0.25") == {
         "priority": 0.25
     }
-    assert merge({"priority": 0.8}, "", "") == {}
+    assert merge_annotations({"priority": 0.8}, "", "") == {}
     assert importance_of({"priority": 0.8}) == "0.8"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mcp_app.admin.editors.json_editor import JsonEditor, SheetField
-from mcp_app.admin.editors.json_texts import shown_text
+from mcp_app.admin.editors.json_texts import formatted_text
 from mcp_app.admin.editors.message_forms import MessageSheet
 from mcp_app.admin.editors.parameter_forms import ParameterSheet
 from mcp_app.admin.editors.prompt_arguments import ArgumentSheet
@@ -101,7 +101,7 @@ def test_whoever_changes_both_ways_is_asked() -> None:
 def test_what_is_kept_in_one_way_is_shown_in_both() -> None:
     page = rendered(given(SHEET, STORED, **{"sheet-0-name": "town"}))
     again = given_again(SHEET, page, STORED)
-    assert "town" in again.text
+    assert "town" in again.json_text
     assert list(json.loads(again.result.text)["properties"]) == ["town", "days"]
     # After that, a change of the JSON alone is no second change.
     page = rendered(given(SHEET, STORED, **{"sheet-json": '{"properties": {"x": {}}}'}))
@@ -178,7 +178,7 @@ def test_the_functions_own_comes_back() -> None:
 def test_a_schema_beyond_the_table_is_refused_like_any_other() -> None:
     sent = given(SHEET, BEYOND, **{"sheet-json": "{"})
     assert "This is not JSON" in sent.result.problem
-    assert list(SheetField(SHEET).sheet_widget.places(sent)) == []
+    assert list(SheetField(SHEET).sheet_widget.error_places(sent)) == []
     assert "The table cannot show all" in rendered(sent)
     none = given(SHEET, BEYOND, **{"sheet-json": "{", "sheet-keep": "table"})
     assert none.result.problem == "There are no rows."
@@ -206,7 +206,7 @@ def test_the_json_may_be_cleared() -> None:
 
 
 def test_the_same_json_with_other_blanks_changes_nothing() -> None:
-    sent = given(SHEET, STORED, **{"sheet-json": shown_text(STORED) + "  "})
+    sent = given(SHEET, STORED, **{"sheet-json": formatted_text(STORED) + "  "})
     assert sent.result.text == STORED
     typed = STORED.replace(", ", ",\n")
     assert given(SHEET, STORED, **{"sheet-json": typed}).result.text == STORED
@@ -225,7 +225,7 @@ def test_a_page_that_was_tampered_with_has_no_rows(
 ) -> None:
     name = name_of(sheet)
     sent = given(sheet, "", **{f"{name}-shown": shown, f"{name}-0-name": "a"})
-    assert sent.formset is None
+    assert sent.submitted_rows is None
     widget = SheetField(sheet).widget
     assert "data-mcp-sheet" in widget.render(name, sent, {"id": "id"})
 

@@ -5,7 +5,12 @@ import re
 
 import pytest
 
-from mcp_app.admin.editors.json_texts import check_schema_text, read, same, shown_text
+from mcp_app.admin.editors.json_texts import (
+    check_schema_text,
+    formatted_text,
+    is_same_json,
+    parse_strict_json,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,11 +31,11 @@ from mcp_app.admin.editors.json_texts import check_schema_text, read, same, show
 )
 def test_the_line_of_what_is_no_json(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):
-        read(text)
+        parse_strict_json(text)
 
 
 def test_what_is_json_is_read() -> None:
-    assert read('{"a": [1.0]}') == {"a": [1.0]}
+    assert parse_strict_json('{"a": [1.0]}') == {"a": [1.0]}
 
 
 def deep(levels: int) -> str:
@@ -91,15 +96,15 @@ def test_names_that_only_look_like_keywords(text: str) -> None:
 
 
 def test_json_of_one_line_is_shown_in_many() -> None:
-    assert shown_text('{"b":1,"a":[]}') == '{\n  "b": 1,\n  "a": []\n}'
+    assert formatted_text('{"b":1,"a":[]}') == '{\n  "b": 1,\n  "a": []\n}'
     own = '{"a":\r\n 1}'
-    assert shown_text(own) == '{"a":\n 1}'
-    assert shown_text("{") == "{"
-    assert shown_text("") == ""
+    assert formatted_text(own) == '{"a":\n 1}'
+    assert formatted_text("{") == "{"
+    assert formatted_text("") == ""
 
 
 def test_the_same_json_has_the_same_order() -> None:
-    assert same('{"a": 1}', '{ "a":1 }')
-    assert not same('{"a": 1, "b": 2}', '{"b": 2, "a": 1}')
-    assert same("{", "{")
-    assert not same("{", "{}")
+    assert is_same_json('{"a": 1}', '{ "a":1 }')
+    assert not is_same_json('{"a": 1, "b": 2}', '{"b": 2, "a": 1}')
+    assert is_same_json("{", "{")
+    assert not is_same_json("{", "{}")

@@ -11,7 +11,13 @@ from mcp_app.admin.editors.files import FilePartWidget
 from mcp_app.admin.editors.hints import HintsWidget
 from mcp_app.admin.editors.json_editor import SheetWidget
 from mcp_app.admin.editors.message_forms import MessageSheet
-from mcp_app.admin.editors.rows import SPARE, LinesField, RowForm, Rows, rows_of
+from mcp_app.admin.editors.rows import (
+    SPARE,
+    LinesField,
+    RowForm,
+    Rows,
+    formset_class_of,
+)
 from mcp_app.admin.editors.variables import VariablesWidget
 
 
@@ -23,7 +29,7 @@ def rows(*given: dict[str, str], most: int = 3, initial: int = 0) -> Rows:
     data = {"r-TOTAL_FORMS": str(len(given)), "r-INITIAL_FORMS": str(initial)}
     for number, each in enumerate(given):
         data |= {f"r-{number}-{name}": value for name, value in each.items()}
-    return rows_of(NamedForm, most)(data, prefix="r")
+    return formset_class_of(NamedForm, most)(data, prefix="r")
 
 
 @pytest.mark.parametrize(
@@ -44,7 +50,7 @@ def test_lines(initial: Any, sent: str, changed: bool) -> None:
 
 
 def test_a_page_has_spare_rows_with_a_place_each() -> None:
-    made = rows_of(NamedForm)(initial=[{"name": "a"}], prefix="r")
+    made = formset_class_of(NamedForm)(initial=[{"name": "a"}], prefix="r")
     assert len(made.forms) == 1 + SPARE
     form: Any = made.forms[0]
     assert str(form.fields["DELETE"].label) == "Remove"
@@ -68,7 +74,7 @@ def test_a_row_that_goes_may_be_wrong() -> None:
 
 
 def test_of_a_page_that_is_shown_nothing_is_wrong() -> None:
-    assert rows_of(NamedForm)(initial=[{"name": "long"}]).wrong == []
+    assert formset_class_of(NamedForm)(initial=[{"name": "long"}]).wrong == []
 
 
 @pytest.mark.parametrize(("count", "valid"), [(3, True), (4, False)])

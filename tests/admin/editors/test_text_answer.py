@@ -10,13 +10,13 @@ from django.core.exceptions import ValidationError
 from mcp_app.admin.editors.text_answer import (
     CONFIGS,
     SuggestionsField,
-    as_lines,
     config_of_text,
     fit_lines,
     needs_json,
-    of_lines,
-    parts_of,
+    parts_of_config,
+    suggestions_of_text,
     text_of_config,
+    text_of_suggestions,
 )
 from mcp_app.models import DefinitionRow, Resource, Tool
 
@@ -42,7 +42,7 @@ PDF = {"type": "resource", "resource": RESOURCE}
     ],
 )
 def test_a_text_and_a_file(content: list[Any], text: str, kind: str | None) -> None:
-    parts = parts_of({"content": content})
+    parts = parts_of_config({"content": content})
     assert parts is not None
     assert parts.text == text
     assert (None if parts.file is None else parts.file.kind) == kind
@@ -71,7 +71,7 @@ def test_a_text_and_a_file(content: list[Any], text: str, kind: str | None) -> N
     ],
 )
 def test_what_a_form_cannot_show(config: dict[str, Any]) -> None:
-    assert parts_of(config) is None
+    assert parts_of_config(config) is None
 
 
 # -- content ---------------------------------------------------------------------------
@@ -125,8 +125,8 @@ def test_what_is_edited_as_json(
     [("", []), (" \n\t\n", []), (" a b \n\nc", ["a b", "c"])],
 )
 def test_each_line_is_a_suggestion(text: str, suggestions: list[str]) -> None:
-    assert of_lines(text) == suggestions
-    assert of_lines(as_lines(suggestions)) == suggestions
+    assert suggestions_of_text(text) == suggestions
+    assert suggestions_of_text(text_of_suggestions(suggestions)) == suggestions
 
 
 @pytest.mark.parametrize(

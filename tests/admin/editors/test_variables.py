@@ -19,7 +19,7 @@ STORED = '{ "number": ["1042", " 7"] }'
 
 def field(stored: str = STORED, pattern: str = PATTERN) -> VariablesField:
     made = VariablesField()
-    made.shows(stored, pattern)
+    made.set_stored_value(stored, pattern)
     return made
 
 

@@ -173,7 +173,7 @@ def test_half_done_work_is_kept_and_cannot_be_published(
     assert row.json("config") == {}
     # It opens again, and says what is missing before anybody can publish.
     assert admin_client.get(page(model, "change", row.pk)).status_code == 200
-    found = overlays.judge(row, row.working_content(), mcp).to_fix
+    found = overlays.judge_row_content(row, row.working_content(), mcp).to_fix
     assert missing in [each.message for each in found]
     text = admin_client.get(page(model, "publish", row.pk)).content.decode()
     assert missing in unescape(text)

@@ -38,7 +38,7 @@ def test_groups_are_kept_as_lines() -> None:
 
 def _typed(permission: str, stored: str = "") -> str:
     field = PermissionField()
-    field.offer(stored)
+    field.offer_stored(stored)
     return field.clean(permission)
 
 

@@ -36,7 +36,7 @@ READ_ONLY = {"created", "updated", "updated_by", "from_code", "function"}
 
 
 def fieldsets(model: Any, kind: str, *, rich: bool = False) -> list[Any]:
-    behind = form_of(model, kind).behind(RICH if rich else None)
+    behind = form_of(model, kind).kind_fields(RICH if rich else None)
     return fieldsets_of(model, behind)
 
 

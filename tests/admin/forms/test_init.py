@@ -149,4 +149,4 @@ def test_what_is_left_empty_is_left_out_and_what_begins_stays() -> None:
     filled = form(instance=Tool(config='{"station": "hill", "other": 1}'))
     assert filled.initial["station"] == "hill"
     filled.cleaned_data = {"station": None}
-    assert filled.columns()["config"] == '{"other":1}'
+    assert filled.column_values()["config"] == '{"other":1}'

@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 from django import forms
 
-from mcp_app.admin.forms.opened_values import digests, on_top, read, write
+from mcp_app.admin.forms.opened_values import (
+    field_digests,
+    on_top,
+    read_digests,
+    write_digests,
+)
 
 
 class Parted(forms.Field):
@@ -32,7 +37,7 @@ class Parted(forms.Field):
     ],
 )
 def test_what_nobody_touched(field: forms.Field, shown: Any, sent: Any) -> None:
-    assert digests(field, shown) == digests(field, sent)
+    assert field_digests(field, shown) == field_digests(field, sent)
 
 
 @pytest.mark.parametrize(
@@ -46,12 +51,12 @@ def test_what_nobody_touched(field: forms.Field, shown: Any, sent: Any) -> None:
     ],
 )
 def test_what_was_touched(field: forms.Field, shown: Any, sent: Any) -> None:
-    assert digests(field, shown) != digests(field, sent)
+    assert field_digests(field, shown) != field_digests(field, sent)
 
 
 def test_each_part_has_a_digest_of_its_own() -> None:
-    before = digests(Parted(), {"file": "a", "uri": "b"})
-    after = digests(Parted(), {"file": "a", "uri": "c"})
+    before = field_digests(Parted(), {"file": "a", "uri": "b"})
+    after = field_digests(Parted(), {"file": "a", "uri": "c"})
     assert before["file"] == after["file"]
     assert before["uri"] != after["uri"]
     # A page shows nothing of what it carries.
@@ -59,7 +64,7 @@ def test_each_part_has_a_digest_of_its_own() -> None:
 
 
 def test_a_file_can_be_put_back_nowhere() -> None:
-    assert digests(forms.FileField(), "a") == {}
+    assert field_digests(forms.FileField(), "a") == {}
 
 
 def test_a_field_may_put_what_was_sent_on_top_of_what_is_saved() -> None:
@@ -72,9 +77,9 @@ def test_a_field_may_put_what_was_sent_on_top_of_what_is_saved() -> None:
     "text", ["", "{", "[]", "7", "null", "[" * 100_000, '{"a":' * 100_000]
 )
 def test_what_no_page_carries_is_nothing(text: str) -> None:
-    assert read(text) == {}
+    assert read_digests(text) == {}
 
 
 def test_there_and_back() -> None:
-    shown = digests(Parted(), {"file": "a", "uri": "é"})
-    assert read(write(shown)) == shown
+    shown = field_digests(Parted(), {"file": "a", "uri": "é"})
+    assert read_digests(write_digests(shown)) == shown

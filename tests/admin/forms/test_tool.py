@@ -10,7 +10,7 @@ from django.test import Client, override_settings
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import stored_definition
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.kinds import kinds_of
+from mcp_app.kinds import usable_kinds
 from mcp_app.models import Blob, Tool
 from mcp_app.models.fields import digest
 from mcp_app.protocol.content import Image, Text
@@ -73,7 +73,7 @@ def test_save_and_add_more_brings_two_more_rows(admin_client: Client) -> None:
         "text": "a",
         "input_schema-0-name": "one",
         "input_schema-1-name": "two",
-        "_continue": "Save and add more",
+        "_send_rest": "Save and add more",
     }
     response = fill_in(admin_client, form_page("tool"), **typed)
     assert saved(response)
@@ -449,6 +449,8 @@ def test_a_file_goes_on_top_of_what_someone_else_saved(admin_client: Client) -> 
 def test_clients_get_the_file(admin_client: Client) -> None:
     stored = stored_definition(picture())
     assert isinstance(stored.definition, ToolDefinition)
-    run = kinds_of(mcp)["text"].tool(stored.definition, stored.config, stored.uploads)
+    run = usable_kinds(mcp)["text"].tool_runnable(
+        stored.definition, stored.config, stored.uploads
+    )
     output = run.convert(run.run(**run.bind({"who": "Ada"})))
     assert output.content == [Text("Our sign, Ada"), Image(PNG, "image/png")]

@@ -215,10 +215,10 @@ def test_a_report_of_another_release_is_no_error(admin_client: Client) -> None:
 
 
 def test_eight_lines_and_how_many_more(admin_client: Client) -> None:
-    rows = [published(Tool(name=f"t{n}")) for n in range(attention.MOST + 3)]
+    rows = [published(Tool(name=f"t{n}")) for n in range(attention.MAX_CONCERNS + 3)]
     Tool.objects.filter(pk__in=[row.pk for row in rows]).update(broken="Gone.")
     response = home(admin_client)
-    assert len(response.context["concerns"]) == attention.MOST
+    assert len(response.context["concerns"]) == attention.MAX_CONCERNS
     text = " ".join(response.content.decode().split())
     assert f"Needs your attention ({len(rows)})" in text
     assert '<a href="?all">and 3 more</a>' in text

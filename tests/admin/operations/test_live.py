@@ -16,7 +16,6 @@ from django.test import Client
 from django.urls import reverse
 
 from mcp_app.admin.operations import live
-from mcp_app.admin.operations import live as live_rows
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Change, Session, Stream, Worker
 from mcp_app.models.fields import digest
@@ -179,7 +178,7 @@ def test_of_an_older_release_nobody_knows_who_listens(admin_client: Client) -> N
 def test_streams_that_were_not_told(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_rows, "MOST_SESSIONS", 1)
+    monkeypatch.setattr(live, "MOST_SESSIONS", 1)
     first, _second = session(1), session(2)
     worker(sessions=(first.pk,))
     text = shown(admin_client, "sessions")
@@ -221,7 +220,7 @@ def test_hostile_texts_are_no_markup(admin_client: Client) -> None:
     name = f'{{"name": "{hostile}"}}'
     user = User.objects.create(username=hostile)
     call(session(1, str(user.pk), client_info=name, server=hostile), tool=hostile)
-    for part in ("", *live_rows.PARTS):
+    for part in ("", *live.PARTS):
         answer = admin_client.get(
             page("session", "live"), {"part": part} if part else {}
         )
@@ -238,8 +237,8 @@ def test_few_queries_for_many_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client = staff("view_session", "delete_session")
-    monkeypatch.setattr(live_rows, "COUNTED", 5)
-    for number in range(live_rows.SHOWN + 3):
+    monkeypatch.setattr(live, "COUNTED", 5)
+    for number in range(live.SHOWN + 3):
         user = User.objects.create(username=f"user_{number}")
         worker(f"w{number}", streams={"default": 3}, code="ab" * 32)
         call(session(number, str(user.pk)), number, owner=f"w{number}")
@@ -249,7 +248,7 @@ def test_few_queries_for_many_rows(
     assert "All sessions" in text
     for number in range(60, 63):
         session(number)
-    for part in live_rows.PARTS:
+    for part in live.PARTS:
         with django_assert_max_num_queries(8):
             text = shown(client, part)
         assert len(text) <= 20_000
@@ -358,7 +357,7 @@ def test_a_call_is_cancelled(
         " it. Look again in a moment."
     )
     told = set(Change.objects.filter(kind="stopped").values_list("ref", flat=True))
-    assert told == {f"{stream.session_id}:{identity.key(each)}" for each in ids}
+    assert told == {f"{stream.session_id}:{identity.request_key(each)}" for each in ids}
     entry = LogEntry.objects.get()
     assert (entry.action_flag, entry.object_id) == (CHANGE, str(stream.session_id))
     assert entry.change_message == "Cancelled a call: book_table."

@@ -31,7 +31,7 @@ DAY = 24 * HOUR
     ],
 )
 def test_how_long_ago(age_ms: int, ago: str) -> None:
-    assert live._ago(age_ms).ago == ago
+    assert live._moment_ago(age_ms).ago == ago
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_how_many_more(count: int, more: str, monkeypatch: pytest.MonkeyPatch) -
     for number in range(count):
         CallWriter.objects.create(id=str(number), number=1, written_ms=0)
     rows = CallWriter.objects.order_by("pk")
-    assert live._more(rows, [*rows[:3]]) == more
+    assert live._more_text(rows, [*rows[:3]]) == more

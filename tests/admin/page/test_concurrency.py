@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from mcp_app.admin.page.concurrency import holders, lacking, whom_to_ask
+from mcp_app.admin.page.concurrency import lacking_sentence, right_holders, whom_to_ask
 from mcp_app.models import Tool
 from tests.admin.pages import page
 
@@ -120,8 +120,11 @@ def group(name: str) -> Group:
 
 
 def test_what_needs_a_permission() -> None:
-    assert lacking("publish") == NEEDED
-    assert lacking("bundle") == "This needs the right “Can import and export bundles”."
+    assert lacking_sentence("publish") == NEEDED
+    assert (
+        lacking_sentence("bundle")
+        == "This needs the right “Can import and export bundles”."
+    )
 
 
 def test_who_has_it_needs_nobody() -> None:
@@ -133,7 +136,7 @@ def test_people_are_named_only_to_who_may_view_people() -> None:
     group("Editors").user_set.add(User.objects.create_user("lee"))
     assert whom_to_ask(asking(), "publish") == f"{NEEDED} You can ask: Editors."
     User.objects.filter(username="kim").delete()
-    assert sorted(holders(asking("view_user"), "publish")) == ["ana", "lee"]
+    assert sorted(right_holders(asking("view_user"), "publish")) == ["ana", "lee"]
 
 
 def test_nobody_has_it() -> None:

@@ -9,8 +9,8 @@ from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.http import HttpRequest
 from django.test import RequestFactory
 
-from mcp_app.admin.page.concurrency import RIGHTS, lacking, may
-from mcp_app.admin.page.header import LOOKS, strip, tabs, why_broken
+from mcp_app.admin.page.concurrency import RIGHTS, has_right, lacking_sentence
+from mcp_app.admin.page.header import LOOKS, row_tabs, state_strip, why_broken
 from mcp_app.models import Server, State, Stop, Tool
 from mcp_app.models.definitions import Source
 from mcp_app.models.stops import Scope
@@ -57,7 +57,7 @@ def test_the_state_and_what_clients_see(
     if state is State.CHANGED:
         row.title = "Newer"
         row.save()
-    found = strip(request(), row)
+    found = state_strip(request(), row)
     assert (found.state, found.look) == (state, LOOKS[state])
     assert found.sentence.startswith(sentence)
     assert not found.stopped
@@ -68,7 +68,7 @@ def test_a_stop_is_said_whatever_else_is_wrong() -> None:
     Stop.objects.create(
         scope=Scope.DEFINITION, kind="tool", ref=str(row.pk), name="find", by_name="ana"
     )
-    found = strip(request(), row)
+    found = state_strip(request(), row)
     assert found.state is State.STOPPED
     assert found.sentence.startswith("find is stopped since ")
     assert found.stopped
@@ -79,7 +79,7 @@ def test_a_stop_of_another_row_is_not_its_own() -> None:
     row = made()
     Stop.objects.create(scope=Scope.DEFINITION, kind="tool", ref="999", name="other")
     Stop.objects.create(scope=Scope.EVERYTHING)
-    assert strip(request(), row).state is State.PUBLISHED
+    assert state_strip(request(), row).state is State.PUBLISHED
 
 
 def test_what_code_declares_is_seen_as_it_is_until_it_is_published() -> None:
@@ -98,18 +98,18 @@ def test_what_is_stored_depends_on_no_code() -> None:
 
 def test_only_a_definition_has_tokens_and_problems() -> None:
     row = made(tokens=7, to_fix=2, advices=3)
-    found = strip(request(), row)
+    found = state_strip(request(), row)
     assert (found.tokens, found.to_fix, found.advices) == (7, 2, 3)
-    server = strip(request(), Server.objects.get())
+    server = state_strip(request(), Server.objects.get())
     assert (server.tokens, server.to_fix, server.advices) == (0, 0, 0)
 
 
 def test_who_may_not_stop_is_told_which_right_it_takes() -> None:
     row = made()
     reason = "Stopping and starting needs the right “Can stop and start”."
-    assert strip(request(), row).stop_reason == reason == lacking("stop")
-    assert strip(request("stop"), row).stop_reason == ""
-    assert not may(request(user=AnonymousUser()), "stop")
+    assert state_strip(request(), row).stop_reason == reason == lacking_sentence("stop")
+    assert state_strip(request("stop"), row).stop_reason == ""
+    assert not has_right(request(user=AnonymousUser()), "stop")
 
 
 def test_each_right_has_the_name_that_django_shows() -> None:
@@ -122,6 +122,6 @@ def test_each_right_has_the_name_that_django_shows() -> None:
 
 def test_one_tab_is_the_current_one() -> None:
     row = made()
-    found = tabs(row, "history")
+    found = row_tabs(row, "history")
     assert [each.label for each in found if each.current] == ["History"]
     assert all(f"/{row.pk}/" in each.url for each in found)

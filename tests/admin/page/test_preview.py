@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.admin.page.preview import (
-    SHOWN_CHARACTERS,
-    SHOWN_PICTURE,
-    look_of,
+    MAX_CHARACTERS,
+    MAX_PICTURE_BYTES,
     look_of_block,
+    look_of_content,
 )
 from mcp_app.protocol.content import (
     Audio,
@@ -23,18 +23,18 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def test_a_text_is_shown_from_its_beginning() -> None:
-    assert look_of("abcde", "text/plain").tokens == 2
-    look = look_of("x" * (SHOWN_CHARACTERS + 1), "text/plain")
-    assert (len(look.text), look.is_cut) == (SHOWN_CHARACTERS, True)
-    assert look.tokens == SHOWN_CHARACTERS // 4 + 1
+    assert look_of_content("abcde", "text/plain").tokens == 2
+    look = look_of_content("x" * (MAX_CHARACTERS + 1), "text/plain")
+    assert (len(look.text), look.is_cut) == (MAX_CHARACTERS, True)
+    assert look.tokens == MAX_CHARACTERS // 4 + 1
 
 
 def test_nothing_is_hidden() -> None:
     hidden = "pay\u202etxt\U000e0041"
     shown = "pay⟦U+202E⟧txt⟦U+E0041⟧"
-    assert look_of(hidden, "text/plain").text == shown
-    assert look_of(hidden.encode(), "text/plain").text == shown
-    assert shown in look_of(b"\0", f"a/{hidden}").note
+    assert look_of_content(hidden, "text/plain").text == shown
+    assert look_of_content(hidden.encode(), "text/plain").text == shown
+    assert shown in look_of_content(b"\0", f"a/{hidden}").note
     contents = ResourceContents(uri="x:a", text=hidden)
     assert look_of_block(EmbeddedResource(contents)).text == shown
 
@@ -43,20 +43,20 @@ def test_nothing_is_hidden() -> None:
     "kind", ["text/html", "text/csv; charset=utf-8", "application/json"]
 )
 def test_text_in_a_file_is_text(kind: str) -> None:
-    assert look_of(b"<b>\xff", kind).text == "<b>�"
+    assert look_of_content(b"<b>\xff", kind).text == "<b>�"
 
 
 def test_svg_is_text() -> None:
-    look = look_of(b"<svg onload=alert(1)>", "image/svg+xml")
+    look = look_of_content(b"<svg onload=alert(1)>", "image/svg+xml")
     assert (look.text, look.picture) == ("<svg onload=alert(1)>", "")
 
 
 def test_a_picture_is_shown() -> None:
-    look = look_of(PNG, "image/png")
+    look = look_of_content(PNG, "image/png")
     assert look.picture == "data:image/png;base64,iVBORw0KGgo="
     assert look.note.startswith("image/png, 8")
-    assert look_of(b"x" * (SHOWN_PICTURE + 1), "image/png").picture == ""
-    assert look_of(PNG, "application/pdf").picture == ""
+    assert look_of_content(b"x" * (MAX_PICTURE_BYTES + 1), "image/png").picture == ""
+    assert look_of_content(PNG, "application/pdf").picture == ""
 
 
 @pytest.mark.parametrize(

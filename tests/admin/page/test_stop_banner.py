@@ -12,21 +12,21 @@ from django.utils.timezone import localtime, now
 
 from mcp_app.admin.page.header import (
     GREATEST,
-    MOST_NAMED,
+    MAX_NAMES,
+    active_stops,
     client_of,
-    holding,
-    of_row,
-    result,
-    sentence,
-    since,
-    stops_on,
-    target,
+    existing_users,
+    session_user_name,
+    since_html,
+    stop_result,
+    stop_sentence,
+    stop_target,
+    stops_applying_to,
+    stops_of_row,
     target_of,
     user_names,
-    users,
-    who,
-    who_may,
-    wide,
+    who_may_stop,
+    wide_stops,
 )
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Server, Session, Stop, Tool
@@ -66,20 +66,20 @@ SERVER = {"kind": "server", "ref": "7", "name": "Shop"}
     ],
 )
 def test_a_sentence(made: Stop, said: str) -> None:
-    assert sentence(made) == said.format(since(made))
+    assert stop_sentence(made) == said.format(since_html(made))
 
 
 def test_what_others_wrote_is_no_markup() -> None:
-    said = sentence(of_tool(by_name="<i>\u202e"))
+    said = stop_sentence(of_tool(by_name="<i>\u202e"))
     assert "<i>" not in said
     assert "\u202e" not in said
 
 
 def test_of_today_the_time_alone() -> None:
     at = localtime()
-    assert f">{at:%H:%M:%S}</time>" in since(stop(at=at))
+    assert f">{at:%H:%M:%S}</time>" in since_html(stop(at=at))
     before = at - timedelta(days=1)
-    assert f">{before:%H:%M:%S}</time>" not in since(stop(at=before))
+    assert f">{before:%H:%M:%S}</time>" not in since_html(stop(at=before))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_of_today_the_time_alone() -> None:
 )
 def test_what_became_of_it(running: str, cancelled: int, calls: str) -> None:
     made = stop(running=running, cancelled=cancelled)
-    assert result(made) == f"Clients do not see it any more.{calls}"
+    assert stop_result(made) == f"Clients do not see it any more.{calls}"
 
 
 def test_which_stops_hold_a_row() -> None:
@@ -102,14 +102,14 @@ def test_which_stops_hold_a_row() -> None:
     server = stop(Scope.SERVER, **SERVER)
     request = RequestFactory().get("/")
     vars(request)["mcp_stops"] = [every, changes, other, own, server]
-    assert wide(stops_on(request)) == [every, changes, server]
+    assert wide_stops(active_stops(request)) == [every, changes, server]
     tool = Tool(pk=7, name="find")
-    assert of_row(stops_on(request), tool) == [own]
+    assert stops_of_row(active_stops(request), tool) == [own]
     # A tool's page has the strip for what is wider, but for everything.
-    assert holding(request, tool) == [own, every]
-    assert holding(request, Server(pk=7, slug="shop")) == [server, every]
-    assert target(own) == target_of(tool) == "tool:7"
-    assert target(every) == "everything"
+    assert stops_applying_to(request, tool) == [own, every]
+    assert stops_applying_to(request, Server(pk=7, slug="shop")) == [server, every]
+    assert stop_target(own) == target_of(tool) == "tool:7"
+    assert stop_target(every) == "everything"
 
 
 @pytest.mark.django_db
@@ -118,8 +118,8 @@ def test_stops_are_asked_for_once(django_assert_num_queries: Any) -> None:
     Stop.objects.create(scope=Scope.CHANGES, ended=now())
     request = RequestFactory().get("/")
     with django_assert_num_queries(1):
-        assert [each.scope for each in stops_on(request)] == [Scope.EVERYTHING]
-        assert len(stops_on(request)) == 1
+        assert [each.scope for each in active_stops(request)] == [Scope.EVERYTHING]
+        assert len(active_stops(request)) == 1
 
 
 # -- who can -----------------------------------------------------------------------
@@ -132,7 +132,7 @@ def told(*rights: str) -> str:
     user.user_permissions.set(Permission.objects.filter(codename__in=rights))
     request = RequestFactory().get("/")
     request.user = user
-    return who_may(request)
+    return who_may_stop(request)
 
 
 @pytest.fixture
@@ -156,9 +156,9 @@ def test_where_nobody_can() -> None:
 
 
 def test_only_some_groups_are_named(right: Permission) -> None:
-    for number in range(MOST_NAMED + 1):
+    for number in range(MAX_NAMES + 1):
         Group.objects.create(name=f"g{number}").permissions.add(right)
-    assert told().removeprefix(CAN).count(", ") == MOST_NAMED - 1
+    assert told().removeprefix(CAN).count(", ") == MAX_NAMES - 1
 
 
 # -- people ----------------------------------------------------------------------------
@@ -186,8 +186,8 @@ def test_what_is_no_key_is_not_asked_for(key: str) -> None:
 
 @pytest.mark.django_db
 def test_the_greatest_key_is_asked_for() -> None:
-    assert list(users([str(GREATEST)])) == []
-    assert str(GREATEST) in str(users([str(GREATEST)]).query)
+    assert list(existing_users([str(GREATEST)])) == []
+    assert str(GREATEST) in str(existing_users([str(GREATEST)]).query)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_the_greatest_key_is_asked_for() -> None:
     [("7", "ana"), ("8", "8"), ("", "nobody"), ("\u202e", "⟦U+202E⟧")],
 )
 def test_whose_session_it_is(user_id: str, name: str) -> None:
-    assert who(session(user_id), {"7": "ana"}) == name
+    assert session_user_name(session(user_id), {"7": "ana"}) == name
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from mcp_app.models import (
 )
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import Outcome
-from mcp_app.publishing.bundle.format import hash_of
+from mcp_app.publishing.bundle.format import content_hash_of
 from tests.admin.pages import page
 from tests.published import published
 from tests.publishing.bundle.content import (
@@ -74,7 +74,7 @@ def text_of(response: Any) -> str:
 
 def test_staging_to_production(admin_client: Client, admin_user: User) -> None:
     fill()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     clear()
     mine = tool("mine")
     response = look(admin_client, file)
@@ -170,7 +170,7 @@ def test_old_calls_that_break_are_told(admin_client: Client) -> None:
     found = entry(file, "tools", "hours")["published"]
     schema = {"type": "object", "properties": {"day": {"type": "string"}}}
     content = {**found["content"], "input_schema": {**schema, "required": ["day"]}}
-    found.update(content=content, hash=hash_of(content))
+    found.update(content=content, hash=content_hash_of(content))
     text = text_of(look(admin_client, as_bytes(file)))
     assert "Breaks old calls when it is published:" in text
     assert "The parameter day is new and required." in text
@@ -266,7 +266,7 @@ def test_a_file_that_is_not_kept_any_more(admin_client: Client) -> None:
     file = exported()
     Tool.objects.update(title="Old")
     response = look(admin_client, as_bytes(file))
-    files.forget(User.objects.get())
+    files.delete_user_file(User.objects.get())
     for name in (response.context["file"], "", "x"):
         refused = admin_client.post(URL, {**sent(response), "file": name})
         assert "The file is no longer stored." in text_of(refused)
@@ -276,7 +276,7 @@ def test_many_entries_are_named(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     clear()
     monkeypatch.setattr(bundles, "MOST_SHOWN", 2)
     text = text_of(look(admin_client, file))
@@ -293,10 +293,10 @@ def test_the_page_takes_few_queries_however_large_the_file(
         for number in range(count):
             tool(f"tool_{number}")
             published(overlay(f"code_{number}", title="Better"))
-        file = bundle.export(bundle.everything())
+        file = bundle.export_bundle(bundle.everything())
         Tool.objects.filter(name__startswith="tool_1").delete()
         Tool.objects.filter(name__startswith="code_2").update(title="Other")
-        files.forget(User.objects.get())
+        files.delete_user_file(User.objects.get())
         with django_assert_num_queries(12):
             look(admin_client, file)
 
@@ -315,7 +315,7 @@ def test_whoever_has_the_right_needs_few_queries_whatever_the_file_changes(
     for name, row in chosen:
         getattr(server, name).add(row)
     Server.objects.publish([server])
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     for model in (Tool, Resource, ResourceTemplate, Prompt, Server):
         model.rows().update(title="Changed here")
     Prompt.objects.update(config="{}")
@@ -417,9 +417,9 @@ def test_the_file_of_another_person_is_not_imported(
 ) -> None:
     client = staff("bundle")
     tool()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     Tool.objects.all().delete()
-    theirs = files.keep(admin_user, file)
+    theirs = files.store_user_file(admin_user, file)
     response = look(client, file)
     refused = client.post(URL, {**sent(response), "file": theirs})
     assert "The file is no longer stored." in text_of(refused)

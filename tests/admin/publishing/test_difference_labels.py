@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.publishing.comparison import shown_differences
+from mcp_app.admin.publishing.comparison import labeled_differences
 from mcp_app.models import (
     Prompt,
     PublishedRow,
@@ -23,7 +23,7 @@ Said = tuple[str, str | None, str | None]
 
 
 def said(row: PublishedRow, before: Any, after: Any) -> list[Said]:
-    shown = shown_differences(row, differences(before, after))
+    shown = labeled_differences(row, differences(before, after))
     return [(each.label, each.before, each.after) for each in shown]
 
 

@@ -16,7 +16,7 @@ from django.test import Client
 from django.utils import timezone
 
 from mcp_app.admin.publishing import history
-from mcp_app.admin.publishing.history import AT_ONCE, context
+from mcp_app.admin.publishing.history import MAX_TIME_APART, history_context
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionVersion, Prompt, Server, Tool
 from mcp_app.publishing.overlays import make_overlays
@@ -68,7 +68,9 @@ def log(row: Any, who: User, what: str, at: datetime | None = None) -> None:
 
 
 def told(row: Tool, *, may_restore: bool = True) -> list[str]:
-    return [each.what for each in context(row, may_restore=may_restore)["events"]]
+    return [
+        each.what for each in history_context(row, may_restore=may_restore)["events"]
+    ]
 
 
 def test_the_newest_comes_first(row: Tool, ana: User) -> None:
@@ -92,9 +94,9 @@ def test_what_other_rows_did_is_theirs(row: Tool, ana: User) -> None:
     ("after", "text", "said"),
     [
         (timedelta(0), "Published version 2.", True),
-        (AT_ONCE - timedelta(milliseconds=1), "Veröffentlicht: 2.", True),
-        (-AT_ONCE + timedelta(milliseconds=1), "2", True),
-        (AT_ONCE, "Published version 2.", False),
+        (MAX_TIME_APART - timedelta(milliseconds=1), "Veröffentlicht: 2.", True),
+        (-MAX_TIME_APART + timedelta(milliseconds=1), "2", True),
+        (MAX_TIME_APART, "Published version 2.", False),
         (timedelta(0), "Changed title.", False),
     ],
 )
@@ -113,7 +115,7 @@ def test_what_somebody_else_did_at_that_moment_is_told(row: Tool) -> None:
 
 
 def test_only_what_clients_do_not_see_can_be_restored(row: Tool) -> None:
-    events = context(row, may_restore=True)["events"]
+    events = history_context(row, may_restore=True)["events"]
     assert [each.served for each in events] == [True, False]
     assert [bool(each.restore_url) for each in events] == [False, True]
     assert [(each.newest, each.older) for each in events] == [
@@ -121,13 +123,13 @@ def test_only_what_clients_do_not_see_can_be_restored(row: Tool) -> None:
         (False, True),
     ]
     assert all(each.look_url for each in events)
-    events = context(row, may_restore=False)["events"]
+    events = history_context(row, may_restore=False)["events"]
     assert not any(each.restore_url for each in events)
 
 
 def test_a_version_that_came_back_says_so(row: Tool) -> None:
     wrote(row, 2, restored=1, author_name="")
-    first, *_ = context(row, may_restore=True)["events"]
+    first, *_ = history_context(row, may_restore=True)["events"]
     assert first.what == "Published version 1 again as version 2"
     assert first.who == "a command"
 
@@ -137,12 +139,12 @@ def test_a_page_has_an_end(
     row: Tool, most: int, more: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "MOST", most)
-    page = context(row, may_restore=True)
+    page = history_context(row, may_restore=True)
     assert (page["more"], page["can_compare"]) == (more, True)
 
 
 def test_a_row_without_a_history() -> None:
-    page = context(Tool.objects.create(name="new"), may_restore=True)
+    page = history_context(Tool.objects.create(name="new"), may_restore=True)
     assert page == {"events": [], "can_compare": False, "more": False}
 
 

@@ -12,8 +12,8 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from mcp_app.models import Server, Worker
-from mcp_app.transports.http.probe import SENT, Probe, read_ticket
-from mcp_app.workbench.checking.observing import MOST_PAGE
+from mcp_app.transports.http.probe import PROBE_HEADERS, Probe, read_ticket
+from mcp_app.workbench.checking.observing import MAX_PAGE_BYTES
 from tests.admin.pages import page
 from tests.published import published
 
@@ -27,7 +27,7 @@ REPORT: Final = {
     "host": "localhost:8000",
     "scheme": "http",
     "forwarded": {},
-    "headers": dict.fromkeys(SENT, "as sent"),
+    "headers": dict.fromkeys(PROBE_HEADERS, "as sent"),
     "body": 40,
     "process": "here 1",
     "interface": "ASGI",
@@ -211,7 +211,7 @@ def test_what_no_script_of_ours_sends(
 def test_ten_megabytes(admin_client: Client, server: Server) -> None:
     said = sent(admin_client, server, b"x" * 10_000_000)
     assert said.status_code == 400
-    assert str(MOST_PAGE) in said.content.decode()
+    assert str(MAX_PAGE_BYTES) in said.content.decode()
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_ten_megabytes(admin_client: Client, server: Server) -> None:
     [
         dict.fromkeys(REPORT, EVIL) | {"mcp_probe": 1},
         {**REPORT, "host": EVIL, "process": EVIL, "interface": EVIL, "scheme": EVIL},
-        {**REPORT, "headers": dict.fromkeys(SENT, EVIL), "clock_ms": 10**14},
+        {**REPORT, "headers": dict.fromkeys(PROBE_HEADERS, EVIL), "clock_ms": 10**14},
         {**REPORT, "clock_ms": 10**300, "database_ms": -(10**300)},
         {**REPORT, "forwarded": {EVIL: EVIL}, "body": 10**300, "process": EVIL},
     ],

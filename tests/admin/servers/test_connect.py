@@ -21,7 +21,7 @@ from pytest_django import Settings
 
 from mcp_app.account.client_configs import CLIENTS, command_line, server_name
 from mcp_app.account.client_formats import TOKEN
-from mcp_app.account.presentation import reveal
+from mcp_app.account.presentation import reveal_token
 from mcp_app.admin.servers.connect import came_sentence, refused_sentence
 from mcp_app.audit.call_log import Reason
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
@@ -118,7 +118,9 @@ def test_three_places_write_the_same(
     said = StringIO()
     call_command("mcp_config", key, "--transport=http", stdout=said, stderr=StringIO())
     request = RequestFactory().get("/", headers={"host": "testserver"})
-    [theirs] = [each for each in reveal(request, row, token).files if each.key == key]
+    [theirs] = [
+        each for each in reveal_token(request, row, token).files if each.key == key
+    ]
     mine = shown(admin_client.get(url(server, client=key)))
     assert theirs.text.replace(token, TOKEN) == said.getvalue()
     if CLIENTS[key].signs_in:
@@ -140,7 +142,7 @@ def test_the_client_is_chosen_by_the_address(kim: Client, shop: Server) -> None:
     for key, client in CLIENTS.items():
         answer = kim.get(url(shop, client=key))
         assert f'aria-current="page">{client.title}<' in answer.content.decode()
-        assert f"documentation in {client.month:%B %Y}." in text_of(answer)
+        assert f"documentation in {client.month_checked:%B %Y}." in text_of(answer)
     assert "2. Connect Claude Code" in text_of(kim.get(url(shop, client="<b>")))
 
 

@@ -17,7 +17,7 @@ from django.urls import clear_url_caches, path
 from django.utils import timezone
 from pytest_django import Settings
 
-from mcp_app.account.presentation import state_of
+from mcp_app.account.presentation import token_state
 from mcp_app.admin.tokens import token_admin
 from mcp_app.admin.tokens.token_admin import LONG, SOON, STATES, TokenStateFilter
 from mcp_app.models import AccessToken, Server
@@ -428,7 +428,7 @@ def test_a_token_is_in_the_state_that_its_page_says() -> None:
         said = {
             each.name
             for each in AccessToken.objects.all()
-            if state_of(each).word == word
+            if token_state(each).word == word
         }
         assert chosen(state) == said != set()
     assert len(chosen("no-such")) == 16

@@ -57,7 +57,7 @@ async def offer(process: Process) -> AsyncIterator[Offer]:
     ) -> str:
         columns.setdefault("tags", "private")
         url = await sync_to_async(make)(name, function, model, publish, columns)
-        await process.gate.look()
+        await process.gate.wait_for_check()
         return url
 
     yield offered
@@ -66,4 +66,4 @@ async def offer(process: Process) -> AsyncIterator[Offer]:
     for key in keys:
         del mcp.functions[key], behaviours.registry.functions[key]
     await sync_to_async(end_stops)(before)
-    await process.gate.look()
+    await process.gate.wait_for_check()

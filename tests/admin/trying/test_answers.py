@@ -15,16 +15,16 @@ from mcp_app import Context
 from mcp_app.admin.trying import answers
 from mcp_app.admin.trying.answers import (
     ELICITATION,
-    LONGEST,
-    MOST,
+    MAX_MESSAGES,
+    MAX_TEXT_LENGTH,
     ROOTS,
     Address,
     Form,
     WrongAnswers,
-    curl,
+    curl_command,
     exchanges,
-    form_of,
-    python,
+    python_example,
+    question_form,
     result_of,
     results_of,
 )
@@ -57,37 +57,39 @@ def posted(**values: str) -> QueryDict:
 
 
 def page_of(url: object) -> Form:
-    return form_of(Question(ELICITATION, {"mode": "url", "message": "", "url": url}))
+    return question_form(
+        Question(ELICITATION, {"mode": "url", "message": "", "url": url})
+    )
 
 
 def test_a_form() -> None:
-    form = form_of(ORDER)
+    form = question_form(ORDER)
     assert (form.kind, form.message) == ("form", "What?")
     assert [each.key for each in form.fields] == ["item", "count"]
     item, count = (each.name for each in form.fields)
-    typed = form_of(ORDER, posted(**{item: "tea", count: "2"}))
+    typed = question_form(ORDER, posted(**{item: "tea", count: "2"}))
     content = {"item": "tea", "count": 2}
     assert result_of(typed, "accept") == {"action": "accept", "content": content}
     for action in ("decline", "cancel"):
         assert result_of(typed, action) == {"action": action}
-    wrong = form_of(ORDER, posted(**{item: "tea", count: "two"}))
+    wrong = question_form(ORDER, posted(**{item: "tea", count: "two"}))
     with pytest.raises(Unreadable):
         result_of(wrong, "accept")
     assert result_of(wrong, "decline") == {"action": "decline"}
 
 
 def test_answers_are_read_together() -> None:
-    roots = form_of(Question(ROOTS, {}, "folders"))
-    item, count = (each.name for each in form_of(ORDER).fields)
-    wrong = form_of(ORDER, posted(**{item: "tea", count: "two"}))
+    roots = question_form(Question(ROOTS, {}, "folders"))
+    item, count = (each.name for each in question_form(ORDER).fields)
+    wrong = question_form(ORDER, posted(**{item: "tea", count: "two"}))
     with pytest.raises(WrongAnswers) as raised:
         results_of([roots, wrong], "accept")
     first, second = raised.value.forms
     assert first == roots
     assert [bool(each.error) for each in second.fields] == [False, True]
     assert results_of([roots, wrong], "cancel") == {
-        roots.question.key: {"roots": []},
-        ORDER.key: {"action": "cancel"},
+        roots.question.answer_key: {"roots": []},
+        ORDER.answer_key: {"action": "cancel"},
     }
 
 
@@ -121,24 +123,24 @@ async def test_what_cannot_be_read_leaves_the_question_open(
 
 def test_two_questions_have_different_fields() -> None:
     other = Question(ELICITATION, {**ORDER.params, "message": "What else?"})
-    one, two = ({each.name for each in form_of(q).fields} for q in (ORDER, other))
+    one, two = ({each.name for each in question_form(q).fields} for q in (ORDER, other))
     assert not one & two
 
 
 def test_the_key_of_a_question_is_of_what_it_asks() -> None:
     """The next time, in another call, what is random in it differs."""
     again = Question(ELICITATION, {**ORDER.params, "_meta": {"a": 1}})
-    assert again.key == ORDER.key
+    assert again.answer_key == ORDER.answer_key
     pay = {"mode": "url", "url": "https://x.org", "elicitationId": "1"}
     same = Question(ELICITATION, {**pay, "elicitationId": "2"})
-    assert same.key == Question(ELICITATION, pay).key
+    assert same.answer_key == Question(ELICITATION, pay).answer_key
     others = [
         Question(ELICITATION, {**ORDER.params, "message": "Which?"}),
         Question(ELICITATION, {**ORDER.params, "requestedSchema": {}}),
         Question(SAMPLING, ORDER.params),
         Question(ELICITATION, ORDER.params, "order"),
     ]
-    assert len({each.key for each in (ORDER, *others)}) == 5
+    assert len({each.answer_key for each in (ORDER, *others)}) == 5
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,7 @@ def test_a_model_and_roots() -> None:
         ],
     }
     question = Question(SAMPLING, asked)
-    form = form_of(question)
+    form = question_form(question)
     assert form.kind == "text"
     assert form.message.splitlines() == [
         "Be brief.",
@@ -198,13 +200,13 @@ def test_a_model_and_roots() -> None:
         "user: image ",
         "user: ",
     ]
-    said = result_of(form_of(question, posted(**{form.name: "Hello"})), "accept")
+    said = result_of(question_form(question, posted(**{form.name: "Hello"})), "accept")
     assert said["content"] == {"type": "text", "text": "Hello"}
     assert said["role"] == "assistant"
     assert result_of(form, "decline") == {"action": "decline"}
     roots = Question(ROOTS, {})
-    form = form_of(roots)
-    typed = form_of(roots, posted(**{form.name: "file:///a\r\n\r\nfile:///b c"}))
+    form = question_form(roots)
+    typed = question_form(roots, posted(**{form.name: "file:///a\r\n\r\nfile:///b c"}))
     uris = [each["uri"] for each in result_of(typed, "accept")["roots"]]
     assert uris == ["file:///a", "file:///b c"]
     assert result_of(typed, "decline") == {"roots": []}
@@ -231,11 +233,14 @@ async def test_nobody_answers_for_the_model(
 def test_questions_go_through_the_page_and_back() -> None:
     questions = [ORDER, Question(ROOTS, {}, "folders")]
     data = posted(asked=answers.text_of_questions(questions))
-    assert answers.read(data) == questions
+    assert answers.read_questions(data) == questions
     given = {"key": {"action": "accept"}}
-    assert answers.earlier(posted(answered=answers.text_of_answers(given))) == given
-    assert answers.read(posted()) == []
-    assert answers.earlier(posted()) == {}
+    assert (
+        answers.earlier_answers(posted(answered=answers.text_of_answers(given)))
+        == given
+    )
+    assert answers.read_questions(posted()) == []
+    assert answers.earlier_answers(posted()) == {}
 
 
 @pytest.mark.parametrize(
@@ -256,21 +261,21 @@ def test_questions_go_through_the_page_and_back() -> None:
     ],
 )
 def test_what_is_no_question_is_left_out(value: object) -> None:
-    assert answers.read(posted(asked=json.dumps(value))) == []
+    assert answers.read_questions(posted(asked=json.dumps(value))) == []
 
 
 @pytest.mark.parametrize("text", ["{", "\ud800", "1e999", "[" * 100_000, "null", "5"])
 def test_what_is_no_json_brings_nothing_back(text: str) -> None:
-    assert answers.read(posted(asked=text)) == []
-    assert answers.earlier(posted(answered=text)) == {}
+    assert answers.read_questions(posted(asked=text)) == []
+    assert answers.earlier_answers(posted(answered=text)) == {}
 
 
 def test_so_many_questions_are_read() -> None:
     one: dict[str, Any] = {"method": ROOTS, "params": {}, "name": ""}
     many = posted(asked=json.dumps([one] * 1_000))
-    assert len(answers.read(many)) == answers.MOST_ASKED
+    assert len(answers.read_questions(many)) == answers.MAX_QUESTIONS
     wrong = {"a": 5, "b": {"action": "accept"}, "c": None}
-    assert answers.earlier(posted(answered=json.dumps(wrong))) == {
+    assert answers.earlier_answers(posted(answered=json.dumps(wrong))) == {
         "b": {"action": "accept"}
     }
 
@@ -287,7 +292,7 @@ def test_so_many_questions_are_read() -> None:
 )
 def test_a_form_of_a_strange_schema(schema: dict[str, Any]) -> None:
     params = {"message": 5, "requestedSchema": schema}
-    assert form_of(Question(ELICITATION, params)).kind == "form"
+    assert question_form(Question(ELICITATION, params)).kind == "form"
 
 
 # -- wire ------------------------------------------------------------------------------
@@ -375,19 +380,19 @@ def test_an_address_is_repeated_so_that_no_header_breaks() -> None:
 
 
 def test_what_comes_back_is_shown_as_text() -> None:
-    long = Message(False, b'"' + b"a" * LONGEST * 2)
+    long = Message(False, b'"' + b"a" * MAX_TEXT_LENGTH * 2)
     broken = Message(False, b"\xff\x1b[31m \xe2\x80\xae")
     shown = [*exchanges([long, broken], OPEN, LATEST)]
     assert {each.title for each in shown} == {"From the server"}
-    assert len(shown[0].text) == LONGEST
+    assert len(shown[0].text) == MAX_TEXT_LENGTH
     assert shown[1].text == "�⟦U+001B⟧[31m ⟦U+202E⟧"
-    assert len([*exchanges([long] * 1_000, OPEN, LATEST)]) == MOST
+    assert len([*exchanges([long] * 1_000, OPEN, LATEST)]) == MAX_MESSAGES
 
 
 def test_curl_sends_the_same() -> None:
     text = 'it\'s "$(id)" `id` \\ \n ä \u202e'
     message = sent("tools/call", name="add", arguments={"a": text})
-    line = curl([message, Message(False, b"{}")], CLOSED, LATEST)
+    line = curl_command([message, Message(False, b"{}")], CLOSED, LATEST)
     assert line.isascii()
     words = [each for each in shlex.split(line) if each != "\n"]
     assert words[:3] == ["curl", "-sS", URL]
@@ -401,7 +406,7 @@ def test_python_sends_the_same() -> None:
     """Also for a session: its client opens one by itself."""
     arguments = {"a": [True, None, 'it\'s "\u202e"', 10**30]}
     called = sent("tools/call", name="add", arguments=arguments, _meta={})
-    program = python([sent("initialize"), called], CLOSED)
+    program = python_example([sent("initialize"), called], CLOSED)
     assert f"URL = {json.dumps(URL)}" in program
     assert '"Bearer YOUR-TOKEN"' in program
     assert program.isascii()
@@ -411,11 +416,13 @@ def test_python_sends_the_same() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "client.call_tool"
     ]
     assert [ast.literal_eval(each) for each in call.args] == ["add", arguments]
-    assert "read_resource('a:b')" in python([sent("resources/read", uri="a:b")], OPEN)
-    assert not python([sent("completion/complete")], OPEN)
+    assert "read_resource('a:b')" in python_example(
+        [sent("resources/read", uri="a:b")], OPEN
+    )
+    assert not python_example([sent("completion/complete")], OPEN)
 
 
 def test_of_a_session_there_is_no_one_line() -> None:
     for version in REVISIONS.keys() - {LATEST.version}:
-        assert curl([sent("ping")], OPEN, REVISIONS[version]) == ""
-    assert curl([], OPEN, LATEST) == ""
+        assert curl_command([sent("ping")], OPEN, REVISIONS[version]) == ""
+    assert curl_command([], OPEN, LATEST) == ""

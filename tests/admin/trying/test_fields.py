@@ -8,7 +8,13 @@ from typing import Any, Final
 import pytest
 from django.http import QueryDict
 
-from mcp_app.admin.trying.fields import Field, Unreadable, fields_of, fill_in, values_of
+from mcp_app.admin.trying.fields import (
+    Field,
+    Unreadable,
+    fields_of,
+    fill_in_fields,
+    values_of,
+)
 
 PREFIX: Final = "argument-"
 TYPES: Final[list[tuple[dict[str, Any], str, str, object]]] = [
@@ -59,7 +65,7 @@ def sent(fields: list[Field], *texts: str) -> QueryDict:
 
 
 def read(fields: list[Field], *texts: str) -> dict[str, Any]:
-    return values_of(fill_in(fields, sent(fields, *texts)))
+    return values_of(fill_in_fields(fields, sent(fields, *texts)))
 
 
 def refused(fields: list[Field], *texts: str) -> list[str]:
@@ -77,14 +83,14 @@ def test_each_type_is_read(
     assert read(fields, text) == {"it": value}
     assert type(read(fields, text)["it"]) is type(value)
     assert read(fields, "") == {}
-    assert values_of(fill_in(fields, QueryDict())) == {}
+    assert values_of(fill_in_fields(fields, QueryDict())) == {}
 
 
 def test_several_choices() -> None:
     fields = made(sizes=SEVERAL)
     data = QueryDict(mutable=True)
     data.setlist(fields[0].name, ["l", "s", "forged"])
-    shown = fill_in(fields, data)
+    shown = fill_in_fields(fields, data)
     assert [each.value for each in shown[0].options if each.chosen] == ["s", "l"]
     assert values_of(shown) == {"sizes": ["s", "l"]}
 

@@ -495,7 +495,7 @@ async def test_a_server_that_became_public(
     server = await Server.objects.aget(slug="private")
     server.access = "public"
     await sync_to_async(server.save)()
-    await process.gate.look()
+    await process.gate.wait_for_check()
     try:
         response = await send(client, url, data)
         assert result_of(response) == "nobody"
@@ -503,7 +503,7 @@ async def test_a_server_that_became_public(
     finally:
         server.access = "header"
         await sync_to_async(server.save)()
-        await process.gate.look()
+        await process.gate.wait_for_check()
 
 
 async def test_a_row_that_was_deleted(login: Login, offer: Offer) -> None:

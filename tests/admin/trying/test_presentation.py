@@ -17,14 +17,14 @@ from django.utils import translation
 from mcp_app import Context
 from mcp_app.admin.trying.presentation import (
     LARGEST_DRAWN,
-    LONGEST_TEXT,
-    MOST_LINES,
+    MAX_LINES,
+    MAX_TEXT_LENGTH,
     Presentation,
     TrialLines,
-    host_of,
-    line_of,
+    notification_line,
     parts_of,
-    present,
+    present_trial,
+    uri_host,
 )
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.definitions import ToolDefinition
@@ -94,9 +94,9 @@ def test_nothing_of_an_answer_is_markup(text: str) -> None:
         Message(False, json.dumps({"method": method, "params": said}).encode())
         for method in ("notifications/progress", "notifications/message", text)
     ]
-    told = present(trial(everywhere, messages=tuple(lines)), None)
-    error = present(trial(answer={"error": {"message": text}}), None)
-    away = present(trial(refused=403, reason=text), None)
+    told = present_trial(trial(everywhere, messages=tuple(lines)), None)
+    error = present_trial(trial(answer={"error": {"message": text}}), None)
+    away = present_trial(trial(refused=403, reason=text), None)
     for page in map(html, (told, error, away)):
         for part in ("<script", "<svg", "<img", "<audio", "<b>", "\x1b", "\u202e"):
             assert part not in page
@@ -171,10 +171,10 @@ def test_an_image_that_is_none() -> None:
 
 def test_a_long_text_is_cut_and_the_download_has_all() -> None:
     text = "ä" * 500_000
-    told = present(trial({"content": [{"type": "text", "text": text}]}), None)
+    told = present_trial(trial({"content": [{"type": "text", "text": text}]}), None)
     [part] = told.parts
-    assert len(part.text) == LONGEST_TEXT
-    assert part.note == f"The first {LONGEST_TEXT} of 500000 characters."
+    assert len(part.text) == MAX_TEXT_LENGTH
+    assert part.note == f"The first {MAX_TEXT_LENGTH} of 500000 characters."
     kind, _, data = told.download.partition(",")
     assert kind == "data:application/octet-stream;base64"
     answer = json.loads(b64decode(data))
@@ -183,23 +183,23 @@ def test_a_long_text_is_cut_and_the_download_has_all() -> None:
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_each_outcome_has_its_words(outcome: Outcome) -> None:
-    told = present(trial({}, outcome=outcome, took_ms=12.4, size=2_048), None)
+    told = present_trial(trial({}, outcome=outcome, took_ms=12.4, size=2_048), None)
     assert str(told.label)
     assert told.look in ("good", "warn", "bad", "off", "info", "quiet", "")
     assert told.details[:2] == ["12 ms", "2.0\xa0KB"]
 
 
 def test_a_crash_names_its_error_number() -> None:
-    told = present(trial({"content": []}, failure="0a1b2c3d"), None)
+    told = present_trial(trial({"content": []}, failure="0a1b2c3d"), None)
     assert told.sentence == ("Error number 0a1b2c3d. The server's log has the details.")
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 503])
 def test_who_is_turned_away_reads_what_clients_get(status: int) -> None:
-    told = present(trial(refused=status, reason="Because."), None)
+    told = present_trial(trial(refused=status, reason="Because."), None)
     assert str(told.label).startswith(f"Clients get {status} here")
     assert (told.sentence, told.parts, told.download) == ("Because.", (), "")
-    cannot = present(trial(reason="There is no function “a”."), None)
+    cannot = present_trial(trial(reason="There is no function “a”."), None)
     assert str(cannot.label) == "It cannot run."
 
 
@@ -207,13 +207,14 @@ def test_whether_the_structured_part_fits() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     tool = ToolDefinition(name="t", output_schema=schema)
     for value, fits in (({"n": 1}, True), ({"n": "1"}, False)):
-        told = present(trial({"structuredContent": value}), tool)
+        told = present_trial(trial({"structuredContent": value}), tool)
         assert told.fits is fits
-    assert present(trial({}), tool).fits is None
+    assert present_trial(trial({}), tool).fits is None
     assert (
-        present(trial({"structuredContent": {}}), ToolDefinition(name="t")).fits is None
+        present_trial(trial({"structuredContent": {}}), ToolDefinition(name="t")).fits
+        is None
     )
-    assert present(trial({"structuredContent": {}}), None).fits is None
+    assert present_trial(trial({"structuredContent": {}}), None).fits is None
 
 
 def test_lines_along_the_way() -> None:
@@ -221,36 +222,36 @@ def test_lines_along_the_way() -> None:
         return Message(False, json.dumps({"method": method, "params": params}).encode())
 
     progress = "notifications/progress"
-    assert line_of(notification(progress, progress=1)) == "progress 1"
+    assert notification_line(notification(progress, progress=1)) == "progress 1"
     two = notification(progress, progress=1, total=2, message="half")
-    assert line_of(two) == "progress 1 of 2 half"
+    assert notification_line(two) == "progress 1 of 2 half"
     logged = notification("notifications/message", level="info", data={"a": 1})
-    assert line_of(logged) == 'log info: {"a": 1}'
+    assert notification_line(logged) == 'log info: {"a": 1}'
     other = notification("notifications/tools/list_changed")
-    assert line_of(other) == "notifications/tools/list_changed {}"
+    assert notification_line(other) == "notifications/tools/list_changed {}"
     question = Message(False, b'{"id": 1, "method": "roots/list"}')
-    assert line_of(question) == ""
-    assert line_of(Message(False, b'{"id": 1, "result": {}}')) == ""
+    assert notification_line(question) == ""
+    assert notification_line(Message(False, b'{"id": 1, "result": {}}')) == ""
 
 
 def test_many_lines_are_counted() -> None:
     one = Message(False, b'{"method": "notifications/progress", "params": {}}')
     sent = Message(True, one.text)
-    told = present(trial({}, messages=(sent, *[one] * 5_000)), None)
-    assert (len(told.lines), told.more_lines) == (MOST_LINES, 5_000 - MOST_LINES)
+    told = present_trial(trial({}, messages=(sent, *[one] * 5_000)), None)
+    assert (len(told.lines), told.more_lines) == (MAX_LINES, 5_000 - MAX_LINES)
     assert "And 4800 more lines." in html(told)
 
 
 def test_what_became_of_a_dry_run() -> None:
-    told = present(trial({}, dry_run=DryRunOutcome(statements=1)), None)
+    told = present_trial(trial({}, dry_run=DryRunOutcome(statements=1)), None)
     assert told.details[-1] == "1 database query"
     assert told.undone
     assert told.is_undone
 
 
 def test_a_link_shows_its_host() -> None:
-    assert host_of("https://user@example.org:8/a") == "user@example.org:8"
-    assert host_of("mailto:a@b") == host_of("http://[") == host_of("") == ""
+    assert uri_host("https://user@example.org:8/a") == "user@example.org:8"
+    assert uri_host("mailto:a@b") == uri_host("http://[") == uri_host("") == ""
     [part] = parts_of({"content": [{"type": "resource_link", "uri": "https://a.b/c"}]})
     assert part.text == "https://a.b/c\n(a.b)"
 

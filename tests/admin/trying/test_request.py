@@ -83,17 +83,17 @@ def test_each_kind(
     definition: Definition, values: dict[str, str], method: str, params: dict[str, Any]
 ) -> None:
     arguments = typed(definition, **values)
-    assert request_of(definition, arguments.values) == (method, params)
+    assert request_of(definition, arguments.parsed_values) == (method, params)
 
 
 def test_all_arguments_as_json() -> None:
     arguments = typed(TOOL, a="2", way="json", arguments='{"a": 5,\r\n"c": null}')
     assert arguments.by_json
-    assert arguments.values == {"a": 5, "c": None}
+    assert arguments.parsed_values == {"a": 5, "c": None}
     # What stands in the fields stays there.
     assert (arguments.fields or [])[0].value == "2"
-    assert typed(TOOL, way="json").values == {}
-    assert typed(TOOL, a="2", way="fields", arguments="{").values == {"a": 2}
+    assert typed(TOOL, way="json").parsed_values == {}
+    assert typed(TOOL, a="2", way="fields", arguments="{").parsed_values == {"a": 2}
     assert json.loads(arguments_of(TOOL).text) == {"a": 1}
     assert not arguments_of(TOOL).by_json
 
@@ -101,7 +101,7 @@ def test_all_arguments_as_json() -> None:
 def test_one_of_on_top_is_json_alone() -> None:
     arguments = arguments_of(ONE_OF)
     assert (arguments.fields, arguments.by_json) == (None, True)
-    assert typed(ONE_OF, arguments='{"a": 1}').values == {"a": 1}
+    assert typed(ONE_OF, arguments='{"a": 1}').parsed_values == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_one_of_on_top_is_json_alone() -> None:
 def test_text_that_is_no_arguments(text: str, said: str) -> None:
     arguments = typed(TOOL, way="json", arguments=text)
     with pytest.raises(ValueError, match=r".") as caught:
-        _ = arguments.values
+        _ = arguments.parsed_values
     told = with_errors(arguments, caught.value)
     assert said in told.error
     assert told.error
@@ -129,7 +129,7 @@ def test_text_that_is_no_arguments(text: str, said: str) -> None:
 def test_fields_that_cannot_be_read() -> None:
     arguments = typed(TOOL, a="two", b="3")
     with pytest.raises(Unreadable) as caught:
-        _ = arguments.values
+        _ = arguments.parsed_values
     told = with_errors(arguments, caught.value)
     errors = [each.error for each in told.fields or ()]
     assert errors == ["“two” is not a whole number.", ""]
@@ -139,12 +139,12 @@ def test_fields_that_cannot_be_read() -> None:
 def test_an_address_without_a_value_of_its_path() -> None:
     arguments = typed(SEARCHED, id="7")
     with pytest.raises(ValueError, match="has no value") as caught:
-        request_of(SEARCHED, arguments.values)
+        request_of(SEARCHED, arguments.parsed_values)
     told = with_errors(arguments, caught.value)
     errors = [each.error for each in told.fields or ()]
     assert errors == ["", "This needs a value.", ""]
     assert not told.error
-    values = typed(SEARCHED, id="7", kind="a").values
+    values = typed(SEARCHED, id="7", kind="a").parsed_values
     assert request_of(SEARCHED, values)[1] == {"uri": "shop://7/a"}
 
 

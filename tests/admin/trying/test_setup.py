@@ -380,8 +380,8 @@ async def test_strange_choices_are_as_none(login: Login) -> None:
 
 def test_whose_working_copy_is_not_what_clients_see() -> None:
     """A row of what code declares has no version as long as nobody changes it."""
-    assert setup.differs(Tool(name="draft"))
+    assert setup.has_unpublished_changes(Tool(name="draft"))
     untouched = Tool(name="declared", source=Source.CODE, content_hash=NOTHING)
-    assert not setup.differs(untouched)
+    assert not setup.has_unpublished_changes(untouched)
     untouched.content_hash = "of something else"
-    assert setup.differs(untouched)
+    assert setup.has_unpublished_changes(untouched)

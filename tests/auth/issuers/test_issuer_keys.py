@@ -15,9 +15,9 @@ from mcp_app.auth.issuer_keys import (
     AWAY_S,
     FRESH_S,
     GOOD_S,
-    KEPT_S,
     LATEST,
-    MOST_BYTES,
+    MAX_KEY_SET_BYTES,
+    RETENTION_S,
     KeyEnds,
     KeySet,
     metadata_addresses,
@@ -38,8 +38,8 @@ def test_the_latest_end_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = KeyEnds()
     monkeypatch.setattr(time, "time", lambda: 1_000.0)
     for end in (1_100.0, 1_300.0, 1_200.0):
-        ends.note("ana", end)
-    ends.note("bert", 1_250.0)
+        ends.note_key_end("ana", end)
+    ends.note_key_end("bert", 1_250.0)
     both = ("ana", "bert", "unheard of")
     for now, over, upcoming in (
         (1_249.9, set(), 1_250.0),
@@ -47,29 +47,29 @@ def test_the_latest_end_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         (1_300.0, {"ana", "bert"}, None),
     ):
         monkeypatch.setattr(time, "time", lambda now=now: now)
-        assert ends.over(both) == over
-        found = ends.next_end(both)
+        assert ends.ended_keys(both) == over
+        found = ends.next_key_end(both)
         assert (None if found is None else found.timestamp()) == upcoming
-    assert ends.over(["bert"]) == {"bert"}
-    ends.note("ana", 1_400.0)
-    assert ends.over(both) == {"bert"}
+    assert ends.ended_keys(["bert"]) == {"bert"}
+    ends.note_key_end("ana", 1_400.0)
+    assert ends.ended_keys(both) == {"bert"}
 
 
 def test_old_ends_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = KeyEnds()
     monkeypatch.setattr(time, "time", lambda: 1_000.0)
-    ends.note("ana", 1_000.0)
-    monkeypatch.setattr(time, "time", lambda: 1_000.0 + KEPT_S)
-    assert ends.over(["ana"]) == {"ana"}
-    monkeypatch.setattr(time, "time", lambda: 1_000.1 + KEPT_S)
-    assert ends.over(["ana"]) == set()
+    ends.note_key_end("ana", 1_000.0)
+    monkeypatch.setattr(time, "time", lambda: 1_000.0 + RETENTION_S)
+    assert ends.ended_keys(["ana"]) == {"ana"}
+    monkeypatch.setattr(time, "time", lambda: 1_000.1 + RETENTION_S)
+    assert ends.ended_keys(["ana"]) == set()
     assert not ends._ends
 
 
 def test_any_number_may_be_an_end() -> None:
     ends = KeyEnds()
-    ends.note("ana", 1e300)
-    found = ends.next_end(["ana"])
+    ends.note_key_end("ana", 1e300)
+    found = ends.next_key_end(["ana"])
     assert found is not None
     assert found.timestamp() == LATEST
 
@@ -179,7 +179,7 @@ WRONG: dict[str, tuple[Break, str]] = {
         "larger than 16,384 bytes",
     ),
     "a large key set": (
-        lambda _: {KEYS: {"keys": [], "more": "x" * MOST_BYTES}},
+        lambda _: {KEYS: {"keys": [], "more": "x" * MAX_KEY_SET_BYTES}},
         "larger than 262,144 bytes",
     ),
     "no keys": (lambda _: {KEYS: {"keys": []}}, "has no key that signs by"),
@@ -320,7 +320,7 @@ async def test_nothing_is_remembered_of_keys_that_strangers_name(
     keys = KeySet(issuer.options())
     for kid in (ONE, *(f"key {number}" for number in range(20))):
         await outcome(keys, kid)
-    assert list(keys._made) == [(ONE, "ES256")]
+    assert list(keys._built_keys) == [(ONE, "ES256")]
 
 
 async def test_those_who_ask_at_once_wait_for_one_fetch(issuer: LoopbackIssuer) -> None:

@@ -98,9 +98,9 @@ async def _rows(served_rows: None) -> AsyncIterator[None]:
         await writer.run(lambda: users.create(username="ines", is_active=False)),
     ]
     await writer.run(published, server)
-    authentication_cache.forget()
+    authentication_cache.forget_all()
     yield
-    authentication_cache.forget()
+    authentication_cache.forget_all()
     for each in (server, *made):
         await writer.run(each.delete)
 

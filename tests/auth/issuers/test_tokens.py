@@ -13,7 +13,7 @@ from django.views.debug import ExceptionReporter
 from pytest_django import Settings
 
 from mcp_app.auth.issuer_keys import KeySet
-from mcp_app.auth.issuer_tokens import LEEWAY_S, token_of, verify
+from mcp_app.auth.issuer_tokens import LEEWAY_S, token_from_headers, verify
 from mcp_app.interface.principal import AuthenticationFailed
 from mcp_app.protocol.headers import Headers
 from tests.auth.issuers.loopback_issuer import (
@@ -35,7 +35,7 @@ def bearing(token: str, scheme: str = "Bearer") -> Headers:
 
 def reading(issuer: LoopbackIssuer, token: str, scheme: str = "Bearer") -> bool:
     """Whether a token is the issuer's by what it says of itself."""
-    return token_of(bearing(token, scheme), issuer.url) is not None
+    return token_from_headers(bearing(token, scheme), issuer.url) is not None
 
 
 async def outcome(
@@ -43,7 +43,7 @@ async def outcome(
 ) -> str:
     """Return why a token is refused, "" if it is good."""
     given = issuer.options(**options)
-    found = token_of(bearing(token), given.issuer)
+    found = token_from_headers(bearing(token), given.issuer)
     assert found is not None
     try:
         await verify(found, given, keys or KeySet(given), SERVER)
@@ -58,7 +58,7 @@ async def test_a_token_with_something_after_it_is_another_one(
 ) -> None:
     options = issuer.options()
     shown = f"Bearer {issuer.token()}{more}".encode("latin-1")
-    found = token_of(Headers([(b"authorization", shown)]), options.issuer)
+    found = token_from_headers(Headers([(b"authorization", shown)]), options.issuer)
     assert found is not None
     with pytest.raises(AuthenticationFailed, match="not valid"):
         await verify(found, options, KeySet(options), SERVER)
@@ -69,7 +69,7 @@ def forged(header: dict[str, Any], claims: dict[str, Any], signature: bytes) -> 
 
 
 def claims_of(issuer: LoopbackIssuer) -> dict[str, Any]:
-    found = token_of(bearing(issuer.token()), issuer.url)
+    found = token_from_headers(bearing(issuer.token()), issuer.url)
     assert found is not None
     return dict(found.claims)
 
@@ -109,7 +109,7 @@ def test_whose_a_token_is(issuer: LoopbackIssuer) -> None:
     for each in others:
         assert not reading(issuer, each), each
     assert not reading(issuer, own, "Basic")
-    assert token_of(Headers([]), issuer.url) is None
+    assert token_from_headers(Headers([]), issuer.url) is None
 
 
 # -- what is good ---------------------------------------------------------------------
@@ -237,7 +237,7 @@ async def test_an_end_beyond_all_numbers(issuer: LoopbackIssuer) -> None:
     for number in (b"1e999", b"NaN", b"Infinity", b"1" * 5_000):
         said = f'{{"iss": "{issuer.url}", "exp": '.encode() + number + b"}"
         token = f"{head}.{encoded(said)}.AAAA"
-        found = token_of(bearing(token), issuer.url)
+        found = token_from_headers(bearing(token), issuer.url)
         assert found is None or await outcome(issuer, token) != ""
 
 

@@ -64,9 +64,9 @@ def with_issuer(issuer: LoopbackIssuer, /, **changes: Any) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _nothing_kept() -> Iterator[None]:
-    authentication_cache.forget()
+    authentication_cache.forget_all()
     yield
-    authentication_cache.forget()
+    authentication_cache.forget_all()
     key_ends._ends.clear()
 
 
@@ -357,13 +357,13 @@ async def test_what_is_open_ends_after_the_newest_token(
     assert (await asked(application, staff.token(exp=began + 600))).status == 200
     for seconds in (300 + LEEWAY_S, 600 + LEEWAY_S - 1):
         monkeypatch.setattr(time, "time", lambda s=seconds: began + s)
-        token_cache.doubt()
-        process.revocation.look()
+        token_cache.mark_unsure()
+        process.revocation.start_check()
         await ends.quiet()
         assert not ends.ended
     monkeypatch.setattr(time, "time", lambda: began + 600 + LEEWAY_S)
-    token_cache.doubt()
-    process.revocation.look()
+    token_cache.mark_unsure()
+    process.revocation.start_check()
     await ends.done()
     await stays.quiet()
     assert not stays.ended

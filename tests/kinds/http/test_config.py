@@ -13,7 +13,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
-from mcp_app.kinds.http.config import SCHEMA, HttpCall, read, sentence
+from mcp_app.kinds.http.config import SCHEMA, HttpCall, call_sentence, read_http_config
 from mcp_app.kinds.kind import Incomplete
 from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
@@ -49,15 +49,15 @@ def helpdesk(settings: Settings) -> None:
 
 
 def told(config: JsonObject) -> list[str]:
-    assert not schemas.compile(SCHEMA).violations(config)
-    call, problems = read(config, NAMES, "parameter")
+    assert not schemas.compile_schema(SCHEMA).violations(config)
+    call, problems = read_http_config(config, NAMES, "parameter")
     assert (call is None) is bool(problems)
     return [each.message for each in problems]
 
 
 def test_a_call() -> None:
     assert told(TICKET) == []
-    call, _ = read(TICKET, NAMES, "parameter")
+    call, _ = read_http_config(TICKET, NAMES, "parameter")
     assert call is not None
     assert call.url == "https://help.example.com/api/tickets/{{queue}}"
     assert not call.only_reads
@@ -71,7 +71,7 @@ def test_a_call() -> None:
     ],
 )
 def test_what_is_only_missing(config: JsonObject, sentence: str) -> None:
-    _, problems = read(config, NAMES, "parameter")
+    _, problems = read_http_config(config, NAMES, "parameter")
     assert [each.message for each in problems] == [sentence]
     assert isinstance(problems[0], Incomplete)
 
@@ -155,7 +155,7 @@ def test_paths(path: str) -> None:
     ],
 )
 def test_shapes_that_no_row_can_have(part: dict[str, Any]) -> None:
-    assert schemas.compile(SCHEMA).violations({**TICKET, **part})
+    assert schemas.compile_schema(SCHEMA).violations({**TICKET, **part})
 
 
 def test_a_site_that_needs_nothing(settings: Settings) -> None:
@@ -200,4 +200,4 @@ URL = "https://peer.example/a/{{b}} of Peer"
 )
 def test_sentences(definition: Definition, parts: dict[str, Any], said: str) -> None:
     call = HttpCall(site=SITE, path="/a/{{b}}", **{"method": "GET", **parts})
-    assert sentence(call, definition) == said
+    assert call_sentence(call, definition) == said

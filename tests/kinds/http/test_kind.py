@@ -22,7 +22,7 @@ from mcp_app.interface.definitions import (
     ToolHints,
 )
 from mcp_app.interface.principal import AccessRequest
-from mcp_app.kinds import findings, problems
+from mcp_app.kinds import findings_with_kind, serving_problems
 from mcp_app.kinds.http.kind import HttpKind
 from mcp_app.models import PublishedRow, Resource, ResourceTemplate, Tool
 from mcp_app.process.runtime import Process
@@ -409,7 +409,7 @@ def tool(hints: ToolHints | None = None, **members: Any) -> ToolDefinition:
 
 
 def told(definition: Definition, config: JsonObject) -> list[str]:
-    return [each.message for each in problems(definition, "http", config)]
+    return [each.message for each in serving_problems(definition, "http", config)]
 
 
 RESOURCE: Final = ResourceDefinition(name="r", uri="rates://today")
@@ -441,7 +441,7 @@ def test_what_cannot_be_made(
 
 
 def completed(definition: Any, config: JsonObject = SHOW) -> Any:
-    return HttpKind().completed(definition, config)
+    return HttpKind().complete_safely(definition, config)
 
 
 def test_what_follows_from_a_config(helpdesk: Any) -> None:
@@ -474,7 +474,11 @@ def test_a_developer_must_add_a_site(settings: Settings) -> None:
 
 def advice_of(definition: Definition, config: JsonObject) -> list[Finding]:
     rules = {"hints-contradict", "hints-doubtful", "parameter-unused", "shared-key"}
-    return [each for each in findings(definition, "http", config) if each.rule in rules]
+    return [
+        each
+        for each in findings_with_kind(definition, "http", config)
+        if each.rule in rules
+    ]
 
 
 @pytest.mark.parametrize(

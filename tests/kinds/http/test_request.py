@@ -17,12 +17,12 @@ from mcp_app.egress.sites import Site
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.errors import ExternalError
 from mcp_app.kinds.http import request as request_module
-from mcp_app.kinds.http.config import HttpCall, pairs
+from mcp_app.kinds.http.config import HttpCall, pairs_from_json
 from mcp_app.kinds.http.request import (
     IN_THREAD,
     Media,
     content_of,
-    refusal,
+    refusal_error,
     request_for,
 )
 
@@ -33,7 +33,7 @@ SITE = Site(
 
 def request(values: dict[str, Any], path: str = "/x", **parts: Any) -> SiteRequest:
     for name in ("query", "headers"):
-        parts[name] = pairs(parts.get(name, ()))
+        parts[name] = pairs_from_json(parts.get(name, ()))
     call = HttpCall(site=SITE, path=path, method=parts.pop("method", "POST"), **parts)
     return request_for(call, values, idempotent=False)
 
@@ -190,7 +190,9 @@ def test_an_object_changes_no_other_pair(name: str, style: str) -> None:
     site = replace(SITE, secret_query={"api_key": "canary-123", "q[api_key]": "x"})
     pair = {"name": "q", "value": "{{q}}", "as": style}
     others = [{"name": "tenant", "value": "1"}, {"name": "q[tenant]", "value": "1"}]
-    call = HttpCall(site=site, path="/", method="GET", query=pairs([*others, pair]))
+    call = HttpCall(
+        site=site, path="/", method="GET", query=pairs_from_json([*others, pair])
+    )
     values = {"q": {"a": "b", name: "2"}}
     if style == "commas":
         query = request_for(call, values, idempotent=False).query
@@ -441,7 +443,7 @@ async def test_secrets_do_not_come_back() -> None:
 def told(status: int, body: object = b"", media_type: str = "", **headers: str) -> str:
     errors = {"409": "There is a ticket for {{subject}} already."}
     given = answer(body, media_type, status, **headers)
-    error = refusal(call(errors=errors), given, {"subject": "cake"})
+    error = refusal_error(call(errors=errors), given, {"subject": "cake"})
     assert error.outcome == Outcome.OTHER_SITE
     assert error.detail.startswith(f"{status}: ")
     return error.message

@@ -74,16 +74,16 @@ def main(path: str) -> None:
     import django  # noqa: PLC0415
 
     django.setup()
-    from mcp_app.egress.sites import sites  # noqa: PLC0415
+    from mcp_app.egress.sites import usable_sites  # noqa: PLC0415
     from mcp_app.kinds.openapi.offers import offers_of  # noqa: PLC0415
     from mcp_app.kinds.openapi.reading import read_document  # noqa: PLC0415
-    from mcp_app.models.openapi import pack  # noqa: PLC0415
+    from mcp_app.models.openapi import pack_offers  # noqa: PLC0415
 
     with open(path, "rb") as file:
         content = file.read()
     before = _peak()
-    offers = offers_of(read_document(content, 2**25), sites()["helpdesk"])
-    pack([each.to_json() for each in offers])
+    offers = offers_of(read_document(content, 2**25), usable_sites()["helpdesk"])
+    pack_offers([each.to_json() for each in offers])
     usable = sum(not each.bar for each in offers)
     print(json.dumps({"grown": _peak() - before, "offers": usable}))  # noqa: T201
 

@@ -14,7 +14,7 @@ from mcp_app.kinds.openapi import offers as module
 from mcp_app.kinds.openapi import schemas as schemas_module
 from mcp_app.kinds.openapi.offers import offers_of
 from mcp_app.kinds.openapi.reading import (
-    LONGEST_NAME,
+    MAX_NAME_LENGTH,
     DocumentError,
     Offer,
     read_document,
@@ -62,7 +62,7 @@ def test_names_of_arguments_do_not_grow() -> None:
 
 
 def test_a_long_operation_id() -> None:
-    assert offer({"operationId": "A" * 80_000}).name == "a" * LONGEST_NAME
+    assert offer({"operationId": "A" * 80_000}).name == "a" * MAX_NAME_LENGTH
 
 
 @pytest.mark.parametrize("path", ["/" + "{" * 80_000, "/" + "a" * 500])

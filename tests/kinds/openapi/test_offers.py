@@ -11,10 +11,10 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.conf import MIB
-from mcp_app.egress.sites import Site, sites
+from mcp_app.egress.sites import Site, usable_sites
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.kinds import problems
-from mcp_app.kinds.http.config import read
+from mcp_app.kinds import serving_problems
+from mcp_app.kinds.http.config import read_http_config
 from mcp_app.kinds.http.request import request_for
 from mcp_app.kinds.openapi import offers as module
 from mcp_app.kinds.openapi.offers import offers_of
@@ -115,8 +115,8 @@ def test_an_operation() -> None:
     definition = ToolDefinition(
         name=made.name, description="d", input_schema=made.input_schema
     )
-    assert SITE_KEY in sites()
-    assert problems(definition, "http", made.config) == []
+    assert SITE_KEY in usable_sites()
+    assert serving_problems(definition, "http", made.config) == []
 
 
 def reference(name: str) -> dict[str, str]:
@@ -211,7 +211,9 @@ def test_styles(
         assert made.bar or made.remarks
         assert "color" in (made.bar or made.remarks[0])
         return
-    call, wrong = read(made.config, made.input_schema["properties"], "parameter")
+    call, wrong = read_http_config(
+        made.config, made.input_schema["properties"], "parameter"
+    )
     assert call is not None, wrong
     request = request_for(call, {"color": VALUES[kind]}, idempotent=True)
     shown = {
@@ -350,8 +352,8 @@ def test_references() -> None:
     schema = made.input_schema
     assert schema["properties"]["p"] == {"enum": ["a"]}
     assert schema["properties"]["next"] == {"$ref": "#/$defs/N"}
-    assert schemas.compile(schema).is_valid({"next": {"next": {}}})
-    assert not schemas.compile(schema).is_valid({"next": {"next": 5}})
+    assert schemas.compile_schema(schema).is_valid({"next": {"next": {}}})
+    assert not schemas.compile_schema(schema).is_valid({"next": {"next": 5}})
 
 
 def test_what_the_settings_set_is_left_out() -> None:
@@ -606,4 +608,4 @@ def test_a_document_that_nobody_here_wrote(name: str) -> None:
     # The other site makes it.
     assert "id" not in planet.input_schema["properties"]
     for each in made:
-        schemas.compile(each.input_schema)
+        schemas.compile_schema(each.input_schema)

@@ -11,17 +11,17 @@ import pytest
 from mcp_app.conf import MIB
 from mcp_app.kinds.openapi import reading
 from mcp_app.kinds.openapi.reading import (
-    LONGEST_NAME,
+    MAX_NAME_LENGTH,
     DocumentError,
     Names,
     Offer,
     argument_name,
+    pair_style_of,
     plain_scalar,
     read_document,
     read_yaml,
     snake_case,
     split_path,
-    style_of,
 )
 from tests.kinds.openapi.test_offers import offer, parameter
 
@@ -238,7 +238,7 @@ def test_names_of_tools(text: str, name: str) -> None:
 
 
 def test_names_of_very_long_texts() -> None:
-    assert snake_case("A" * 80_000) == "a" * LONGEST_NAME
+    assert snake_case("A" * 80_000) == "a" * MAX_NAME_LENGTH
 
 
 @pytest.mark.parametrize(
@@ -250,8 +250,12 @@ def test_names_of_arguments(text: str, name: str) -> None:
 
 def test_each_name_once() -> None:
     names = Names({"b", "b_2"})
-    assert [names.take("a") for _ in range(3)] == ["a", "a_2", "a_3"]
-    assert [names.take("b"), names.take("b_3"), names.take("b")] == [
+    assert [names.reserve_name("a") for _ in range(3)] == ["a", "a_2", "a_3"]
+    assert [
+        names.reserve_name("b"),
+        names.reserve_name("b_3"),
+        names.reserve_name("b"),
+    ] == [
         "b_3",
         "b_3_2",
         "b_4",
@@ -260,9 +264,13 @@ def test_each_name_once() -> None:
 
 def test_many_names_that_begin_alike() -> None:
     names = Names()
-    given = [names.take("a" * 62 + end) for end in ("bb", "cc") for _ in range(20_000)]
+    given = [
+        names.reserve_name("a" * 62 + end)
+        for end in ("bb", "cc")
+        for _ in range(20_000)
+    ]
     assert len({*given}) == 40_000
-    assert {len(each) for each in given} == {LONGEST_NAME}
+    assert {len(each) for each in given} == {MAX_NAME_LENGTH}
     assert given[-1] == "a" * 58 + "_39999"
 
 
@@ -301,4 +309,4 @@ def test_an_operation_with_more_behind_its_path() -> None:
 
 
 def test_a_style_that_is_no_text() -> None:
-    assert style_of({"style": []}) is None
+    assert pair_style_of({"style": []}) is None

@@ -8,7 +8,12 @@ import pytest
 
 from mcp_app.kinds.openapi import schemas as module
 from mcp_app.kinds.openapi.reading import DocumentError
-from mcp_app.kinds.openapi.schemas import Translator, Unusable, resolve, target_of
+from mcp_app.kinds.openapi.schemas import (
+    Translator,
+    Unusable,
+    resolve_references,
+    target_of,
+)
 from mcp_app.protocol import schemas
 
 DOCUMENT: Any = {
@@ -123,8 +128,8 @@ def test_what_refers_to_itself() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
     assert definitions == {"Node": node}
     whole = {**made, "$defs": definitions}
-    assert schemas.compile(whole).is_valid([{"next": {"next": {}}}])
-    assert not schemas.compile(whole).is_valid([{"next": {"next": 5}}])
+    assert schemas.compile_schema(whole).is_valid([{"next": {"next": {}}}])
+    assert not schemas.compile_schema(whole).is_valid([{"next": {"next": 5}}])
 
 
 def test_a_circle_of_two() -> None:
@@ -133,7 +138,7 @@ def test_a_circle_of_two() -> None:
     again = translator.translate(ref("B"))
     for each in (made, again):
         definitions = translator.definitions_of(each)
-        assert schemas.compile({**each, "$defs": definitions}).is_valid([[]])
+        assert schemas.compile_schema({**each, "$defs": definitions}).is_valid([[]])
         assert definitions
 
 
@@ -189,11 +194,11 @@ def test_pointers() -> None:
 
 def test_references_of_other_parts() -> None:
     circle: Any = {"a": {"$ref": "#/b"}, "b": {"$ref": "#/a"}, "c": {"d": 1}}
-    assert resolve(circle, {"$ref": "#/c"}) == {"d": 1}
+    assert resolve_references(circle, {"$ref": "#/c"}) == {"d": 1}
     with pytest.raises(Unusable, match="circle"):
-        resolve(circle, {"$ref": "#/a"})
+        resolve_references(circle, {"$ref": "#/a"})
     with pytest.raises(Unusable, match="no object"):
-        resolve(circle, [])
+        resolve_references(circle, [])
 
 
 def test_a_long_chain_of_references() -> None:
@@ -203,7 +208,7 @@ def test_a_long_chain_of_references() -> None:
     made = translator.translate({"$ref": "#/s0"})
     whole = {**made, "$defs": translator.definitions_of(made)}
     schemas.check_schema(whole)
-    assert schemas.compile(whole).is_valid([[[]]])
+    assert schemas.compile_schema(whole).is_valid([[[]]])
     assert len(whole["$defs"]) > 1
 
 

@@ -12,7 +12,7 @@ from mcp_app.catalog.open_models import OpenModel, OpenModels, Rows, open_model
 from mcp_app.interface.principal import AccessRequest, Principal
 from mcp_app.kinds.query.config import Query
 from mcp_app.kinds.query.groups import read_groups
-from mcp_app.kinds.query.reading import Page, RowReader, read
+from mcp_app.kinds.query.reading import Page, RowReader, read_query_config
 from mcp_app.kinds.query.scoping import Scopes
 from mcp_app.protocol.json_types import JsonObject
 from tests.drill.functions.shop import FIELDS
@@ -51,7 +51,9 @@ def request() -> AccessRequest:
 
 def query(config: JsonObject, opened: OpenModels | None = None) -> Query:
     """Return what a config says, which has to be right."""
-    read_query, problems = read({"model": "drill.Order", **config}, opened or shop())
+    read_query, problems = read_query_config(
+        {"model": "drill.Order", **config}, opened or shop()
+    )
     if read_query is None:
         raise AssertionError([*map(str, problems)])
     return read_query
@@ -59,14 +61,16 @@ def query(config: JsonObject, opened: OpenModels | None = None) -> Query:
 
 def problems(config: JsonObject, opened: OpenModels | None = None) -> list[str]:
     """Return what is wrong with a config."""
-    _query, wrong = read({"model": "drill.Order", **config}, opened or shop())
+    _query, wrong = read_query_config(
+        {"model": "drill.Order", **config}, opened or shop()
+    )
     return [str(each) for each in wrong]
 
 
 def cleaned(asked: Query, values: JsonObject) -> JsonObject:
     """Return the values of filters as a call cleans them; raise `Unfit`."""
     known = asked.parameters
-    return {name: known[name].cleaned(value) for name, value in values.items()}
+    return {name: known[name].value_for_column(value) for name, value in values.items()}
 
 
 def reader(
@@ -89,7 +93,7 @@ def reader(
 
 def page(config: JsonObject, opened: OpenModels | None = None, **values: Any) -> Page:
     """Return the first page of a query about orders."""
-    return reader(config, opened, **values).page(None)
+    return reader(config, opened, **values).page_at_place(None)
 
 
 def rows(

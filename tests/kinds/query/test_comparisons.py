@@ -13,10 +13,10 @@ from mcp_app.kinds.query.comparisons import (
     PERIODS,
     Days,
     Unfit,
-    clean,
+    clean_value,
     comparisons_of,
     last_days,
-    period,
+    period_days,
     value_schema,
 )
 from mcp_app.protocol import schemas
@@ -27,7 +27,7 @@ TEXT: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 200}
 
 def field(path: str) -> OpenField:
     model, _dot, name = path.partition(".")
-    return shop.shop()[f"drill.{model}"].named[name]
+    return shop.shop()[f"drill.{model}"].all_fields[name]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_what_each_field_can_be_asked_by(path: str, comparisons: str) -> None:
 def test_schemas_of_values(path: str, comparison: str, schema: Any) -> None:
     found = value_schema(field(path), comparison)
     assert found == schema
-    schemas.compile(found)
+    schemas.compile_schema(found)
 
 
 KEY = "7d1d0a3c-5f54-4a7f-9d9e-0a6a4e1a2b3c"
@@ -128,7 +128,7 @@ KEY = "7d1d0a3c-5f54-4a7f-9d9e-0a6a4e1a2b3c"
 def test_values_as_the_column_has_them(
     path: str, comparison: str, value: Any, cleaned: Any
 ) -> None:
-    found = clean(field(path), comparison, value)
+    found = clean_value(field(path), comparison, value)
     assert found == cleaned
     assert type(found) is type(cleaned)
 
@@ -168,7 +168,7 @@ def test_values_that_the_column_cannot_have(
     path: str, comparison: str, value: Any, sentence: str
 ) -> None:
     with pytest.raises(Unfit, match=sentence):
-        clean(field(path), comparison, value)
+        clean_value(field(path), comparison, value)
 
 
 @pytest.mark.parametrize(
@@ -184,16 +184,16 @@ def test_values_that_the_column_cannot_have(
     ],
 )
 def test_periods(name: str, days: tuple[str, str]) -> None:
-    assert period(shop.TODAY, name) == Days(*map(date.fromisoformat, days))
+    assert period_days(shop.TODAY, name) == Days(*map(date.fromisoformat, days))
 
 
 def test_periods_at_the_turn_of_a_year() -> None:
-    assert period(date(2026, 1, 31), "last_month") == (
+    assert period_days(date(2026, 1, 31), "last_month") == (
         date(2025, 12, 1),
         date(2026, 1, 1),
     )
-    assert period(date(2025, 12, 31), "this_month").end == date(2026, 1, 1)
-    assert period(date(2026, 1, 1), "last_week").first == date(2025, 12, 22)
+    assert period_days(date(2025, 12, 31), "this_month").end == date(2026, 1, 1)
+    assert period_days(date(2026, 1, 1), "last_week").first == date(2025, 12, 22)
 
 
 def test_last_days() -> None:

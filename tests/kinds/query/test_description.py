@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_app.kinds.query.config import input_schema, output_schema, sentence
+from mcp_app.kinds.query.config import input_schema, output_schema, query_sentence
 from mcp_app.kinds.query.shapes import LARGEST
 from tests.kinds.query import shop
 
@@ -99,12 +99,12 @@ def test_a_sentence_for_people() -> None:
         ],
         "lists": [{"path": "items", "fields": ["amount"]}],
     }
-    assert sentence(shop.query(config)) == (
+    assert query_sentence(shop.query(config)) == (
         "It looks up Orders by state and due, and gives number, customer.name and"
         " items."
     )
     assert (
-        sentence(
+        query_sentence(
             shop.query({"answer": "groups", "measures": [{"do": "count", "as": "n"}]})
         )
         == "It looks up Orders, and gives n."

@@ -22,7 +22,7 @@ from mcp_app.interface.errors import ToolError
 from mcp_app.kinds.query import comparisons
 from mcp_app.kinds.query.comparisons import Unfit
 from mcp_app.kinds.query.scoping import Scopes
-from mcp_app.kinds.query.suggesting import _Looking, field_of
+from mcp_app.kinds.query.suggesting import _Looking, referenced_path
 from mcp_app.protocol.json_types import JsonObject
 from tests.drill.models import Country, Customer, Invoice, Item, Order, Stock
 from tests.kinds.query import shop
@@ -102,12 +102,12 @@ def _answers(
         yield sorted(map(repr, shop.groups(config, opened, **values)))
         return
     reader = shop.reader({**config, "most": 3, "count": True}, opened, **values)
-    page = reader.page(None)
+    page = reader.page_at_place(None)
     yield repr(page)
     for _ in range(20):
         if page.next is None:
             return
-        page = reader.page(page.next)
+        page = reader.page_at_place(page.next)
         yield repr(page)
 
 
@@ -169,7 +169,7 @@ def test_hidden_rows_change_no_suggestion(
     hidden = {model.__name__: [0, 2, 3] for model in MODELS}
     opened = whole.opened(hidden, _plain)
     names = ["Country.code", "Customer.email", "Stock.sku", "Order.number"]
-    paths = [field_of(f"{{{{drill.{each}}}}}", opened) for each in names]
+    paths = [referenced_path(f"{{{{drill.{each}}}}}", opened) for each in names]
 
     def suggested() -> list[list[str]]:
         looking = _Looking([], paths, Registry())

@@ -349,7 +349,7 @@ def template(uri: str = TEMPLATE, **changes: Any) -> ResourceTemplateDefinition:
 
 
 def _told(definition: Definition, config: Any) -> list[str]:
-    return [each.message for each in KIND.problems(definition, config)]
+    return [each.message for each in KIND.config_problems(definition, config)]
 
 
 def test_configs_that_can_be_used() -> None:
@@ -359,13 +359,13 @@ def test_configs_that_can_be_used() -> None:
 
 
 def test_a_definition_is_completed() -> None:
-    completed = KIND.completed(tool(), CUSTOMER)
+    completed = KIND.complete_safely(tool(), CUSTOMER)
     properties: Any = completed.input_schema["properties"]
     assert [*properties] == ["email", "cursor"]
     assert completed.output_schema is not None
     assert completed.hints == HINTS
     assert completed.demands.permissions == ("shop.customers",)
-    assert KIND.completed(tool(), {"model": "gone"}) == tool()
+    assert KIND.complete_safely(tool(), {"model": "gone"}) == tool()
     assert _told(completed, CUSTOMER) == []
 
 
@@ -377,7 +377,7 @@ def test_what_depends_on_who_asks_is_not_shared() -> None:
         "filters": [{"path": "sku", "is": "is", "parameter": "number"}],
     }
     for config, public in ((ONE, False), (stock, True)):
-        assert KIND.completed(template(public=True), config).public is public
+        assert KIND.complete_safely(template(public=True), config).public is public
 
 
 @pytest.mark.parametrize(

@@ -40,11 +40,11 @@ def _numbers(order: str | None, writer: Program) -> Iterator[str]:
     """Yield the numbers of all pages; somebody writes before each further one."""
     config = {"fields": ["number"], "order": [order] if order else [], "most": 60}
     reader = shop.reader(config)
-    page = reader.page(None)
+    page = reader.page_at_place(None)
     while True:
         yield from (each["number"] for each in page.rows)
         if page.next is None:
             return
         writer.say("")
         assert int(writer.hear(PATIENCE_S)) > 0
-        page = reader.page(page.next)
+        page = reader.page_at_place(page.next)

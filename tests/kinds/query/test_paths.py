@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.query.scoping import Use, resolve, with_relation
+from mcp_app.kinds.query.scoping import Use, resolve_path, with_relation
 from tests.kinds.query import shop
 
 OPENED = shop.shop()
@@ -11,7 +11,7 @@ ORDER = OPENED["drill.Order"]
 
 
 def test_over_relations_to_a_field() -> None:
-    path = resolve("customer.country.name", ORDER, OPENED, "fields")
+    path = resolve_path("customer.country.name", ORDER, OPENED, "fields")
     assert [hop.model.label for hop in path.hops] == ["drill.Customer", "drill.Country"]
     assert (path.field.name, path.owner.label) == ("name", "drill.Country")
     assert path.name == "customer_country_name"
@@ -25,12 +25,12 @@ def test_over_relations_to_a_field() -> None:
 
 
 def test_a_field_of_its_own() -> None:
-    path = resolve("number", ORDER, OPENED, "filters")
+    path = resolve_path("number", ORDER, OPENED, "filters")
     assert (path.hops, path.owner, path.nullable) == ((), ORDER, False)
 
 
 def test_a_relation_is_a_hop_of_its_own() -> None:
-    path = with_relation(resolve("customer", ORDER, OPENED, "fields"), OPENED)
+    path = with_relation(resolve_path("customer", ORDER, OPENED, "fields"), OPENED)
     assert path.is_relation
     assert [hop.model.label for hop in path.hops] == ["drill.Customer"]
 
@@ -69,10 +69,10 @@ def test_a_relation_is_a_hop_of_its_own() -> None:
 )
 def test_what_is_no_path(text: object, use: Use, sentence: str) -> None:
     with pytest.raises(KindError, match=sentence):
-        resolve(text, ORDER, OPENED, use)
+        resolve_path(text, ORDER, OPENED, use)
 
 
 def test_a_relation_to_what_is_not_opened() -> None:
     opened = {"drill.Order": ORDER}
     with pytest.raises(KindError, match=r"“customer” leads to drill\.Customer, whi"):
-        resolve("customer.name", ORDER, opened, "fields")
+        resolve_path("customer.name", ORDER, opened, "fields")

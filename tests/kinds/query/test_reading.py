@@ -11,7 +11,7 @@ from mcp_app.catalog.open_models import open_model
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.kinds.kind import Incomplete
 from mcp_app.kinds.query.config import SCHEMA
-from mcp_app.kinds.query.reading import read
+from mcp_app.kinds.query.reading import read_query_config
 from mcp_app.protocol import schemas
 from tests.drill.models import Customer, Order
 from tests.kinds.query import shop
@@ -51,7 +51,7 @@ GROUPED: dict[str, Any] = {
 
 
 def test_a_whole_config() -> None:
-    assert [*schemas.compile(SCHEMA).violations(WHOLE)] == []
+    assert [*schemas.compile_schema(SCHEMA).violations(WHOLE)] == []
     query = shop.query(WHOLE)
     assert [*query.parameters] == ["states", "days", "country", "text", "least"]
     assert query.parameters["days"].default == 7
@@ -66,7 +66,7 @@ def test_a_whole_config() -> None:
 
 
 def test_groups() -> None:
-    assert [*schemas.compile(SCHEMA).violations(GROUPED)] == []
+    assert [*schemas.compile_schema(SCHEMA).violations(GROUPED)] == []
     query = shop.query(GROUPED)
     assert [each.name for each in query.by] == ["state", "created_month"]
     assert [each.name for each in query.measures] == ["orders", "total"]
@@ -113,7 +113,7 @@ def test_what_is_only_missing() -> None:
         ({"answer": "groups"}, "Choose what to count or to add up."),
     ):
         whole = {"model": "drill.Order", **config}
-        query, [problem] = read(whole, shop.shop())
+        query, [problem] = read_query_config(whole, shop.shop())
         assert query is None
         assert isinstance(problem, Incomplete)
         assert str(problem) == sentence

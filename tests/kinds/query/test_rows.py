@@ -71,12 +71,12 @@ def test_pages_of_rows_whose_keys_are_random() -> None:
 
 
 def _in_pages(reader: RowReader) -> list[Any]:
-    page = reader.page(None)
+    page = reader.page_at_place(None)
     rows = [*page.rows]
     while page.next is not None:
         assert len(page.rows) == reader.most
         assert page.next.key is not None
-        page = reader.page(page.next)
+        page = reader.page_at_place(page.next)
         rows += page.rows
     return rows
 
@@ -94,27 +94,27 @@ def test_a_row_that_was_added_meanwhile_shifts_nothing() -> None:
         shop.order(number)
     config = {"fields": ["number"], "order": ["number"], "most": 2}
     reader = shop.reader(config)
-    first = reader.page(None)
+    first = reader.page_at_place(None)
     for number in "ac":
         shop.order(number)
-    assert reader.page(first.next).rows == [{"number": "f"}]
+    assert reader.page_at_place(first.next).rows == [{"number": "f"}]
 
 
 def test_the_total_is_that_of_the_first_page(monkeypatch: pytest.MonkeyPatch) -> None:
     shop.fill()
     reader = shop.reader({"fields": ["number"], "count": True, "most": 10})
-    first = reader.page(None)
+    first = reader.page_at_place(None)
     assert first.total == Total(22, exact=True)
     Order.objects.all().delete()
     assert first.next is not None
-    assert reader.page(first.next).total == Total(22, exact=True)
+    assert reader.page_at_place(first.next).total == Total(22, exact=True)
 
     monkeypatch.setattr(rows_module, "MOST_COUNTED", 5)
     for index in range(5):
         shop.order(str(index))
-    assert reader.page(None).total == Total(5, exact=True)
+    assert reader.page_at_place(None).total == Total(5, exact=True)
     shop.order("one more")
-    assert reader.page(None).total == Total(5, exact=False)
+    assert reader.page_at_place(None).total == Total(5, exact=False)
 
 
 def test_a_page_ends_where_the_answer_is_full() -> None:
@@ -122,9 +122,9 @@ def test_a_page_ends_where_the_answer_is_full() -> None:
         shop.order(number, note=number * 100)
     config = {"fields": ["number", "note"], "order": ["number"]}
     reader = shop.reader(config, size=300)
-    page = reader.page(None)
+    page = reader.page_at_place(None)
     assert [each["number"] for each in page.rows] == ["a", "b"]
-    assert [each["number"] for each in reader.page(page.next).rows] == ["c"]
+    assert [each["number"] for each in reader.page_at_place(page.next).rows] == ["c"]
 
 
 @pytest.mark.parametrize(
@@ -135,17 +135,17 @@ def test_a_row_that_is_larger_than_an_answer(fields: list[str], said: str) -> No
     shop.order("a", note="a" * 500)
     reader = shop.reader({"fields": fields}, size=300)
     with pytest.raises(ToolError, match=f"{said} larger than 300 bytes"):
-        reader.page(None)
+        reader.page_at_place(None)
 
 
 def test_a_row_that_is_too_large_waits_for_its_page() -> None:
     shop.order("a")
     shop.order("b", note="b" * 500)
     reader = shop.reader({"fields": ["note"], "order": ["number"]}, size=300)
-    page = reader.page(None)
+    page = reader.page_at_place(None)
     assert page.rows == [{"note": ""}]
     with pytest.raises(ToolError, match="larger"):
-        reader.page(page.next)
+        reader.page_at_place(page.next)
 
 
 def test_statements() -> None:
@@ -164,11 +164,13 @@ def test_statements() -> None:
     with CaptureQueriesContext(
         connection,
     ) as statements:
-        page = reader.page(None)
+        page = reader.page_at_place(None)
     assert len(page.rows) == 22
     assert len(statements) == 4
     with CaptureQueriesContext(connection) as statements:
         assert (
-            not replace(reader, query=replace(reader.query, filters=())).page(None).next
+            not replace(reader, query=replace(reader.query, filters=()))
+            .page_at_place(None)
+            .next
         )
     assert len(statements) == 4

@@ -80,7 +80,7 @@ def test_the_schema_tells_what_there_is() -> None:
         "lists": [{"path": "items", "fields": ["amount", "stock.price"]}],
     }
     schema = output_schema(shop.query(config))
-    compiled = schemas.compile(schema)
+    compiled = schemas.compile_schema(schema)
     answer = {"rows": shop.rows(config)}
     assert len(answer["rows"]) > 2
     assert [*compiled.violations(answer)] == []

@@ -15,10 +15,10 @@ from mcp_app.interface.definitions import (
     PromptDefinition,
     ResourceTemplateDefinition,
 )
-from mcp_app.kinds import problems
+from mcp_app.kinds import serving_problems
 from mcp_app.kinds.kind import KindError
 from mcp_app.kinds.query import suggesting
-from mcp_app.kinds.query.suggesting import completers_of, field_of
+from mcp_app.kinds.query.suggesting import completers_of, referenced_path
 from mcp_app.models import Prompt
 from mcp_app.pools.statement_time import TimeIsUp
 from tests.drill.functions.shop import FIELDS
@@ -150,7 +150,7 @@ async def test_what_takes_too_long(
 )
 def test_what_names_no_field(reference: str, sentence: str) -> None:
     with pytest.raises(KindError, match=sentence):
-        field_of(reference, opened().open_models)
+        referenced_path(reference, opened().open_models)
 
 
 @pytest.mark.parametrize(
@@ -171,23 +171,28 @@ def test_a_field_is_opened_to_be_shown_and_asked_by(
     registry = Registry()
     registry.open_model(Order, fields=fields, filters=filters, rows="all")
     with pytest.raises(KindError, match=f"{sentence}: no code opens it for that"):
-        field_of(f"{{{{drill.Order.{reference}}}}}", registry.open_models)
+        referenced_path(f"{{{{drill.Order.{reference}}}}}", registry.open_models)
 
 
 def test_a_field() -> None:
-    path = field_of("{{ drill.Customer.email }}", opened().open_models)
+    path = referenced_path("{{ drill.Customer.email }}", opened().open_models)
     assert path.owner.model is Customer
-    assert field_of("{{drill.Order.state}}", opened().open_models).owner.model is Order
+    assert (
+        referenced_path("{{drill.Order.state}}", opened().open_models).owner.model
+        is Order
+    )
 
 
 def test_who_makes_one_is_told() -> None:
     argument = PromptArgument(name="who", suggestions=("{{drill.Gone.name}}",))
     prompt = PromptDefinition(name="p", description="d", arguments=(argument,))
     config = {"messages": [{"content": {"type": "text", "text": "{{who}}"}}]}
-    told = problems(prompt, "text", config, registry=opened())
+    told = serving_problems(prompt, "text", config, registry=opened())
     assert [each.field for each in told] == ["arguments"]
     template = ResourceTemplateDefinition(
         name="t", uri_template="x:{who}", suggestions={"who": (EMAIL,)}
     )
-    assert problems(template, "text", {"text": "{{who}}"}, registry=opened()) == []
+    assert (
+        serving_problems(template, "text", {"text": "{{who}}"}, registry=opened()) == []
+    )
     assert [*completers_of(template, opened())] == ["who"]

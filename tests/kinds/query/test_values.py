@@ -16,10 +16,10 @@ from mcp_app.kinds.query.shapes import (
     ForeignCursor,
     Place,
     Total,
-    exact,
+    exact_to_json,
+    field_to_json,
     measure_to_json,
-    plain,
-    to_json,
+    plain_to_json,
 )
 from tests.drill.models import Invoice, Order
 from tests.kinds.query import shop
@@ -48,12 +48,12 @@ MOMENT = datetime(2026, 11, 2, 22, 30, tzinfo=UTC)
     ],
 )
 def test_values_in_json(value: Any, shown: Any) -> None:
-    assert plain(value) == shown
+    assert plain_to_json(value) == shown
 
 
 def test_times_are_those_of_the_site() -> None:
     with override_settings(TIME_ZONE="Europe/Berlin"):
-        assert plain(MOMENT) == "2026-11-02T23:30:00+01:00"
+        assert plain_to_json(MOMENT) == "2026-11-02T23:30:00+01:00"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_times_are_those_of_the_site() -> None:
     ],
 )
 def test_decimals_have_the_places_of_their_field(value: str, shown: str) -> None:
-    assert to_json(FIELDS["total"], Decimal(value)) == shown
+    assert field_to_json(FIELDS["total"], Decimal(value)) == shown
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ def test_measures(do: str, name: str | None, value: Any, shown: Any) -> None:
     "value", [None, "a", 7, 0.1, Decimal("0.10"), date(2026, 11, 2), MOMENT, KEY]
 )
 def test_exact_values_are_json(value: Any) -> None:
-    assert type(exact(value)) in (type(None), str, int, float)
+    assert type(exact_to_json(value)) in (type(None), str, int, float)
 
 
 # -- cursor ----------------------------------------------------------------------------
 
 
-BOUND = shapes.binding("person", "", "orders", {"state": "open"}, {"model": "a"})
+BOUND = shapes.cursor_binding("person", "", "orders", {"state": "open"}, {"model": "a"})
 META = Order._meta
 COLUMNS = [META.get_field(name) for name in ("total", "created", "due", "weight")]
 PLACE = Place(
@@ -113,7 +113,7 @@ PLACE = Place(
 
 
 def opened(text: object, bound: bytes = BOUND) -> Place:
-    return shapes.open(text, bound, COLUMNS, META.pk)
+    return shapes.open_cursor(text, bound, COLUMNS, META.pk)
 
 
 @pytest.mark.parametrize(
@@ -125,21 +125,21 @@ def opened(text: object, bound: bytes = BOUND) -> Place:
     ],
 )
 def test_it_comes_back_as_it_was(place: Place) -> None:
-    assert opened(shapes.seal(place, BOUND)) == place
+    assert opened(shapes.seal_cursor(place, BOUND)) == place
 
 
 def test_keys_that_are_no_numbers() -> None:
     key = Invoice._meta.get_field("key").default()
-    text = shapes.seal(Place((), key, shop.TODAY, None), BOUND)
-    assert shapes.open(text, BOUND, [], Invoice._meta.pk).key == key
+    text = shapes.seal_cursor(Place((), key, shop.TODAY, None), BOUND)
+    assert shapes.open_cursor(text, BOUND, [], Invoice._meta.pk).key == key
 
 
 def test_three_long_texts_fit() -> None:
     text = "\N{GRINNING FACE}" * 255
     columns = [META.get_field("number")] * 3
-    sealed = shapes.seal(Place((text,) * 3, 2**63 - 1, shop.TODAY, None), BOUND)
+    sealed = shapes.seal_cursor(Place((text,) * 3, 2**63 - 1, shop.TODAY, None), BOUND)
     assert len(sealed) <= shapes.LARGEST
-    assert shapes.open(sealed, BOUND, columns, META.pk).after == (text,) * 3
+    assert shapes.open_cursor(sealed, BOUND, columns, META.pk).after == (text,) * 3
 
 
 @pytest.mark.parametrize(
@@ -160,10 +160,10 @@ def test_it_is_for_one_caller_and_one_query(changes: dict[str, Any]) -> None:
         "arguments": {"state": "open"},
         "config": {"model": "a"},
     }
-    text = shapes.seal(PLACE, BOUND)
-    assert opened(text, shapes.binding(**given)) == PLACE
+    text = shapes.seal_cursor(PLACE, BOUND)
+    assert opened(text, shapes.cursor_binding(**given)) == PLACE
     with pytest.raises(ForeignCursor):
-        opened(text, shapes.binding(**{**given, **changes}))
+        opened(text, shapes.cursor_binding(**{**given, **changes}))
 
 
 @pytest.mark.parametrize("text", ["", "x", None, 3, "é", "A" * 100])
@@ -173,8 +173,8 @@ def test_what_is_no_cursor(text: object) -> None:
 
 
 def test_it_tells_nothing_and_cannot_be_changed() -> None:
-    text = shapes.seal(PLACE, BOUND)
-    assert text != shapes.seal(PLACE, BOUND)
+    text = shapes.seal_cursor(PLACE, BOUND)
+    assert text != shapes.seal_cursor(PLACE, BOUND)
     for at, bit in product(range(len(text)), range(8)):
         other = chr(ord(text[at]) ^ 1 << bit)
         with pytest.raises(ForeignCursor):
@@ -183,7 +183,7 @@ def test_it_tells_nothing_and_cannot_be_changed() -> None:
 
 def test_the_key_of_the_site_can_change() -> None:
     with override_settings(SECRET_KEY="old"):
-        text = shapes.seal(PLACE, BOUND)
+        text = shapes.seal_cursor(PLACE, BOUND)
     with override_settings(SECRET_KEY="new", SECRET_KEY_FALLBACKS=["old"]):
         assert opened(text) == PLACE
     with override_settings(SECRET_KEY="new"), pytest.raises(ForeignCursor):

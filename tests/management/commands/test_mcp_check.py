@@ -58,11 +58,11 @@ def test_a_server_that_there_is_not() -> None:
 def test_the_server_at_the_end_of_the_address(settings: Settings) -> None:
     for public in ({}, {"PUBLIC_URL": "https://mcp.example.com/mcp"}):
         settings.MCP = public
-        assert mcp_check._slug_at(None) == "default"
-        assert mcp_check._slug_at("http://127.0.0.1:8000/mcp/") == "default"
-        assert mcp_check._slug_at("http://127.0.0.1:8000/mcp/team") == "team"
-        assert mcp_check._slug_at("https://other.example/a/b") == "default"
-        assert mcp_check._slug_at("https://[") == "default"
+        assert mcp_check._slug_from_url(None) == "default"
+        assert mcp_check._slug_from_url("http://127.0.0.1:8000/mcp/") == "default"
+        assert mcp_check._slug_from_url("http://127.0.0.1:8000/mcp/team") == "team"
+        assert mcp_check._slug_from_url("https://other.example/a/b") == "default"
+        assert mcp_check._slug_from_url("https://[") == "default"
 
 
 def test_a_database_that_answers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_a_host_that_the_site_does_not_name(settings: Settings) -> None:
     got: list[bytes] = []
     with listening(forged(got)) as url:
         speaker = Conversations(url, ssl.create_default_context())
-        (found,) = mcp_check._tried([], speaker, server, user, "")
+        (found,) = mcp_check._try_clients([], speaker, server, user, "")
     assert found.grade == "unknown"
     assert found.why.endswith("so no token of a user is sent to it.")
     assert not got
@@ -189,4 +189,4 @@ def test_what_is_no_token_is_not_repeated(
 
 def test_the_end_of_a_line_behind_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCP_TOKEN", "mcp_one\r\n")
-    assert mcp_check._token() == "mcp_one"
+    assert mcp_check._environment_token() == "mcp_one"

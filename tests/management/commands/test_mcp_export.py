@@ -22,7 +22,7 @@ def export(*arguments: str) -> str:
 
 def test_everything_goes_to_standard_output() -> None:
     fill()
-    assert export().encode() == bundle.export(bundle.everything())
+    assert export().encode() == bundle.export_bundle(bundle.everything())
 
 
 def test_servers_go_to_a_file(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def run(*arguments: str) -> str:
 
 def test_nothing_is_written_unless_it_is_asked_for(saved: Save) -> None:
     fill()
-    path = saved(bundle.export(bundle.everything()))
+    path = saved(bundle.export_bundle(bundle.everything()))
     clear()
     for arguments in ([path], [path, "--check"], [path, "--check", "--publish"]):
         said = run(*arguments)
@@ -60,7 +60,7 @@ def test_nothing_is_written_unless_it_is_asked_for(saved: Save) -> None:
 
 def test_it_is_shown_and_applied(saved: Save) -> None:
     fill()
-    path = saved(bundle.export(bundle.everything()))
+    path = saved(bundle.export_bundle(bundle.everything()))
     clear()
     assert "8 imported." in run(path, "--apply")
     assert Tool.objects.get(name="hours").published is None
@@ -78,7 +78,7 @@ def test_it_is_shown_and_applied(saved: Save) -> None:
 
 def test_it_comes_through_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     tool(title="Piped")
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     clear()
     stdin = io.TextIOWrapper(io.BytesIO(file))
     monkeypatch.setattr(sys, "stdin", stdin)
@@ -200,4 +200,6 @@ def test_no_more_is_read_than_tells_that_it_is_too_large(
     saved: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bundle, "MOST_BYTES", 10)
-    assert mcp_import._bytes(saved(json.dumps("x" * 100).encode())) == b'"xxxxxxxxxx'
+    assert (
+        mcp_import._read_file(saved(json.dumps("x" * 100).encode())) == b'"xxxxxxxxxx'
+    )

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from mcp_app.protocol.oauth.clients import (
     ClientDocument,
     Registration,
+    cache_seconds,
     client_id_of,
     document_url_problem,
     is_document_url,
-    kept_for,
     read_client_metadata,
     read_document,
     read_registration,
@@ -292,7 +292,7 @@ def test_how_long_it_is_kept() -> None:
         ('No-Cache="Set-Cookie"', 60),
         ("x-max-age=300", 3_600),
     ]:
-        assert kept_for(header) == seconds, header
+        assert cache_seconds(header) == seconds, header
 
 
 # -- registration ----------------------------------------------------------------------

@@ -23,10 +23,10 @@ from mcp_app.protocol.oauth.requests import (
     check_after_resource,
     check_before_resource,
     client_of,
-    decode,
-    fits,
+    decode_form_value,
     is_challenge,
     is_verifier,
+    is_verifier_of,
     read_authorization,
     read_form,
     read_grant,
@@ -40,7 +40,7 @@ def test_a_refusal_has_its_code_its_sentence_and_its_status() -> None:
     error = OAuthError("invalid_client", "Nobody knows it.", status=401)
     assert (error.error, error.description) == ("invalid_client", "Nobody knows it.")
     assert error.status == 401
-    assert error.body() == {
+    assert error.json_body() == {
         "error": "invalid_client",
         "error_description": "Nobody knows it.",
     }
@@ -119,9 +119,9 @@ def test_what_forms_write_comes_back(values: dict[str, str]) -> None:
 
 
 def test_one_value() -> None:
-    assert decode("a%20b+c") == "a b c"
+    assert decode_form_value("a%20b+c") == "a b c"
     with pytest.raises(ValueError, match="percent-encoded"):
-        decode("50%")
+        decode_form_value("50%")
 
 
 # -- pkce ------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 
 
 def test_the_example_of_the_rfc() -> None:
-    assert fits(CHALLENGE, VERIFIER)
+    assert is_verifier_of(CHALLENGE, VERIFIER)
 
 
 def test_what_does_not_fit() -> None:
@@ -151,7 +151,7 @@ def test_what_does_not_fit() -> None:
         (CHALLENGE, "é" * 43),
         ("é" * 43, VERIFIER),
     ]:
-        assert not fits(challenge, verifier), (challenge, verifier)
+        assert not is_verifier_of(challenge, verifier), (challenge, verifier)
 
 
 def test_the_form_of_challenges() -> None:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from mcp_app.protocol.oauth.texts import (
     code_of,
+    display_name,
     is_access,
     new_access,
     new_refresh,
     refresh_parts,
-    shown_name,
     successor,
 )
 
@@ -124,28 +124,28 @@ NAMES: list[tuple[object, str]] = [
 
 def test_names() -> None:
     for name, shown in NAMES:
-        assert shown_name(name, "a.example") == shown, name
+        assert display_name(name, "a.example") == shown, name
 
 
 def test_a_host_is_never_cut() -> None:
-    assert shown_name("", "a" * 200) == "a" * 200
+    assert display_name("", "a" * 200) == "a" * 200
 
 
 def test_no_quotation_mark_is_left() -> None:
     """None of those that open or close in Unicode's categories."""
     for mark in map(chr, range(0x3000)):
         if unicodedata.category(mark) in {"Pi", "Pf"}:
-            assert shown_name(f"a{mark}b", "") == "a'b", mark
+            assert display_name(f"a{mark}b", "") == "a'b", mark
 
 
 @settings(max_examples=60)
 @given(st.text(max_size=200))
 def test_no_name_leaves_its_quotation_marks(name: str) -> None:
-    shown = shown_name(name, "a.example")
+    shown = display_name(name, "a.example")
     assert 1 <= len(shown) <= 60
     assert shown == " ".join(shown.split())
     for character in shown:
         assert unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn"}
         assert unicodedata.category(character) not in {"Pi", "Pf"}
     assert not set(shown) & set('"`„\u201a')
-    assert shown_name(shown, "a.example") == shown
+    assert display_name(shown, "a.example") == shown

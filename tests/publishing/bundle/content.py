@@ -112,7 +112,7 @@ def clear() -> None:
 
 def exported() -> dict[str, Any]:
     """Return a bundle of everything as JSON, for a test to change."""
-    file: dict[str, Any] = json.loads(bundle.export(bundle.everything()))
+    file: dict[str, Any] = json.loads(bundle.export_bundle(bundle.everything()))
     return file
 
 
@@ -124,9 +124,9 @@ def imported(
     body: bytes, *, publish: bool = False, registry: Registry = REGISTRY
 ) -> list[bundle.ImportedRow]:
     """Look at a file and import it."""
-    read = bundle.read(body)
-    looked_at = bundle.compare(read, registry).looked_at
-    return bundle.apply(
+    read = bundle.read_bundle(body)
+    looked_at = bundle.compare_bundle(read, registry).looked_at
+    return bundle.import_bundle(
         read, registry, author=None, looked_at=looked_at, publish=publish
     )
 

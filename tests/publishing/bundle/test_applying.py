@@ -26,7 +26,7 @@ from mcp_app.models import (
 )
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused
-from mcp_app.publishing.bundle.format import key_of
+from mcp_app.publishing.bundle.format import natural_key_of
 from mcp_app.publishing.bundle.writing import says_nothing
 from mcp_app.publishing.publication import OutOfDate
 from tests.models.recording import as_committed
@@ -53,7 +53,7 @@ Said = dict[tuple[str, str], tuple[str, str, str]]
 def definitions() -> Said:
     """What is here but servers, whose hashes depend on primary keys."""
     return {
-        (row.kind_of_row, key_of(row)): (
+        (row.kind_of_row, natural_key_of(row)): (
             getattr(row, "source", ""),
             row.content_hash,
             row.published.hash if row.published else "",
@@ -73,7 +73,7 @@ def everything() -> list[tuple[int, int]]:
 def test_what_was_exported_is_at_another_site_with_the_same_hashes() -> None:
     fill()
     before = definitions()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     clear()
     done = imported(file, publish=True)
     publish_servers()
@@ -118,7 +118,7 @@ def publish_servers() -> None:
 
 def test_a_file_opens_no_server_and_changes_one_that_is_open() -> None:
     fill()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     clear()
     Server.objects.create(slug="shop")
     for _ in range(2):
@@ -138,7 +138,7 @@ def test_a_file_opens_no_server_and_changes_one_that_is_open() -> None:
 
 def test_importing_twice_changes_nothing() -> None:
     fill()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     clear()
     imported(file, publish=True)
     before = everything()
@@ -152,7 +152,7 @@ def test_importing_twice_changes_nothing() -> None:
 
 def test_working_copies_reach_no_client() -> None:
     fill()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     clear()
     as_committed()
     imported(file)
@@ -166,12 +166,12 @@ def test_working_copies_reach_no_client() -> None:
 
 def test_what_is_published_is_the_version_and_not_the_working_copy() -> None:
     fill()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     clear()
     author = User.objects.create_user("kim")
-    read = bundle.read(file)
-    looked_at = bundle.compare(read, REGISTRY).looked_at
-    done = bundle.apply(
+    read = bundle.read_bundle(file)
+    looked_at = bundle.compare_bundle(read, REGISTRY).looked_at
+    done = bundle.import_bundle(
         read,
         REGISTRY,
         author=author,
@@ -236,7 +236,7 @@ def test_a_fault_in_the_middle_leaves_no_trace(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fill()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     clear()
 
     def fail(self: Server, *args: object, **options: object) -> None:
@@ -270,34 +270,37 @@ def stop_letting_in() -> None:
 @pytest.mark.parametrize("happen", [edit, publish, make, stop_letting_in])
 def test_what_changed_since_it_was_shown_holds_it_up(happen: Any) -> None:
     fill()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     Resource.objects.all().delete()
-    read = bundle.read(file)
-    looked_at = bundle.compare(read, REGISTRY).looked_at
+    read = bundle.read_bundle(file)
+    looked_at = bundle.compare_bundle(read, REGISTRY).looked_at
     happen()
     before = everything()
     with pytest.raises(OutOfDate, match="Something at this site has changed"):
-        bundle.apply(read, REGISTRY, author=None, looked_at=looked_at)
+        bundle.import_bundle(read, REGISTRY, author=None, looked_at=looked_at)
     assert everything() == before
 
 
 def test_another_file_than_the_one_shown_is_not_imported() -> None:
     fill()
     file = exported()
-    read = bundle.read(as_bytes(file))
-    looked_at = bundle.compare(read, REGISTRY).looked_at
+    read = bundle.read_bundle(as_bytes(file))
+    looked_at = bundle.compare_bundle(read, REGISTRY).looked_at
     file["tools"] = []
     file["servers"] = []
     with pytest.raises(OutOfDate):
-        bundle.apply(
-            bundle.read(as_bytes(file)), REGISTRY, author=None, looked_at=looked_at
+        bundle.import_bundle(
+            bundle.read_bundle(as_bytes(file)),
+            REGISTRY,
+            author=None,
+            looked_at=looked_at,
         )
 
 
 def test_a_race_that_the_database_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody makes the same tool between the look and the insert."""
     tool()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     clear()
     save = Tool.save
 
@@ -306,17 +309,17 @@ def test_a_race_that_the_database_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         tool()
         save(self, *args, **options)
 
-    read = bundle.read(file)
-    looked_at = bundle.compare(read, REGISTRY).looked_at
+    read = bundle.read_bundle(file)
+    looked_at = bundle.compare_bundle(read, REGISTRY).looked_at
     monkeypatch.setattr(Tool, "save", late)
     with pytest.raises(OutOfDate, match="this file would make, too"):
-        bundle.apply(read, REGISTRY, author=None, looked_at=looked_at)
+        bundle.import_bundle(read, REGISTRY, author=None, looked_at=looked_at)
     assert everything() == []
 
 
 def test_a_choice_takes_the_place_of_the_one_here() -> None:
     fill()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     server = Server.objects.get(slug="shop")
     server.tools.set([Tool.objects.get(name="untouched")])
     imported(file, publish=True)
@@ -327,7 +330,7 @@ def test_a_choice_takes_the_place_of_the_one_here() -> None:
 
 def test_an_overlay_of_code_that_is_not_here_is_imported_and_broken() -> None:
     fill()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     clear()
     imported(file, publish=True)
     row = Tool.objects.get(name="vanished")
@@ -370,7 +373,7 @@ def test_upper_and_lower_case_and_other_letters_are_told_apart() -> None:
     tool("Find", title="Größer ⟩ 🛒")
     for uri in ("shop://a", "shop://A", "shop://%C3%A9"):
         Resource.objects.create(name="x", uri=uri)
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     assert "Größer ⟩ 🛒" in file.decode()
     clear()
     imported(file)
@@ -382,7 +385,7 @@ def test_upper_and_lower_case_and_other_letters_are_told_apart() -> None:
 
 def test_uploads_of_what_stays_the_same_are_not_stored_again() -> None:
     fill()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     Blob.objects.all().delete()
     assert imported(file, publish=True) == []
     assert not Blob.objects.exists()
@@ -398,7 +401,7 @@ def test_no_secret_and_nobody_but_authors_are_in_the_file(
     row: PublishedRow = Tool.objects.get(name="hours")
     Tool.objects.filter(pk=row.pk).update(updated_by=user)
     Tool.objects.publish([Tool.objects.get(pk=row.pk)], author=user)
-    text = bundle.export(bundle.everything()).decode()
+    text = bundle.export_bundle(bundle.everything()).decode()
     assert '"author": "maria"' in text
     for secret in ("maria@example.com", user.password, "updated_by", "principal"):
         assert secret not in text
@@ -436,7 +439,7 @@ LINES = st.text(
 def test_what_the_database_refuses_is_told_and_nothing_is_imported() -> None:
     tool("long", description="Long. " * 10_000)
     tool("hours")
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     clear()
     limit = sqlite3.SQLITE_LIMIT_LENGTH
     before = connection.connection.setlimit(limit, 20_000)
@@ -487,18 +490,18 @@ def test_whatever_is_there_comes_out_as_it_went_in(
         row.put_content({"config": {}, **content})
         row.save()
     before = definitions()
-    file = bundle.export(bundle.everything())
+    file = bundle.export_bundle(bundle.everything())
     clear()
     assert len(imported(file)) == len(contents)
     assert definitions() == before
-    assert bundle.export(bundle.everything()) == file
+    assert bundle.export_bundle(bundle.everything()) == file
 
 
 # -- rights ----------------------------------------------------------------------------
 
 
 def needed(file: dict[str, Any], *, publish: bool = False) -> dict[str, list[str]]:
-    comparison = bundle.compare(bundle.read(as_bytes(file)), REGISTRY)
+    comparison = bundle.compare_bundle(bundle.read_bundle(as_bytes(file)), REGISTRY)
     return {
         right: [each.entry.key for each in entries]
         for right, entries in bundle.needed_rights(comparison, publish=publish).items()

@@ -9,21 +9,21 @@ import pytest
 from mcp_app.models import Prompt, Resource, Server, Tool
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.candidates import (
+    apply_entry,
     chosen_in,
-    demands,
     in_columns,
-    limits,
     naturally,
-    new_row,
     primary_keys_in,
     published_row,
-    put,
     row_problems,
+    server_demands,
+    server_limits,
+    unsaved_row,
     with_primary_keys,
     without_choice,
     working_copy,
 )
-from mcp_app.publishing.bundle.format import CHOICES, Entry, kind_of
+from mcp_app.publishing.bundle.format import CHOICES, Entry, kind_of_model
 
 
 def entry(model: Any = Tool, key: str = "a", **more: Any) -> Entry:
@@ -36,7 +36,7 @@ def server(**more: Any) -> Entry:
 
 
 def test_a_new_server_is_not_published() -> None:
-    row: Any = new_row(server(access=("token",)))
+    row: Any = unsaved_row(server(access=("token",)))
     assert (row.slug, row.published, row.pk) == ("shop", None, None)
 
 
@@ -47,20 +47,20 @@ def test_a_new_server_is_not_published() -> None:
 def test_only_what_code_declares_is_found_by_its_name(
     source: str, kind: str, name: str, uri: str
 ) -> None:
-    row: Any = new_row(entry(Resource, "shop://r", source=source, name="Returns"))
+    row: Any = unsaved_row(entry(Resource, "shop://r", source=source, name="Returns"))
     assert (row.source, row.kind, row.name, row.uri) == (source, kind, name, uri)
 
 
 def test_a_file_stands_in_place_of_the_working_copy() -> None:
     row = Tool(name="a", title="Old", description="Old")
-    put(row, entry(working={"name": "b", "title": "New"}))
+    apply_entry(row, entry(working={"name": "b", "title": "New"}))
     assert (row.name, row.title, row.description) == ("b", "New", "")
 
 
 def test_what_holds_without_being_published_is_a_servers() -> None:
     row = Server(slug="shop", access="token,public", permission="shop.old", rule="r")
     before = row.access
-    put(
+    apply_entry(
         row,
         server(
             working={"title": "Shop", "chosen": {"tools": ["a"]}},
@@ -70,18 +70,18 @@ def test_what_holds_without_being_published_is_a_servers() -> None:
         ),
     )
     assert (row.title, row.page_size) == ("Shop", 7)
-    assert demands(row) == {"groups": "Support"}
+    assert server_demands(row) == {"groups": "Support"}
     # The same ways, however they are written, are no change.
     assert row.access == before
-    put(row, server(access=("public", "token"), page_size=7))
+    apply_entry(row, server(access=("public", "token"), page_size=7))
     assert row.access == "public token"
-    assert limits(row) == {"access": ["public", "token"], "page_size": 7}
+    assert server_limits(row) == {"access": ["public", "token"], "page_size": 7}
 
 
 def test_what_is_shown_as_a_limit_is_no_content() -> None:
     row = Server(slug="shop", access="token", permission="shop.view", page_size=9)
-    both = {"title": "Shop", "chosen": {}, **limits(row)}
-    assert limits(row)["permission"] == "shop.view"
+    both = {"title": "Shop", "chosen": {}, **server_limits(row)}
+    assert server_limits(row)["permission"] == "shop.view"
     assert in_columns(both) == {"title": "Shop"}
 
 
@@ -122,20 +122,20 @@ def test_a_prompt_has_problems_of_its_own() -> None:
 )
 def test_why_a_server_cannot_be_saved(more: dict[str, Any], columns: list[str]) -> None:
     made = server(**more)
-    row = new_row(made)
-    put(row, made)
+    row = unsaved_row(made)
+    apply_entry(row, made)
     assert {each.partition(": ")[0] for each in row_problems(row)} == set(columns)
 
 
 def test_what_code_declares_needs_a_name() -> None:
-    row = new_row(entry(key="a b", source="code", name="a b"))
+    row = unsaved_row(entry(key="a b", source="code", name="a b"))
     assert any(each.startswith("name: ") for each in row_problems(row))
 
 
 # -- choices ---------------------------------------------------------------------------
 
 
-KINDS = [kind_of(model) for model in CHOICES.values()]
+KINDS = [kind_of_model(model) for model in CHOICES.values()]
 EMPTY: dict[str, list[str]] = {name: [] for name in CHOICES}
 NAMES: dict[str, dict[int, str]] = {
     **{kind: {} for kind in KINDS},

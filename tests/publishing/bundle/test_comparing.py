@@ -13,7 +13,7 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.models import Prompt, Resource, Server, Tool
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import Comparison, Outcome, here
-from mcp_app.publishing.bundle.format import hash_of
+from mcp_app.publishing.bundle.format import content_hash_of
 from mcp_app.publishing.overlays import make_overlays
 from tests.published import published
 from tests.publishing.bundle.content import (
@@ -33,7 +33,9 @@ HEAD: dict[str, Any] = {"format": "django-mcp-app bundle", "version": 1}
 
 
 def compared(file: dict[str, Any], registry: Registry = REGISTRY) -> Comparison:
-    return bundle.compare(bundle.read(as_bytes({**HEAD, **file})), registry)
+    return bundle.compare_bundle(
+        bundle.read_bundle(as_bytes({**HEAD, **file})), registry
+    )
 
 
 def tools(*contents: dict[str, Any]) -> dict[str, Any]:
@@ -43,7 +45,7 @@ def tools(*contents: dict[str, Any]) -> dict[str, Any]:
 def as_published(entry: dict[str, Any], **content: Any) -> None:
     """Make the entry one whose published version says this."""
     both = {**entry["published"]["content"], **content}
-    entry["published"].update(content=both, hash=hash_of(both))
+    entry["published"].update(content=both, hash=content_hash_of(both))
 
 
 def outcomes(comparison: Comparison, *, publish: bool = False) -> dict[str, Outcome]:
@@ -86,8 +88,8 @@ def test_what_is_not_published_yet_would_change_with_publishing() -> None:
     comparison = compared(file)
     assert outcomes(comparison)["hours"] == Outcome.SAME
     assert outcomes(comparison, publish=True)["hours"] == Outcome.CHANGED
-    assert not comparison.touched(publish=False)
-    assert len(comparison.touched(publish=True)) == 1
+    assert not comparison.entries_to_write(publish=False)
+    assert len(comparison.entries_to_write(publish=True)) == 1
 
 
 def test_what_the_rules_of_a_row_refuse_cannot_be() -> None:
@@ -337,7 +339,7 @@ def test_more_rows_than_one_statement_names() -> None:
     file = exported()
     assert len(file["prompts"]) == 1_300
     comparison = compared(file)
-    assert len(comparison.having(Outcome.SAME)) == 1_301
+    assert len(comparison.entries_with_outcome(Outcome.SAME)) == 1_301
     assert comparison.only_here == 0
 
 
@@ -396,7 +398,7 @@ def test_anything_that_is_read_is_compared_and_imported_or_refused(
             '"required": ["a"]}'
         )
     )
-    version = {"number": 1, "hash": hash_of(served), "content": served}
+    version = {"number": 1, "hash": content_hash_of(served), "content": served}
     body = as_bytes(
         {
             **HEAD,
@@ -404,12 +406,12 @@ def test_anything_that_is_read_is_compared_and_imported_or_refused(
         }
     )
     with suppress(bundle.BundleRefused):
-        comparison = bundle.compare(bundle.read(body), REGISTRY)
-        assert len(imported(body)) == len(comparison.touched(publish=False))
+        comparison = bundle.compare_bundle(bundle.read_bundle(body), REGISTRY)
+        assert len(imported(body)) == len(comparison.entries_to_write(publish=False))
         row = Tool.objects.get()
         assert row.content_hash == row.working_hash()
         assert imported(body) == []
         imported(body, publish=True)
         row.refresh_from_db()
         assert row.published is not None
-        assert row.published.hash == hash_of(served)
+        assert row.published.hash == content_hash_of(served)

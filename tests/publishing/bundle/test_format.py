@@ -15,10 +15,10 @@ from mcp_app.publishing.bundle.format import (
     Entry,
     PublishedContent,
     Upload,
-    hash_of,
+    content_hash_of,
     key_column,
-    key_of,
-    kind_of,
+    kind_of_model,
+    natural_key_of,
 )
 
 
@@ -41,8 +41,8 @@ def entry(model: Any = Tool, **more: Any) -> Entry:
     ],
 )
 def test_what_names_a_row(row: Any, kind: str, column: str) -> None:
-    assert (kind_of(type(row)), key_column(type(row))) == (kind, column)
-    assert key_of(row) == "shop"
+    assert (kind_of_model(type(row)), key_column(type(row))) == (kind, column)
+    assert natural_key_of(row) == "shop"
 
 
 def test_servers_come_first_and_a_choice_is_of_each_kind() -> None:
@@ -63,14 +63,14 @@ def test_servers_come_first_and_a_choice_is_of_each_kind() -> None:
 def test_where_an_entry_comes_from(
     made: Entry, from_code: bool, made_here: bool
 ) -> None:
-    assert (made.from_code, made.is_made_here) == (from_code, made_here)
+    assert (made.from_code, made.is_defined_by_staff) == (from_code, made_here)
     assert made.identity == (made.kind, "a")
 
 
 def test_the_contents_of_an_entry() -> None:
     published = PublishedContent(number=1, hash="", content={"name": "b"})
-    assert entry().contents() == [{"name": "a"}]
-    assert entry(published=published).contents() == [{"name": "a"}, {"name": "b"}]
+    assert entry().all_contents() == [{"name": "a"}]
+    assert entry(published=published).all_contents() == [{"name": "a"}, {"name": "b"}]
 
 
 def test_people_are_told_the_kind_and_the_name() -> None:
@@ -79,9 +79,9 @@ def test_people_are_told_the_kind_and_the_name() -> None:
 
 
 def test_the_order_of_members_is_part_of_a_hash() -> None:
-    assert hash_of({"a": 1, "b": 2}) == hash_of({"a": 1, "b": 2})
-    assert hash_of({"a": 1, "b": 2}) != hash_of({"b": 2, "a": 1})
-    assert len(hash_of({})) == 64
+    assert content_hash_of({"a": 1, "b": 2}) == content_hash_of({"a": 1, "b": 2})
+    assert content_hash_of({"a": 1, "b": 2}) != content_hash_of({"b": 2, "a": 1})
+    assert len(content_hash_of({})) == 64
 
 
 def test_uploads_by_their_digest() -> None:

@@ -37,9 +37,9 @@ def test_rows_are_found_by_their_kind_and_key() -> None:
     Prompt.objects.create(name="find")
     found = looked(entry("find"), entry("gone"))
     assert found.rows == {("tool", "find"): row}
-    assert found.row(entry("find")) == row
-    assert found.row(entry("gone")) is None
-    assert found.row(entry("find", Prompt)) is None
+    assert found.row_of_entry(entry("find")) == row
+    assert found.row_of_entry(entry("gone")) is None
+    assert found.row_of_entry(entry("find", Prompt)) is None
     assert found.primary_keys() == {("tool", "find"): row.pk}
 
 
@@ -75,8 +75,8 @@ def test_what_servers_choose_has_its_natural_keys() -> None:
     server.prompts.add(prompt)
     found = looked(entry(server.slug, Server))
     # Both are written in the order of their names.
-    assert found.choice(server)["tools"] == ["find", "other"]
-    assert found.choice(server)["prompts"] == ["find"]
+    assert found.choice_of_server(server)["tools"] == ["find", "other"]
+    assert found.choice_of_server(server)["prompts"] == ["find"]
     assert found.keys["tool"] == {chosen.pk: "find", other.pk: "other"}
     # The file names none of them.
     assert found.rows == {("server", server.slug): server}
@@ -99,7 +99,7 @@ def test_what_a_version_chose_and_is_gone_has_no_key() -> None:
 def test_a_server_that_offers_all_chooses_nothing() -> None:
     server = Server.objects.get()
     server.tools.add(tool("find"))
-    assert not any(looked(entry(server.slug, Server)).choice(server).values())
+    assert not any(looked(entry(server.slug, Server)).choice_of_server(server).values())
 
 
 def test_what_the_bundle_does_not_name_is_counted() -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from mcp_app.models import Blob, DefinitionVersion
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused
-from mcp_app.publishing.bundle.applying import lines
-from mcp_app.publishing.bundle.format import hash_of
+from mcp_app.publishing.bundle.applying import report_lines
+from mcp_app.publishing.bundle.format import content_hash_of
 from tests.publishing.bundle.content import (
     MODELS,
     REGISTRY,
@@ -92,7 +92,7 @@ def sign(file: dict[str, Any]) -> None:
             published = entry.get("published") if isinstance(entry, dict) else None
             if isinstance(published, dict) and "hash" in published:
                 try:
-                    published["hash"] = hash_of(published["content"])
+                    published["hash"] = content_hash_of(published["content"])
                 except (KeyError, ValueError):
                     continue
 
@@ -140,11 +140,11 @@ def test_whatever_was_changed_it_is_imported_or_refused(
     problems = ["whatever was refused"]
     with transaction.atomic():
         try:
-            read = bundle.read(as_bytes(changed))
-            compared = bundle.compare(read, REGISTRY)
-            assert list(lines(compared, publish=publish))
+            read = bundle.read_bundle(as_bytes(changed))
+            compared = bundle.compare_bundle(read, REGISTRY)
+            assert list(report_lines(compared, publish=publish))
             assert bundle.needed_rights(compared, publish=publish) is not None
-            bundle.apply(
+            bundle.import_bundle(
                 read,
                 REGISTRY,
                 author=None,

@@ -16,7 +16,7 @@ from mcp_app.models.fields import digest
 from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused, reading
-from mcp_app.publishing.bundle.format import hash_of
+from mcp_app.publishing.bundle.format import content_hash_of
 from tests.publishing.bundle.content import as_bytes
 
 HEAD: dict[str, Any] = {"format": "django-mcp-app bundle", "version": 1}
@@ -34,7 +34,7 @@ def a_tool(**members: Any) -> dict[str, Any]:
 def problems(value: object) -> list[str]:
     body = value if isinstance(value, bytes) else as_bytes(value)
     with pytest.raises(BundleRefused) as refused:
-        bundle.read(body)
+        bundle.read_bundle(body)
     return list(refused.value.problems)
 
 
@@ -50,7 +50,7 @@ def published(**members: Any) -> dict[str, Any]:
                 "name": "a",
                 "published": {
                     "number": 1,
-                    "hash": hash_of(content),
+                    "hash": content_hash_of(content),
                     "content": content,
                     **members,
                 },
@@ -87,7 +87,7 @@ WRONG_DEMANDS: list[Any] = [[], {"permissions": "a"}, {"rule": None}, {"rule": "
 
 
 def test_an_empty_bundle_is_one() -> None:
-    read = bundle.read(as_bytes(HEAD))
+    read = bundle.read_bundle(as_bytes(HEAD))
     assert (read.entries, dict(read.uploads)) == ((), {})
     assert read.fingerprint == digest(as_bytes(HEAD))[:8]
 
@@ -97,7 +97,7 @@ def test_what_is_read() -> None:
     value["tools"] = published(note="Why", author="maria")["tools"]
     asked = {"permission": "shop.view", "groups": "a\nb", "rule": ""}
     value["servers"] = a_server(demands=asked)["servers"]
-    read = bundle.read(as_bytes(value))
+    read = bundle.read_bundle(as_bytes(value))
     entries = {entry.place: entry for entry in read.entries}
     tool, resource = entries["tools[0]"], entries["resources[0]"]
     assert entries["servers[0]"].demands == asked
@@ -361,7 +361,7 @@ def test_a_content_as_deep_as_a_row_may_have_it_and_deeper() -> None:
             config = {"a": config}
         return working(config=config)
 
-    assert bundle.read(as_bytes(nested(60))).entries
+    assert bundle.read_bundle(as_bytes(nested(60))).entries
     [problem] = problems(nested(64))
     assert problem.startswith(
         "tools[0].working: The text nests arrays and objects more"
@@ -403,4 +403,4 @@ PLACES: tuple[Change, ...] = (
 def test_anything_is_read_or_refused(value: object, put: Change) -> None:
     body = as_bytes(put(value))
     with suppress(BundleRefused):
-        assert bundle.read(body).digest == digest(body)
+        assert bundle.read_bundle(body).digest == digest(body)

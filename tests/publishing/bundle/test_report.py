@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.publishing import bundle
-from mcp_app.publishing.bundle.applying import LONGEST, lines
+from mcp_app.publishing.bundle.applying import MAX_VALUE_LENGTH, report_lines
 from tests.publishing.bundle.content import REGISTRY, as_bytes, entry, exported, tool
 
 pytestmark = pytest.mark.django_db
@@ -29,13 +29,13 @@ def test_two_values_never_read_the_same(before: str, after: str, said: str) -> N
     tool(description=before)
     file = exported()
     entry(file, "tools", "hours")["working"]["description"] = after
-    comparison = bundle.compare(bundle.read(as_bytes(file)), REGISTRY)
+    comparison = bundle.compare_bundle(bundle.read_bundle(as_bytes(file)), REGISTRY)
     [line] = [
         each
-        for each in lines(comparison, publish=False)
+        for each in report_lines(comparison, publish=False)
         if each.startswith("  description: ")
     ]
     assert said in line
     old, new = line.removeprefix("  description: ").split(" -> ")
     assert old != new
-    assert max(len(old), len(new)) < LONGEST + 20
+    assert max(len(old), len(new)) < MAX_VALUE_LENGTH + 20

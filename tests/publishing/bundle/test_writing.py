@@ -11,7 +11,7 @@ from django.test import override_settings
 from mcp_app.models import Blob, PublishedRow, Server, Tool
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused, writing
-from mcp_app.publishing.bundle.format import hash_of, key_of
+from mcp_app.publishing.bundle.format import content_hash_of, natural_key_of
 from tests.published import published
 from tests.publishing.bundle.content import entry, exported, fill, overlay, tool
 
@@ -28,11 +28,11 @@ def keys(file: dict[str, Any]) -> dict[str, list[str]]:
 
 def test_the_same_content_is_the_same_bytes_in_lines() -> None:
     fill()
-    first = bundle.export(bundle.everything())
+    first = bundle.export_bundle(bundle.everything())
     for row in Tool.objects.order_by("-pk"):
         row.save()
     backwards = reversed(bundle.everything())
-    assert bundle.export(backwards) == first
+    assert bundle.export_bundle(backwards) == first
     assert first.startswith(b'{\n  "format": "django-mcp-app bundle",\n  "version": 1,')
     assert first.endswith(b"\n}\n")
     file = json.loads(first)
@@ -55,7 +55,7 @@ def test_the_hash_of_a_server_is_that_of_its_names() -> None:
     fill()
     version = entry(exported(), "servers", "shop")["published"]
     assert version["content"]["chosen"]["tools"] == ["Hours", "hours"]
-    assert version["hash"] == hash_of(version["content"])
+    assert version["hash"] == content_hash_of(version["content"])
     server = Server.objects.get(slug="shop")
     assert server.published is not None
     assert version["hash"] != server.published.hash
@@ -71,7 +71,7 @@ def test_what_a_server_chose_and_is_gone_is_left_out() -> None:
     chosen = entry(file, "servers", "shop")["published"]["content"]["chosen"]
     assert chosen["tools"] == ["hours"]
     assert "chosen" not in entry(file, "servers", "shop")["working"]
-    assert bundle.read(json.dumps(file).encode()).entries
+    assert bundle.read_bundle(json.dumps(file).encode()).entries
 
 
 @override_settings(USE_TZ=False)
@@ -85,7 +85,7 @@ def test_an_upload_that_is_gone() -> None:
     fill()
     Blob.objects.all().delete()
     with pytest.raises(BundleRefused, match="“shop://logo” uses the upload ffdb519b"):
-        bundle.export(bundle.everything())
+        bundle.export_bundle(bundle.everything())
 
 
 def test_more_uploads_than_one_statement_reads(
@@ -105,14 +105,14 @@ def test_a_file_that_would_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None
     tool()
     monkeypatch.setattr(writing, "MOST_BYTES", 10)
     with pytest.raises(BundleRefused, match=r"The file would have .* the limit is 10"):
-        bundle.export(bundle.everything())
+        bundle.export_bundle(bundle.everything())
 
 
 # -- selecting -------------------------------------------------------------------------
 
 
 def named(rows: list[PublishedRow]) -> list[str]:
-    return sorted(key_of(row) for row in rows)
+    return sorted(natural_key_of(row) for row in rows)
 
 
 def test_everything_but_what_says_nothing() -> None:

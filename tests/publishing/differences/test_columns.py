@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mcp_app.protocol import jsonrpc
-from mcp_app.publishing.differences import breaking, differences
+from mcp_app.publishing.differences import breaking_reasons, differences
 from tests.publishing.differences.contents import IMAGE, PDF, TEXT_PART, says, told
 
 SUGGESTING = {"name": "b", "suggestions": ["x"]}
@@ -150,7 +150,7 @@ def test_differences(before: Any, after: Any, expected: Any) -> None:
     ],
 )
 def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
-    (said,) = breaking(differences(before, after))
+    (said,) = breaking_reasons(differences(before, after))
     assert reason in said
 
 
@@ -176,8 +176,8 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
             {"arguments": [{"name": "a"}]},
             (
                 "arguments",
-                jsonrpc.pretty([{"name": "a"}, {"name": "a"}]),
-                jsonrpc.pretty([{"name": "a"}]),
+                jsonrpc.pretty_text([{"name": "a"}, {"name": "a"}]),
+                jsonrpc.pretty_text([{"name": "a"}]),
             ),
         ),
         (
@@ -191,8 +191,8 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
             {"suggestions": {"b": ["y"], "a": ["x"]}},
             (
                 "suggestions",
-                jsonrpc.pretty({"a": ["x"], "b": ["y"]}),
-                jsonrpc.pretty({"b": ["y"], "a": ["x"]}),
+                jsonrpc.pretty_text({"a": ["x"], "b": ["y"]}),
+                jsonrpc.pretty_text({"b": ["y"], "a": ["x"]}),
             ),
         ),
         (parts("7"), parts(7), ("part 2 of the answer", '"7"', "7")),
@@ -206,8 +206,8 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
             message(role="system"),
             (
                 "message 2",
-                jsonrpc.pretty({**says("b"), "role": "user"}),
-                jsonrpc.pretty({**says("b"), "role": "system"}),
+                jsonrpc.pretty_text({**says("b"), "role": "user"}),
+                jsonrpc.pretty_text({**says("b"), "role": "system"}),
             ),
         ),
         (
@@ -215,8 +215,8 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
             message(_meta={"a": 1}),
             (
                 "message 2",
-                jsonrpc.pretty(says("b")),
-                jsonrpc.pretty({**says("b"), "_meta": {"a": 1}}),
+                jsonrpc.pretty_text(says("b")),
+                jsonrpc.pretty_text({**says("b"), "_meta": {"a": 1}}),
             ),
         ),
         (
@@ -230,7 +230,7 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
             (
                 "text",
                 '{\n  "text": "x"\n}',
-                jsonrpc.pretty({"content": [{"type": "text", "text": "x"}]}),
+                jsonrpc.pretty_text({"content": [{"type": "text", "text": "x"}]}),
             ),
         ),
         (
@@ -238,8 +238,8 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
             parts({**IMAGE, "type": "audio"}),
             (
                 "part 2 of the answer",
-                jsonrpc.pretty({**IMAGE, "type": "image"}),
-                jsonrpc.pretty({**IMAGE, "type": "audio"}),
+                jsonrpc.pretty_text({**IMAGE, "type": "image"}),
+                jsonrpc.pretty_text({**IMAGE, "type": "audio"}),
             ),
         ),
     ],

@@ -7,7 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_app.protocol import jsonrpc
-from mcp_app.publishing.differences import breaking, differences, plain_differences
+from mcp_app.publishing.differences import (
+    breaking_reasons,
+    differences,
+    plain_differences,
+)
 from tests.publishing.differences.contents import IMAGE, PDF, told
 
 
@@ -36,7 +40,7 @@ def test_differences(before: Any, after: Any, expected: Any) -> None:
 def test_what_breaks_nothing(before: Any, after: Any) -> None:
     found = differences(before, after)
     assert found
-    assert breaking(found) == []
+    assert breaking_reasons(found) == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from mcp_app.models.fields import digest
 from mcp_app.protocol import jsonrpc
-from mcp_app.publishing.differences import breaking, differences
+from mcp_app.publishing.differences import breaking_reasons, differences
 from tests.publishing.differences.contents import TEXT, schema, told
 
 NUMBER = {"type": "number"}
@@ -94,7 +94,7 @@ def test_differences(before: Any, after: Any, expected: Any) -> None:
     ],
 )
 def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
-    (said,) = breaking(differences(before, after))
+    (said,) = breaking_reasons(differences(before, after))
     assert reason in said
 
 
@@ -118,7 +118,7 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
 def test_what_breaks_nothing(before: Any, after: Any) -> None:
     found = differences(before, after)
     assert found
-    assert breaking(found) == []
+    assert breaking_reasons(found) == []
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_what_breaks_nothing(before: Any, after: Any) -> None:
             schema(a={"enum": [1, {"x": [1.0]}]}),
             (
                 "parameter a, choices",
-                jsonrpc.pretty([1, {"x": [1]}]),
-                jsonrpc.pretty([1, {"x": [1.0]}]),
+                jsonrpc.pretty_text([1, {"x": [1]}]),
+                jsonrpc.pretty_text([1, {"x": [1.0]}]),
             ),
         ),
         (

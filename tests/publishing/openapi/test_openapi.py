@@ -12,17 +12,17 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from mcp_app.catalog.registry import Registry
-from mcp_app.egress.sites import sites
+from mcp_app.egress.sites import usable_sites
 from mcp_app.kinds.openapi.reading import DocumentError
 from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
 from mcp_app.publishing.openapi import (
     Standing,
     columns_of,
-    compare,
-    fetch,
+    compare_operations,
+    configured_site,
+    fetch_document,
     make_tools,
     offers_in,
-    site_of,
     store,
     take_over,
 )
@@ -66,12 +66,14 @@ def content(**changes: Any) -> bytes:
 
 
 def stored(**changes: Any) -> OpenApiDocument:
-    return store(content(**changes), sites()["helpdesk"])
+    return store(content(**changes), usable_sites()["helpdesk"])
 
 
 def test_a_document_is_kept() -> None:
     author = User.objects.create_user("lee")
-    row = store(content(), sites()["helpdesk"], location="/a.json", author=author)
+    row = store(
+        content(), usable_sites()["helpdesk"], location="/a.json", author=author
+    )
     row.refresh_from_db()
     assert (row.site, row.version, row.operations) == ("helpdesk", "1.2", 3)
     assert row.title.startswith("Help desk ")
@@ -92,7 +94,7 @@ def test_the_same_title_is_the_same_document() -> None:
 
 def test_a_known_document_keeps_its_title() -> None:
     row = stored()
-    again = store(content(info={"title": "New"}), sites()["helpdesk"], known=row)
+    again = store(content(info={"title": "New"}), usable_sites()["helpdesk"], known=row)
     assert again.pk == row.pk
     assert OpenApiDocument.objects.get().title == row.title
 
@@ -101,7 +103,7 @@ def test_a_known_document_that_is_gone() -> None:
     row = stored()
     OpenApiDocument.objects.all().delete()
     with pytest.raises(DocumentError, match="somebody has deleted this document"):
-        store(content(), sites()["helpdesk"], known=row)
+        store(content(), usable_sites()["helpdesk"], known=row)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_a_known_document_that_is_gone() -> None:
 )
 def test_nothing_is_stored_of_what_cannot_be_read(given: bytes, sentence: str) -> None:
     with pytest.raises(DocumentError, match=sentence):
-        store(given, sites()["helpdesk"])
+        store(given, usable_sites()["helpdesk"])
     assert not OpenApiDocument.objects.exists()
 
 
@@ -132,9 +134,9 @@ def test_too_much_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_site_that_is_not_there() -> None:
-    assert site_of("helpdesk").title == "Help desk"
+    assert configured_site("helpdesk").title == "Help desk"
     with pytest.raises(DocumentError, match="no site “gone”"):
-        site_of("gone")
+        configured_site("gone")
 
 
 @pytest.fixture
@@ -149,7 +151,10 @@ def test_a_document_is_fetched(peer: Peer) -> None:
     """With the site's key, and larger than an answer may be."""
     peer.send = answer(content(), media_type="application/yaml")
     user = User.objects.create_user("lee")
-    assert fetch(sites()["peer"], "/openapi?format=json", user) == content()
+    assert (
+        fetch_document(usable_sites()["peer"], "/openapi?format=json", user)
+        == content()
+    )
     assert peer.received[0].target == "/api/openapi?format=json"
     assert peer.received[0].header("X-Key") == ["a-long-key"]
 
@@ -173,7 +178,7 @@ def test_what_cannot_be_fetched(
     peer.send = sent
     user = User.objects.create_user("lee")
     with pytest.raises(DocumentError, match=sentence):
-        fetch(sites()["peer"], path, user)
+        fetch_document(usable_sites()["peer"], path, user)
 
 
 # -- comparing -------------------------------------------------------------------------
@@ -193,7 +198,7 @@ def again(row: OpenApiDocument, change: Any) -> None:
     """Store the document as it is after a change."""
     document = copy.deepcopy(DOCUMENT)
     change(document["paths"])
-    store(json.dumps(document).encode(), sites()["helpdesk"], known=row)
+    store(json.dumps(document).encode(), usable_sites()["helpdesk"], known=row)
 
 
 def with_urgency(paths: Any) -> None:
@@ -204,7 +209,7 @@ def with_urgency(paths: Any) -> None:
 
 
 def standings(row: OpenApiDocument) -> dict[str, str]:
-    return {each.operation.key: each.standing.value for each in compare(row)}
+    return {each.operation.key: each.standing.value for each in compare_operations(row)}
 
 
 def key_of(row: OpenApiDocument, key: str) -> int:
@@ -220,7 +225,9 @@ def test_what_changed(row: OpenApiDocument) -> None:
     Tool.objects.filter(name="create_ticket").update(title="My own title")
     again(row, with_urgency)
     assert standings(row) == {"GET /tickets": "same", CREATE: "changed"}
-    (changed,) = (each for each in compare(row) if each.standing is Standing.CHANGED)
+    (changed,) = (
+        each for each in compare_operations(row) if each.standing is Standing.CHANGED
+    )
     found = {each.column: each for each in changed.differences}
     assert [*found] == ["title", "description", "input_schema", "config"]
     title = found["title"]
@@ -270,7 +277,7 @@ def test_what_cannot_be_a_tool_any_more(row: OpenApiDocument) -> None:
         paths["/tickets"]["post"]["requestBody"]["content"] = {"image/png": {}}
 
     again(row, wants_a_file)
-    (barred,) = (each for each in compare(row) if each.bar)
+    (barred,) = (each for each in compare_operations(row) if each.bar)
     assert barred.bar == "it wants a file"
     assert take_over(row, [key_of(row, CREATE)], Registry(), None) == ([], [])
 
@@ -372,11 +379,11 @@ def test_texts_without_hidden_characters() -> None:
 def test_all_or_none() -> None:
     row = stored()
     # What was stored by hand, or by an older version, may be refused.
-    offers = row.unpack()
+    offers = row.unpack_offers()
     offers[1]["input_schema"] = {"type": "string"}
-    from mcp_app.models.openapi import pack  # noqa: PLC0415
+    from mcp_app.models.openapi import pack_offers  # noqa: PLC0415
 
-    row.offers = pack(offers)
+    row.offers = pack_offers(offers)
     row.save()
     with pytest.raises(DocumentError, match="POST /tickets cannot become a tool"):
         make_tools(row, BOTH, Registry(), None)

@@ -180,10 +180,10 @@ async def test_a_cursor_is_a_place(connect: Connect, process: Process) -> None:
         (0, "zzz", "page_a"),
         (1, "page_d", "page_e"),
     ):
-        cursor = cursors.seal(Cursor("pages", "tools", position, name), keys[0])
+        cursor = cursors.seal_cursor(Cursor("pages", "tools", position, name), keys[0])
         result = (await client.request("tools/list", {"cursor": cursor})).result
         assert result["tools"][0]["name"] == expected
-    cursor = cursors.seal(Cursor("pages", "tools", 9, ""), keys[0])
+    cursor = cursors.seal_cursor(Cursor("pages", "tools", 9, ""), keys[0])
     result = (await client.request("tools/list", {"cursor": cursor})).result
     assert result["tools"] == []
     assert "nextCursor" not in result
@@ -194,12 +194,12 @@ async def test_keys_are_rotated(connect: Connect, process: Process) -> None:
     client = await connect(NEWEST, path="/mcp/pages")
     new, old = process.adapters.cursor_keys
     place = Cursor("pages", "tools", 0, "page_b")
-    assert await first_cursor(client) == cursors.seal(
+    assert await first_cursor(client) == cursors.seal_cursor(
         Cursor("pages", "tools", 0, "page_d"), new
     )
-    params = {"cursor": cursors.seal(place, old)}
+    params = {"cursor": cursors.seal_cursor(place, old)}
     assert "tools" in (await client.request("tools/list", params)).result
-    params = {"cursor": cursors.seal(place, b"gone" * 8)}
+    params = {"cursor": cursors.seal_cursor(place, b"gone" * 8)}
     assert (await client.request("tools/list", params)).error["code"] == -32602
 
 

@@ -23,7 +23,7 @@ async def read(client: Client, uri: Any) -> Outcome:
 
 def missing(client: Client, found: Outcome, uri: str) -> None:
     """Check the answer to a URI that names nothing."""
-    code = client.revision.resource_not_found
+    code = client.revision.missing_resource_code
     assert found.status == 200
     assert found.error == {
         "code": code,

@@ -299,13 +299,13 @@ async def start(
     async def stop(handler: EndpointHandler, exchange: Exchange) -> None:
         monkeypatch.setattr(EndpointHandler, "_renew", renew)
         await writer.run(partial(workers.stop, Scope.EVERYTHING, by=BY))
-        await process.gate.look()
+        await process.gate.wait_for_check()
         await renew(handler, exchange)
 
     async def started() -> None:
         on = Stop.objects.on().values_list("pk", flat=True)
         await writer.run(lambda: workers.start(list(on), by=BY))
-        await process.gate.look()
+        await process.gate.wait_for_check()
 
     monkeypatch.setattr(EndpointHandler, "_renew", stop)
     yield started

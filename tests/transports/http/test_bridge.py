@@ -15,7 +15,7 @@ from django.test import RequestFactory
 from pytest_django import Settings
 
 from mcp_app.protocol.errors import RequestRefused
-from mcp_app.transports.http.bridge import Call, body_of, scope_of
+from mcp_app.transports.http.bridge import Call, asgi_scope_of, read_wsgi_body
 
 START = {"type": "http.response.start", "status": 200, "headers": []}
 PART = {"type": "http.response.body", "body": b"part", "more_body": True}
@@ -23,7 +23,7 @@ PART = {"type": "http.response.body", "body": b"part", "more_body": True}
 
 async def received(call: Call, work: Coroutine[Any, Any, None]) -> AsyncIterator[bytes]:
     """Return what a client gets of a stream, part by part."""
-    response = await call.response(work)
+    response = await call.await_response(work)
     assert isinstance(response, StreamingHttpResponse)
     return aiter(response)
 
@@ -97,7 +97,7 @@ async def test_a_stream_that_nobody_reads_is_left(closed: bool) -> None:
         assert (await call.receive())["type"] == "http.disconnect"
         left.set()
 
-    response = await call.response(hears())
+    response = await call.await_response(hears())
     if closed:
         await asyncio.to_thread(response.close)
     else:
@@ -119,7 +119,7 @@ def came(body: bytes = b"", **environ: Any) -> WSGIRequest:
 
 
 def scoped(request: WSGIRequest) -> dict[str, Any]:
-    return scope_of(request.META, request.method or "", request.path)
+    return asgi_scope_of(request.META, request.method or "", request.path)
 
 
 CHUNKED: Final[dict[str, Any]] = {"HTTP_TRANSFER_ENCODING": "chunked"}
@@ -136,7 +136,7 @@ CHUNKED: Final[dict[str, Any]] = {"HTTP_TRANSFER_ENCODING": "chunked"}
     ],
 )
 def test_bodies(limit: int, request_: WSGIRequest, body: bytes) -> None:
-    assert body_of(request_) == body
+    assert read_wsgi_body(request_) == body
 
 
 def test_a_body_without_an_end_is_not_read_for_ever(limit: int) -> None:
@@ -145,12 +145,12 @@ def test_a_body_without_an_end_is_not_read_for_ever(limit: int) -> None:
             return b"x" * (size or 1)
 
     endless = {**CHUNKED, "wsgi.input": Endless(), "wsgi.input_terminated": True}
-    assert len(body_of(came(b"", **endless))) > limit
+    assert len(read_wsgi_body(came(b"", **endless))) > limit
 
 
 def test_a_body_without_a_length_is_refused_where_no_end_is_in_sight() -> None:
     with pytest.raises(RequestRefused) as refused:
-        body_of(came(b"{}", **CHUNKED))
+        read_wsgi_body(came(b"{}", **CHUNKED))
     assert refused.value.http_status == 411
 
 
@@ -167,13 +167,13 @@ def test_a_body_that_cannot_be_read(error: Exception, said: dict[str, Any]) -> N
             raise error
 
     with pytest.raises(RequestRefused) as refused:
-        body_of(came(b"", **{**said, "wsgi.input": Broken()}))
+        read_wsgi_body(came(b"", **{**said, "wsgi.input": Broken()}))
     assert refused.value.http_status == 400
 
 
 def test_half_a_body_is_not_taken_for_a_whole_one() -> None:
     with pytest.raises(RequestRefused, match="shorter") as refused:
-        body_of(came(b"{}", CONTENT_LENGTH="3"))
+        read_wsgi_body(came(b"{}", CONTENT_LENGTH="3"))
     assert refused.value.http_status == 400
 
 

@@ -14,7 +14,7 @@ from mcp_app.protocol.headers import Headers
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.transports.http import host_and_origin
 from mcp_app.transports.http.host_and_origin import (
-    KEPT,
+    MAX_CACHED,
     HostAndOriginPolicy,
     forget_token,
 )
@@ -204,7 +204,7 @@ def test_open_hosts_are_closed(settings: Settings) -> None:
     policy = HostAndOriginPolicy()
     for host in ("a.example", "b.example"):
         with pytest.raises(RequestRefused):
-            policy.check(headers(host))
+            policy.check_headers(headers(host))
 
 
 def decision(
@@ -212,7 +212,7 @@ def decision(
 ) -> object:
     """Return the CORS headers, or the status of the refusal."""
     try:
-        return policy.check(headers(host, origin))
+        return policy.check_headers(headers(host, origin))
     except RequestRefused as refused:
         return refused.http_status
 
@@ -231,20 +231,20 @@ def test_what_is_kept_is_for_that_host_and_that_origin(settings: Settings) -> No
     assert len(good) == 4
     for before, pair in product(good, pairs):
         policy = HostAndOriginPolicy()
-        policy.check(headers(*before))
+        policy.check_headers(headers(*before))
         assert decision(policy, *pair) == decision(HostAndOriginPolicy(), *pair)
 
 
 def test_decisions_are_kept(settings: Settings) -> None:
     settings.ALLOWED_HOSTS = [".example.org"]
     policy = HostAndOriginPolicy()
-    for number in range(KEPT + 1):
-        assert policy.check(headers(f"{number}.example.org")) == []
+    for number in range(MAX_CACHED + 1):
+        assert policy.check_headers(headers(f"{number}.example.org")) == []
     settings.ALLOWED_HOSTS = []
-    assert policy.check(headers(f"{KEPT}.example.org")) == []
-    policy.forget()
+    assert policy.check_headers(headers(f"{MAX_CACHED}.example.org")) == []
+    policy.clear_cache()
     with pytest.raises(RequestRefused):
-        policy.check(headers(f"{KEPT}.example.org"))
+        policy.check_headers(headers(f"{MAX_CACHED}.example.org"))
 
 
 # -- token in address ------------------------------------------------------------------
@@ -252,9 +252,9 @@ def test_decisions_are_kept(settings: Settings) -> None:
 
 @pytest.fixture(autouse=True)
 def _nobody_was_told() -> Iterator[None]:
-    host_and_origin._tell.cache_clear()
+    host_and_origin._warn_about_token.cache_clear()
     yield
-    host_and_origin._tell.cache_clear()
+    host_and_origin._warn_about_token.cache_clear()
 
 
 @pytest.mark.parametrize(

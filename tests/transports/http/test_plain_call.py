@@ -309,10 +309,10 @@ async def _write_nothing(_: TokenCache) -> None:
 async def both(
     application: WireCheck, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> Both:
-    await process.gate.look()
+    await process.gate.wait_for_check()
     # A machine that is busy for a moment makes no request late.
-    monkeypatch.setattr(plain_call, "AT_ONCE_S", 60.0)
-    monkeypatch.setattr(request_handler, "AT_ONCE_S", 60.0)
+    monkeypatch.setattr(plain_call, "LATE_AFTER_S", 60.0)
+    monkeypatch.setattr(request_handler, "LATE_AFTER_S", 60.0)
     # Uses are looked at; what writes them now and then takes them away.
     monkeypatch.setattr(TokenCache, "write_uses", _write_nothing)
     return Both(application, process, monkeypatch)
@@ -420,7 +420,7 @@ class Crowd:
     def _changing(self, change: Callable[..., Any], *given: Any) -> Step:
         async def step() -> None:
             await writer.run(change, *given)
-            await self._process.gate.look()
+            await self._process.gate.wait_for_check()
 
         return step
 
@@ -494,12 +494,12 @@ async def crowd(
     both: Both, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Crowd]:
     made = Crowd(process, monkeypatch)
-    token_cache.forget()
+    token_cache.forget_all()
     await writer.run(made.make)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     yield made
     await writer.run(made.erase)
-    token_cache.forget()
+    token_cache.forget_all()
 
 
 async def test_who_asks_is_found_alike(both: Both, crowd: Crowd) -> None:
@@ -799,7 +799,7 @@ async def test_a_body_that_comes_too_slowly(
     monkeypatch: pytest.MonkeyPatch,
     stopping: bool,
 ) -> None:
-    await process.gate.look()
+    await process.gate.wait_for_check()
     visit = Client(application).visit(
         "POST",
         headers={"mcp-method": "tools/call", "mcp-name": "drill_add"},
@@ -810,7 +810,7 @@ async def test_a_body_that_comes_too_slowly(
         while not process.uploads._reading:
             await asyncio.sleep(0.001)
     monkeypatch.setattr(process, "stopping", stopping)
-    process.uploads.give_up()
+    process.uploads.give_up_all()
     answer = await visit.json()
     assert visit.status == (503 if stopping else 408)
     said = "stopping" if stopping else "did not arrive in time"
@@ -874,7 +874,7 @@ async def test_a_call_as_always_has_no_cached_property(
 async def test_what_cannot_be_sent_is_logged(
     process: Process, caplog: pytest.LogCaptureFixture, request_: Request
 ) -> None:
-    await process.gate.look()
+    await process.gate.wait_for_check()
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": request_.body, "more_body": False}

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.process.runtime import Process
-from mcp_app.transports.http.plain_headers import LONGEST, MOST, KnownHeaders
+from mcp_app.transports.http.plain_headers import (
+    MAX_CACHED_BYTES,
+    MAX_COMBINATIONS,
+    KnownHeaders,
+)
 from tests.transports.http.differing import HEADERS, META, PREFIX
 
 RAW = {name.encode(): value.encode() for name, value in HEADERS}
@@ -21,7 +25,7 @@ async def test_headers_that_are_not_read_do_not_matter(
 ) -> None:
     first = kept.of(RAW, process)
     assert first is not None
-    for number in range(MOST * 2):
+    for number in range(MAX_COMBINATIONS * 2):
         raw = {**RAW, b"traceparent": b"%d" % number, b"mcp-name": b"%d" % number}
         assert kept.of(raw, process) is first
     assert len(kept) == 1
@@ -49,14 +53,14 @@ async def test_what_is_refused_is_not_kept(
 
 
 async def test_only_so_many_are_kept(kept: KnownHeaders, process: Process) -> None:
-    for number in range(MOST * 3):
+    for number in range(MAX_COMBINATIONS * 3):
         raw = {**RAW, b"accept": b"application/json;level=%d" % number}
         assert kept.of(raw, process) is not None
-        assert len(kept) <= MOST
+        assert len(kept) <= MAX_COMBINATIONS
 
 
 async def test_long_ones_are_not_kept(kept: KnownHeaders, process: Process) -> None:
-    raw = {**RAW, b"accept": b"application/json;level=" + b"1" * LONGEST}
+    raw = {**RAW, b"accept": b"application/json;level=" + b"1" * MAX_CACHED_BYTES}
     found = kept.of(raw, process)
     assert found is not None
     assert kept.of(raw, process) is not found
@@ -87,7 +91,7 @@ async def test_the_last_meta_is_kept(kept: KnownHeaders, process: Process) -> No
     assert headers.client is not client
     for _ in range(2):
         client = headers.client
-        assert headers.has_plain_meta(own, LONGEST + 1)
+        assert headers.has_plain_meta(own, MAX_CACHED_BYTES + 1)
         assert headers.client is not client
     for wrong in (None, {}, {**META, f"{PREFIX}logLevel": "loud"}):
         assert not is_plain(headers, wrong)

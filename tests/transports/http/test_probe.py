@@ -16,16 +16,15 @@ from mcp_app.models import Server
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.transports.http import probe
-from mcp_app.transports.http import probe as probe_tickets
 from mcp_app.transports.http.probe import (
-    AS_SENT,
     CHANGED,
     HEADER,
-    LONGEST,
     LOST,
-    MOST,
+    MAX_PROBES,
+    MAX_TICKET_LENGTH,
     PING,
-    SENT,
+    PROBE_HEADERS,
+    UNCHANGED,
     Probe,
     Ticket,
     issue_ticket,
@@ -53,7 +52,7 @@ def visited(
     headers = {
         "host": "localhost",
         "content-type": "application/json",
-        **SENT,
+        **PROBE_HEADERS,
         HEADER: issue_ticket(SERVER, kind),
         **more,
     }
@@ -82,7 +81,7 @@ async def test_a_stream_says_what_arrived_and_ticks(application: WireCheck) -> N
     assert first["scheme"] == "http"
     assert first["peer"] == "127.0.0.1"
     assert first["forwarded"] == {"x-forwarded-for": "192.0.2.7"}
-    assert first["headers"] == dict.fromkeys(SENT, AS_SENT)
+    assert first["headers"] == dict.fromkeys(PROBE_HEADERS, UNCHANGED)
     assert first["body"] == len(PING)
     assert abs(first["clock_ms"] - first["database_ms"]) < 60_000
 
@@ -176,7 +175,7 @@ async def test_four_at_once_and_one_silence(application: WireCheck) -> None:
     again = visited(application, Probe.SILENCE)
     await again.body()
     assert again.status == 429
-    held = [visited(application, Probe.HOLD) for _ in range(MOST - 1)]
+    held = [visited(application, Probe.HOLD) for _ in range(MAX_PROBES - 1)]
     for each in held:
         await each.opened()
     more = [visited(application, Probe.BODY) for _ in range(MANY)]
@@ -197,7 +196,7 @@ async def test_without_a_ticket_the_header_means_nothing(
     """Byte for byte, for a plain call, and for what goes the long way."""
     good = issue_ticket("default", Probe.BODY)
     wrong = ["", "x", good[:-1], good + "A", issue_ticket("pages", Probe.BODY)]
-    monkeypatch.setattr(probe_tickets, "AGE_S", -1)
+    monkeypatch.setattr(probe, "AGE_S", -1)
     wrong.append(good)
     for body in (encoded(message()), PING, b"no JSON"):
         headers = {**dict(HEADERS), "host": host}
@@ -232,14 +231,14 @@ async def test_only_a_post_to_the_endpoint_itself(application: WireCheck) -> Non
 def test_it_says_what_it_is_for() -> None:
     for each in Probe:
         ticket = issue_ticket("team", each)
-        assert len(ticket) < LONGEST
+        assert len(ticket) < MAX_TICKET_LENGTH
         assert read_ticket(ticket, "team") == Ticket("team", each)
         assert read_ticket(ticket, "other") is None
 
 
 def test_an_old_one_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     ticket = issue_ticket("team", Probe.BODY)
-    monkeypatch.setattr(probe_tickets, "AGE_S", -1)
+    monkeypatch.setattr(probe, "AGE_S", -1)
     assert read_ticket(ticket, "team") is None
 
 

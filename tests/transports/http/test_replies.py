@@ -83,7 +83,7 @@ async def test_json_alone_gets_no_notifications(
     connect: Connect, stage: Stage, impatient: None, version: str
 ) -> None:
     client = await connect(version, headers=JSON_ONLY)
-    dropped = process().report().dropped
+    dropped = process().build_report().dropped
     visit = talking(client, after="second")
     await entered(stage)
     await asyncio.sleep(0.03)
@@ -93,7 +93,7 @@ async def test_json_alone_gets_no_notifications(
     assert found.headers["content-type"] == "application/json"
     assert found.text == "talked"
     # Operators see how many.
-    assert process().report().dropped == dropped + 2
+    assert process().build_report().dropped == dropped + 2
 
 
 @pytest.mark.parametrize("tool", ["visits", "visits_sync"])
@@ -492,14 +492,14 @@ async def test_nothing_is_sent_before_there_is_something(reader: Reader) -> None
 
 async def test_the_whole_of_a_stream(reader: Reader) -> None:
     stream = streaming(reader)
-    stream.message(b"{}")
+    stream.queue_message(b"{}")
     await settled()
-    stream.beat()
+    stream.queue_heartbeat()
     await settled()
-    stream.end(retry_ms=2000)
-    stream.end()
-    stream.message(b"{}")
-    stream.beat()
+    stream.end_output(retry_ms=2000)
+    stream.end_output()
+    stream.queue_message(b"{}")
+    stream.queue_heartbeat()
     await stream.closed
     start, *_ = reader.parts
     assert (start["type"], start["status"]) == ("http.response.start", 200)
@@ -515,20 +515,20 @@ async def test_the_whole_of_a_stream(reader: Reader) -> None:
 
 async def test_an_empty_stream(reader: Reader) -> None:
     stream = streaming(reader)
-    stream.end()
+    stream.end_output()
     await stream.closed
     assert reader.bodies == [b""]
 
 
 async def test_what_waits_goes_together(reader: Reader) -> None:
     stream = streaming(reader)
-    stream.message(b"{}")
-    stream.message(b"{}")
+    stream.queue_message(b"{}")
+    stream.queue_message(b"{}")
     # Whoever gets a message needs no heartbeat.
-    stream.beat()
+    stream.queue_heartbeat()
     await settled()
     assert reader.bodies == [MESSAGE + MESSAGE]
-    stream.abandon()
+    stream.abandon_output()
 
 
 @pytest.mark.parametrize("began", [False, True])
@@ -536,12 +536,12 @@ async def test_a_reader_that_is_gone(reader: Reader, began: bool) -> None:
     stream = streaming(reader)
     reader.ready.clear()
     if began:
-        stream.message(b"{}")
+        stream.queue_message(b"{}")
         await settled()
-    stream.abandon()
-    stream.abandon()
-    stream.message(b"{}")
-    stream.end()
+    stream.abandon_output()
+    stream.abandon_output()
+    stream.queue_message(b"{}")
+    stream.end_output()
     await settled()
     assert stream.closed.cancelled()
     assert reader.parts == []
@@ -551,17 +551,17 @@ async def test_t19_a_reader_for_whom_too_much_waits(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever waits for the end of the stream is told, so that nothing stays open."""
-    monkeypatch.setattr(replies, "MOST_QUEUED", 100)
+    monkeypatch.setattr(replies, "MAX_QUEUED_BYTES", 100)
     queues = Queues(ROOM)
     stream = streaming(reader, queues)
     reader.ready.clear()
-    stream.message(b"x" * 1000)
+    stream.queue_message(b"x" * 1000)
     await settled()
     # One large message is no reason: only what waits behind it is counted.
     assert not stream.closed.done()
-    stream.message(b"x")
+    stream.queue_message(b"x")
     assert stream.closed.done()
-    stream.message(b"{}")
+    stream.queue_message(b"{}")
     await settled()
     assert reader.parts == []
     # Nothing of it is left.
@@ -572,8 +572,8 @@ async def test_a_reader_that_keeps_up_with_much(reader: Reader) -> None:
     """What a tool writes at once waits until the reader has had its chance."""
     stream = streaming(reader)
     for _ in range(10):
-        stream.message(b"x" * 2_000_000)
-    stream.end()
+        stream.queue_message(b"x" * 2_000_000)
+    stream.end_output()
     await asyncio.wait_for(stream.closed, 60)
     assert sum(map(len, reader.bodies)) > 20_000_000
     assert stream.waiting == 0
@@ -584,8 +584,8 @@ async def test_t19_a_server_gets_a_little_at_a_time(reader: Reader) -> None:
     stream = streaming(reader)
     sent = [b"%d" % number * size for number, size in enumerate((9, 10**6, 9, 50_000))]
     for each in sent:
-        stream.message(each)
-    stream.end()
+        stream.queue_message(each)
+    stream.end_output()
     await asyncio.wait_for(stream.closed, 60)
     assert b"".join(reader.bodies) == b"".join(
         b"event: message\ndata: " + each + b"\n\n" for each in sent
@@ -597,21 +597,21 @@ async def test_t19_the_fullest_of_all_queues_is_ended_first(reader: Reader) -> N
     queues, slow = Queues(10_000), Reader()
     slow.ready.clear()
     full, small = streaming(slow, queues), streaming(slow, queues)
-    full.message(b"x" * 6_000)
-    small.message(b"x" * 3_000)
+    full.queue_message(b"x" * 6_000)
+    small.queue_message(b"x" * 3_000)
     quick = streaming(reader, queues)
     await settled()
     for _ in range(3):
-        quick.message(b"x" * 900)
+        quick.queue_message(b"x" * 900)
         await settled()
     # All that was sent to the quick one counts no more.
     assert not full.closed.done()
-    small.message(b"x" * 1_500)
+    small.queue_message(b"x" * 1_500)
     assert full.closed.done()
     assert not small.closed.done()
     assert not quick.closed.done()
     for each in (small, quick):
-        each.abandon()
+        each.abandon_output()
     assert queues._waiting == 0
 
 
@@ -620,12 +620,12 @@ async def test_a_reader_that_takes_too_long(
 ) -> None:
     monkeypatch.setattr(replies, "SEND_SECONDS", 0.01)
     stream = streaming(reader)
-    stream.message(b"{}")
+    stream.queue_message(b"{}")
     await settled()
     reader.ready.clear()
-    stream.message(b"{}")
+    stream.queue_message(b"{}")
     await asyncio.wait_for(stream.closed, 60)
-    stream.message(b"{}")
+    stream.queue_message(b"{}")
     assert reader.bodies == [MESSAGE]
     assert stream.waiting == 0
 
@@ -634,6 +634,6 @@ async def test_a_reader_that_takes_too_long(
 async def test_a_server_that_says_so(reader: Reader, error: Exception) -> None:
     reader.error = error
     stream = streaming(reader)
-    stream.message(b"{}")
+    stream.queue_message(b"{}")
     await asyncio.wait_for(stream.closed, 60)
     assert reader.parts == []

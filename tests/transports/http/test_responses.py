@@ -137,7 +137,8 @@ def test_the_client_is_what_it_calls_itself() -> None:
 
 def said(process: Process) -> dict[tuple[str, str], int]:
     return {
-        (reason, client): count for _, reason, client, count in process.report().refused
+        (reason, client): count
+        for _, reason, client, count in process.build_report().refused
     }
 
 
@@ -157,7 +158,7 @@ async def test_what_is_refused_is_counted(
         ("content_type", "curl/8"): 1,
         ("content_type", ""): 1,
     }
-    report = process.report()
+    report = process.build_report()
     told = Report.of_text(report.as_text()).refused
     assert [tuple(each) for each in told] == list(report.refused)
 

@@ -46,7 +46,7 @@ async def taken(process: Process) -> None:
 
 def _taken(owner: str) -> None:
     Worker.objects.filter(pk=owner).delete()
-    assert claims.claim("another", {owner: None})
+    assert claims.claim_orphans("another", {owner: None})
 
 
 def told(answer: JsonObject) -> JsonObject:

@@ -131,7 +131,7 @@ async def test_a_session_serves_its_principal_alone(
     both: Both, crowd: Crowd, application: WireCheck
 ) -> None:
     """Tokens of one person, and of another, use the session of the first."""
-    token_cache.forget()
+    token_cache.forget_all()
 
     def bearer(token: str) -> dict[str, str]:
         return {"authorization": f"Bearer {token}"}
@@ -165,7 +165,7 @@ async def test_a_call_leaves_no_cycle(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(SessionCall, "serve", serve)
         # However busy the machine is.
-        patched.setattr(plain_call, "AT_ONCE_S", 60.0)
+        patched.setattr(plain_call, "LATE_AFTER_S", 60.0)
         await both.seen(sent)
         await asyncio.sleep(0.05)
         gc.collect()

@@ -228,7 +228,7 @@ def test_the_pace_of_a_function() -> None:
     pace, found = Pace(), []
     for seconds in (QUICK_S / 2, QUICK_S, *[0.0] * QUICK_CALLS):
         found.append(pace.is_quick)
-        pace.note(seconds)
+        pace.note_duration(seconds)
     assert found == [False, True, *[False] * QUICK_CALLS]
     assert pace.is_quick
 
@@ -273,7 +273,7 @@ async def test_a_tool_that_hangs_takes_no_more_threads(
     # Nothing is fresh before the first heartbeat.
     await ways.seen(ADD)
     for each in visits:
-        await ways.process.gate.look()
+        await ways.process.gate.wait_for_check()
         asked.append(asyncio.ensure_future(each.body()))
         await asyncio.to_thread(stage().entered_thread.wait, 60)
         await asyncio.sleep(2 * QUICK_S)
@@ -409,8 +409,8 @@ async def test_no_call_of_many_threads_is_lost_or_doubled(
     audit = process.audit
     assert audit is not None
     async with asyncio.timeout(60):
-        while audit.busy:
-            audit.hurry()
+        while audit.has_pending:
+            audit.write_pending()
             await asyncio.sleep(0.01)
     assert await Call.objects.acount() - before == number * threads
     assert not len(process.running)

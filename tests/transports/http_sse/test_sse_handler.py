@@ -23,7 +23,7 @@ from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.server.exchange import Exchange
 from mcp_app.streams import request_log, sse_reader
 from mcp_app.streams.log_writer import Batch, write
-from mcp_app.streams.open_session import OpenSession, not_found
+from mcp_app.streams.open_session import OpenSession, unknown_session
 from mcp_app.streams.request_log import OwnedStream, RequestLog
 from mcp_app.transports.http import call_handler
 from mcp_app.transports.http.request_handler import MAY_NOT
@@ -633,7 +633,7 @@ async def test_a_session_that_ends_before_it_listens(
 
     async def standing(*_: object) -> None:
         gone.set()
-        raise not_found()
+        raise unknown_session()
 
     monkeypatch.setattr(process.stream_opener, "standing", standing)
     client = await OldClient(application).connect()
@@ -700,7 +700,7 @@ async def test_nothing_begins_when_the_stream_has_ended(
 
     async def ending(*arguments: Any) -> OpenSession:
         session = await find(*arguments)
-        process.sessions.drop(session)
+        process.sessions.close_here(session)
         return session
 
     message = client.message("tools/call", call(tool))
@@ -724,7 +724,7 @@ async def test_no_call_runs_whose_stream_ended_while_its_row_was_written(
         log: RequestLog, exchange: Exchange, session: OpenSession
     ) -> OwnedStream | None:
         stream = await begun(log, exchange, session)
-        process.sessions.drop(session)
+        process.sessions.close_here(session)
         return stream
 
     monkeypatch.setattr(call_handler, "begin", ending)
@@ -844,7 +844,7 @@ async def test_an_outage(
     monkeypatch.setattr(call_handler, "PATIENCE_S", 60)
     assert (await client.request("ping")).result == {}
     async with asyncio.timeout(60):
-        while process.log.busy:
+        while process.log.is_committing:
             await asyncio.sleep(0.001)
     assert not [each for each in await rows() if each.tool == tool]
     await client.leave()
@@ -868,20 +868,20 @@ async def test_a_slow_reader_is_waited_for(
     opened: Opened, monkeypatch: pytest.MonkeyPatch, process: Process
 ) -> None:
     """What a client does not take stays in the database, and is not kept in memory."""
-    monkeypatch.setattr("mcp_app.transports.http_sse.stream.MOST_WAITING", 10_000)
+    monkeypatch.setattr("mcp_app.transports.http_sse.stream.MAX_WAITING_BYTES", 10_000)
     monkeypatch.setattr("mcp_app.streams.sse_reader.MOST_BYTES", 10_000)
     client = await opened()
     client.stream.stalled.clear()
     large = [await client.begin_call("large", size=9_000) for _ in range(8)]
     async with asyncio.timeout(60):
-        while process.running or process.log.busy:
+        while process.running or process.log.is_committing:
             await asyncio.sleep(0.001)
     looks = process.sse_reader.looks
     async with asyncio.timeout(60):
         while process.sse_reader.looks < looks + 2:
-            process.sse_reader.hurry()
+            process.sse_reader.poll_soon()
             await asyncio.sleep(0.001)
-    assert process.sse_reader.at_work(looks + 2)
+    assert process.sse_reader.has_work_until(looks + 2)
     client.stream.stalled.set()
     for each in large:
         assert (await client.answered(each)).text == "x" * 9_000

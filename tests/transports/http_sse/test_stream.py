@@ -49,7 +49,7 @@ async def closed_channel(client: Client) -> OneChannel:
 
 @pytest.fixture
 async def channel(client: Client, closed_channel: OneChannel) -> OneChannel:
-    closed_channel.open("/mcp/messages")
+    closed_channel.open_channel("/mcp/messages")
     await client.got(1)
     client.pieces.clear()
     return closed_channel
@@ -60,8 +60,8 @@ def event(data: str) -> bytes:
 
 
 async def test_no_event_has_an_id(client: Client, channel: OneChannel) -> None:
-    channel.prime("a.0")
-    channel.message(b"1", "a.1")
+    channel.queue_priming_event("a.0")
+    channel.queue_message(b"1", "a.1")
     assert await client.got(1) == [event("1")]
 
 
@@ -71,9 +71,9 @@ async def test_an_answer_is_apart_from_what_came_before(
     """A widespread client loses progress that it reads together with the answer."""
     # The machine may stand still between one line and the next.
     monkeypatch.setattr(stream, "APART_S", 0.5)
-    channel.message(b"progress")
-    channel.answer(b"answer")
-    channel.answer(b"another")
+    channel.queue_message(b"progress")
+    channel.queue_answer(b"answer")
+    channel.queue_answer(b"another")
     answers = event("answer") + event("another")
     assert await client.got(2) == [event("progress"), answers]
 
@@ -83,11 +83,11 @@ async def test_each_answer_is_apart_from_what_came_before_it(
 ) -> None:
     """Those of other requests, which wait already, do not take it along."""
     monkeypatch.setattr(stream, "APART_S", 0.5)
-    channel.message(b"progress 1")
-    channel.answer(b"answer 1")
+    channel.queue_message(b"progress 1")
+    channel.queue_answer(b"answer 1")
     monkeypatch.setattr(stream, "APART_S", 1.0)
-    channel.message(b"progress 2")
-    channel.answer(b"answer 2")
+    channel.queue_message(b"progress 2")
+    channel.queue_answer(b"answer 2")
     progress = event("progress 1") + event("progress 2")
     apart = [progress, event("answer 1"), event("answer 2")]
     assert await client.got(3) == apart
@@ -97,9 +97,9 @@ async def test_answers_alone_wait_for_nothing(
     client: Client, channel: OneChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "APART_S", 3600)
-    channel._said = -7200
-    channel.answer(b"1")
-    channel.answer(b"2")
+    channel._message_at = -7200
+    channel.queue_answer(b"1")
+    channel.queue_answer(b"2")
     assert await client.got(1) == [event("1") + event("2")]
     assert channel._timer is None
 
@@ -108,18 +108,18 @@ async def test_the_end_leaves_nothing_out(
     client: Client, channel: OneChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "APART_S", 3600)
-    channel.message(b"1")
-    channel.answer(b"2")
-    channel.end(retry_ms=5)
+    channel.queue_message(b"1")
+    channel.queue_answer(b"2")
+    channel.end_output(retry_ms=5)
     await channel.closed
     assert b"".join(client.pieces) == event("1") + event("2") + b"retry: 5\n\n"
 
 
 async def test_who_is_gone_is_sent_nothing(client: Client, channel: OneChannel) -> None:
-    channel.message(b"1")
-    channel.answer(b"2")
-    channel.abandon()
-    channel._send_due()
+    channel.queue_message(b"1")
+    channel.queue_answer(b"2")
+    channel.abandon_output()
+    channel._send_due_answers()
     assert channel.closed.cancelled()
     await asyncio.sleep(0)
     assert client.pieces == []
@@ -128,49 +128,49 @@ async def test_who_is_gone_is_sent_nothing(client: Client, channel: OneChannel) 
 async def test_what_waits_is_counted(
     client: Client, channel: OneChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "MOST_WAITING", 100)
+    monkeypatch.setattr(stream, "MAX_WAITING_BYTES", 100)
     client.there.clear()
     full = []
     for size in (1, 200):
-        channel.message(b"x" * size)
-        full.append(channel.full)
+        channel.queue_message(b"x" * size)
+        full.append(channel.has_backlog)
     client.there.set()
     await client.got(1)
-    assert [*full, channel.full] == [False, True, False]
+    assert [*full, channel.has_backlog] == [False, True, False]
 
 
 async def test_answers_that_wait_are_counted(
     channel: OneChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "APART_S", 3600)
-    monkeypatch.setattr(stream, "MOST_WAITING", 100)
-    channel.message(b"x")
-    channel.answer(b"x" * 200)
-    assert channel.full
-    channel.abandon()
-    assert not channel.full
+    monkeypatch.setattr(stream, "MAX_WAITING_BYTES", 100)
+    channel.queue_message(b"x")
+    channel.queue_answer(b"x" * 200)
+    assert channel.has_backlog
+    channel.abandon_output()
+    assert not channel.has_backlog
 
 
 async def test_no_heartbeat_comes_before_the_address(
     client: Client, closed_channel: OneChannel
 ) -> None:
     """It would begin a response that may still become an error."""
-    closed_channel.beat()
+    closed_channel.queue_heartbeat()
     await asyncio.sleep(0)
     assert client.pieces == []
-    closed_channel.open("/mcp/messages?session_id=a")
+    closed_channel.open_channel("/mcp/messages?session_id=a")
     endpoint = b"event: endpoint\ndata: /mcp/messages?session_id=a\n\n"
     assert await client.got(1) == [endpoint]
-    closed_channel.beat()
+    closed_channel.queue_heartbeat()
     assert await client.got(2) == [endpoint, b":\n\n"]
 
 
 async def test_what_ends_before_the_address_sends_nothing_until_then(
     client: Client, closed_channel: OneChannel
 ) -> None:
-    closed_channel.end()
+    closed_channel.end_output()
     await asyncio.sleep(0)
     assert client.started == []
-    closed_channel.open("/mcp/messages?session_id=a")
+    closed_channel.open_channel("/mcp/messages?session_id=a")
     await closed_channel.closed
     assert (client.started, client.pieces) == ([200], [])

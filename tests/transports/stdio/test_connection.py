@@ -51,7 +51,7 @@ class Channel:
         self._came_in.put_nowait(value)
 
     async def line(self, text: bytes | Broken) -> None:
-        await self.connection.take(text, time.monotonic())
+        await self.connection.take_line(text, time.monotonic())
 
     async def send(self, *messages: Message, batch: bool = False) -> None:
         for each in messages:
@@ -611,9 +611,9 @@ async def test_batches_that_are_refused(channel: Channel) -> None:
 
 async def test_a_server_that_is_not_public_needs_a_user(channel_of: Open) -> None:
     channel = channel_of("private")
-    await channel.connection.current.gate.wait(time.monotonic())
+    await channel.connection.current.gate.wait_until_fresh(time.monotonic())
     with pytest.raises(NotServed, match="MCP_USER"):
-        await channel.connection.served()
+        await channel.connection.catalog_and_rights()
     await channel.send(request("ping"))
     assert code(await channel.next()) == -32600
     user = Principal(kind="user", user_id="7", user_name="eve", permissions=frozenset())

@@ -34,7 +34,7 @@ def _detached(pair: tuple[socket.socket, socket.socket]) -> tuple[int, int]:
 async def everything(source: Input) -> bytes:
     found = b""
     while True:
-        data, _ = await source.next()
+        data, _ = await source.next_chunk()
         found += data
         if not data:
             return found
@@ -50,7 +50,7 @@ async def test_input_to_its_end(ends: list[int]) -> None:
     writing = asyncio.ensure_future(asyncio.to_thread(_write_all, ends[1], LONG))
     found = b""
     while len(found) < len(LONG):
-        found += (await source.next())[0]
+        found += (await source.next_chunk())[0]
     await writing
     assert found == LONG
     os.close(ends.pop())
@@ -75,7 +75,7 @@ async def test_little_is_read_ahead(ends: list[int]) -> None:
     assert not writing.done()
     left = len(LONG) * (AHEAD + 2)
     while left:
-        data, _ = await source.next()
+        data, _ = await source.next_chunk()
         assert len(data) <= CHUNK
         left -= len(data)
     await writing
@@ -107,16 +107,16 @@ async def test_output_in_its_order(ends: list[int]) -> None:
     output = Output(ends[1], nothing)
     sent = [b"1", LONG, b"2", b"3\n4"]
     for each in sent:
-        output.message(each)
+        output.write_message(each)
     source = Input(ends[0], nothing)
     expected = b"1\n" + LONG + b"\n2\n3 4\n"
     found = b""
     while len(found) < len(expected):
-        found += (await source.next())[0]
+        found += (await source.next_chunk())[0]
     assert found == expected
-    await output.written()
-    output.message(b"5")
-    assert (await source.next())[0] == b"5\n"
+    await output.wait_until_written()
+    output.write_message(b"5")
+    assert (await source.next_chunk())[0] == b"5\n"
 
 
 @pytest.mark.parametrize("message", [b"short", LONG])
@@ -124,20 +124,20 @@ async def test_nobody_reads(ends: list[int], message: bytes) -> None:
     os.close(ends.pop(0))
     broken = asyncio.Event()
     output = Output(ends[0], broken.set)
-    output.message(message)
+    output.write_message(message)
     await broken.wait()
-    output.message(message)
-    await output.written()
+    output.write_message(message)
+    await output.wait_until_written()
 
 
 async def test_a_reader_who_takes_nothing_is_given_up(
     ends: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipes, "MOST_QUEUED", 1_000_000)
+    monkeypatch.setattr(pipes, "MAX_QUEUED_BYTES", 1_000_000)
     broken = asyncio.Event()
     output = Output(ends[1], broken.set)
     for _ in range(10):
-        output.message(LONG)
+        output.write_message(LONG)
     assert broken.is_set()
 
 
@@ -146,11 +146,11 @@ async def test_output_that_does_not_block(ends: list[int]) -> None:
     os.set_blocking(ends[1], False)
     broken = asyncio.Event()
     output = Output(ends[1], broken.set)
-    output.message(LONG)
-    output.message(b"last")
+    output.write_message(LONG)
+    output.write_message(b"last")
     source, found = Input(ends[0], nothing), b""
     while not found.endswith(b"last\n") and not broken.is_set():
-        found += (await source.next())[0]
+        found += (await source.next_chunk())[0]
     assert found == LONG + b"\nlast\n"
 
 
@@ -159,15 +159,15 @@ async def test_input_that_another_was_quicker_to_read(ends: list[int]) -> None:
     source = Input(ends[0], nothing)
     for _ in range(AHEAD + 1):
         # What the loop does where it was told that something is there.
-        source._readable()
+        source._read_ready_chunk()
     os.write(ends[1], b"line")
-    assert (await source.next())[0] == b"line"
+    assert (await source.next_chunk())[0] == b"line"
 
 
 async def test_output_that_is_a_file(tmp_path: Path) -> None:
     path = tmp_path / "written"
     with path.open("wb") as file:
         output = Output(file.fileno(), nothing)
-        output.message(b"{}")
-        await output.written()
+        output.write_message(b"{}")
+        await output.wait_until_written()
     assert path.read_bytes() == b"{}\n"

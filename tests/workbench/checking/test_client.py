@@ -26,7 +26,7 @@ from mcp_app.workbench.checking.client import (
     better_address,
     leads_back,
     public_line,
-    send,
+    send_request,
     token_for,
     why_no_token,
 )
@@ -70,7 +70,7 @@ def listening(serve: Serve, family: int = socket.AF_INET) -> Iterator[str]:
 def asked(url: str, patience: float = PATIENCE_S, body: bytes = b"{}") -> Reply:
     headers = {"X-Own": "yes", "Content-Length": str(len(body))}
     request = Request(url, headers, body, patience=patience)
-    return send(request, ssl.create_default_context())
+    return send_request(request, ssl.create_default_context())
 
 
 def answering(*pieces: bytes) -> Serve:
@@ -216,7 +216,7 @@ def test_what_is_no_answer(answer: bytes, failure: Failure) -> None:
 def test_a_header_that_cannot_be_sent_is_not_repeated() -> None:
     with listening(answering(OK)) as url:
         request = Request(url, {"Authorization": "Bearer secret\r"})
-        reply = send(request, ssl.create_default_context())
+        reply = send_request(request, ssl.create_default_context())
     assert reply.failure is Failure.UNREACHABLE
     assert reply.detail
     assert "secret" not in reply.detail
@@ -335,8 +335,8 @@ def test_where_tokens_go(url: str, shown: bool, made: bool, settings: Settings) 
         "PUBLIC_URL": "https://mcp.example.com/mcp",
         "HOSTS": ["named.example"],
     }
-    assert (why_no_token(url, made_here=False) == "") is shown
-    assert (why_no_token(url, made_here=True) == "") is made
+    assert (why_no_token(url, issued_here=False) == "") is shown
+    assert (why_no_token(url, issued_here=True) == "") is made
 
 
 @pytest.mark.django_db

@@ -12,7 +12,7 @@ from mcp_app.workbench.checking.findings import (
     Proxy,
     has_problem,
     lines_for,
-    proxy_of,
+    proxy_from_header,
 )
 
 
@@ -46,7 +46,7 @@ def test_only_a_problem_is_one() -> None:
     ],
 )
 def test_it_names_itself(server: str, proxy: Proxy | None) -> None:
-    assert proxy_of(server) is proxy
+    assert proxy_from_header(server) is proxy
 
 
 def test_of_an_unknown_one_there_are_all() -> None:

@@ -60,7 +60,7 @@ def test_two_keys_and_two_codes() -> None:
 def test_what_the_settings_say_of_an_address(settings: Settings) -> None:
     settings.MCP = {"HOSTS": ["mcp.example.com"], "TRUSTED_PROXIES": 1}
     server = Server(slug="team", access="token")
-    site = here.site_at("https://mcp.example.com:8000/mcp", server)
+    site = here.site_at_address("https://mcp.example.com:8000/mcp", server)
     assert site.hosts_line == ""
     assert site.trusts_proxies
     assert not site.signs_in
@@ -71,7 +71,7 @@ def test_the_lines_that_let_a_host_in(settings: Settings) -> None:
     """Nobody who is let in now is kept out by them."""
 
     def lines(url: str) -> tuple[str, str]:
-        site = here.site_at(url, Server(slug="team", access="token"))
+        site = here.site_at_address(url, Server(slug="team", access="token"))
         return site.hosts_line, site.allowed_hosts_line
 
     settings.ALLOWED_HOSTS = ["www.example.com"]
@@ -113,8 +113,8 @@ def test_who_may_sign_in(settings: Settings) -> None:
         "PUBLIC_URL": url,
         "AUTHENTICATION": {"oauth": "mcp_app.authentication.oauth"},
     }
-    assert here.site_at(url, Server(slug="team", access="oauth")).signs_in
-    assert not here.site_at(url, Server(slug="team", access="public")).signs_in
+    assert here.site_at_address(url, Server(slug="team", access="oauth")).signs_in
+    assert not here.site_at_address(url, Server(slug="team", access="public")).signs_in
 
 
 def test_whether_documents_of_programs_can_be_fetched(

@@ -12,13 +12,13 @@ import pytest
 from mcp_app.transports.http.probe import Probe
 from mcp_app.workbench.checking.client import Failure, Part, Reply
 from mcp_app.workbench.checking.findings import Finding, Grade
-from mcp_app.workbench.checking.judging import Site, has_answer, judge
+from mcp_app.workbench.checking.judging import Site, has_answer, judge_observations
 from mcp_app.workbench.checking.observing import (
     BESIDE,
     METADATA,
     SLASH,
     Observations,
-    of_page,
+    observations_of_page,
 )
 from tests.workbench.checking.test_observing import REPORT, STREAM, event
 
@@ -65,7 +65,7 @@ HEALTHY: Final[Replies] = {
 def judged(
     replies: Replies = HEALTHY, site: Site = SITE, url: str = URL
 ) -> list[Finding]:
-    return judge(Observations(url, {**HEALTHY, **replies}, 4_000), site)
+    return judge_observations(Observations(url, {**HEALTHY, **replies}, 4_000), site)
 
 
 def bad(findings: list[Finding]) -> list[tuple[str, str]]:
@@ -81,7 +81,7 @@ def test_a_healthy_site() -> None:
 
 
 def test_what_was_not_looked_at() -> None:
-    found = judge(Observations(URL, {"ticks": stream()}), SITE)
+    found = judge_observations(Observations(URL, {"ticks": stream()}), SITE)
     unknown = [each.rule for each in found if each.grade is Grade.UNKNOWN]
     assert unknown == ["refusals", "time-out", "body", "side by side"]
     assert not bad(found)
@@ -376,14 +376,16 @@ def test_the_page_says_the_same(number: int) -> None:
         # The clock of a browser counts for nothing.
         return
     given = json.loads(json.dumps(as_script_sends_it(seen)))
-    page = of_page(given, URL, 4_000)
-    assert judge(page, SITE) == judge(Observations(URL, seen, 4_000), SITE)
-    assert bad(judge(page, SITE)) == [(rule, line)]
+    page = observations_of_page(given, URL, 4_000)
+    assert judge_observations(page, SITE) == judge_observations(
+        Observations(URL, seen, 4_000), SITE
+    )
+    assert bad(judge_observations(page, SITE)) == [(rule, line)]
 
 
 def test_a_page_has_a_box_for_silent_streams() -> None:
     replies = {name: HEALTHY[name] for name in HEALTHY if name != "silence"}
-    found = judge(Observations(URL, replies, 4_000, by_browser=True), SITE)
+    found = judge_observations(Observations(URL, replies, 4_000, by_browser=True), SITE)
     (said,) = [each for each in found if each.rule == "time-out"]
     assert (said.grade, said.line) == (Grade.UNKNOWN, "")
     assert "box" in said.why

@@ -9,15 +9,15 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.transports.http.probe import SENT
+from mcp_app.transports.http.probe import PROBE_HEADERS
 from mcp_app.workbench.checking.client import Part, Reply
 from mcp_app.workbench.checking.observing import (
     Unreadable,
-    host_of,
-    is_busy,
+    host_of_netloc,
+    is_busy_reply,
     is_message,
-    observe,
-    of_page,
+    observations_of_page,
+    observe_server,
     read_report,
     read_stream,
 )
@@ -29,7 +29,7 @@ REPORT: Final[dict[str, Any]] = {
     "host": "localhost",
     "scheme": "http",
     "forwarded": {"x-forwarded-for": "192.0.2.1"},
-    "headers": dict.fromkeys(SENT, "as sent"),
+    "headers": dict.fromkeys(PROBE_HEADERS, "as sent"),
     "body": 40,
     "process": "here 1",
     "interface": "ASGI",
@@ -80,25 +80,27 @@ def test_what_is_no_report() -> None:
 
 
 def test_answers_that_are_none_to_a_probe() -> None:
-    assert is_busy(whole('{"mcp_probe":1,"busy":true}'))
+    assert is_busy_reply(whole('{"mcp_probe":1,"busy":true}'))
     assert is_message(whole('{"jsonrpc":"2.0","error":{}}'))
     assert is_message(whole("", **{"www-authenticate": 'Bearer realm="mcp"'}))
     assert not is_message(whole("<html>"))
 
 
 def test_hosts() -> None:
-    assert host_of("Example.com:8000") == "example.com"
-    assert host_of("[::1]:80") == "::1"
-    assert host_of("[") == ""
+    assert host_of_netloc("Example.com:8000") == "example.com"
+    assert host_of_netloc("[::1]:80") == "::1"
+    assert host_of_netloc("[") == ""
 
 
 def test_of_a_page() -> None:
     given = {"status": 200, "headers": {"A": "b"}, "parts": [[0, "x"]], "seconds": 1}
-    seen = of_page({"ticks": given}, "http://localhost/mcp", 9)
+    seen = observations_of_page({"ticks": given}, "http://localhost/mcp", 9)
     assert seen.by_browser
     assert seen.replies["ticks"] == Reply(200, {"a": "b"}, (Part(0.0, "x"),), 1.0)
     with pytest.raises(Unreadable, match="ticks"):
-        of_page({"ticks": {**given, "status": "200"}}, "http://localhost/mcp", 9)
+        observations_of_page(
+            {"ticks": {**given, "status": "200"}}, "http://localhost/mcp", 9
+        )
 
 
 def test_who_is_another_site_is_asked_once() -> None:
@@ -109,6 +111,6 @@ def test_who_is_another_site_is_asked_once() -> None:
         connection.sendall(OK + b"Content-Length: 2\r\n\r\nhi")
 
     with listening(page) as url:
-        seen = observe(url, "default", 1_000, ssl.create_default_context())
+        seen = observe_server(url, "default", 1_000, ssl.create_default_context())
     assert [*seen.replies] == ["ticks"]
     assert len(asked) == 1

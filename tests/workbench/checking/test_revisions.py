@@ -83,12 +83,14 @@ def site() -> Iterator[Site]:
 
 
 def speak(site: Site, **more: Any) -> list[Step]:
-    return Conversations(site.url, ssl.create_default_context(), **more).all()
+    return Conversations(
+        site.url, ssl.create_default_context(), **more
+    ).run_each_revision()
 
 
 def test_each_revision_is_spoken_as_its_clients_do(site: Site) -> None:
     steps = speak(site, shown={"Authorization": "Bearer of-the-test"})
-    assert all(step.is_fine for step in steps)
+    assert all(step.is_successful for step in steps)
     assert {step.revision for step in steps} == {*REVISIONS}
     methods = site.methods()
     session = [
@@ -115,7 +117,7 @@ def test_without_streams_none_is_opened(site: Site) -> None:
 @pytest.mark.parametrize("lost", ["initialize", "server/discover"])
 def test_who_does_not_begin_is_asked_nothing_more(site: Site, lost: str) -> None:
     site.lost = lost
-    wrong = [step for step in speak(site) if not step.is_fine]
+    wrong = [step for step in speak(site) if not step.is_successful]
     assert {step.method for step in wrong} == {lost}
     afterwards = "ping" if lost == "initialize" else "subscriptions/listen"
     assert afterwards not in site.methods()
@@ -149,7 +151,7 @@ def test_who_is_nobody_learns_nothing() -> None:
     (found,) = judge_revisions([wrong])
     assert found.grade is Grade.UNKNOWN
     assert "--user" in found.why
-    (found,) = judge_revisions([wrong], shown=True)
+    (found,) = judge_revisions([wrong], has_token=True)
     assert found.grade is Grade.UNKNOWN
     assert "does not accept the token" in found.what
 

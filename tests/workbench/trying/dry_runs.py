@@ -54,7 +54,7 @@ class Line:
 
     async def send(self, **message: Any) -> None:
         line = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        await self.connection.take(line, time.monotonic())
+        await self.connection.take_line(line, time.monotonic())
 
     async def next(self) -> Message:
         async with asyncio.timeout(PATIENCE_S):
@@ -117,7 +117,7 @@ class DryRuns:
         """Send a call as a dry run of its own."""
         self.dry_run = DryRunUserCode(self._adapters.user_code, self._adapters.limits)
         if not self._in_earnest:
-            self._process.adapters = self.dry_run.within(self._adapters)
+            self._process.adapters = self.dry_run.adapters_for_trial(self._adapters)
         try:
             self.line = line = Line(self._process)
         finally:

@@ -142,15 +142,15 @@ async def _try_way(dry_runs: DryRuns, way: Way) -> None:
     assert len(errors) == (way.refused is not None)
     assert (way.refused or "") in " ".join(map(str, errors))
     assert outcome.endings == ({} if way.ending is None else {"default": way.ending})
-    assert outcome.undone is (way.ending is None)
+    assert outcome.is_all_undone is (way.ending is None)
     committed = way.ending is Ending.COMMITTED
     assert (COMMITTED in " ".join(outcome.sentences())) is committed
     left = await writer.run(lines)
-    assert not (outcome.undone and left)
+    assert not (outcome.is_all_undone and left)
     await writer.run(execute, "DROP TABLE IF EXISTS of_a_dry_run")
     # The next call in this thread meets nothing of it.
     assert said(await dry_runs("sync", writing)) == "2 lines"
-    assert dry_runs.outcome.undone
+    assert dry_runs.outcome.is_all_undone
 
 
 @pytest.mark.usefixtures("nothing_left")
@@ -164,7 +164,7 @@ async def test_a_refusal_that_the_code_catches_is_told(dry_runs: DryRuns) -> Non
 
     assert not failed(await dry_runs("sync", script))
     outcome = dry_runs.outcome
-    assert (outcome.undone, outcome.refusals) == (True, ("COMMIT", "BEGIN"))
+    assert (outcome.is_all_undone, outcome.refusals) == (True, ("COMMIT", "BEGIN"))
 
 
 async def test_after_a_commit_of_the_driver_nothing_more_is_written_on_sqlite(
@@ -192,5 +192,5 @@ async def test_books_of_django_that_are_left_in_disorder(dry_runs: DryRuns) -> N
         transaction.set_rollback(True)
 
     await dry_runs("sync", script)
-    assert dry_runs.outcome.undone
+    assert dry_runs.outcome.is_all_undone
     assert said(await dry_runs("sync", writing)) == "2 lines"

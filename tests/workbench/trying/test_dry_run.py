@@ -65,7 +65,7 @@ async def test_what_it_writes_is_undone(dry_runs: DryRuns, version: str) -> None
         outcome = dry_runs.outcome
         assert not failed(answer)
         assert said(answer) == ("2 lines" if script is writing else "3 lines")
-        assert (outcome.undone, outcome.endings) == (True, {})
+        assert (outcome.is_all_undone, outcome.endings) == (True, {})
         assert outcome.topics == ("tools", "shop://orders")
         assert outcome.statements >= 9
         assert outcome.seconds > 0
@@ -90,7 +90,7 @@ async def test_a_connection_of_its_own_is_told(dry_runs: DryRuns) -> None:
         return "looked"
 
     assert said(await dry_runs("sync", script)) == "looked"
-    assert (dry_runs.outcome.undone, dry_runs.outcome.sentences()[0]) == (
+    assert (dry_runs.outcome.is_all_undone, dry_runs.outcome.sentences()[0]) == (
         False,
         "It opened a connection of its own to “default”. What it wrote there stays.",
     )
@@ -106,7 +106,7 @@ async def test_an_error_is_answered_as_in_earnest(
         raise error
 
     assert failed(await dry_runs("sync", script))
-    assert (dry_runs.outcome.undone, dry_runs.outcome.remarks) == (True, ())
+    assert (dry_runs.outcome.is_all_undone, dry_runs.outcome.remarks) == (True, ())
 
 
 @pytest.mark.usefixtures("nothing_left")
@@ -150,7 +150,7 @@ async def test_questions_pass_and_steps_are_run_again(
     for tool, each in (("sync", script), ("async", ascript)):
         answer = await dry_runs(tool, each, version=version, answers=[ACCEPTED])
         assert said(answer) == "plum"
-        assert dry_runs.outcome.undone
+        assert dry_runs.outcome.is_all_undone
     rounds = 2 if version == STATELESS else 1
     assert ran == ["sync"] * rounds + ["async"] * rounds
 
@@ -161,7 +161,7 @@ async def test_many_at_once(process: Process, dry_runs: DryRuns) -> None:
     number = 20 if connection.vendor != "sqlite" else 4
     all_of_them = [DryRuns(process, play) for _ in range(number)]
     answers = await asyncio.gather(*(each("sync", writing) for each in all_of_them))
-    assert {each.outcome.undone for each in all_of_them} == {True}
+    assert {each.outcome.is_all_undone for each in all_of_them} == {True}
     if connection.vendor != "sqlite":
         assert {said(each) for each in answers} == {"2 lines"}
 
@@ -173,7 +173,7 @@ async def test_what_a_thread_of_its_own_writes_is_not_undone(dry_runs: DryRuns) 
         thread.join()
 
     await dry_runs("sync", script)
-    assert dry_runs.outcome.undone
+    assert dry_runs.outcome.is_all_undone
     assert await writer.run(lines) == 1
 
 
@@ -207,7 +207,7 @@ async def test_an_error_that_was_caught(dry_runs: DryRuns) -> None:
     on_postgresql = connection.vendor == "postgresql"
     assert failed(answer) is on_postgresql
     assert dry_runs.outcome.remarks == ((Remark.ABORTED,) if on_postgresql else ())
-    assert dry_runs.outcome.undone
+    assert dry_runs.outcome.is_all_undone
 
 
 @pytest.mark.usefixtures("nothing_left")
@@ -222,7 +222,7 @@ async def test_what_only_a_commit_would_find(dry_runs: DryRuns) -> None:
     assert failed(answer) is (connection.vendor != "sqlite")
     at_commit = connection.vendor == "postgresql"
     assert dry_runs.outcome.remarks == ((Remark.AT_COMMIT,) if at_commit else ())
-    assert dry_runs.outcome.undone
+    assert dry_runs.outcome.is_all_undone
 
 
 @pytest.mark.usefixtures("nothing_left")
@@ -261,7 +261,7 @@ async def test_an_alias_without_a_database_is_left_out(
     empty = connections.configure_settings({"default": {}})["default"]
     monkeypatch.setitem(connections.settings, "empty", empty)
     assert said(await dry_runs("sync", writing)) == "2 lines"
-    assert dry_runs.outcome.undone
+    assert dry_runs.outcome.is_all_undone
 
 
 async def test_code_of_ours_is_awaited_as_always(dry_runs: DryRuns) -> None:
@@ -280,7 +280,7 @@ async def test_code_of_ours_is_awaited_as_always(dry_runs: DryRuns) -> None:
 
 @pytest.mark.usefixtures("dry_runs")
 async def test_an_entry_has_no_more_time_than_a_dry_run(process: Process) -> None:
-    await process.gate.look()
+    await process.gate.wait_for_check()
     entries = process.catalogs.serving("private").tools
     limits = replace(process.limits, dry_run=5)
     usual, short = entries["sync"], entries["short"]
@@ -309,7 +309,7 @@ async def test_a_trial_that_is_cancelled_before_a_thread_is_free(
     cancelled = {"requestId": 1, "reason": "Enough."}
     await line.send(method="notifications/cancelled", params=cancelled)
     await until(lambda: not len(process.running))
-    assert (dry_runs.outcome.undone, dry_runs.outcome.remarks) == (True, ())
+    assert (dry_runs.outcome.is_all_undone, dry_runs.outcome.remarks) == (True, ())
     released.set()
     await until(lambda: all(each.is_unwanted for each in blocking))
     assert ran == []
@@ -344,10 +344,10 @@ async def test_a_function_that_writes_and_hangs(dry_runs: DryRuns, alias: str) -
     answer = await dry_runs("sync", script)
     outcome = dry_runs.outcome
     assert "did not finish" in said(answer)
-    assert not outcome.undone
+    assert not outcome.is_all_undone
     assert Remark.STILL_RUNS in outcome.remarks
     if connection.vendor == "sqlite":
-        assert outcome.endings == {alias: Ending.HELD}
+        assert outcome.endings == {alias: Ending.STILL_OPEN}
         assert "holds the lock" in outcome.sentences()[0]
         released.set()
     # Others can write.
@@ -400,7 +400,7 @@ async def test_a_statement_that_hangs_is_ended(dry_runs: DryRuns) -> None:
     assert await writer.run(lines) == 1
     outcome = dry_runs.outcome
     # A machine that stands still may be so late that it is cut first.
-    assert outcome.undone or set(outcome.endings.values()) == {Ending.CUT}
+    assert outcome.is_all_undone or set(outcome.endings.values()) == {Ending.CUT}
 
 
 @pytest.mark.usefixtures("nothing_left")
@@ -411,7 +411,7 @@ async def test_an_async_function_that_hangs_ends_by_itself(dry_runs: DryRuns) ->
         await asyncio.Event().wait()
 
     assert "did not finish" in said(await dry_runs("async", script))
-    assert (dry_runs.outcome.undone, dry_runs.outcome.remarks) == (True, ())
+    assert (dry_runs.outcome.is_all_undone, dry_runs.outcome.remarks) == (True, ())
 
 
 @pytest.mark.usefixtures("nothing_left")
@@ -429,7 +429,7 @@ async def test_a_trial_that_is_cancelled(dry_runs: DryRuns) -> None:
     await line.send(
         method="notifications/cancelled", params={"requestId": 1, "reason": "Enough."}
     )
-    expected = Ending.HELD if connection.vendor == "sqlite" else Ending.CUT
+    expected = Ending.STILL_OPEN if connection.vendor == "sqlite" else Ending.CUT
     await until(lambda: dry_runs.outcome.endings.get("default") is expected)
     released.set()
     await until(lambda: Remark.STILL_RUNS not in dry_runs.outcome.remarks)
@@ -456,7 +456,7 @@ async def test_who_commits_after_all_waited_in_vain_is_in_the_log(
     await until(begun.is_set)
     await line.send(method="notifications/cancelled", params={"requestId": 1})
     await until(lambda: Remark.STILL_RUNS in dry_runs.outcome.remarks)
-    assert dry_runs.outcome.endings == {"default": Ending.HELD}
+    assert dry_runs.outcome.endings == {"default": Ending.STILL_OPEN}
     released.set()
     await until(lambda: dry_runs.outcome.endings == {"default": Ending.COMMITTED})
     await until(lambda: "committed on 'default' by itself" in caplog.text)

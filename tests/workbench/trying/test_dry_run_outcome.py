@@ -34,14 +34,14 @@ def _in_english() -> Iterator[None]:
 @pytest.mark.parametrize("ending", Ending)
 def test_all_is_undone_only_where_that_is_certain(ending: Ending) -> None:
     outcome = DryRunOutcome(endings={"archive": ending})
-    assert outcome.undone is (ending not in NOT_UNDONE)
+    assert outcome.is_all_undone is (ending not in NOT_UNDONE)
 
 
 @pytest.mark.parametrize("ending", sorted(NOT_UNDONE, key=str))
 def test_one_database_is_enough(ending: Ending) -> None:
     there = {"archive": ending, "default": Ending.UNREACHABLE}
     outcome = DryRunOutcome(endings=there)
-    assert not outcome.undone
+    assert not outcome.is_all_undone
     sentences = outcome.sentences()
     assert "“archive”" in sentences[0]
     assert sentences[1] == unreachable("default")
@@ -113,16 +113,16 @@ def test_only_the_row_answers(
     offered = {"stopped": {name: {entry.identity: entry}}} if is_stopped else {}
     catalog = catalog_of(**offered) if offered else catalog_of(**{name: [entry]})
     entry.key = None
-    assert DECLARED.within(catalog, method, params) is catalog
+    assert DECLARED.restrict_catalog(catalog, method, params) is catalog
     with pytest.raises(KindError, match="another definition answers"):
-        ROW.within(catalog, method, params)
+        ROW.restrict_catalog(catalog, method, params)
     of_row(entry)
     for each in (ROW, DECLARED):
-        assert each.within(catalog, method, params) is catalog
+        assert each.restrict_catalog(catalog, method, params) is catalog
     of_row(entry, "8")
     for each in (ROW, DECLARED):
         with pytest.raises(KindError, match=f"“{entry.definition.name}”"):
-            each.within(catalog, method, params)
+            each.restrict_catalog(catalog, method, params)
 
 
 def test_nothing_else_answers_who_may_not_see_it() -> None:
@@ -131,12 +131,12 @@ def test_nothing_else_answers_who_may_not_see_it() -> None:
     catalog = catalog_of(
         templates=[mine, other], stopped={"templates": {off.identity: off}}
     )
-    alone = ROW.within(catalog, READ, PAGE)
-    assert [each.entry for each in alone.matching(PAGE["uri"])] == [mine]
-    assert len([*catalog.matching(PAGE["uri"])]) == 3
+    alone = ROW.restrict_catalog(catalog, READ, PAGE)
+    assert [each.entry for each in alone.matches_of_uri(PAGE["uri"])] == [mine]
+    assert len([*catalog.matches_of_uri(PAGE["uri"])]) == 3
     with pytest.raises(KindError, match="“r”"):
-        ROW.within(
-            catalog.changed({"resources": {PAGE["uri"]: resource(PAGE["uri"])}}),
+        ROW.restrict_catalog(
+            catalog.with_changes({"resources": {PAGE["uri"]: resource(PAGE["uri"])}}),
             READ,
             PAGE,
         )
@@ -144,12 +144,12 @@ def test_nothing_else_answers_who_may_not_see_it() -> None:
 
 def test_what_is_not_offered_is_answered_as_always() -> None:
     catalog = catalog_of()
-    assert ROW.within(catalog, "tools/call", CALLED) is catalog
-    assert ROW.within(catalog, READ, PAGE) is catalog
+    assert ROW.restrict_catalog(catalog, "tools/call", CALLED) is catalog
+    assert ROW.restrict_catalog(catalog, READ, PAGE) is catalog
 
 
 @pytest.mark.parametrize("row", [ROW, DECLARED])
 def test_a_tool_that_calls_others_is_nobody_s_row(row: TriedRow) -> None:
     catalog = catalog_of(tools=[tool("a")])
     with pytest.raises(KindError, match=CALL_TOOL):
-        row.within(catalog, "tools/call", {"name": CALL_TOOL})
+        row.restrict_catalog(catalog, "tools/call", {"name": CALL_TOOL})

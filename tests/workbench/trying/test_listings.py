@@ -9,7 +9,7 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.transports.in_process import Caller
-from mcp_app.workbench.trying.listings import lists
+from mcp_app.workbench.trying.listings import read_lists
 from tests.asgi_client import Client
 from tests.behaviours import SECRET
 from tests.serving import Connect
@@ -41,19 +41,19 @@ async def listed(client: Client, method: str, member: str, name: str) -> list[st
 
 async def test_all_pages_of_all_lists(connect: Connect, process: Process) -> None:
     client = await connect(LATEST.version, path="/mcp/pages")
-    seen = await lists("pages", caller())
+    seen = await read_lists("pages", caller())
     tools = [each.identity for each in seen.items["tools"]]
     assert tools == await listed(client, "tools/list", "tools", "name")
     assert len(tools) > process.catalogs.by_slug["pages"].server.page_size
     uris = [each.identity for each in seen.items["resources"]]
     assert uris == await listed(client, "resources/list", "resources", "uri")
-    assert seen.tokens == sum(
+    assert seen.token_count == sum(
         each.tokens for items in seen.items.values() for each in items
     )
 
 
 async def test_rows_are_named_by_their_keys(process: Process) -> None:
-    seen = await lists("default", caller())
+    seen = await read_lists("default", caller())
     by_name = {each.identity: each for each in seen.items["tools"]}
     key = by_name["drill_add"].key
     assert key is not None
@@ -62,11 +62,11 @@ async def test_rows_are_named_by_their_keys(process: Process) -> None:
 
 
 async def test_who_is_turned_away_sees_nothing(process: Process) -> None:
-    nobody = await lists("private", caller())
+    nobody = await read_lists("private", caller())
     assert (nobody.refused, nobody.items) == (401, {})
-    missing = await lists("missing", caller())
-    assert (missing.refused, missing.tokens) == (404, 0)
-    off = await lists("off", caller())
+    missing = await read_lists("missing", caller())
+    assert (missing.refused, missing.token_count) == (404, 0)
+    off = await read_lists("off", caller())
     assert off.refused == 503
 
 
@@ -77,13 +77,13 @@ async def test_a_list_that_nobody_has_read_is_not_empty(
         raise RequestRefused(429, "Too many requests.")
 
     monkeypatch.setattr(process, "admit", refuse)
-    seen = await lists("default", caller())
+    seen = await read_lists("default", caller())
     assert (seen.items, seen.reason) == ({}, "Too many requests.")
 
 
 async def test_a_list_depends_on_rights(process: Process) -> None:
-    some = await lists("private", caller("7"))
-    more = await lists("private", caller("7", SECRET))
+    some = await read_lists("private", caller("7"))
+    more = await read_lists("private", caller("7", SECRET))
     assert {each.identity for each in some.items["tools"]} < {
         each.identity for each in more.items["tools"]
     }

@@ -33,7 +33,7 @@ class Rows:
         given = {"name": "hello", "kind": "text", "tags": "private", "config": CONFIG}
         row = await sync_to_async(published)(Tool(**{**given, **columns}))
         self.made.append(row)
-        await self.process.gate.look()
+        await self.process.gate.wait_for_check()
         return row
 
     async def overlaid(self, row: Tool, slug: str = "private", **edits: Any) -> Catalog:
@@ -41,25 +41,25 @@ class Rows:
         for name, value in edits.items():
             setattr(row, name, value)
         await sync_to_async(row.save)()
-        copy = await sync_to_async(WorkingCopy.of)(row)
+        copy = await sync_to_async(WorkingCopy.of_definition_row)(row)
         catalogs = self.process.catalogs
-        return copy.overlay(catalogs)(catalogs.by_slug[slug])
+        return copy.catalog_overlay(catalogs)(catalogs.by_slug[slug])
 
     async def stop(self, make: Callable[[], object]) -> None:
         await sync_to_async(make)()
-        await self.process.gate.look()
+        await self.process.gate.wait_for_check()
 
 
 @pytest.fixture
 async def rows(process: Process) -> AsyncIterator[Rows]:
     before = await sync_to_async(stops)()
     rows = Rows(process)
-    await process.gate.look()
+    await process.gate.wait_for_check()
     yield rows
     for row in rows.made:
         await sync_to_async(row.delete)()
     await sync_to_async(end_stops)(before)
-    await process.gate.look()
+    await process.gate.wait_for_check()
 
 
 @pytest.mark.parametrize("slug", ["private", "pages"])

@@ -6,7 +6,7 @@ import pytest
 
 from mcp_app.models import Prompt, Tool
 from mcp_app.workbench.trying import trial
-from mcp_app.workbench.trying.trial import NoTicket, claim, ticket
+from mcp_app.workbench.trying.trial import NoTicket, claim_ticket, new_ticket
 
 pytestmark = [pytest.mark.django_db]
 
@@ -14,12 +14,12 @@ ROW = Tool(pk=7)
 
 
 def test_it_is_good_once() -> None:
-    text = ticket(1, ROW)
-    assert claim(text, 1, ROW) is None
-    used = claim(text, 1, ROW)
+    text = new_ticket(1, ROW)
+    assert claim_ticket(text, 1, ROW) is None
+    used = claim_ticket(text, 1, ROW)
     assert used is not None
-    assert claim(text, 1, ROW) == used
-    assert claim(ticket(1, ROW), 1, ROW) is None
+    assert claim_ticket(text, 1, ROW) == used
+    assert claim_ticket(new_ticket(1, ROW), 1, ROW) is None
 
 
 @pytest.mark.parametrize(
@@ -33,34 +33,34 @@ def test_it_is_good_once() -> None:
     ],
 )
 def test_of_another_person_or_row(user: object, row: Tool | Prompt) -> None:
-    text = ticket(1, ROW)
+    text = new_ticket(1, ROW)
     with pytest.raises(NoTicket):
-        claim(text, user, row)
-    assert claim(text, 1, ROW) is None
+        claim_ticket(text, user, row)
+    assert claim_ticket(text, 1, ROW) is None
 
 
 def test_an_altered_one_is_none() -> None:
-    text = ticket(1, ROW)
+    text = new_ticket(1, ROW)
     for at, character in enumerate(text):
         for bit in range(7):
             other = chr(ord(character) ^ (1 << bit))
             altered = text[:at] + other + text[at + 1 :]
             try:
-                claim(altered, 1, ROW)
+                claim_ticket(altered, 1, ROW)
             except NoTicket:
                 continue
             raise AssertionError(f"{altered} was taken for {text}")
-    assert claim(text, 1, ROW) is None
+    assert claim_ticket(text, 1, ROW) is None
 
 
 @pytest.mark.parametrize("text", ["", "a", ":::", "\0", "\ud800", "é" * 10_000])
 def test_no_ticket_at_all(text: str) -> None:
     with pytest.raises(NoTicket):
-        claim(text, 1, ROW)
+        claim_ticket(text, 1, ROW)
 
 
 def test_one_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = ticket(1, ROW)
+    text = new_ticket(1, ROW)
     monkeypatch.setattr(trial, "GOOD_FOR_S", -1)
     with pytest.raises(NoTicket):
-        claim(text, 1, ROW)
+        claim_ticket(text, 1, ROW)

@@ -74,7 +74,7 @@ async def check(
 ) -> None:
     is_done = await run(dry_runs, tool, program, version)
     outcome = dry_runs.outcome
-    assert outcome.undone
+    assert outcome.is_all_undone
     assert outcome.endings == {}
     assert await writer.run(all_rows) == watch.before
     assert program.callbacks == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_app.kinds import Effect
-from mcp_app.workbench.trying.trial import As, Attempt, refusal
+from mcp_app.workbench.trying.trial import As, Attempt, refusal_of_attempt
 
 PUBLISH = "Only who may publish runs a working copy for real."
 RIGHT = "This needs the right “Can try as another user”."
@@ -36,7 +36,7 @@ def test_oneself_or_nobody(who: As) -> None:
     """Only a working copy in earnest needs more than the right to try."""
     every = product((True, False), (True, False), (True, False), (True, False), Effect)
     for working, dry, reads, publish, effect in every:
-        told = refusal(
+        told = refusal_of_attempt(
             attempt(
                 who,
                 is_working_copy=working,
@@ -83,7 +83,7 @@ def test_oneself_or_nobody(who: As) -> None:
     ],
 )
 def test_another_user(changes: dict[str, Any], said: str) -> None:
-    assert refusal(attempt(As.USER, **changes)) == said
+    assert refusal_of_attempt(attempt(As.USER, **changes)) == said
 
 
 def test_nothing_is_changed_as_another_user() -> None:
@@ -96,7 +96,7 @@ def test_nothing_is_changed_as_another_user() -> None:
             tried = attempt(
                 As.USER, **given, is_dry=dry, as_superuser=superuser, effect=effect
             )
-            if not refusal(tried):
+            if not refusal_of_attempt(tried):
                 assert dry or (effect is Effect.ELSEWHERE and tried.only_reads)
                 assert tried.only_reads or tried.is_superuser
                 assert not tried.is_working_copy

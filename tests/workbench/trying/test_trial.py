@@ -22,7 +22,7 @@ from mcp_app.protocol.errors import (
 )
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.transports.in_process import Caller
-from mcp_app.workbench.trying.trial import Plan, Question, Trial, run
+from mcp_app.workbench.trying.trial import Plan, Question, Trial, run_trial
 from tests.asgi_client import EVERYTHING
 from tests.audit.reading import kept
 from tests.scripting import STATEFUL, STATELESS, Play
@@ -51,7 +51,7 @@ def tried(process: Process, play: Play) -> Callable[..., Any]:
     async def tried(
         script: Callable[[Any], Any], version: str, tool: str = "sync", **more: Any
     ) -> Trial:
-        return await run(plan_of(play.params(tool, script), version, **more))
+        return await run_trial(plan_of(play.params(tool, script), version, **more))
 
     return tried
 
@@ -109,7 +109,7 @@ async def test_a_question_of_the_stateless_era_goes_back_with_its_state(
         return roots[0].uri
 
     trial: Trial = await tried(asks, STATELESS, tool="async")
-    assert trial.outcome is Outcome.ASKED
+    assert trial.outcome is Outcome.INPUT_REQUIRED
     [question] = trial.questions
     assert (question.method, bool(question.name)) == ("roots/list", True)
     assert trial.state
@@ -123,7 +123,7 @@ async def test_a_question_of_a_session_is_answered_by_what_it_asks(tried: Any) -
     trial: Trial = await tried(asks, STATEFUL, tool="async")
     assert trial.result["content"][0]["text"] == "none"
     assert trial.questions == (Question("roots/list", {}),)
-    given = {trial.questions[0].key: {"roots": [{"uri": "file:///a"}]}}
+    given = {trial.questions[0].answer_key: {"roots": [{"uri": "file:///a"}]}}
     trial = await tried(asks, STATEFUL, tool="async", answers=given)
     assert trial.result["content"][0]["text"] == "file:///a"
     assert trial.questions == ()
@@ -143,7 +143,7 @@ async def test_it_can_be_cancelled(process: Process, play: Play, version: str) -
         return "never"
 
     plan = plan_of(play.params("async", hangs), version)
-    task = asyncio.create_task(run(plan))
+    task = asyncio.create_task(run_trial(plan))
     await began.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -171,7 +171,7 @@ async def test_what_no_server_would_read_is_refused(
     ran: list[object] = []
     params = play.params("sync", ran.append)
     params["arguments"]["more"] = "a" * (process.limits.body + 1)
-    trial = await run(plan_of(params, version))
+    trial = await run_trial(plan_of(params, version))
     said = f"The body is larger than {process.limits.body} bytes."
     assert (trial.refused, trial.reason, trial.error["message"]) == (413, said, said)
     assert ran == []

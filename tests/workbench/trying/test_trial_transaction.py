@@ -53,7 +53,7 @@ def on(vendor: str) -> bool:
 def test_only_the_statements_inside_are_counted_and_looked_at() -> None:
     statements = Statements()
     with trial(statements) as opened:
-        with opened.guard():
+        with opened.statement_guard():
             enter()
             enter()
         opened.check_constraints()
@@ -66,7 +66,7 @@ def test_only_the_statements_inside_are_counted_and_looked_at() -> None:
 def test_old_connections_are_closed_without_this_one() -> None:
     """What in earnest closes nothing that is in use."""
     with trial() as opened:
-        with opened.guard():
+        with opened.statement_guard():
             enter()
             close_old_connections()
             enter()
@@ -83,7 +83,7 @@ def test_parts_that_psycopg_composes_are_read() -> None:
     from psycopg import sql  # noqa: PLC0415
 
     commit: list[Any] = [sql.SQL("{}").format(sql.SQL("COMMIT")), b"COMMIT"]
-    with trial() as opened, opened.guard(), connection.cursor() as cursor:
+    with trial() as opened, opened.statement_guard(), connection.cursor() as cursor:
         cursor.execute(sql.SQL("SELECT {}").format(sql.Literal("a")))
         for text in commit:
             with pytest.raises(TransactionManagementError, match="refuses COMMIT"):
@@ -113,7 +113,7 @@ def _write_and_close() -> None:
 
 @pytest.mark.parametrize("by_driver", [False, True])
 def test_it_tells_whether_it_may_hold_a_lock(by_driver: bool) -> None:
-    with trial() as opened, opened.guard():
+    with trial() as opened, opened.statement_guard():
         Ledger.objects.count()
         assert opened.may_hold_lock is not on("sqlite")
         statement = "UPDATE drill_ledger SET worker = worker"
@@ -127,7 +127,7 @@ def test_a_connection_that_was_kept_and_that_its_server_has_ended() -> None:
     execute("SELECT 1")
     if not on("sqlite"):
         _end_connection()
-    with trial() as opened, opened.guard():
+    with trial() as opened, opened.statement_guard():
         enter()
     assert opened.ending is Ending.UNDONE
 
@@ -153,7 +153,7 @@ def _end_connection() -> None:
 def test_a_connection_that_its_server_ends_meanwhile() -> None:
     if on("sqlite"):
         return
-    with trial() as opened, opened.guard():
+    with trial() as opened, opened.statement_guard():
         enter()
         _end_connection()
         with pytest.raises(Error):
@@ -168,7 +168,7 @@ def test_a_database_that_ends_the_transaction_by_itself() -> None:
         return
     Stock.objects.create(sku="a", price=1)
     insert = "INSERT OR ROLLBACK INTO drill_stock (sku, level, price, hidden) VALUES"
-    with trial() as opened, opened.guard():
+    with trial() as opened, opened.statement_guard():
         enter()
         with pytest.raises(Error):
             execute(f"{insert} ('a', 0, 1, false)")
@@ -197,7 +197,7 @@ def test_a_deadlock() -> None:
         connection.close()
 
     other = threading.Thread(target=cross)
-    with trial() as opened, opened.guard():
+    with trial() as opened, opened.statement_guard():
         Stock.objects.filter(sku="a").update(level=2)
         other.start()
         holding.wait(PATIENCE_S)
@@ -216,7 +216,7 @@ def test_within_a_transaction_of_others() -> None:
     with transaction.atomic():
         Ledger.objects.create(key="around", worker="another")
         transaction.on_commit(lambda: told.append("around"))
-        with trial() as opened, opened.guard():
+        with trial() as opened, opened.statement_guard():
             enter()
             transaction.on_commit(lambda: told.append("inside"))
         assert opened.ending is Ending.UNDONE
@@ -226,7 +226,7 @@ def test_within_a_transaction_of_others() -> None:
 
 def test_where_the_site_commits_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(connections.settings["default"], "AUTOCOMMIT", False)
-    with trial() as opened, opened.guard():
+    with trial() as opened, opened.statement_guard():
         enter()
     assert opened.ending is Ending.UNDONE
     assert not connection.in_atomic_block
@@ -251,7 +251,7 @@ def test_the_time_of_statements_is_as_before_where_the_database_keeps_it() -> No
 
 def test_after_its_end_nothing_can_be_asked() -> None:
     statements = Statements()
-    with trial(statements) as opened, opened.guard():
+    with trial(statements) as opened, opened.statement_guard():
         enter()
         statements.are_over = True
         with pytest.raises(Error, match="The dry run is over"):

@@ -134,7 +134,7 @@ def _make_token() -> str:
     user = get_user_model()._default_manager.filter(is_superuser=True).first()
     if user is None:
         return ""
-    _, token = token_issuance.make(
+    _, token = token_issuance.issue_token(
         None,
         user=user,
         name="The demo",

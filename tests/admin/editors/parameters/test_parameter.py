@@ -9,8 +9,8 @@ from mcp_app.admin.editors.parameter import (
     TYPES,
     Choice,
     Parameter,
-    bounds,
     fits_type,
+    limit_keywords,
     property_of,
 )
 
@@ -70,7 +70,7 @@ def test_what_is_of_a_type(kind: str, value: object, fits: bool) -> None:
 
 
 def test_which_types_have_limits() -> None:
-    without = {kind for kind in TYPES if bounds(kind) is None}
+    without = {kind for kind in TYPES if limit_keywords(kind) is None}
     assert without == {"boolean", "choice", "date", "datetime", "json"}
 
 

@@ -99,9 +99,9 @@ def test_each_type_can_be_chosen(kind: str) -> None:
 def test_what_is_no_object_has_no_table(value: Any) -> None:
     if value:
         with pytest.raises(NotRepresentable):
-            ParameterSheet().initial(value)
+            ParameterSheet().initial_rows(value)
     else:
-        assert ParameterSheet().initial(value) == []
+        assert ParameterSheet().initial_rows(value) == []
 
 
 def test_a_row_shows_what_it_will_read() -> None:
@@ -110,7 +110,7 @@ def test_a_row_shows_what_it_will_read() -> None:
         "properties": {"city": {"type": "integer", "minimum": 1, "default": 3}},
         "required": ["city"],
     }
-    (row,) = ParameterSheet().initial(schema)
+    (row,) = ParameterSheet().initial_rows(schema)
     sent = {name: str(value) for name, value in row.items() if name != "row"}
     made = parameter(**{**sent, "unique": "", "required": "on"})
     assert (made.name, made.type, made.least, made.default) == ("city", "integer", 1, 3)

@@ -8,12 +8,12 @@ import pytest
 
 from mcp_app.admin.editors.parameter import TYPES, Choice, Parameter
 from mcp_app.admin.editors.parameter_tables import (
-    MOST_PARAMETERS,
+    MAX_PARAMETERS,
     Summary,
     parameters_of,
     schema_of,
     summaries,
-    with_kept_members,
+    with_hidden_members,
 )
 from mcp_app.admin.editors.rows import NotRepresentable
 from mcp_app.protocol import schemas
@@ -147,9 +147,9 @@ def test_what_no_form_shows_is_kept() -> None:
     schema = {"properties": {"a": {"title": "T", "type": "string"}}}
     [row] = parameters_of(schema)
     typed = replace(row, rest={}, name="b")
-    assert with_kept_members([typed], schema) == [replace(row, name="b")]
+    assert with_hidden_members([typed], schema) == [replace(row, name="b")]
     new = Parameter(name="c")
-    assert with_kept_members([new], schema) == [new]
+    assert with_hidden_members([new], schema) == [new]
 
 
 BEYOND: list[tuple[dict[str, Any], str]] = [
@@ -163,7 +163,7 @@ BEYOND: list[tuple[dict[str, Any], str]] = [
     ({"required": ["a"], "properties": {}}, "required"),
     ({"additionalProperties": {}}, "additionalProperties"),
     (
-        {"properties": {f"p{n}": {} for n in range(MOST_PARAMETERS + 1)}},
+        {"properties": {f"p{n}": {} for n in range(MAX_PARAMETERS + 1)}},
         "41 properties",
     ),
 ]

@@ -8,7 +8,7 @@ from mcp_app.admin.editors.parameter import MISSING, TYPES, Choice, Parameter
 from mcp_app.admin.editors.parameter_values import (
     choices_of_text,
     limits_in_words,
-    problems,
+    problems_of_row,
     text_of_choices,
     text_of_value,
     type_label,
@@ -192,7 +192,7 @@ WRONG: list[tuple[Parameter, str, str]] = [
 def test_what_is_wrong_is_said_at_its_field(
     row: Parameter, field: str, said: str
 ) -> None:
-    [(found, sentence), *more] = problems(row)
+    [(found, sentence), *more] = problems_of_row(row)
     assert (found, more) == (field, [])
     assert said in sentence
 
@@ -207,7 +207,7 @@ def test_what_is_wrong_is_said_at_its_field(
     ],
 )
 def test_what_fits_says_nothing(row: Parameter) -> None:
-    assert list(problems(row)) == []
+    assert list(problems_of_row(row)) == []
 
 
 def test_every_type_has_a_label() -> None:

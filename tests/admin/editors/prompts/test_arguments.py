@@ -79,8 +79,8 @@ def test_what_makes_no_argument_is_told_at_its_field(
 ) -> None:
     sent = given(ArgumentSheet(), "", **typed)
     assert sent.result.problem == "1 entry below has an error."
-    assert sent.formset is not None
-    assert said in sent.formset.forms[0].errors[field][0]
+    assert sent.submitted_rows is not None
+    assert said in sent.submitted_rows.forms[0].errors[field][0]
 
 
 def test_suggestions_are_written_one_in_each_line() -> None:
@@ -113,8 +113,8 @@ def test_wrong_suggestions_are_shown_again_with_their_error() -> None:
 def test_a_name_is_there_once() -> None:
     typed = {"arguments-0-name": "a", "arguments-1-name": "a"}
     sent = given(ArgumentSheet(), "", **typed)
-    assert sent.formset is not None
-    [sentence] = sent.formset.forms[1].errors["name"]
+    assert sent.submitted_rows is not None
+    [sentence] = sent.submitted_rows.forms[1].errors["name"]
     assert sentence == "The argument a is there more than once."
 
 
@@ -140,7 +140,7 @@ def test_a_row_that_goes_need_not_be_right() -> None:
 )
 def test_what_rows_cannot_show(value: Any) -> None:
     with pytest.raises(NotRepresentable):
-        ArgumentSheet().initial(value)
+        ArgumentSheet().initial_rows(value)
 
 
 def test_json_is_checked_by_the_rules_of_arguments() -> None:
@@ -158,7 +158,7 @@ def test_json_is_kept_as_it_was_typed() -> None:
 
 def test_what_was_sent_for_no_sheet_changes_nothing() -> None:
     field = SheetField(ArgumentSheet())
-    field.shows('[{"name": "a"}]')
+    field.set_stored_value('[{"name": "a"}]')
     sent = field.widget.value_from_datadict(QueryDict(), None, "arguments")
     assert field.clean(sent) == '[{"name": "a"}]'
     assert not field.has_changed(None, sent)

@@ -98,5 +98,5 @@ def test_a_text_takes_the_place_of_the_file() -> None:
 
 
 def test_no_messages() -> None:
-    assert MessageSheet().initial(None) == []
-    assert MessageSheet().initial({}) == []
+    assert MessageSheet().initial_rows(None) == []
+    assert MessageSheet().initial_rows({}) == []

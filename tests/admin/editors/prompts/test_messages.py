@@ -6,12 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.messages import (
-    MOST_MESSAGES,
-    Message,
-    config_of,
-    messages_of,
-)
+from mcp_app.admin.editors.messages import MAX_MESSAGES, Message, config_of, messages_of
 from mcp_app.admin.editors.rows import NotRepresentable
 
 DIGEST = "0" * 64
@@ -82,7 +77,7 @@ def resource(**members: object) -> dict[str, Any]:
         ({"messages": [], "x": 1}, "x"),
         ({"messages": {}}, "messages"),
         ({"messages": ["a"]}, "message 1"),
-        ({"messages": [text()] * (MOST_MESSAGES + 1)}, "41 messages"),
+        ({"messages": [text()] * (MAX_MESSAGES + 1)}, "41 messages"),
         ({"messages": [text(), {**text(), "x": 1}]}, "x in message 2"),
         ({"messages": [{**text(), "role": "system"}]}, "role in message 1"),
         ({"messages": [{}]}, "type in message 1"),
