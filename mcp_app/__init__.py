@@ -118,7 +118,7 @@ __all__ = [
 _CHANGES = {
     **dict.fromkeys(("alog", "log"), "log_messages"),
     **dict.fromkeys(("achanged", "anotify", "changed", "notify"), "changes"),
-    **dict.fromkeys(("WatchedQuerySet", "changed_model"), "bulk"),
+    **dict.fromkeys(("WatchedQuerySet", "changed_model"), "changes"),
 }
 
 

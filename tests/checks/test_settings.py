@@ -1,5 +1,3 @@
-""""""
-
 from __future__ import annotations
 
 import sys
@@ -119,7 +117,7 @@ def test_a_path_that_has_a_new_one_is_told_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     old = "mcp_app.auth.tokens.access_token"
-    log = {"()": "mcp_app.interface.logs.JsonFormatter"}
+    log = {"()": "mcp_app.interface.json_logs.JsonFormatter"}
     given = {"AUTHENTICATION": {"token": {"path": old}}}
     # Not overridden: Django 6.1 would set up logging anew.
     monkeypatch.setattr(settings, "LOGGING", {"formatters": {"json": log}})

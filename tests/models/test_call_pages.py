@@ -99,7 +99,7 @@ def test_older_and_newer_leave_out_the_place_itself() -> None:
 def test_it_is_said_how_far_was_looked(monkeypatch: pytest.MonkeyPatch) -> None:
     rare = CallQuery(0, None, [], [("name", "=", "find")])
     assert Call.objects.looked_for(rare).back_to is None
-    for module in ("call_pages", "calls"):
+    for module in ("call_rows", "calls"):
         monkeypatch.setattr(f"mcp_app.models.{module}.LOOKED", 4)
     assert page(rare) == "42"
     looked = Call.objects.looked_for(rare)

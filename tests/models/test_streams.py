@@ -109,7 +109,7 @@ def test_each_session_has_numbers_of_its_own(row: Session) -> None:
 
 
 def test_a_few_at_once(row: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logged_rows, "AT_ONCE", 2)
+    monkeypatch.setattr(logged_rows, "LOG_BATCH_SIZE", 2)
     for text in "abc":
         LoggedMessage.objects.log([row.pk], text)
     assert numbered(row) == [(1, "a"), (2, "b")]

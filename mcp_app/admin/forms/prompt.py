@@ -64,7 +64,7 @@ class PromptForm(DefinitionForm[Prompt]):
 class FunctionPromptForm(FunctionForm[Prompt], PromptForm):
     """A prompt that a function makes."""
 
-    fieldsets = PanelField("mcp_app/widgets/from_code.html")
+    from_code = PanelField("mcp_app/widgets/from_code.html")
 
     def own_arguments(self) -> str:
         return fieldsets.own_arguments(self.function_key(), mcp)

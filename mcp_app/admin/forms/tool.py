@@ -148,7 +148,7 @@ class TextToolForm(TextForm[Tool], ToolForm):
 class FunctionToolForm(FunctionForm[Tool], ToolForm):
     """A tool that runs a function."""
 
-    fieldsets = PanelField("mcp_app/widgets/from_code.html")
+    from_code = PanelField("mcp_app/widgets/from_code.html")
 
     def own_schema(self) -> str:
         return fieldsets.own_schema(self.function_key(), mcp)

@@ -128,7 +128,7 @@ def test_what_code_says_of_a_function() -> None:
         ("limit", False, "Whole number"),
     ]
     assert said["result"] == "list[str]"
-    assert said["name"].endswith("test_from_code.find")
+    assert said["name"].endswith("test_fieldsets.find")
     path, line = said["place"].rsplit(":", 1)
     assert path == __file__
     assert int(line) > 1
