@@ -20,7 +20,7 @@ import mcp_app.asgi
 from django.urls import reverse
 reverse("admin:mcp_app_tool_changelist")
 late = "mcp_app.workbench", "mcp_app.transports.in_process"
-assert "mcp_app.admin.trying.lists_page" in sys.modules
+assert "mcp_app.admin.trying.tabs" in sys.modules
 assert not [each for each in sys.modules if each.startswith(late)]
 """
 

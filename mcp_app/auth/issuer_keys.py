@@ -16,8 +16,8 @@ import orjson
 
 from mcp_app.auth.issuer_options import IssuerOptions
 from mcp_app.conf import KIB
-from mcp_app.egress.connecting import EgressError, Unreadable
 from mcp_app.egress.documents import Bounds, fetch
+from mcp_app.egress.resolving import EgressError, Unreadable
 from mcp_app.interface.principal import AuthenticationFailed, AuthenticationUnavailable
 from mcp_app.site_time import unix_time
 

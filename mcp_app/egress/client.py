@@ -21,7 +21,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
-from mcp_app.egress.connecting import (
+from mcp_app.egress.requests import (
+    Secrets,
+    SiteAnswer,
+    SiteRequest,
+    headers_of,
+    secrets_for,
+    target_of,
+)
+from mcp_app.egress.resolving import (
     EgressError,
     Lookup,
     Resolver,
@@ -30,14 +38,6 @@ from mcp_app.egress.connecting import (
     Unreachable,
     Unreadable,
     system_lookup,
-)
-from mcp_app.egress.requests import (
-    Secrets,
-    SiteAnswer,
-    SiteRequest,
-    headers_of,
-    secrets_for,
-    target_of,
 )
 from mcp_app.egress.sites import Site
 from mcp_app.interface.errors import with_remedy
@@ -259,7 +259,7 @@ class Connections:
         pool = self._pools.get(site)
         if pool is None:
             try:
-                from mcp_app.egress.connecting import connection_pool_for  # noqa: PLC0415 - an extra
+                from mcp_app.egress.backend import connection_pool_for  # noqa: PLC0415 - an extra
             except ImportError as error:
                 message = "Calls of other sites need a package that is not installed"
                 raise Unreachable(with_remedy(message, error)) from error
@@ -310,7 +310,7 @@ async def _answer_stream(
     """Give the answer whose body is still to be read; raise `Unreachable`."""
     import httpcore2  # noqa: PLC0415 - an extra
 
-    from mcp_app.egress.connecting import CONNECT_S  # noqa: PLC0415 - an extra
+    from mcp_app.egress.backend import CONNECT_S  # noqa: PLC0415 - an extra
 
     url = httpcore2.URL(
         scheme=site.scheme, host=site.host, port=site.port, target=target

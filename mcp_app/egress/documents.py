@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from mcp_app.conf import KIB
 from mcp_app.egress.client import call_once
-from mcp_app.egress.connecting import Forbidden, Lookup, Unreadable, system_lookup
 from mcp_app.egress.requests import SiteAnswer, SiteRequest
+from mcp_app.egress.resolving import Forbidden, Lookup, Unreadable, system_lookup
 from mcp_app.egress.sites import Network, Site, UnusableSite, address_of
 from mcp_app.egress.sites import parse_address as read_address
 from mcp_app.interface.principal import AccessRequest, Principal

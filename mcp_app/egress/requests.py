@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Final
 from urllib.parse import quote_plus, urlencode
 
-from mcp_app.egress.connecting import Forbidden
+from mcp_app.egress.resolving import Forbidden
 from mcp_app.egress.sites import Caller, Site, header_problem, path_problem
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.pools.database import judges

@@ -18,8 +18,8 @@ from django.utils.translation import gettext as _
 from mcp_app.auth.connections import Client
 from mcp_app.auth.resources import oauth_settings
 from mcp_app.conf import secret_keys
-from mcp_app.egress.connecting import EgressError
 from mcp_app.egress.documents import Bounds, fetch
+from mcp_app.egress.resolving import EgressError
 from mcp_app.interface.rules import visible
 from mcp_app.protocol.oauth.addresses import (
     is_same_redirect,

@@ -21,8 +21,8 @@ from django.utils.translation import gettext as _
 from mcp_app.catalog.registry import Registry
 from mcp_app.conf import mcp_settings
 from mcp_app.egress.client import call_once
-from mcp_app.egress.connecting import EgressError
 from mcp_app.egress.requests import SiteRequest
+from mcp_app.egress.resolving import EgressError
 from mcp_app.egress.sites import Site, usable_sites
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.interface.rules import visible

@@ -26,7 +26,8 @@ from mcp_app.egress.client import (
     connections,
     read_body,
 )
-from mcp_app.egress.connecting import (
+from mcp_app.egress.requests import SiteAnswer, SiteRequest
+from mcp_app.egress.resolving import (
     EgressError,
     Forbidden,
     TooLarge,
@@ -34,7 +35,6 @@ from mcp_app.egress.connecting import (
     Unreachable,
     Unreadable,
 )
-from mcp_app.egress.requests import SiteAnswer, SiteRequest
 from mcp_app.interface.principal import AccessRequest, Principal
 from tests.egress.certificates import write_certificate
 from tests.egress.peer import Peer, Received, answer, site

@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
-from mcp_app.egress.connecting import EgressError
 from mcp_app.egress.documents import Bounds, document_address, fetch
+from mcp_app.egress.resolving import EgressError
 from mcp_app.egress.sites import UnusableSite
 from tests.egress.peer import Peer, answer, peer_on, settled
 

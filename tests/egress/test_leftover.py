@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from mcp_app.egress.backend import MAX_KEEPALIVE_BYTES
 from mcp_app.egress.client import Connections
-from mcp_app.egress.connecting import MAX_KEEPALIVE_BYTES
 from tests.egress.certificates import write_certificate
 from tests.egress.peer import Peer, Received, answer
 from tests.egress.test_client import GET, POST, call

@@ -11,7 +11,6 @@ import pytest
 from pytest_django import Settings
 
 from mcp_app.egress import requests as secrets_module
-from mcp_app.egress.connecting import Forbidden
 from mcp_app.egress.requests import (
     BLOT,
     MAX_TARGET_LENGTH,
@@ -23,6 +22,7 @@ from mcp_app.egress.requests import (
     secrets_for,
     target_of,
 )
+from mcp_app.egress.resolving import Forbidden
 from mcp_app.egress.sites import Site, usable_sites
 from mcp_app.interface.principal import AccessRequest, Principal
 

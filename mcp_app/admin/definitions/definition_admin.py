@@ -43,7 +43,7 @@ from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.admin.publishing.who_can_see import WhoPages
-from mcp_app.admin.trying.lists_page import TryPages
+from mcp_app.admin.trying.tabs import TryPages
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.registry import is_guarded

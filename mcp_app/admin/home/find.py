@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.contrib.admin import ModelAdmin
-from django.core.exceptions import PermissionDenied
-from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.calls.presentation import retention
 from mcp_app.admin.operations.live import MEDIA
-from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.workbench.find import (
@@ -104,29 +101,3 @@ def _searchable_names(viewer: Viewer) -> list[Any]:
     )
     tokens = _("how access tokens begin")
     return [*calls[:1], *names, *calls[1:], tokens]
-
-
-# -- find pages ------------------------------------------------------------------------
-# The page that finds something, and leads to it.
-
-
-Row = TypeVar("Row", bound=models.Model)
-
-
-class FindPages(SettledAdmin[Row]):
-    """Finds only what the user may view elsewhere in the admin."""
-
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        return [
-            path("find/", wrap(self.find_view), name="mcp_app_server_find"),
-            *super().get_urls(),
-        ]
-
-    def find_view(self, request: HttpRequest) -> HttpResponse:
-        """Find what the query string names."""
-        if not request.user.has_module_perms("mcp_app"):
-            raise PermissionDenied
-        # Import here: processes that serve clients load the admin, too.
-
-        return find_response(request, self)

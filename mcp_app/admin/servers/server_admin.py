@@ -17,14 +17,14 @@ from mcp_app.admin.definitions.actions import ACTIONS, ListActions
 from mcp_app.admin.definitions.definition_admin import GuardedAdmin
 from mcp_app.admin.definitions.lists import StateFilter, state
 from mcp_app.admin.forms import ServerForm
-from mcp_app.admin.home.find import FindPages
+from mcp_app.admin.home.find_pages import FindPages
 from mcp_app.admin.operations.stops import StopPages
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.bundles import ImportPages
 from mcp_app.admin.publishing.who_can_see import WhoPages
 from mcp_app.admin.servers.checking import CheckPages
 from mcp_app.admin.servers.connect import ConnectPages
-from mcp_app.admin.trying.lists_page import ListsPages
+from mcp_app.admin.trying.tabs import ListsPages
 from mcp_app.catalog.row_loader import DEFINITION_ROWS
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import DefinitionRow, Server

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from django.utils.translation import gettext as _
 
-from mcp_app.egress.connecting import Forbidden
 from mcp_app.egress.requests import check_path
+from mcp_app.egress.resolving import Forbidden
 from mcp_app.egress.sites import Site, header_problem, usable_sites
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.kinds import placeholders

@@ -15,7 +15,7 @@ from mcp_app.catalog.outputs import content_output
 from mcp_app.catalog.runnable import Gate, Runnable
 from mcp_app.conf import MIB
 from mcp_app.egress.client import Connections, connections
-from mcp_app.egress.connecting import (
+from mcp_app.egress.resolving import (
     EgressError,
     Forbidden,
     TooLarge,

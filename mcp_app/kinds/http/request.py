@@ -11,8 +11,8 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from mcp_app.conf import KIB, MIB
-from mcp_app.egress.connecting import Forbidden
 from mcp_app.egress.requests import SiteAnswer, SiteRequest
+from mcp_app.egress.resolving import Forbidden
 from mcp_app.egress.sites import readings_of
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.errors import ExternalError

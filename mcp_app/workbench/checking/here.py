@@ -21,8 +21,8 @@ from mcp_app.auth.authenticators import Unusable, authenticators_of, issuers_of
 from mcp_app.auth.connections import allows_sign_in
 from mcp_app.auth.resources import oauth_settings, site_origin
 from mcp_app.conf import mcp_settings
-from mcp_app.egress.connecting import EgressError, TooLarge, Unreadable
 from mcp_app.egress.documents import Bounds, fetch
+from mcp_app.egress.resolving import EgressError, TooLarge, Unreadable
 from mcp_app.interface.errors import is_installed
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import VERSION

@@ -6,7 +6,7 @@ import pytest
 from django.db import connections
 from django.test import AsyncClient
 
-from mcp_app.admin.trying.lists_page import outside_transactions
+from mcp_app.admin.trying.tabs import outside_transactions
 from mcp_app.models import Server, Tool
 from tests.admin.pages import page
 from tests.admin.trying.people import Login

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from mcp_app.egress.connecting import Forbidden
 from mcp_app.egress.requests import Secrets, SiteAnswer, SiteRequest, check_path
+from mcp_app.egress.resolving import Forbidden
 from mcp_app.egress.sites import Site
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.errors import ExternalError

@@ -1,4 +1,4 @@
-"""Tests of `mcp_app/egress/connecting.py`."""
+"""Tests of `mcp_app/egress/resolving.py`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ import pytest
 from httpcore2 import ConnectError
 from pytest_django import Settings
 
-from mcp_app.egress import connecting
+from mcp_app.egress import resolving
+from mcp_app.egress.backend import GuardedBackend, connection_pool_for
 from mcp_app.egress.client import Connections
-from mcp_app.egress.connecting import (
+from mcp_app.egress.requests import SiteRequest
+from mcp_app.egress.resolving import (
     EgressError,
     Forbidden,
-    GuardedBackend,
     Resolver,
     Unreachable,
-    connection_pool_for,
     system_lookup,
 )
-from mcp_app.egress.requests import SiteRequest
 from mcp_app.egress.sites import usable_sites
 from mcp_app.interface.principal import AccessRequest, Principal
 from tests.egress.test_sites import PRIVATE
@@ -53,7 +52,7 @@ async def test_a_name_without_addresses(error: Exception) -> None:
 
 async def test_a_lookup_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks for the same name waits for the same lookup; others do not."""
-    monkeypatch.setattr(connecting, "LOOKUP_S", 0.05)
+    monkeypatch.setattr(resolving, "LOOKUP_S", 0.05)
     go_on, lookups = threading.Event(), []
 
     def lookup(host: str, port: int) -> Sequence[str]:
@@ -67,7 +66,7 @@ async def test_a_lookup_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         with pytest.raises(Unreachable, match="slow was not looked up within"):
             await resolver.addresses("slow", 1)
-    monkeypatch.setattr(connecting, "LOOKUP_S", 60.0)
+    monkeypatch.setattr(resolving, "LOOKUP_S", 60.0)
     assert await resolver.addresses("fast", 1) == ["fast"]
     assert lookups == ["slow", "fast"]
     go_on.set()
@@ -88,13 +87,13 @@ async def test_only_some_names_at_once() -> None:
     resolver = Resolver(lookup)
     tasks = [
         asyncio.create_task(resolver.addresses(str(each), 1))
-        for each in range(connecting.LOOKUPS + 2)
+        for each in range(resolving.LOOKUPS + 2)
     ]
-    while len(running) < connecting.LOOKUPS:
+    while len(running) < resolving.LOOKUPS:
         await asyncio.sleep(0.001)
     go_on.set()
     await asyncio.gather(*tasks)
-    assert max(most) <= connecting.LOOKUPS
+    assert max(most) <= resolving.LOOKUPS
 
 
 # -- backend ---------------------------------------------------------------------------
@@ -192,7 +191,7 @@ async def test_without_the_extra(
 ) -> None:
     settings.MCP = {"HTTP": {"peer": {"url": "https://peer.example"}}}
     monkeypatch.setitem(sys.modules, "httpcore2", None)
-    monkeypatch.delitem(sys.modules, "mcp_app.egress.connecting")
+    monkeypatch.delitem(sys.modules, "mcp_app.egress.backend")
     asked = AccessRequest(principal=Principal.ANONYMOUS, server="")
     request = SiteRequest(method="GET", path="/", log_path="/")
     with pytest.raises(Unreachable, match=r'pip install "django-mcp-app\[http\]"'):

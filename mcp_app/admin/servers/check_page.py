@@ -1,0 +1,131 @@
+"""What the page *Check* shows: what its script needs, and findings in words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django.forms.widgets import Media, Script
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext_lazy
+
+from mcp_app.auth.resources import server_url
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.definitions import Label
+from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.models import Server
+from mcp_app.transports.http.probe import (
+    BEYOND_HEARTBEAT_S,
+    HEADER,
+    PING,
+    PROBE_HEADERS,
+    Probe,
+    issue_ticket,
+)
+from mcp_app.workbench.checking import here
+from mcp_app.workbench.checking.client import address_problem
+from mcp_app.workbench.checking.findings import Finding, Grade
+from mcp_app.workbench.checking.judging import judge_observations
+from mcp_app.workbench.checking.observing import (
+    MAX_PAGE_BYTES,
+    Unreadable,
+    metadata_address,
+    observations_of_page,
+)
+
+MEDIA: Final = Media(
+    css={"all": ["mcp_app/admin.css"]},
+    js=[Script("mcp_app/admin.js", defer=True)],  # type: ignore[list-item]
+)
+WORDS: Final[dict[Grade, tuple[Label, str]]] = {
+    Grade.PROBLEM: (gettext_lazy("Problem"), "bad"),
+    Grade.ADVICE: (gettext_lazy("Advice"), "warn"),
+    Grade.UNKNOWN: (gettext_lazy("Cannot tell from here"), ""),
+    Grade.GOOD: (gettext_lazy("Good"), "good"),
+}
+"""The word for a grade, and the CSS class of its note; the worst first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A finding as it is shown."""
+
+    word: Label
+    look: str
+    finding: Finding
+
+
+def probe_context(request: HttpRequest, row: Server) -> dict[str, Any]:
+    """Return what the script of the page needs, and the command that does the same."""
+    origin = f"{request.scheme}://{request.get_host()}"
+    url = server_url(row.slug, origin)
+    command = f"python manage.py mcp_check {url}"
+    if row.slug != DEFAULT_SLUG:
+        command = f"{command} --server {row.slug}"
+    plan = {
+        "path": urlsplit(url).path,
+        "metadata": urlsplit(metadata_address(url)).path
+        if here.site_at_address(url, row).signs_in
+        else "",
+        # Without a public address clients use that of the page.
+        "origin": "" if mcp_settings.public_url is None else _url_origin(url),
+        "header": HEADER,
+        "tickets": {each.value: issue_ticket(row.slug, each) for each in Probe},
+        "sent": dict(PROBE_HEADERS),
+        "ping": PING.decode(),
+        "body": mcp_settings.limits.body,
+        "silence": mcp_settings.limits.heartbeat + BEYOND_HEARTBEAT_S,
+    }
+    return {"url": url, "command": command, "plan": json.dumps(plan)}
+
+
+def _url_origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def judged_fragment(request: HttpRequest, row: Server) -> HttpResponse:
+    """Return what is found by what a browser has seen."""
+    try:
+        text = request.read(MAX_PAGE_BYTES + 1)
+        url, answers = _parse_answers(text)
+        observation = observations_of_page(answers, url, mcp_settings.limits.body)
+    except Unreadable as error:
+        return HttpResponse(str(error), status=400, content_type="text/plain")
+    findings = judge_observations(observation, here.site_at_address(url, row))
+    context = {"lines": _finding_lines(findings)}
+    response = render(request, "admin/mcp_app/includes/findings.html", context)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _parse_answers(text: bytes) -> tuple[str, object]:
+    """Return the address that a page has looked at, and what came of it."""
+    if len(text) > MAX_PAGE_BYTES:
+        raise Unreadable(f"The page has sent more than {MAX_PAGE_BYTES} bytes.")
+    try:
+        report = json.loads(text)
+        url, answers = report["url"], report["answers"]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        raise Unreadable("The page must send an address and answers.") from None
+    if not isinstance(url, str) or (problem := address_problem(url)):
+        reason = problem if isinstance(url, str) else "it must be a text."
+        raise Unreadable(f"The page has sent an address that is none: {reason}")
+    return url, answers
+
+
+def _finding_lines(findings: list[Finding]) -> list[Line]:
+    order = [*WORDS]
+    worst_first = sorted(findings, key=lambda each: order.index(each.grade))
+    return [Line(*WORDS[each.grade], each) for each in worst_first]
+
+
+def here_lines(row: Server) -> list[Line]:
+    """Look at what can be seen in this process; blocks."""
+    findings = [*here.server_findings(row), *here.document_findings(row)]
+    return _finding_lines(
+        [*findings, *here.process_findings(), *here.settings_findings()]
+    )

@@ -1,0 +1,115 @@
+"""Errors of calls to other sites, and names looked up in threads for them."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, TypeAlias
+
+from mcp_app.pools.loop_thread import settle_future
+
+# -- errors ----------------------------------------------------------------------------
+# What can become of a call to another site, if it is no answer.
+
+
+class EgressError(Exception):
+    """A call without an answer; the message is for operators, not for clients.
+
+    With `submitted` the other site may have done what it was asked for.
+    """
+
+    def __init__(self, message: str, *, submitted: bool = False) -> None:
+        super().__init__(message)
+        self.message = message
+        self.sent = submitted
+
+
+class Forbidden(EgressError):
+    """The rules of this site forbid the call: nothing was sent."""
+
+
+class Unreachable(EgressError):
+    """The other site cannot be had: no name, no connection, no whole answer."""
+
+
+class TooSlow(EgressError):
+    """The call took longer than the site's `timeout`."""
+
+
+class TooLarge(EgressError):
+    """The answer has more bytes than the site's `answer`."""
+
+
+class Unreadable(EgressError):
+    """The answer has a coding that was not asked for, or is broken."""
+
+
+# -- resolving -------------------------------------------------------------------------
+# The addresses of a name, looked up in threads that nobody waits for at the end.
+
+
+LOOKUP_S: Final = 3.0
+"""So long a call waits for the addresses of a name."""
+LOOKUPS: Final = 4
+"""So many names are looked up at once."""
+
+Lookup: TypeAlias = Callable[[str, int], Sequence[str]]
+
+
+def system_lookup(host: str, port: int) -> Sequence[str]:
+    """Return what the system says; blocks, and raises `OSError`."""
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in entries))
+
+
+class Resolver:
+    """Looks names up, each once at a time; used on one loop."""
+
+    def __init__(self, lookup: Lookup = system_lookup) -> None:
+        self._lookup = lookup
+        self._places = asyncio.Semaphore(LOOKUPS)
+        self._running: dict[tuple[str, int], asyncio.Task[Sequence[str]]] = {}
+
+    async def addresses(self, host: str, port: int) -> Sequence[str]:
+        """Return all addresses of a name; raise `Unreachable`.
+
+        A lookup that hangs is waited for by everybody who asks for the same name, so
+        that one site never holds more than one thread.
+        """
+        task = self._running.get((host, port))
+        if task is None:
+            task = asyncio.create_task(self._look_up_name(host, port))
+            self._running[host, port] = task
+            task.add_done_callback(partial(self._forget_lookup, (host, port)))
+        try:
+            async with asyncio.timeout(LOOKUP_S):
+                return await asyncio.shield(task)
+        except TimeoutError:
+            late = f"The name {host} was not looked up within {LOOKUP_S:g} s."
+            raise Unreachable(late) from None
+        except (OSError, UnicodeError) as error:
+            raise Unreachable(f"The name {host} has no address: {error}") from None
+
+    async def _look_up_name(self, host: str, port: int) -> Sequence[str]:
+        async with self._places:
+            loop = asyncio.get_running_loop()
+            future: asyncio.Future[Sequence[str]] = loop.create_future()
+            look_up = partial(self._lookup, host, port)
+            threading.Thread(
+                target=settle_future,
+                args=(loop.call_soon_threadsafe, future, look_up),
+                name="mcp-lookup",
+                daemon=True,
+            ).start()
+            return await future
+
+    def _forget_lookup(
+        self, key: tuple[str, int], task: asyncio.Task[Sequence[str]]
+    ) -> None:
+        del self._running[key]
+        if not task.cancelled():
+            # Whoever asked may have gone; nobody else reports it.
+            task.exception()
