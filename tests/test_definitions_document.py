@@ -1,4 +1,4 @@
-"""The example of docs/definitions.md can be declared, and its tables are true."""
+"""The examples of the pages on definitions can be declared; their tables are true."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ from tests.catalog.lint_cases import (
 from tests.drill.models import Customer, Item, Order
 from tests.drill.running import ROOT
 
-DOCUMENT = (ROOT / "docs/definitions.md").read_text("utf-8")
+PAGES = ("definitions", "access", "context", "open-data", "lint")
+DOCUMENT = "\n".join((ROOT / f"docs/{page}.md").read_text("utf-8") for page in PAGES)
+RECIPES = (ROOT / "docs/recipes.md").read_text("utf-8")
 
 
 @pytest.fixture
@@ -68,8 +70,21 @@ def test_the_example(declared: Registry) -> None:
     assert list(declared.completers) == [("complaint", "product")]
 
 
+def test_the_recipes(declared: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", RECIPES, re.DOTALL)
+    for number, block in enumerate(blocks):
+        module = ModuleType(f"shop.recipe{number}")
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        exec(block, module.__dict__)  # noqa: S102 - it is ours
+    tools = {key: tool.definition for key, tool in declared.tools.items()}
+    assert tools["open_tickets"].demands.groups == (frozenset({"Support"}),)
+    assert tools["rebuild_index"].timeout == 20
+    assert tools["delete_order"].hints.destructive
+    assert tools.keys() > {"floor_plan", "cancel_order", "check_stock"}
+
+
 def test_the_example_of_who_may_use_it(declared: Registry) -> None:
-    section = DOCUMENT.partition("## Who may use it")[2].partition("\n## ")[0]
+    section = DOCUMENT.partition("# Who may use a definition")[2].partition("\n## ")[0]
     example = re.search(r"```python\n(.*?)```", section, re.DOTALL)
     assert example
     exec(example[1], ModuleType("shop.refunds").__dict__)  # noqa: S102 - it is ours
@@ -151,7 +166,7 @@ def test_the_members_of_the_context() -> None:
 
 
 def test_the_table_of_lint() -> None:
-    section = DOCUMENT.partition("## Lint")[2]
+    section = DOCUMENT.partition("# Lint")[2]
     rows = [line.split(" | ") for line in section.splitlines() if "| `" in line]
     documented = {rule.strip("|` "): (int(n), level) for rule, n, level, _ in rows}
     levels: defaultdict[str, set[Level]] = defaultdict(set)
