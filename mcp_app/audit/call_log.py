@@ -321,7 +321,7 @@ class Reason(StrEnum):
     VERSION = "version"
     JSON = "json"
     MESSAGE = "message"
-    TOO_MANY = "is_too_large"
+    TOO_MANY = "too_many"
     UNAVAILABLE = "unavailable"
     FAILED = "failed"
     OTHER = "other"

@@ -67,7 +67,7 @@ class Outcome(StrEnum):
     """How a call ended; the values are stored, and never change their meaning."""
 
     ANSWERED = "answered"
-    INPUT_REQUIRED = "asked"
+    ASKED = "asked"
     """The client must answer a question first, and call again."""
     ARGUMENTS = "arguments"
     """The arguments do not fit: nothing ran."""
@@ -106,7 +106,7 @@ class Outcome(StrEnum):
 
 FINE: Final = (
     Outcome.ANSWERED,
-    Outcome.INPUT_REQUIRED,
+    Outcome.ASKED,
     Outcome.CANCELLED,
     Outcome.CLIENT_GONE,
 )

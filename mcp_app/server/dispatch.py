@@ -142,7 +142,7 @@ def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, byt
         )
     except ValueError as error:
         return _refuse_request(exchange, InternalError(str(error)))
-    exchange.record_outcome(Outcome.INPUT_REQUIRED)
+    exchange.record_outcome(Outcome.ASKED)
     result = results.complete_result(
         results.input_required(needed.questions, state),
         exchange.revision,

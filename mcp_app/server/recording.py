@@ -55,7 +55,7 @@ _IN_VAIN: Final = frozenset({Outcome.UNKNOWN, Outcome.FORBIDDEN, Outcome.INVALID
 _REFUSALS: Final[Mapping[type[BaseException], Outcome]] = {
     MissingClientCapability: Outcome.INCAPABLE,
     ResourceNotFound: Outcome.UNKNOWN,
-    UrlElicitationRequired: Outcome.INPUT_REQUIRED,
+    UrlElicitationRequired: Outcome.ASKED,
     Unavailable: Outcome.UNAVAILABLE,
     InternalError: Outcome.FAILED,
     ProtocolError: Outcome.INVALID,

@@ -27,7 +27,7 @@ def form(user: User, kind: type[NewTokenForm] = NewTokenForm, **typed: Any) -> A
 def end(user: User, **typed: Any) -> datetime | None:
     filled = form(user, **typed)
     assert filled.is_valid(), filled.errors
-    found: datetime | None = filled.columns()["expires"]
+    found: datetime | None = filled.token_arguments()["expires"]
     return found
 
 
@@ -88,10 +88,10 @@ def test_never_where_the_site_allows_it(ana: User, settings: Settings) -> None:
 def test_a_service_user_is_an_active_one(ana: User, bert: User) -> None:
     chosen = form(ana, AnyonesTokenForm, service_user="bert")
     assert chosen.is_valid()
-    assert chosen.columns()["user"] == bert
+    assert chosen.token_arguments()["user"] == bert
     mine = form(ana, AnyonesTokenForm)
     assert mine.is_valid()
-    assert mine.columns()["user"] == ana
+    assert mine.token_arguments()["user"] == ana
     bert.is_active = False
     bert.save()
     refused = form(ana, AnyonesTokenForm, service_user="bert")
@@ -106,7 +106,7 @@ def test_every_page_has_a_number_that_all_databases_keep(ana: User) -> None:
     for number in range(50):
         filled = form(ana, once=f"{number:032x}")
         assert filled.is_valid()
-        made_with = filled.made_with(ana)
+        made_with = filled.idempotency_key(ana)
         assert (made_with.version, made_with.variant) == (5, RFC_4122)
         found.add(made_with)
     assert len(found) == 50

@@ -226,14 +226,14 @@ def test_a_commit_that_breaks_after_a_refusal_counts_once(
     refusing(monkeypatch, DataError("too long"), "bad")
     given = batch(record(client="bad"), record())
     kind: Any = type(connections["default"])
-    commit = kind._commit_gains
+    commit = kind._commit
 
     def broken(self: Any) -> None:
-        monkeypatch.setattr(kind, "_commit_gains", commit)
+        monkeypatch.setattr(kind, "_commit", commit)
         commit(self)
         raise OperationalError("The connection was cut.")
 
-    monkeypatch.setattr(kind, "_commit_gains", broken)
+    monkeypatch.setattr(kind, "_commit", broken)
     assert persistently(given) == 1
     assert Call.objects.count() == 1
     assert (totals(), totals("dropped")) == ({KEY: 2}, {KEY: 1})
@@ -334,15 +334,15 @@ def test_a_commit_that_breaks_neither_doubles_nor_loses(
         write(batch(writer=given.writer))
         CallWriter.objects.update(number=given.number - 1)
     kind: Any = type(connections["default"])
-    commit = kind._commit_gains
+    commit = kind._commit
 
     def broken(self: Any) -> None:
-        monkeypatch.setattr(kind, "_commit_gains", commit)
+        monkeypatch.setattr(kind, "_commit", commit)
         if happened:
             commit(self)
         raise OperationalError("The connection was cut.")
 
-    monkeypatch.setattr(kind, "_commit_gains", broken)
+    monkeypatch.setattr(kind, "_commit", broken)
     with pytest.raises(OperationalError):
         write(given)
     connections.close_all()

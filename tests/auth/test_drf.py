@@ -243,11 +243,11 @@ for app in ("contenttypes", "auth", "authtoken"):
 from django.contrib.auth.models import User
 from rest_framework.authtoken.models import Token
 from mcp_app import AuthenticationFailed, AuthenticationRequest
-from mcp_app.auth.authenticators import verifier
+from mcp_app.auth.authenticators import import_verifier
 from mcp_app.protocol.headers import Headers
 
 token = Token.objects.create(user=User.objects.create(username="ana"))
-bridge, _ = verifier("rest_framework.authentication.TokenAuthentication")
+bridge, _ = import_verifier("rest_framework.authentication.TokenAuthentication")
 
 def asked(*headers):
     return bridge(
@@ -277,12 +277,12 @@ settings.configure(
     ],
 )
 django.setup()
-from mcp_app.auth.authenticators import Unusable, verifier
+from mcp_app.auth.authenticators import Unusable, import_verifier
 import mcp_app.auth.principals, mcp_app.transports.http.handler, mcp_app.checks
-verifier("mcp_app.authentication.access_token")
+import_verifier("mcp_app.authentication.access_token")
 for path in ("mcp_app.models.Server", "rest_framework.authentication.Any"):
     try:
-        verifier(path)
+        import_verifier(path)
     except Unusable as error:
         print(error)
 """

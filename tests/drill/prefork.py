@@ -244,7 +244,7 @@ def set_up_again() -> None:
         del connections[DEFAULT_DB_ALIAS]
     django.setup()
     importlib.reload(sys.modules["tests.drill.mcp"])
-    import_string("mcp_app.catalog.bindings.connect")(
+    import_string("mcp_app.catalog.bindings.connect_signals")(
         import_string("mcp_app.mcp").bindings.values()
     )
     secrecy.watch()

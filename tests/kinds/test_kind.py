@@ -126,5 +126,5 @@ async def test_each_call_has_a_config_of_its_own() -> None:
 
 @pytest.mark.parametrize("kind", [Silent, Renamed])
 def test_a_kind_without_a_call_is_told_before_a_client_calls(kind: type[Any]) -> None:
-    [problem] = kind().problems(TOOL, {})
+    [problem] = kind().config_problems(TOOL, {})
     assert "has no method call(self, definition, config, arguments)" in problem.message

@@ -93,8 +93,7 @@ class Apache(Proxy):
     def framed(self, block: str) -> str:
         folder = self.folder
         modules = "\n".join(
-            f"LoadModule {each}_module_name {_LIBRARY}/mod_{each}.so"
-            for each in _MODULES
+            f"LoadModule {each}_module {_LIBRARY}/mod_{each}.so" for each in _MODULES
         )
         # Workers of root would be another user's, who has no folders here.
         user = "" if os.getuid() else "User www-data\nGroup www-data"

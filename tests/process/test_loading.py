@@ -311,7 +311,7 @@ def test_a_server_of_chosen_definitions(loading: Loading) -> None:
 
 
 @pytest.mark.parametrize(
-    "failing", ["load_servers", "load_stops", "served_versions", "load"]
+    "failing", ["load_servers", "load_stops", "served_versions", "load_rows"]
 )
 def test_loading_that_fails_changes_nothing(
     loading: Loading, failing: str, monkeypatch: pytest.MonkeyPatch

@@ -32,7 +32,9 @@ class Site:
     def __init__(self, *, signs_in: bool = True, **limits: Any) -> None:
         self.calls: dict[str, int] = {}
         self.listeners = Listeners()
-        running: Any = SimpleNamespace(of=lambda owner: self.calls.get(owner, 0))
+        running: Any = SimpleNamespace(
+            call_count_of=lambda owner: self.calls.get(owner, 0)
+        )
         catalogs: Any = SimpleNamespace(ask_to_sign_in=signs_in)
         self.quotas = Quotas(Limits(**limits), self.listeners, running, catalogs)
 

@@ -396,7 +396,7 @@ class Heard:
     def __init__(self) -> None:
         self.said: list[tuple[str, object, str | None]] = []
 
-    def log(self, level: str, data: object, logger: str | None) -> None:
+    def send_log_message(self, level: str, data: object, logger: str | None) -> None:
         self.said.append((level, data, logger))
 
 

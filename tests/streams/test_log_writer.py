@@ -150,7 +150,7 @@ class Broken:
         if is_one_statement(connections["default"]):
             place, name = StreamQuerySet, "append"
         else:
-            place, name = kind, "_commit_gains"
+            place, name = kind, "_commit"
         committed = getattr(place, name)
 
         def commit(*arguments: Any) -> Any:

@@ -288,6 +288,9 @@ def test_streams_go_with_few_statements_that_load_nothing() -> None:
 
 def test_a_stream_that_is_large_goes_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_rows, "MESSAGES", 10)
+    # Nothing is trimmed here.
+    monkeypatch.setattr(retention, "EVENTS", 1_000)
+    monkeypatch.setattr(retention, "BYTES", 1_000_000)
     row = session()
     large = stream(row, 35)
     assert {each.what: each.remove() for each in expired_streams(LIMITS)}[

@@ -490,7 +490,8 @@ async def test_sessions_that_end_together_are_deleted_together(store: Store) -> 
 async def older(session: OpenSession, **times: float) -> None:
     """Make a session older by these seconds, in the process and in its row."""
     for name, by in times.items():
-        setattr(session, name, getattr(session, name) - by)
+        member = {"seen": "last_used"}.get(name, name)
+        setattr(session, member, getattr(session, member) - by)
     changed = {f"{name}_ms": F(f"{name}_ms") - 1_000 * by for name, by in times.items()}
     await writer.run(Session.objects.filter(pk=session.pk).update, **changed)
 

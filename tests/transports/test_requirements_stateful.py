@@ -208,4 +208,4 @@ def abandon_all(monkeypatch: pytest.MonkeyPatch) -> None:
         reply._events._count_bytes(MAX_QUEUED_BYTES + 1)
         return reply._events
 
-    monkeypatch.setattr(Reply, "_opened", opened)
+    monkeypatch.setattr(Reply, "_open_events", opened)

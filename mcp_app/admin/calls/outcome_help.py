@@ -52,7 +52,7 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         (),
         _("The client got the answer."),
     ),
-    Outcome.INPUT_REQUIRED: Meaning(
+    Outcome.ASKED: Meaning(
         _("Asked"),
         "good",
         _("The call asked a question first."),

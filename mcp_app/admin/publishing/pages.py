@@ -98,13 +98,13 @@ class PublishedAdmin(LockingAdmin[Row]):
     def response_add(
         self, request: HttpRequest, obj: Row, post_url_continue: str | None = None
     ) -> HttpResponse:
-        if "_publish_row" in request.POST:
+        if "_publish" in request.POST:
             return HttpResponseRedirect(page_url(obj, "publish"))
         self._note_saved(request, obj)
         return super().response_add(request, obj, post_url_continue)
 
     def response_change(self, request: HttpRequest, obj: Row) -> HttpResponse:
-        if "_publish_row" in request.POST:
+        if "_publish" in request.POST:
             return HttpResponseRedirect(page_url(obj, "publish"))
         self._note_saved(request, obj)
         return super().response_change(request, obj)

@@ -110,11 +110,11 @@ def test_return_in_a_field_saves(admin_client: Client) -> None:
     text = admin_client.get(form_page("tool")).content.decode()
     form = text[text.index('id="tool_form"') :]
     first = form[form.index('type="submit"') :]
-    assert first.startswith('type="submit" name="_save_working_copy"')
+    assert first.startswith('type="submit" name="_save"')
 
 
 def test_who_may_only_look_has_no_button(admin_client: Client) -> None:
     tool = Tool.objects.create(name="a")
     text = staff("view_tool").get(page("tool", "change", tool.pk)).content.decode()
-    assert "_save_working_copy" not in text
+    assert "_save" not in text
     assert saved(fill_in(admin_client, form_page("tool"), name="b", text="b"))

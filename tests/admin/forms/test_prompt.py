@@ -105,9 +105,9 @@ def test_a_wrong_message_is_told_beside_it(admin_client: Client) -> None:
     }
     response = fill_in(admin_client, form_page("prompt"), **typed)
     given = form_of(response)["config"].data
-    assert [bool(form.errors) for form in given.formset.forms] == [False, True]
+    assert [bool(form.errors) for form in given.submitted_rows.forms] == [False, True]
     said = "{{ordr}} is not an argument. Did you mean {{order}}?"
-    assert said in given.formset.forms[1].errors["text"][0]
+    assert said in given.submitted_rows.forms[1].errors["text"][0]
     assert 'href="#id_config-1-text"' in response.content.decode()
 
 

@@ -73,7 +73,7 @@ def test_save_and_add_more_brings_two_more_rows(admin_client: Client) -> None:
         "text": "a",
         "input_schema-0-name": "one",
         "input_schema-1-name": "two",
-        "_send_rest": "Save and add more",
+        "_continue": "Save and add more",
     }
     response = fill_in(admin_client, form_page("tool"), **typed)
     assert saved(response)

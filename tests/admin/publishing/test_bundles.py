@@ -329,7 +329,9 @@ def test_whoever_has_the_right_needs_few_queries_whatever_the_file_changes(
     for _ in range(2):
         with django_assert_max_num_queries(15):
             response = look(client, file)
-    assert len(response.context["comparison"].having(Outcome.CHANGED)) == 12
+    assert (
+        len(response.context["comparison"].entries_with_outcome(Outcome.CHANGED)) == 12
+    )
     text = text_of(response)
     for chosen_there in ("another", "x:r", "x:{t}", "here_alone"):
         assert chosen_there in text

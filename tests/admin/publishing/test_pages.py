@@ -477,9 +477,7 @@ def test_a_field_without_its_right_is_refused_and_not_dropped(
     assert f'name="{field}"' not in text
     assert "Some fields cannot be changed here." in text
     before = row.content_hash, row.lock_version
-    response = client.post(
-        url, {"title": "New", field: "public", "_save_working_copy": "Save"}
-    )
+    response = client.post(url, {"title": "New", field: "public", "_save": "Save"})
     assert response.status_code == 403
     row.refresh_from_db()
     assert (row.content_hash, row.lock_version) == before

@@ -307,7 +307,7 @@ async def test_run_begins_anew(login: Login) -> None:
     done = await answer(client, url, asked, **{form.fields[0].key: "well"})
     assert not done.context["forms"]
     data = await typed(client, url, question="How?", revision=STATEFUL)
-    answered = json.dumps({form.question.key: {"action": "decline"}})
+    answered = json.dumps({form.question.answer_key: {"action": "decline"}})
     again = await send(client, url, {**data, "answered": answered})
     assert again.context["forms"]
 

@@ -109,7 +109,7 @@ async def test_a_question_of_the_stateless_era_goes_back_with_its_state(
         return roots[0].uri
 
     trial: Trial = await tried(asks, STATELESS, tool="async")
-    assert trial.outcome is Outcome.INPUT_REQUIRED
+    assert trial.outcome is Outcome.ASKED
     [question] = trial.questions
     assert (question.method, bool(question.name)) == ("roots/list", True)
     assert trial.state
