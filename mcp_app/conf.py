@@ -21,13 +21,11 @@ from django.dispatch import receiver
 KIB = 1024
 MIB = 1024 * KIB
 
-
 MAX_SECONDS = 100 * 365 * 86_400
 """A hundred years stand for always: databases and timers can reckon with them."""
 MAX_NUMBER = 2**40
 """Of bytes that is a tebibyte."""
 MAX_THREADS = 10_000
-
 
 BY_TOKEN = {"token": "mcp_app.authentication.access_token"}
 """The one way in where a site names none."""

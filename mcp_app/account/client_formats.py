@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 # -- json merging ----------------------------------------------------------------------
 # Adding a member to a JSON file of somebody else: all else stays, byte by byte.
 
-
 Value: TypeAlias = "Mapping[str, Any] | list[Any]"
 
 INDENT: Final = "  "
@@ -177,7 +176,6 @@ def _line_ending(text: str) -> str:
 
 
 # -- client formats --------------------------------------------------------------------
-
 
 TOKEN: Final = "YOUR-TOKEN"  # noqa: S105 - it stands for one
 """The placeholder for a token."""

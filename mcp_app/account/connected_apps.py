@@ -139,7 +139,6 @@ def _change_sentence(row: AccessToken, after: Choice) -> str:
 # -- app presentation ------------------------------------------------------------------
 # Connected apps in words: which program, where it is, what it may and does.
 
-
 DAYS: Final = 30
 DAY_MS: Final = 86_400_000
 MOST_CALLS: Final = 10_000
@@ -212,7 +211,6 @@ def ended_words(count: int) -> str:
 
 # -- app form --------------------------------------------------------------------------
 # The form of a connected app: its name, and what it may from now on.
-
 
 KEEP: Final = "keep"
 

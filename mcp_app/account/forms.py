@@ -30,7 +30,6 @@ from mcp_app.site_time import local_date, site_time
 # -- expiry choice ---------------------------------------------------------------------
 # When something ends: one of some numbers of days, or a date.
 
-
 MAX_LIFETIME: Final = timedelta(days=366)
 """How long what is made on a page lasts at most, unless endless ones are allowed."""
 LAST_DAY: Final = date(9999, 12, 30)
@@ -107,7 +106,6 @@ class ExpiryChoice(forms.Form):
 # What a program may, of what it asked for: to look or change, which tools, until when.
 #
 # Asked where it signs in, and again on the page of the connected app.
-
 
 APP_DAYS: Final = (30, 90, 365)
 USUAL_APP_DAYS: Final = 90
@@ -220,7 +218,6 @@ def visible_tag_counts(visible: Visible) -> Counter[str]:
 
 
 # -- forms -----------------------------------------------------------------------------
-
 
 DAYS: Final = (1, 7, 30, 90)
 USUAL_DAYS: Final = 30

@@ -42,7 +42,6 @@ from mcp_app.site_time import local_date, local_time
 # `by` is the person who did it; None stands for the command line, which the log of the
 # admin, a log of users, cannot name.
 
-
 ADDITION, CHANGE, DELETION = 1, 2, 3
 """Flags of the admin's log, whose constants need its app."""
 
@@ -70,7 +69,6 @@ def log_actions(
 
 
 # -- presentation ----------------------------------------------------------------------
-
 
 STOPPED: Final[Label] = gettext_lazy("Stopped: its owner cannot log in.")
 MAX_ADDRESSES: Final = 20
@@ -273,7 +271,6 @@ def lets_sign_in(server: Server, site: str = "") -> bool:
 
 # -- first contact ---------------------------------------------------------------------
 # What came in since a token was made: its first use, and refusals meanwhile.
-
 
 COUNTED: Final = re.compile(r"([a-z_]{1,20})\.([0-9]{1,9})")
 MAX_REASONS: Final = 40

@@ -284,7 +284,6 @@ class CallLog:
 # -- turned away -----------------------------------------------------------------------
 # Requests that never became a call: counted in memory, reported with heartbeats.
 
-
 Group: TypeAlias = tuple[int, str, str, int]
 """When an hour began (ms), the reason, the client, and how many requests."""
 

@@ -127,7 +127,6 @@ def period_start_ms(time_ms: int, seconds: int) -> int:
 # are alone.  Their calls are counted as dropped.  Temporary problems (a lock, a full
 # disk) are waited for instead (`pools.outages`).
 
-
 Thing = TypeVar("Thing")
 
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 # -- records ---------------------------------------------------------------------------
 # The calls of a process that wait for their transaction.
 
-
 MAX_CLIENT_NAME_LENGTH = 128
 """Characters that are stored of a client's name for itself."""
 MAX_ERROR_LENGTH = 500
@@ -102,7 +101,6 @@ class PendingCalls:
 # -- storable --------------------------------------------------------------------------
 # Makes text from outside storable in every database, and as short as it must be.
 
-
 MAX_TEXT_BYTES: Final = 500
 """Bytes that the call log stores of a text, in UTF-8."""
 BYTES_OF_CHARACTER: Final = 4
@@ -132,7 +130,6 @@ def cut_to_bytes(text: str, most: int = MAX_TEXT_BYTES) -> str:
 # SQLite's driver takes longer to bind the values of a row than SQLite to insert it.
 # And it lets go of the interpreter for each statement, and waits for it again; so one
 # has many rows.
-
 
 _SHARED: Final = len(Call.SHARED)
 _OWN: Final = len(Call.OWN)
@@ -186,7 +183,6 @@ def _statement(table: str, size: int) -> str:
 
 
 # -- writing ---------------------------------------------------------------------------
-
 
 ATTEMPTS: Final = 20
 """How often a transaction is retried after a conflict with others."""

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 # A browser sends the cookie by itself, whatever page asks: so the CSRF token has to be
 # there, as Django checks it, and an Origin, for each request.
 
-
 NO_ORIGIN: Final = (
     "The Origin header is missing. Users who are signed in with a session can call"
     " from pages of this site only."
@@ -127,7 +126,6 @@ def _ask_cache(session: SessionBase) -> None:
 
 
 # -- authenticators --------------------------------------------------------------------
-
 
 Authenticate: TypeAlias = Callable[
     [AuthenticationRequest], Principal | Awaitable[Principal | None] | None

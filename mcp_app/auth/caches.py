@@ -17,7 +17,6 @@ from mcp_app.interface.principal import AuthenticationRequest
 #
 #     value = cache.cached(key) or await cache.find(key, load)
 
-
 MAX_AGE_S: Final = 30.0
 """An entry is read again after so long, to catch changes made outside Django."""
 MAX_ENTRIES: Final = 10_000
@@ -76,7 +75,6 @@ class AgedCache(Generic[Key, Value]):
 #
 # The key is a digest of the Authorization header.  A result is cached until a
 # permission changes, for half a minute at most; a refusal is not cached.
-
 
 Result = TypeVar("Result")
 

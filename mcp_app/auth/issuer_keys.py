@@ -27,7 +27,6 @@ from mcp_app.site_time import unix_time
 # A token is not looked up, so nobody hears of its end: what it opened ends with the
 # last token that its user and client showed to this process.
 
-
 RETENTION_S: Final = 3_600.0
 """So long an end that is past is known: what a request opens may open later."""
 LATEST: Final = datetime(3000, 1, 1, tzinfo=UTC).timestamp()
@@ -69,7 +68,6 @@ key_ends = KeyEnds()
 #
 # A set is read again after an hour, and at most once a minute for a key that it does
 # not have.  While it cannot be had, that of the last time is good for a day.
-
 
 FRESH_S: Final = 3_600.0
 GOOD_S: Final = 86_400.0

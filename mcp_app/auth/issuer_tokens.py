@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 # -- tokens ----------------------------------------------------------------------------
 # JWTs as access tokens (RFC 9068): which are an issuer's, and which are good.
 
-
 SCHEME: Final = "bearer"
 PARTS: Final = 3
 LEEWAY_S: Final = 60
@@ -176,7 +175,6 @@ def _is_audience_for(aud: object, options: IssuerOptions, server: str) -> bool:
 # -- users -----------------------------------------------------------------------------
 # The user of the site whom the claims of a verified token mean.  Nobody is created.
 
-
 NOBODY: Final = "This site has no user for the token."
 MAX_ROWS: Final = 100
 """So many may be equal to a database without being so."""
@@ -230,7 +228,6 @@ def _ascii_lower(text: str) -> str:
 
 # -- way -------------------------------------------------------------------------------
 # The way in for tokens of an external issuer.
-
 
 MAX_CLIENT_LENGTH: Final = 200
 """Characters of the name of a client."""

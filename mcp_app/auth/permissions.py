@@ -38,7 +38,6 @@ from mcp_app.pools.database import judges, reader
 # Each condition says of a user what `Holder` says.  Where Django cannot tell it of many
 # at once there is none, and a person has to be looked at alone.
 
-
 EVERYBODY: Final = Q()
 NOBODY: Final = Q(pk__in=[])
 MOST_GROUPS: Final = 500
@@ -212,7 +211,6 @@ def _find_field(model: type[Model], name: str) -> Any:
 
 
 # -- permissions -----------------------------------------------------------------------
-
 
 logger = logging.getLogger("mcp_app.auth")
 

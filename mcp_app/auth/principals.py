@@ -50,7 +50,6 @@ from mcp_app.protocol.headers import Headers
 #
 # Clients throw away their tokens and sessions on 401.
 
-
 logger = logging.getLogger("mcp_app.auth")
 
 NETWORK: Final = frozenset(

@@ -37,7 +37,6 @@ from mcp_app.protocol.oauth.addresses import canonical, scheme_problem
 #
 # If one option is wrong, a check says so, and nobody can sign in until it is mended.
 
-
 OUT: Final = "!"
 """In front of a host that is kept out."""
 _PORT: Final = re.compile(r":[0-9]*\Z")
@@ -183,7 +182,6 @@ def _clear_caches(*, setting: str, **_: object) -> None:
 
 
 # -- resources -------------------------------------------------------------------------
-
 
 LOCAL: Final = "http://127.0.0.1:8000"
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"

@@ -255,7 +255,6 @@ def _end_batch(
 # -- expiry ----------------------------------------------------------------------------
 # Expired keys of connected apps, and apps that have ended.
 
-
 KEY_RETENTION: Final = timedelta(hours=1)
 """How long a key is kept after its end, and an app after that of its unused code."""
 APP_RETENTION: Final = timedelta(days=90)

@@ -28,9 +28,7 @@ from mcp_app.protocol.oauth.requests import CHANGE, READ
 # `MCP["TRUSTED_PROXIES"]` is how many there are, or in which networks they stand: what
 # others write into `X-Forwarded-For` says nothing.
 
-
 Address: TypeAlias = IPv4Address | IPv6Address
-
 
 logger = logging.getLogger("mcp_app.auth")
 
@@ -136,7 +134,6 @@ def _parse_hop(text: str) -> Address | None:
 
 # -- site requests ---------------------------------------------------------------------
 
-
 _OF_THE_BODY: Final = frozenset(
     {b"content-type", b"content-length", b"content-encoding", b"transfer-encoding"}
 )
@@ -187,7 +184,6 @@ def principal_of_user(user: Any, *, kind: str, client: str) -> Principal:
 #
 # The metadata (RFC 9728) names who issues tokens for the address that was asked.  403
 # if those that were brought allow nothing here.
-
 
 CHALLENGE = 'Bearer realm="mcp"'
 WRONG = "invalid_token"

@@ -47,7 +47,6 @@ from mcp_app.protocol.oauth.texts import is_access
 # -- token entries ---------------------------------------------------------------------
 # What a process knows of an access token, and the statements that read it.
 
-
 KIND = ACCESS_TOKEN
 """The kind of principals whose `client` is the family of a token."""
 
@@ -162,7 +161,6 @@ def _token_entry(row: AccessToken, user: AbstractBaseUser | None) -> TokenEntry:
 
 
 # -- token cache -----------------------------------------------------------------------
-
 
 SCHEME = "bearer"
 _USERS = frozenset({DRF, ISSUER, SESSION})

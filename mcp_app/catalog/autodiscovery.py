@@ -122,7 +122,6 @@ def _repair_advice(error: Exception) -> str:
 # -- fingerprint -----------------------------------------------------------------------
 # The digest of what code declares: two processes that differ run different code.
 
-
 _SCALARS = (str, int, float, type(None))
 
 

@@ -111,7 +111,6 @@ _RUN = frozenset(RunOptions.__annotations__)
 _HINTS = frozenset(ToolHints.__dataclass_fields__)
 _SCHEMAS = frozenset({"input_schema", "output_schema"})
 
-
 _MODEL = frozenset({"model", "object_permission"})
 _DEMANDS = frozenset({"permission", "groups", "rule"})
 _READABLE = (ResourceDefinition, ResourceTemplateDefinition)

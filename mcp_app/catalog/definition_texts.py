@@ -26,7 +26,6 @@ from mcp_app.protocol.revisions import LATEST, Revision
 # -- token cost ------------------------------------------------------------------------
 # What a definition shows to clients: its texts, and the tokens that they take.
 
-
 CHARACTERS_PER_TOKEN: Final = 4
 
 _SHOW: Mapping[type[Definition], Callable[[Any, Revision], JsonObject]] = {
@@ -151,7 +150,6 @@ def _json_strings(value: object, path: Path) -> Iterator[tuple[Path, str]]:
 #
 # There is an index for each list that some callers see, so that neither the order nor
 # the number of results tells anything of tools that others see.
-
 
 MAX_WORDS: Final = 50
 MAX_COLUMN_LENGTH: Final = 20_000

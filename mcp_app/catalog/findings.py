@@ -141,7 +141,6 @@ def count_text(number: int) -> str:
 # returns the function unchanged, so that the module goes on.  At any other time it
 # raises `RegistrationError`.
 
-
 Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
 
@@ -172,7 +171,6 @@ class Place:
 
 Problems: TypeAlias = dict[str, Place]
 """The place of each problem, by its sentence."""
-
 
 _collecting: ContextVar[Problems | None] = ContextVar("collecting", default=None)
 

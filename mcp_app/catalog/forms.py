@@ -30,7 +30,6 @@ from mcp_app.protocol.revisions import Revision
 # -- django forms ----------------------------------------------------------------------
 # Django's forms as the flat schemas that clients can show.
 
-
 _Field = Any
 """A field of a form; the stubs know less of each than its class has."""
 
@@ -162,7 +161,6 @@ _SCHEMAS: Mapping[type, Callable[[_Field], JsonObject]] = {
 
 
 # -- forms -----------------------------------------------------------------------------
-
 
 __all__ = ["FormError", "FormSchema", "UnfitForm", "for_revision", "form_schema"]
 

@@ -127,7 +127,6 @@ def _argument_names(registry: Registry, reference: str) -> list[str] | None:
 
 # -- lint ------------------------------------------------------------------------------
 
-
 __all__ = ["RULES", "Finding", "Level", "findings", "server_findings", "tokens"]
 
 LONG_NAME: Final = 64

@@ -32,7 +32,6 @@ from mcp_app.protocol.texts import takes_forever
 # -- text lint -------------------------------------------------------------------------
 # What lint says of texts: missing ones, long ones, and what hides in them.
 
-
 LONG_DESCRIPTION: Final = 1_024
 """Characters; OpenAI's models refuse more, Claude Code cuts at twice as many."""
 
@@ -114,7 +113,6 @@ def order_findings(definition: Definition) -> Iterator[Finding]:
 
 
 # -- schema lint -----------------------------------------------------------------------
-
 
 MAX_NAMES = 10
 """Names in one message."""

@@ -35,7 +35,6 @@ MANY_TOOLS: Final = 40
 MANY_TOKENS: Final = 10_000
 MANY_WORDS: Final = 500
 
-
 _UNIQUE: Mapping[type[Definition], tuple[str, _StrPromise]] = {
     ToolDefinition: (
         "name",
@@ -58,7 +57,6 @@ _UNIQUE: Mapping[type[Definition], tuple[str, _StrPromise]] = {
         ),
     ),
 }
-
 
 _LISTS: Mapping[type[Definition], _StrPromise] = {
     ToolDefinition: gettext_lazy("tools"),

@@ -88,7 +88,6 @@ def cancelling(halts: tuple[Halt, ...]) -> Iterator[Halt]:
 # -- suggestions -----------------------------------------------------------------------
 # What staff suggest for arguments, found by what somebody has typed so far.
 
-
 SUGGESTING: Mapping[type[Definition], str] = {
     PromptDefinition: "arguments",
     ResourceTemplateDefinition: "suggestions",

@@ -37,7 +37,6 @@ from mcp_app.protocol.texts import clean_text
 # -- annotations -----------------------------------------------------------------------
 # Type hints taken apart.
 
-
 Annotation: TypeAlias = Any
 """What stands behind a colon or an arrow, with its strings resolved."""
 
@@ -168,7 +167,6 @@ def _typed_dict_member(hint: Annotation, required: bool) -> Annotation:
 # -- scalars ---------------------------------------------------------------------------
 # Results that are one text, number or truth value: the most frequent and quickest.
 
-
 SCALARS: Mapping[type, tuple[str, Callable[[Any], str]]] = {
     str: ("string", str),
     int: ("integer", repr),
@@ -271,7 +269,6 @@ _INTEGER_MEMBERS = _MEMBERS.replace(b"%b", b'"%d"', 1).replace(b"%b", b"%d")
 #
 # Parameters are found in the styles of Google, NumPy and reST; what follows them
 # (returns, raises) is for readers of the code and left out.
-
 
 _SECTION = (
     r"(?:Args|Arguments|Params|Parameters|Other Parameters"

@@ -89,7 +89,6 @@ def _local_layer_info(alias: str) -> checks.CheckMessage:
 # -- databases -------------------------------------------------------------------------
 # Whether our database is set up for what is promised, and has connections enough.
 
-
 OLD_MIGRATION: Final = ("mcp_app", "0001_initial")
 """Only databases that a version before the first release made have it."""
 

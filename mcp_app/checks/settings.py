@@ -39,7 +39,6 @@ from mcp_app.protocol.headers import is_loopback_host
 # Django runs all checks before most commands.  Whoever makes a token or a user does not
 # want to read what could be better in twenty tools.
 
-
 Check: TypeAlias = Callable[..., list[checks.CheckMessage]]
 
 _PROGRAMS: Final = {"manage", "django-admin"}
@@ -70,7 +69,6 @@ def _is_another_command(arguments: Sequence[str]) -> bool:
 
 
 # -- settings --------------------------------------------------------------------------
-
 
 SHORTEST_KEY = 32
 
@@ -266,7 +264,6 @@ def _short_keys(keys: Sequence[str]) -> list[checks.CheckMessage]:
 
 # -- sign in ---------------------------------------------------------------------------
 # Whether programs can sign in safely, if the settings let them.
-
 
 ADDRESSES: Final = {
     WELL_KNOWN: endpoints.protected_resource,

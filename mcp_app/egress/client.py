@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 # -- bodies ----------------------------------------------------------------------------
 # Bodies of answers: inflated and counted while they come, never beyond a bound.
 
-
 _GZIP: Final = zlib.MAX_WBITS | 16
 _DEFLATE: Final = 8
 _PIECE: Final = 256 * 1024
@@ -158,7 +157,6 @@ _DECODERS: Final[Mapping[str, Callable[[], Callable[[bytes], Iterator[bytes]]]]]
 
 
 # -- client ----------------------------------------------------------------------------
-
 
 logger = logging.getLogger("mcp_app.egress")
 

@@ -22,7 +22,6 @@ from mcp_app.pools.database import judges
 # -- secrets ---------------------------------------------------------------------------
 # What a site's calls carry besides the request: never shown, logged or sent back.
 
-
 CALLER_S: Final = 10.0
 """So long a function may look for the headers of a caller."""
 SHORTEST: Final = 8
@@ -140,7 +139,6 @@ def _headers_of(
 
 
 # -- requests --------------------------------------------------------------------------
-
 
 MAX_TARGET_LENGTH: Final = 16 * 1024
 """Characters of a path with its query: more than any server takes."""

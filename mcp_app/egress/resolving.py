@@ -50,7 +50,6 @@ class Unreadable(EgressError):
 # -- resolving -------------------------------------------------------------------------
 # The addresses of a name, looked up in threads that nobody waits for at the end.
 
-
 LOOKUP_S: Final = 3.0
 """So long a call waits for the addresses of a name."""
 LOOKUPS: Final = 4

@@ -43,7 +43,6 @@ from mcp_app.conf import MIB, mcp_settings
 # public, without the ranges that embed IPv4 addresses or serve documentation; addresses
 # of NAT64 (RFC 6052) count as the IPv4 address in them.
 
-
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
@@ -104,7 +103,6 @@ def parse_address(text: str) -> Address | None:
 
 
 # -- sites -----------------------------------------------------------------------------
-
 
 KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 MAX_TIMEOUT_S: Final = 600.0

@@ -149,7 +149,6 @@ class PromptDefinition(Definition):
 # -- decorations -----------------------------------------------------------------------
 # Icons, annotations and prompt arguments from the JSON that rows and forms hold.
 
-
 _ICON = frozenset({"src", "mimeType", "sizes", "theme"})
 _ANNOTATIONS = frozenset({"audience", "priority", "lastModified"})
 _ARGUMENT = frozenset({"name", "title", "description", "required", "suggestions"})
@@ -305,6 +304,5 @@ def _check_time(text: str) -> None:
 
 # -- labels ----------------------------------------------------------------------------
 # Texts that people read: plain, or translated when they are shown.
-
 
 Label: TypeAlias = "str | _StrPromise"

@@ -76,7 +76,6 @@ class QuestionInTransaction(RuntimeError):
 # -- extras ----------------------------------------------------------------------------
 # Packages that only some sites need, and the extra of this one that brings each.
 
-
 EXTRAS: Final = {
     "channels_redis": "redis",
     "httpcore2": "http",

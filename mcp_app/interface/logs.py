@@ -16,7 +16,6 @@ from typing import Any, Final
 #
 # Works before the app registry is ready, as logging is configured before it.
 
-
 _SECRET: Final = re.compile(r"((?:^|[?&])(?:session_id|access_token)=)[^&#\s\"']+")
 
 
@@ -50,7 +49,6 @@ def _redact_secrets(value: Any) -> Any:
 # character, and no field of more than 2 KiB (CWE-117).
 #
 # Works before the app registry is ready, as logging is configured before it.
-
 
 LARGEST: Final = 2048
 """Bytes of a field, as it is written."""

@@ -127,7 +127,6 @@ ElicitAnswer: TypeAlias = Accepted[Form] | Declined | Cancelled
 # -- roots -----------------------------------------------------------------------------
 # Files of the client: what lies within the folders that it opened (client/roots).
 
-
 HERE = ("", "localhost")
 
 

@@ -125,7 +125,6 @@ def record_notification(what: str, server: str) -> None:
 # -- bulk ------------------------------------------------------------------------------
 # Bulk operations on a model that resources show: Django sends no signals for them.
 
-
 Row = TypeVar("Row", bound=models.Model)
 
 
@@ -154,7 +153,6 @@ class WatchedQuerySet(RecordedRows[Row]):
 #
 # Compaction keeps the number of a resource only if somebody watches it.  The rows are
 # written before a stream is acknowledged, so that no later change is lost.
-
 
 AT_ONCE = 500
 """Resources in one statement."""

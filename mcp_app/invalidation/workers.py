@@ -41,7 +41,6 @@ from mcp_app.pools.database import log_writer, reader, writer
 # future.  So this module does not look at the age of a row, but measures how long it
 # has not changed.
 
-
 SILENT_S: Final = 14.0
 """A process whose row has not changed for this long counts as dead.
 
@@ -152,7 +151,6 @@ class PeerMonitor:
 
 
 # -- workers ---------------------------------------------------------------------------
-
 
 __all__ = [
     "FRESHNESS",

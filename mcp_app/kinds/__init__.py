@@ -55,7 +55,6 @@ __all__ = [
     "usable_kinds",
 ]
 
-
 logger = logging.getLogger("mcp_app.kinds")
 
 

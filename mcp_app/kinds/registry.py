@@ -43,7 +43,6 @@ DEFINITIONS: Final = frozenset(
 KEY: Final = re.compile(r"[a-z][a-z0-9_]{0,15}")
 """Rows have the key in a column of sixteen characters."""
 
-
 logger = logging.getLogger("mcp_app.kinds")
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 # -- call statements -------------------------------------------------------------------
 # The statements that write calls: many rows at once, and counters that are raised.
 
-
 SharedValues: TypeAlias = tuple[str | int, ...]
 """What many calls have in common."""
 Own: TypeAlias = tuple[int, int, int, int, str, str, str]
@@ -142,7 +141,6 @@ def _conflict_clause(
 #
 # Each goes along one index and has a bound: none reads more rows where there are more.
 # Django's own cannot be used, because SQLite takes no limit in the parts of a union.
-
 
 LOOKED: Final = 20_000
 """So many rows are looked through, where no index has what is asked for."""

@@ -21,7 +21,6 @@ from mcp_app.models.transactions import in_atomic
 ANY = "*"
 """The ref of a change to rows that are not named one by one."""
 
-
 committed = Signal()
 """Changes were committed in this OS process, in any of its threads.
 

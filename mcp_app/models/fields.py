@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 # `groups` has the names of Django's groups, one in each line: a user is in one of them.
 # `rule` is the key of a function that code registered (`mcp.rule`).
 
-
 DEMANDS: Final = ("permission", "groups", "rule")
 
 
@@ -292,7 +291,6 @@ class PartialIndex(models.Index):
 
 # -- listings --------------------------------------------------------------------------
 # Lists of words in one text column: tags, and names of authentication methods.
-
 
 _SEPARATORS = re.compile(r"[\s,]+")
 

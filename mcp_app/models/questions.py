@@ -116,7 +116,6 @@ class Once(models.Model):
 # A number is drawn from one counter row, which is locked until its commit: the order of
 # numbers is the order of commits, and no number is used twice.
 
-
 COUNTER = "changes"
 
 

@@ -237,7 +237,6 @@ def throw_first(using: str, stream: Stream, last: int) -> int:
 # -- log messages ----------------------------------------------------------------------
 # Log messages to clients from outside of their calls: rows, so that none is lost.
 
-
 LOGGED: Final = "logged"
 """The kind of a change that says that there are messages for a session, the ref."""
 MOST_TOLD: Final = 1_000

@@ -310,7 +310,6 @@ class AccessToken(CheckedRow):
 # Here is what that row lacks: which program it is, its code and its refresh token, and
 # the keys (access tokens of OAuth) that lead to it.
 
-
 CHALLENGE_LENGTH: Final = 43
 """Characters of a challenge of PKCE (RFC 7636, S256)."""
 

@@ -99,7 +99,6 @@ def is_conflict(error: Exception) -> bool:
 # -- clock -----------------------------------------------------------------------------
 # The database's clock, which all processes share: integer milliseconds in UTC.
 
-
 _NOW: Final[Mapping[str, str]] = {
     "sqlite": "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)",
     "postgresql": "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint",

@@ -19,10 +19,8 @@ LIVE_MS = 15_000
 Who serves judges that by its own clock (`invalidation.peers`).
 """
 
-
 MOST_SESSIONS = 2_000
 """Keys of sessions that one report names."""
-
 
 MOST_BROKEN = 200
 """Rows that one report names as broken."""

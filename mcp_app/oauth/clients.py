@@ -42,7 +42,6 @@ from mcp_app.protocol.oauth.texts import CLIENT
 # -- minute limit ----------------------------------------------------------------------
 # So many times a minute for each person, in this process.
 
-
 A_MINUTE: Final = 60.0
 MAX_PEOPLE: Final = 1_000
 """Beyond so many, everybody begins anew."""
@@ -75,7 +74,6 @@ class MinuteLimit:
 # points at hosts that never answer keeps nobody else from signing in.  A document that
 # was read before serves for a day if it cannot be had again.
 
-
 logger = logging.getLogger("mcp_app.oauth")
 
 TIMEOUT_S: Final = 5.0
@@ -88,7 +86,6 @@ MAX_STORED_DOCUMENTS: Final = 1_000
 
 Fetch = Callable[[str], tuple[ClientDocument, int]]
 """Returns a document, and for how many seconds it is good; raises `OAuthError`."""
-
 
 REMEDY: Final = (
     'If this site has no way to the internet, set MCP["OAUTH"]["documents"] to False:'
@@ -213,7 +210,6 @@ documents: Final = Documents(fetch_document)
 
 
 # -- clients ---------------------------------------------------------------------------
-
 
 REFRESH: Final = "refresh_token"
 

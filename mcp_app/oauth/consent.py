@@ -178,7 +178,6 @@ def program_words(client: Client) -> Words:
 # (RFC 9700, section 4.11.2).  What is sent then is a page with a link that the browser
 # follows by itself: under a site's `form-action 'self'` a redirect would be blocked.
 
-
 DAY_S: Final = 86_400
 
 page_limit: Final = MinuteLimit(60)

@@ -211,7 +211,6 @@ def body_of_request(request: HttpRequest) -> bytes:
 # -- metadata views --------------------------------------------------------------------
 # Where programs learn who issues tokens for a server, and how (RFC 9728, RFC 8414).
 
-
 MAX_AGE: Final = "max-age=300"
 SERVERS_MAX_AGE_S: Final = 1.0
 ENDPOINTS: Final = ("authorize", "token", "register", "revoke")

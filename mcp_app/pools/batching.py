@@ -155,7 +155,6 @@ def _refuse_callers(
 #
 # Those of the site's own pages come on top: Django opens one per running request.
 
-
 LOOP_THREAD = 1
 """All statements of async user code run in one thread."""
 

@@ -100,7 +100,6 @@ def _wait_for_last_close() -> None:
 #
 # A running statement then fails as with any broken connection.
 
-
 CANCEL_S: Final = 2.0
 """Time limit for telling a server to cancel a statement."""
 DROPPED: Final = struct.pack("ii", 1, 0)
@@ -202,7 +201,6 @@ def _cancel_and_shut(line: ConnectionKiller) -> None:
 
 # -- outages ---------------------------------------------------------------------------
 # How databases report that they are away, or refuse writes for a while.
-
 
 TOGETHER: Final = 2
 """What fails this often while the database answers is tried part by part."""

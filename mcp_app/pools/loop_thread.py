@@ -21,7 +21,6 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 # -- futures ---------------------------------------------------------------------------
 # Hands results from a thread to the loop that waits for them.
 
-
 _MORE: Final = (
     # A future cannot carry it (PEP 479).
     StopIteration,

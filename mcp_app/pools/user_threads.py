@@ -28,7 +28,6 @@ from mcp_app.protocol.errors import Unavailable
 # -- turns -----------------------------------------------------------------------------
 # Work that waits, of many owners: who asks for much waits, and others do not.
 
-
 Item = TypeVar("Item")
 
 
@@ -157,7 +156,6 @@ def _share_key(owner: Owner) -> str | None:
 
 
 # -- user threads ----------------------------------------------------------------------
-
 
 logger = logging.getLogger("mcp_app.calls")
 

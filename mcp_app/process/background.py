@@ -150,7 +150,6 @@ background = Background()
 # -- current ---------------------------------------------------------------------------
 # The process of the running loop: started by the first request, anew after a fork.
 
-
 _current: Process | None = None
 """The one that was requested last: nearly always the only one."""
 _alive: dict[asyncio.AbstractEventLoop, Process] = {}

@@ -133,7 +133,6 @@ def _digest(credential: bytes | None) -> bytes:
 # New requests are refused elsewhere; this module closes streams and calls that were
 # already open.
 
-
 Spawn: TypeAlias = Callable[[Awaitable[None]], "asyncio.Future[None]"]
 
 

@@ -22,7 +22,6 @@ from mcp_app.protocol.errors import Unavailable
 #
 # All requests for the health within a second share one result.
 
-
 logger = logging.getLogger("mcp_app.process")
 
 PATIENCE_S: Final = 1.0
@@ -75,7 +74,6 @@ class Health:
 
 
 # -- heartbeat -------------------------------------------------------------------------
-
 
 HANGS = HEARTBEAT
 """Seconds after which a statement that runs is left alone with its connection."""

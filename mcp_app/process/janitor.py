@@ -77,7 +77,6 @@ def all_expired_rows(limits: Limits) -> Sequence[Removable]:
 # Django, a site and its catalogs that held the loop for 90 ms each time (measured with
 # 256 connections that show unknown session ids).
 
-
 _is_frozen = False
 
 
@@ -93,7 +92,6 @@ def freeze_heap() -> None:
 
 
 # -- janitor ---------------------------------------------------------------------------
-
 
 logger = logging.getLogger("mcp_app.process")
 
@@ -210,7 +208,6 @@ class Upkeep:
 
 # -- ticker ----------------------------------------------------------------------------
 # The timers with which a process checks for changes and sends heartbeats.
-
 
 AGED = 0.5
 """Seconds between two searches for sessions that are too old."""

@@ -124,7 +124,6 @@ def build_adapters(
 # -- drain -----------------------------------------------------------------------------
 # The drain: running calls get time to end, and their answers are sent.
 
-
 LAST_WORDS = 1.0
 """Seconds in which the last messages of streams and calls may still be sent."""
 LAST_CALLS = 2.0
@@ -229,7 +228,6 @@ class Drain:
 #
 # Each sentence is logged once.
 
-
 logger = logging.getLogger("mcp_app.process")
 
 _logged: set[str] = set()
@@ -262,7 +260,6 @@ def _log_sentences_once(level: int, sentences: Iterable[str]) -> None:
 
 
 # -- lifecycle -------------------------------------------------------------------------
-
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

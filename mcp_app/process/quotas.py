@@ -146,7 +146,6 @@ class Queues:
 # it has sent.  A process that stops would wait, too: servers wait for requests that
 # have begun.
 
-
 FIRST_SECONDS = 10.0
 """Time for a body that is small or does not come at all."""
 BYTES_A_SECOND = 1024

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 Role = Literal["user", "assistant"]
 Theme = Literal["light", "dark"]
 
-
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?:\s*;.*)?", re.ASCII)
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!-~]+")
 

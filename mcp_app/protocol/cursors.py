@@ -31,7 +31,6 @@ from mcp_app.protocol.json_types import JsonObject
 # AES-256-GCM, bound to associated data, so that text which is presented elsewhere fails
 # like text that was altered.  Written as base64url without padding.
 
-
 NONCE_BYTES = 12
 
 
@@ -110,7 +109,6 @@ def _encode_sealed(sealed: bytes) -> str:
 
 
 # -- cursors ---------------------------------------------------------------------------
-
 
 LARGEST = 1024
 """Characters of a cursor."""

@@ -285,7 +285,6 @@ def request_message(
 # A client sends the same members in the same order each time, and mostly the same
 # bytes, but for the id and the arguments.  So only these two are read.
 
-
 _ID: Final = b"\0"
 _ARGUMENTS: Final = b"\1"
 """What stands in the gaps: JSON has such characters only in their escaped form."""

@@ -401,7 +401,6 @@ def _stands_for(text: str, value: object) -> bool:
 # -- loopback --------------------------------------------------------------------------
 # Hosts that lead to this computer alone: for them http is as good as https.
 
-
 LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "[::1]", "localhost"})
 """As they stand in URLs.  Of other ways to write them a program may think otherwise."""
 

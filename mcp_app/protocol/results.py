@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 # -- meta ------------------------------------------------------------------------------
 # What may stand in `_meta` (basic, "`_meta`", 2026-07-28): the names of its keys.
 
-
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _KEY = re.compile(
     rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?"
@@ -65,7 +64,6 @@ def _is_reserved(prefix: str | None) -> bool:
 
 
 # -- results ---------------------------------------------------------------------------
-
 
 CAPABILITIES = {
     "tools": {"listChanged": True},

@@ -31,7 +31,6 @@ from mcp_app.protocol.schema_graph import (
 # -- violations ------------------------------------------------------------------------
 # What is wrong with a value, in sentences that say what a right one looks like.
 
-
 MAX_MESSAGE: Final = 500
 EXAMPLES: Final[JsonObject] = {
     "boolean": True,
@@ -153,7 +152,6 @@ def with_example(sentence: str, schema: JsonObject) -> str:
 
 # -- schemas ---------------------------------------------------------------------------
 
-
 __all__ = [
     "SchemaError",
     "SchemaLimits",
@@ -169,7 +167,6 @@ _EVALUATIONS = 20_000_000
 _DESCRIBED = 10_000
 _DESCRIBED_PER_PLACE = 1_000
 _NODES = 100_000
-
 
 _DIALECTS = (
     "https://json-schema.org/draft/2020-12/schema",

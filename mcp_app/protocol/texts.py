@@ -18,7 +18,6 @@ from mcp_app.protocol.content import Text
 # sequences of ECMA-48 and xterm as a whole, control characters other than tabs and line
 # breaks, and tag characters, which nobody sees and models understand.
 
-
 _CONTROL: Final = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 _CONTROL_BYTES: Final = bytes(
     each for each in range(0x80) if re.match(f"[{_CONTROL}]", chr(each))
@@ -79,7 +78,6 @@ def _escape_character(character: re.Match[str]) -> str:
 # Ours runs in linear time or gives up (`schemas`); the engines of clients do not.  Only
 # what is surely ambiguous is told: a repetition whose body can be one repetition alone,
 # as in `(a+)+`, or that has two ways to the same text, as in `(a|aa)*`.
-
 
 _TOKEN = re.compile(
     r"""

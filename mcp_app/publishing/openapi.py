@@ -274,7 +274,6 @@ def take_over(
 # -- making ----------------------------------------------------------------------------
 # Makes tools of what a document offers; publishes nothing.
 
-
 MAX_TAGS_LENGTH: Final = 500
 MAX_TAG_LENGTH: Final = 64
 COLUMNS: Final = ("title", "description", "input_schema", "config")

@@ -39,7 +39,6 @@ from mcp_app.protocol.json_types import JsonObject
 # -- findings --------------------------------------------------------------------------
 # What lint says of a row's content, and what of that is stored with the row.
 
-
 UNSERVABLE = frozenset(
     {"kind", "taken", "schema-refused", "uri-not-allowed", "hidden-character"}
 )

@@ -42,7 +42,6 @@ from mcp_app.publishing.overlays import (
 # -- stopping --------------------------------------------------------------------------
 # What people want to stop, by the names that they know.
 
-
 NEAR: Final = 5
 """Names that are suggested."""
 
@@ -109,7 +108,6 @@ def count_changing(registry: Registry, stops: Iterable[Stop]) -> int:
 
 
 # -- publication -----------------------------------------------------------------------
-
 
 Row = TypeVar("Row", bound=PublishedRow)
 

@@ -89,7 +89,6 @@ def content_digest(exchange: Exchange) -> str:
 
 # -- call ------------------------------------------------------------------------------
 
-
 Output = TypeVar("Output")
 
 logger = logging.getLogger("mcp_app.calls")
@@ -313,7 +312,6 @@ def timed_out(exchange: Exchange, entry: Entry[Any, Any]) -> str:
 #
 # In LOGGING: `{"class": "mcp_app.server.call.ClientHandler"}`
 # and the handler's name at the loggers whose records it forwards.
-
 
 _LEVELS: tuple[tuple[int, Level], ...] = (
     (logging.CRITICAL, "critical"),

@@ -55,7 +55,6 @@ def strings_member(
 
 # -- coercion --------------------------------------------------------------------------
 
-
 Schema: TypeAlias = Mapping[str, object]
 
 MOST_STEPS: Final = 400_000

@@ -115,7 +115,6 @@ def check_batches(revision: Revision | None) -> None:
 # these places gives up the oldest to somebody who has fewer: no person can keep others
 # from being asked, and strangers keep nobody who has signed in.
 
-
 OF_PERSON: Final = (
     "Too many questions are open: {count} wait for an answer, {more} more cannot be"
     " asked, and one person can have {most} at a time. Ask the user to answer those"
@@ -203,7 +202,6 @@ class QuestionPlaces:
 # It is bound to principal, server, method, target and arguments, so that state which is
 # presented elsewhere fails like state that was altered.
 
-
 FORMAT = 1
 REFUSED = "The request state is not valid for this request, or has expired."
 
@@ -280,7 +278,6 @@ class StateSealer:
 
 # -- sampling --------------------------------------------------------------------------
 # Conversations for sampling, as each revision has them (client/sampling).
-
 
 MAX_TOOL_ROUNDS: Final = 50
 """How many messages of a conversation may call tools."""

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 # -- notification throttle -------------------------------------------------------------
 # How often notifications of one kind may be sent: a burst, then a steady rate.
 
-
 Send = Callable[[bytes], None]
 
 
@@ -90,7 +89,6 @@ class NotificationThrottle:
 
 
 # -- exchange --------------------------------------------------------------------------
-
 
 Value = TypeVar("Value")
 

@@ -54,7 +54,6 @@ from mcp_app.server.conversation import check_tools, conversation
 # -- deprecations ----------------------------------------------------------------------
 # Warns once per process if user code uses a deprecated capability (SEP-2577).
 
-
 logger = logging.getLogger("mcp_app.server")
 
 _INSTEAD: Final = {

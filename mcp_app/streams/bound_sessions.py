@@ -159,7 +159,6 @@ def _write_nothing(_: str) -> None:
 # that has the stream.  It is deleted with the stream; if that process dies, others
 # delete it.
 
-
 AT_ONCE: Final = 50
 """Sessions per statement, and dead processes that are considered."""
 

@@ -85,7 +85,6 @@ class Trouble:
 
 # -- claims ----------------------------------------------------------------------------
 
-
 AT_ONCE: Final = 20
 """Streams that one claim takes, and dead processes that it considers: other processes
 take the rest."""
@@ -205,7 +204,6 @@ def _of_the_dead(stream: Stream) -> bytes:
 #
 # Its row is inserted first, in the transaction of the step: a second caller waits for
 # the commit of the first one and reads its result.
-
 
 StepValue = TypeVar("StepValue")
 

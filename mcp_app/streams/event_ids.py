@@ -149,7 +149,6 @@ class EventIds:
 # -- final message ---------------------------------------------------------------------
 # The message that ends a stream if its requests get no other answer.
 
-
 EXPECTED: Final = (StreamFenced, IntegrityError)
 """Failures that are no faults: a stream that was closed, a request that came before."""
 ENDED_ELSEWHERE: Final = InternalError(

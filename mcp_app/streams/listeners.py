@@ -25,7 +25,6 @@ from mcp_app.streams.open_session import OpenSession
 # -- announcing ------------------------------------------------------------------------
 # What to tell a stream about some changes: each list and each resource once.
 
-
 Shows: TypeAlias = Callable[[frozenset[str], str], bool]
 """Whether a URI may show an instance of one of these models."""
 Personal: TypeAlias = Callable[[str], Iterable[str]]
@@ -121,7 +120,6 @@ def _resources(listener: Listener) -> list[str]:
 
 # -- listeners -------------------------------------------------------------------------
 
-
 LISTS = ("tools", "prompts", "resources")
 
 
@@ -192,7 +190,6 @@ class Listeners:
 
 # -- log messages ----------------------------------------------------------------------
 # Sends log messages from outside of calls to standing streams.
-
 
 logger = logging.getLogger("mcp_app.streams")
 

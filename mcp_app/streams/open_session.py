@@ -129,7 +129,6 @@ def adopt_agreement(session: OpenSession, row: OpenSession) -> None:
 # -- session queries -------------------------------------------------------------------
 # The database statements of sessions; the functions block, unless they are async.
 
-
 USED_NOW: Final = Greatest(NowMilliseconds(), F("created_ms") + 1)
 """`seen_ms` of a session in use: later than its beginning, even if that is now."""
 UNUSED: Final = Q(initialized=False, seen_ms__lte=F("created_ms"))

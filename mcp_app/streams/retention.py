@@ -22,7 +22,6 @@ from mcp_app.models.transactions import NowMilliseconds, own_transaction
 # -- expiry ----------------------------------------------------------------------------
 # Expired rows of sessions, streams, questions, steps and log messages.
 
-
 STEPS_KEPT_MS = 24 * 3_600_000
 """How long a step is remembered: longer than any chain of retries lasts."""
 STREAMS_KEPT_MS = 3_600_000
@@ -68,7 +67,6 @@ def _with_messages(what: str, rows: SessionQuerySet | StreamQuerySet) -> Expired
 
 
 # -- retention -------------------------------------------------------------------------
-
 
 EVENTS: Final = 1_000
 BYTES: Final = 4 * 1024 * 1024

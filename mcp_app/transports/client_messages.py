@@ -89,7 +89,6 @@ def encode_array(bodies: list[bytes]) -> bytes:
 
 # -- client messages -------------------------------------------------------------------
 
-
 call_logger = logging.getLogger("mcp_app.calls")
 
 LOGGED: Final = 200

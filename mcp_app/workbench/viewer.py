@@ -71,7 +71,6 @@ def _may_view_model(user: AbstractUser | AnonymousUser, app: str, name: str) -> 
 # -- on loop ---------------------------------------------------------------------------
 # From the thread of a view to the loop of the process that serves.
 
-
 Value = TypeVar("Value")
 
 

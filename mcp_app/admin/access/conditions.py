@@ -266,7 +266,6 @@ def first_letter(condition: Condition) -> str:
 #
 # Opening a server to everybody needs a typed confirmation.
 
-
 LABELS: Final = {
     BY_TOKEN["token"]: gettext_lazy("Access token"),
     "mcp_app.authentication.oauth": gettext_lazy("OAuth sign-in"),

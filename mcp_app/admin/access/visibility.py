@@ -271,7 +271,6 @@ def _eligible_count(demands: AccessRequirements, groups: Sequence[KnownGroup]) -
 # -- people table ----------------------------------------------------------------------
 # The table of the page *Who can see it*: 50 people per page, each with the reason.
 
-
 PEOPLE_PER_PAGE: Final = 50
 MAX_PAGE_DIGITS: Final = 9
 

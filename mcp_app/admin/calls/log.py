@@ -63,7 +63,6 @@ from mcp_app.site_time import local_date, local_time
 # -- export ----------------------------------------------------------------------------
 # Calls as a CSV file, streamed in parts because there may be very many.
 
-
 MAX_EXPORTED_CALLS: Final = 100_000
 PART: Final = 2_000
 FORMULAS: Final = ("=", "+", "-", "@", "\N{MINUS SIGN}")
@@ -197,7 +196,6 @@ def _csv_values(call: Call) -> tuple[object, ...]:
 
 
 # -- log -------------------------------------------------------------------------------
-
 
 RIGHT: Final = "view_call"
 PER_PAGE: Final = 100

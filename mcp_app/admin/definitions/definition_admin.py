@@ -67,7 +67,6 @@ from mcp_app.publishing.overlays import (
 #
 # A request that sends such a field all the same gets 403.
 
-
 Published = TypeVar("Published", bound=PublishedRow)
 
 
@@ -151,7 +150,6 @@ def _sentences(guarded: Mapping[str, str]) -> list[str]:
 
 
 # -- definition admin ------------------------------------------------------------------
-
 
 Row = TypeVar("Row", bound=DefinitionRow)
 

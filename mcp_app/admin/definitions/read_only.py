@@ -40,7 +40,6 @@ from mcp_app.models.definitions import ReadableRow
 # -- read tables -----------------------------------------------------------------------
 # JSON columns as read-only tables that show everything an editor shows.
 
-
 Cells: TypeAlias = Sequence[str]
 
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 #
 # Django limits the size of a hidden field, and processes share no memory.
 
-
 PIECE: Final = 1024 * 1024
 """Bytes per row: databases limit the size of a statement."""
 TYPE: Final = "application/x-mcp-bundle-piece"
@@ -103,7 +102,6 @@ def _user_media_type(user: AbstractBaseUser) -> str:
 #
 # A page carries the digest of a stored file. Users may send another digest only if they
 # may view a definition that has that file.
-
 
 ANY_TYPE: Final = "application/octet-stream"
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -197,7 +195,6 @@ def is_usable(user: AbstractUser | AnonymousUser, name: str) -> bool:
 #
 # The page carries the digest of the file that it shows, so that a copy of a row gets
 # the file, too.
-
 
 MayUse: TypeAlias = Callable[[str], bool]
 

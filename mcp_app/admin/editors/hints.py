@@ -37,7 +37,6 @@ PROTOCOL_NAMES: Final = {
     "open_world": "openWorldHint",
 }
 
-
 FIELD_BY_COLUMN: Final = dict.fromkeys(
     ("read_only", "destructive", "idempotent", "open_world"), "changes"
 )
@@ -152,7 +151,6 @@ class HintsField(forms.Field):
 
 # -- annotation choices ----------------------------------------------------------------
 # Audience and importance of a resource as choices, beside its annotations as JSON.
-
 
 AUDIENCES: Final = {
     "": _("Not said"),

@@ -71,7 +71,6 @@ class LookupSheet(OneFormSheet):
 # -- lookup form -----------------------------------------------------------------------
 # The form behind a query: one row of a sheet, with the filters as rows inside it.
 
-
 ANSWERS: Final = {
     ROWS: _("Rows"),
     GROUPS: _("Groups: how many, and how much"),

@@ -39,7 +39,6 @@ from mcp_app.site_time import local_date
 # -- choices ---------------------------------------------------------------------------
 # What staff can choose of the open models, with labels.
 
-
 Choices: TypeAlias = list[Any]
 """Pairs of a value and its label, also in groups, as Django's fields take them."""
 NONE: Final = ("", "---------")
@@ -184,7 +183,6 @@ def measure_entries(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
 
 # -- preview ---------------------------------------------------------------------------
 # What a query would give now to who looks at its form, and what it needs.
-
 
 ROWS: Final = 5
 SECONDS: Final = 5

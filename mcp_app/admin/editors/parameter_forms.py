@@ -40,7 +40,6 @@ from mcp_app.interface.rules import text_problem, visible
 # -- parameter forms -------------------------------------------------------------------
 # The parameters of a tool as rows of forms.
 
-
 NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 

@@ -45,7 +45,6 @@ class NotRepresentable(Exception):
 
 # -- rows ------------------------------------------------------------------------------
 
-
 SPARE: Final = 2
 """Empty rows at the end, for browsers without JavaScript."""
 MAX_ROWS: Final = 40

@@ -66,7 +66,6 @@ class CallSheet(OneFormSheet):
 # -- pair rows -------------------------------------------------------------------------
 # Names and values of a call as rows: after the “?”, headers, a form, own words.
 
-
 STYLES: Final = {
     REPEAT: _("name=a&name=b"),
     COMMAS: _("name=a,b"),
@@ -185,7 +184,6 @@ ROWS: Final[Mapping[str, type[Rows]]] = {
 
 # -- call form -------------------------------------------------------------------------
 # The form behind a call of another site.
-
 
 NO_BODY, JSON, FORM, TEXT = "", "json", "form", "text"
 BODIES: Final = {

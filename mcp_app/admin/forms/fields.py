@@ -150,7 +150,6 @@ class PanelField(forms.Field):
 # -- demands ---------------------------------------------------------------------------
 # Form fields for access rules: a permission, groups, and a rule in code.
 
-
 MOST_OFFERED: Final = 1_000
 """Permissions that a form lists; others can be typed."""
 _MAX_PERMISSION_LENGTH: Final = 255

@@ -113,7 +113,6 @@ def _argument_members(argument: Any) -> Mapping[str, object]:
 
 # -- fieldsets -------------------------------------------------------------------------
 
-
 Fieldset: TypeAlias = "tuple[Label | None, _FieldOpts]"
 
 WHO: Fieldset = (_("Who may use it"), {"fields": [*DEMANDS]})

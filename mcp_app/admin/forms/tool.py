@@ -161,9 +161,7 @@ class JsonToolForm(JsonForm[Tool], ToolForm):
 # -- query -----------------------------------------------------------------------------
 # The forms of what looks up data of the site.
 
-
 AnyRow = TypeVar("AnyRow", bound=DefinitionRow)
-
 
 FOLLOWING: Final = ("input_schema", "output_schema", "changes")
 """Fields of others' forms that follow from what is looked up."""

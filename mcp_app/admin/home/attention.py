@@ -31,7 +31,6 @@ from mcp_app.workbench.viewer import Viewer
 # -- servers ---------------------------------------------------------------------------
 # The servers with their addresses, for the home page: one query.
 
-
 MAX_SERVERS: Final = 20
 """Servers that the page shows."""
 PAGES: Final[Mapping[str, Label]] = {
@@ -91,7 +90,6 @@ def _page_links(row: Server) -> Iterator[tuple[Label, str]]:
 
 
 # -- attention -------------------------------------------------------------------------
-
 
 MAX_CONCERNS: Final = 8
 """Lines that the page shows, unless the reader asks for all."""

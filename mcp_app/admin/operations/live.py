@@ -40,7 +40,6 @@ from mcp_app.streams.event_ids import answers_batch, request_ids
 # -- live rows -------------------------------------------------------------------------
 # What the live page shows: processes, sessions, and the calls that have a row.
 
-
 SHOWN: Final = 25
 """Rows of each kind on the page."""
 COUNTED: Final = 1_000
@@ -276,7 +275,6 @@ PARTS: Final[Mapping[str, Callable[[], dict[str, object]]]] = {
 
 
 # -- live ------------------------------------------------------------------------------
-
 
 MEDIA: Final = Media(
     css={"all": ["mcp_app/admin.css"]},

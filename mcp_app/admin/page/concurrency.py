@@ -32,7 +32,6 @@ from mcp_app.models.changes import WatchedRow
 #
 # Without its own base class, unfold's pages have fields without borders.
 
-
 HAS_UNFOLD: Final = apps.is_installed("unfold")
 """Whether the site uses django-unfold."""
 
@@ -53,7 +52,6 @@ __all__ = ["FORM_STYLES", "HAS_UNFOLD", "OBJECT_TOOL", "ModelAdmin"]
 
 # -- rights ----------------------------------------------------------------------------
 # The app's own permissions in words: what needs one, and who has it.
-
 
 MAX_NAMES: Final = 10
 """People or groups that a sentence names."""
@@ -128,7 +126,6 @@ def _people_with_right(right: str) -> list[str]:
 
 
 # -- concurrency -----------------------------------------------------------------------
-
 
 AnyRow = TypeVar("AnyRow", bound=models.Model)
 Row = TypeVar("Row", bound=WatchedRow)

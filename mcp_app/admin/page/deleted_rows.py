@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 #
 # While a deployment is under way, processes with different code differ.
 
-
 Reasons: TypeAlias = Mapping[Key, Mapping[int, str]]
 """Why each row is broken, in a sentence, by its version (0 without one)."""
 KNOWN: Final = "mcp_broken"
@@ -128,7 +127,6 @@ def _counted_reason(reason: str, count: int, total: int) -> str:
 
 
 # -- deleted rows ----------------------------------------------------------------------
-
 
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 

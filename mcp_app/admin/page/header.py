@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 # -- stop banner -----------------------------------------------------------------------
 # What is stopped now, in words, for every page of the app.
 
-
 RIGHT: Final = "stop"
 ROW: Final = "row"
 """The value of `back` for returning to the row's page after starting it again."""
@@ -149,7 +148,6 @@ def who_may_stop(request: HttpRequest) -> str:
 
 
 # -- header ----------------------------------------------------------------------------
-
 
 LOOKS: Final[Mapping[State, str]] = {
     State.UNPUBLISHED: "",
@@ -299,7 +297,6 @@ def row_page_context(
 
 # -- people ----------------------------------------------------------------------------
 # Users by the primary keys that rows store as text.
-
 
 GREATEST: Final = 2**63 - 1
 """The greatest number that a column can hold."""

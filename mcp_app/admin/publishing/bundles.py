@@ -44,7 +44,6 @@ from mcp_app.site_time import local_date
 # -- exports ---------------------------------------------------------------------------
 # The action that exports the chosen rows as a bundle.
 
-
 Row = TypeVar("Row", bound=PublishedRow)
 
 RIGHT: Final = "bundle"
@@ -84,7 +83,6 @@ class ExportAction(PublishedAdmin[Row]):
 
 
 # -- bundles ---------------------------------------------------------------------------
-
 
 MOST_SHOWN: Final = 200
 """How many entries the page shows field by field."""

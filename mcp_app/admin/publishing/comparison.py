@@ -51,7 +51,6 @@ from mcp_app.site_time import local_time
 # -- difference labels -----------------------------------------------------------------
 # Differences in the words of the forms: labels of fields, and what choices say.
 
-
 SPLIT_COLUMNS: Final = frozenset({"arguments", "chosen", "config", "input_schema"})
 """Columns whose parts have names that say enough."""
 PARTS: Final[Mapping[tuple[str, str], Label]] = {
@@ -179,7 +178,6 @@ _WORDINGS: Final[Mapping[tuple[str, str], Callable[[PublishedRow, str], str]]] =
 
 
 # -- comparison ------------------------------------------------------------------------
-
 
 WORKING_COPY: Final = 0
 """The number that stands for the working copy when a page asks for a version."""

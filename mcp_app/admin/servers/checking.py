@@ -22,7 +22,6 @@ from mcp_app.models import Server
 
 # -- checking --------------------------------------------------------------------------
 
-
 Row = TypeVar("Row", bound=Server)
 
 

@@ -63,7 +63,6 @@ from mcp_app.site_time import local_date, local_time
 # -- refusal words ---------------------------------------------------------------------
 # Why requests were refused, in two or three words each.
 
-
 _WORDS: Final[Mapping[str, Label]] = {
     Reason.HOST: gettext_lazy("wrong host"),
     Reason.ORIGIN: gettext_lazy("wrong origin"),
@@ -94,7 +93,6 @@ def refusal_word(reason: str) -> str:
 
 
 # -- connect ---------------------------------------------------------------------------
-
 
 MEDIA: Final = Media(
     css={"all": ["mcp_app/admin.css"]},

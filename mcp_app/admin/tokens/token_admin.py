@@ -37,7 +37,6 @@ from mcp_app.models.transactions import own_transaction, persistently
 # -- token lists -----------------------------------------------------------------------
 # The columns and filters of the list of access tokens and connected apps.
 
-
 SOON: Final = timedelta(days=7)
 MONTH: Final = timedelta(days=30)
 LONG: Final = timedelta(days=90)

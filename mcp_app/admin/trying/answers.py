@@ -220,7 +220,6 @@ def result_of(form: Form, action: str) -> JsonObject:
 # -- wire ------------------------------------------------------------------------------
 # The messages of a trial as they are on the wire, and the same call by other means.
 
-
 TOKEN: Final = "YOUR-TOKEN"  # noqa: S105 - what a reader replaces
 IN_PYTHON: Final = {
     "tools/call": ("call_tool", ("name", "arguments")),

@@ -288,7 +288,6 @@ def _progress_line(params: JsonObject) -> str:
 # Only for pages with a script, under ASGI.  Under WSGI Django would run the generator
 # on a loop of its own.
 
-
 CONTENT_TYPE: Final = "application/x-ndjson"
 JsonPart: TypeAlias = dict[str, str]
 

@@ -32,7 +32,6 @@ from mcp_app.protocol.json_types import JsonObject
 # body is `json`, which may have a `type` of its own, `form` (pairs as in `query`) or
 # `text` with its `type`.
 
-
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 REPEAT, COMMAS, SPACES, PIPES, BRACKETS = (
     "repeat",
@@ -105,7 +104,6 @@ SCHEMA: Final[JsonObject] = _object_schema(
 
 
 # -- config ----------------------------------------------------------------------------
-
 
 RESERVED_HEADERS: Final = re.compile(
     r"host|cookie|authorization|connection|upgrade|expect|te|transfer-encoding"

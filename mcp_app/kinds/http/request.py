@@ -249,7 +249,6 @@ def _filled_or_absent(part: object, values: Values) -> object:
 # -- answer ----------------------------------------------------------------------------
 # From the answer of another site to what clients get.
 
-
 IN_THREAD: Final = 64 * KIB
 """Bytes of JSON from which on the loop does not read it."""
 MAX_EXCERPT_LENGTH: Final = 500

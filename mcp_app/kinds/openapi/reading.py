@@ -67,7 +67,6 @@ class Offer:
 # -- names -----------------------------------------------------------------------------
 # Names that the words of a document become: of tools, of arguments, each once.
 
-
 MAX_NAME_LENGTH: Final = 64
 _READ: Final = 500
 """Characters of a text that is longer than any name; one of them is quadratic."""
@@ -113,7 +112,6 @@ class Names:
 # -- addresses -------------------------------------------------------------------------
 # How a document writes addresses: paths with more behind them, styles of values.
 
-
 _STYLES: Final[Mapping[str, tuple[str, str]]] = {
     "form": (REPEAT, COMMAS),
     "spaceDelimited": (REPEAT, SPACES),
@@ -154,7 +152,6 @@ def pair_style_of(parameter: JsonObject) -> str | None:
 
 
 # -- reading ---------------------------------------------------------------------------
-
 
 MOST_YAML: Final = 4 * MIB
 MOST_NODES: Final = 2_000_000

@@ -48,7 +48,6 @@ _MAPS_OF_SCHEMAS: Final = frozenset(
     {"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"}
 )
 
-
 _Steps: TypeAlias = tuple[str, ...]
 
 

@@ -184,7 +184,6 @@ class Query:
 #
 # or `"answer": "groups"` with `by` and `measures`.  `"answer": "one"` is for templates.
 
-
 MAX_ROWS: Final = 200
 USUAL_ROWS: Final = 50
 MAX_LISTED_ROWS: Final = 50
@@ -293,7 +292,6 @@ SCHEMA: Final[JsonObject] = _object_schema(
 
 # -- description -----------------------------------------------------------------------
 # What clients are told of a query: the schemas of its arguments and of its answer.
-
 
 _CURSOR: JsonObject = {
     "type": "string",

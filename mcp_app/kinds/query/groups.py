@@ -149,7 +149,6 @@ def _nulls_last(path: Path) -> bool | None:
 # -- lists -----------------------------------------------------------------------------
 # Lists of related rows below the rows of a page: one statement for each list.
 
-
 _PARENT, _NUMBER, _TOTAL = "mcp_parent", "mcp_number", "mcp_total"
 
 
@@ -207,7 +206,6 @@ def read_list(
 
 
 # -- groups ----------------------------------------------------------------------------
-
 
 MOST_GROUPS: Final = 200
 

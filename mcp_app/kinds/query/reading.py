@@ -49,7 +49,6 @@ from mcp_app.protocol.json_types import JsonObject
 # -- rows ------------------------------------------------------------------------------
 # Answers that are rows: a page of them, their total, and where the next one begins.
 
-
 MOST_COUNTED: Final = 100_000
 
 
@@ -152,7 +151,6 @@ class RowReader:
 
 
 # -- reading ---------------------------------------------------------------------------
-
 
 Part = TypeVar("Part")
 

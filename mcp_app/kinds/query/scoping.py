@@ -23,7 +23,6 @@ from mcp_app.kinds.kind import KindError
 # -- paths -----------------------------------------------------------------------------
 # Paths: `customer.country.name`, from an open model over relations to a field.
 
-
 MAX_PATH_STEPS: Final = 3
 
 Use: TypeAlias = Literal["fields", "filters"]
@@ -139,7 +138,6 @@ def _open_field(name: str, model: OpenModel, use: Use) -> OpenField:
 
 
 # -- scoping ---------------------------------------------------------------------------
-
 
 _VALUE: Final = "mcp_value"
 _GAP: Final = r"(?:\s|/\*.*?\*/|--[^\n]*\n)*"

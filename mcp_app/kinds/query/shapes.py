@@ -28,7 +28,6 @@ from mcp_app.protocol.json_types import JsonObject
 # -- values ----------------------------------------------------------------------------
 # Values of columns as JSON has them, and as they come back from it.
 
-
 AVERAGE_PLACES: Final = 6
 
 
@@ -119,7 +118,6 @@ def measure_to_json(do: str, field: OpenField | None, value: Any) -> Any:
 # -- cursor ----------------------------------------------------------------------------
 # Cursors of pages: where the next one begins, sealed for one caller and one query.
 
-
 FORMAT: Final = 1
 LARGEST: Final = 8_192
 """Characters of a cursor: three texts of 255 characters, each of four bytes."""
@@ -201,7 +199,6 @@ def _cursor_sealer() -> Sealer:
 
 
 # -- shapes ----------------------------------------------------------------------------
-
 
 KEY: Final = "key"
 

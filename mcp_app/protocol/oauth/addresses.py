@@ -18,7 +18,6 @@ from mcp_app.protocol.headers import is_loopback_host
 # of RFC 3986, escapes in its host, numbers that are no dotted address, or slashes too
 # many or too few.  All of these are refused.
 
-
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 _CHARACTERS: Final = re.compile(
@@ -123,7 +122,6 @@ def _host_name(text: str) -> str:
 #
 # Comparing is letter for letter (RFC 9700 §4.1.3), but for the port of programs on the
 # person's own computer, which take any that is free (RFC 8252 §7.3).
-
 
 MAX_REDIRECT_LENGTH: Final = 500
 _FORBIDDEN: Final = (
@@ -256,7 +254,6 @@ def _without_port(uri: str) -> str:
 
 # -- resources -------------------------------------------------------------------------
 # The address of a server as the audience of a token (RFC 8707).
-
 
 MAX_RESOURCE_LENGTH: Final = 2_000
 

@@ -25,7 +25,6 @@ from mcp_app.protocol.oauth.texts import CLIENT, base64url, display_name
 # -- client metadata -------------------------------------------------------------------
 # What registrations and documents of clients have in common (RFC 7591 §2).
 
-
 MAX_METADATA_BYTES: Final = 16 * 1024
 CODE_GRANT: Final = "authorization_code"
 GRANTS: Final = (CODE_GRANT, "refresh_token")
@@ -117,7 +116,6 @@ def invalid_metadata(description: str) -> OAuthError:
 # Client ID metadata documents: a client's id is the URL of what it says of itself.
 #
 # draft-ietf-oauth-client-id-metadata-document-00.
-
 
 MAX_DOCUMENT_URL_LENGTH: Final = 2_000
 """Of a document's URL."""
@@ -235,7 +233,6 @@ def _cache_ages(cache_control: str) -> Iterator[int]:
 #
 # A client's id is what it registered, signed by us: whoever shows the id shows the
 # registration.
-
 
 MAX_REDIRECTS: Final = 10
 MAX_CLIENT_ID_LENGTH: Final = 2_000

@@ -17,7 +17,6 @@ from mcp_app.protocol.oauth.texts import base64url
 # -- errors ----------------------------------------------------------------------------
 # What an authorization server refuses, in the words of RFC 6749.
 
-
 _READABLE: Final = str.maketrans('"\\\u2018\u2019\u201c\u201d', "'/''''")
 _NOT_ALLOWED: Final = re.compile(r"[^\x20\x21\x23-\x5B\x5D-\x7E]")
 
@@ -48,7 +47,6 @@ def invalid_request(description: str, *, status: int = 400) -> OAuthError:
 
 # -- parameters ------------------------------------------------------------------------
 # Parameters of a query or a form, read in one way only (RFC 6749, appendix B).
-
 
 Pairs: TypeAlias = list[tuple[str, str]]
 
@@ -105,7 +103,6 @@ def _check_once(names: Iterable[str]) -> None:
 # -- pkce ------------------------------------------------------------------------------
 # Proof that who exchanges a code is who asked for it (RFC 7636, S256 alone).
 
-
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
@@ -129,7 +126,6 @@ def is_verifier_of(challenge: str, verifier: str) -> bool:
 
 # -- authorization ---------------------------------------------------------------------
 # The authorization request: what a program asks a person for (RFC 6749 §4.1.1).
-
 
 READ: Final = "mcp:read"
 CHANGE: Final = "mcp:change"
@@ -228,7 +224,6 @@ def check_after_resource(request: AuthorizationRequest) -> None:
 
 # -- token requests --------------------------------------------------------------------
 # Requests for tokens and for their end (RFC 6749 §3.2, RFC 7009).
-
 
 MAX_FORM_BYTES: Final = 16 * 1024
 FORM: Final = "application/x-www-form-urlencoded"

@@ -75,7 +75,6 @@ def base64url(value: bytes) -> str:
 # -- names -----------------------------------------------------------------------------
 # Names that programs give themselves, as text that cannot pass for more.
 
-
 MAX_NAME_LENGTH: Final = 60
 
 _MAX_MARKS: Final = 2

@@ -42,7 +42,6 @@ from mcp_app.publishing.publication import OutOfDate, overtaken_error
 # -- rights ----------------------------------------------------------------------------
 # Which rights of the product an import needs, beside the one to import.
 
-
 _BEHIND = ("kind", "config")
 _GRANT = (*DEMANDS, "access")
 
@@ -289,7 +288,6 @@ class _Importer:
 
 # -- report ----------------------------------------------------------------------------
 # What importing would do, in lines of text.
-
 
 MAX_VALUE_LENGTH = 200
 """Characters of a value that a line shows."""

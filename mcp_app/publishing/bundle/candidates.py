@@ -94,7 +94,6 @@ def in_columns(content: JsonObject) -> JsonObject:
 # -- choices ---------------------------------------------------------------------------
 # What a server chooses: by primary keys in its row, by natural keys in a file.
 
-
 CHOSEN = "chosen"
 
 NaturalKeys = Mapping[str, Mapping[int, str]]

@@ -143,7 +143,6 @@ def members_of(model: type[PublishedRow], value: object) -> tuple[Shapes, Shapes
 
 # -- reading ---------------------------------------------------------------------------
 
-
 LIMITS: Final = ReadLimits(depth=72, nodes=1_000_000)
 """A content may be as deep as everywhere, and stands a few levels below the top."""
 

@@ -226,7 +226,6 @@ def _tag_sets_of(row: DefinitionRow) -> Iterator[frozenset[str]]:
 
 # -- writing ---------------------------------------------------------------------------
 
-
 AT_ONCE = 100
 """Uploads that one statement reads."""
 

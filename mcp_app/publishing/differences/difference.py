@@ -19,7 +19,6 @@ from mcp_app.protocol import jsonrpc
 # -- text diff -------------------------------------------------------------------------
 # Which words of two texts were taken away or added, found in bounded time.
 
-
 WORDS = re.compile(r"\s+|\S+\s*")
 
 
@@ -101,7 +100,6 @@ def common_start(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 # -- difference ------------------------------------------------------------------------
-
 
 ABSENT: Final = object()
 """Stands for a member that is not there."""

@@ -30,10 +30,8 @@ if TYPE_CHECKING:
 # -- lists -----------------------------------------------------------------------------
 # tools/list, resources/list, resources/templates/list, prompts/list.
 
-
 LIST_TTL_MS = 60_000
 """Streams announce changes, so clients may cache a list for a minute."""
-
 
 LISTINGS = {
     "tools/list": "tools",
@@ -183,7 +181,6 @@ def check_arguments(entry: PromptEntry, arguments: dict[str, str]) -> None:
 # -- resources -------------------------------------------------------------------------
 # resources/read, resources/subscribe, resources/unsubscribe.
 
-
 UNKNOWN_RESOURCE = "Resource not found"
 MOST_WATCHED = 1_000
 """Resources that a session may watch: each is a row."""
@@ -288,7 +285,6 @@ async def unsubscribe(exchange: Exchange) -> JsonObject:
 
 # -- completion ------------------------------------------------------------------------
 # completion/complete.
-
 
 MAX_VALUES = 100
 

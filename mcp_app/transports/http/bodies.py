@@ -55,14 +55,12 @@ def is_large_body(process: Process, body: bytes) -> bool:
 
 # -- bodies ----------------------------------------------------------------------------
 
-
 _DIGITS = 18
 
 SMALL: Final = 16 * 1024
 """Bytes of a body that is read for its id alone."""
 ID_S: Final = 1.0
 """Seconds that such a body may take to arrive."""
-
 
 Hold: TypeAlias = Callable[[int], None]
 """Takes note of how many bytes of a body are held."""

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 # -- at most once ----------------------------------------------------------------------
 # Requests that must not run twice: their rows exist before they run.
 
-
 PATIENCE_S: Final = 10.0
 """In an outage of the database a request is refused after so long."""
 

@@ -22,7 +22,6 @@ from mcp_app.transports.asgi_types import RawHeaders, Scope
 #
 # Servers and proxies log addresses, so such a token is exposed.
 
-
 logger = logging.getLogger("mcp_app.auth")
 
 PARAMETER = "access_token"
@@ -51,7 +50,6 @@ def _warn_about_token(server: str) -> None:
 
 
 # -- host and origin -------------------------------------------------------------------
-
 
 DEBUG_HOSTS = (".localhost", "127.0.0.1", "[::1]")
 MAX_CACHED = 1_024

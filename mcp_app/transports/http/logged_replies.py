@@ -39,7 +39,6 @@ MAX_NAME_LENGTH: Final = 128
 LAST_WORDS_S: Final = 1.0
 """Seconds that a cancelled call's end waits for the database."""
 
-
 Requests: TypeAlias = str | int | list[str | int]
 """The id of a request, or those of a batch."""
 

@@ -39,7 +39,6 @@ from mcp_app.transports.http.responses import send_json, send_whole
 # A ticket is signed with the site's keys (`conf.secrets`), and good at one server for
 # ten minutes.  Whoever has no ticket finds no probe: the header means nothing then.
 
-
 HEADER: Final = "Mcp-Probe"
 NAME: Final = HEADER.lower().encode("ascii")
 """As ASGI servers write it."""
@@ -107,7 +106,6 @@ def read_ticket(text: str, server: str) -> Ticket | None:
 
 
 # -- probe -----------------------------------------------------------------------------
-
 
 logger = logging.getLogger("mcp_app.transports")
 

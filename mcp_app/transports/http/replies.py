@@ -19,7 +19,6 @@ from mcp_app.transports.http.responses import OK, Connection, send_json
 # -- event stream ----------------------------------------------------------------------
 # A response of server-sent events; while idle, it has no task.
 
-
 logger = logging.getLogger("mcp_app.transports")
 
 SSE_HEADERS: RawHeaders = [
@@ -196,7 +195,6 @@ async def send_events(
 
 
 # -- replies ---------------------------------------------------------------------------
-
 
 PROMOTE_AFTER = 1.0
 """Seconds of silence after which the answer becomes a stream, with heartbeats."""

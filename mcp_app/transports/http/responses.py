@@ -28,7 +28,6 @@ from mcp_app.transports.asgi_types import Message, RawHeaders, Receive, Scope, S
 # -- refusals --------------------------------------------------------------------------
 # Why a request was refused, in one word, so that staff can find the cause.
 
-
 AGENT: Final = b"user-agent"
 CHALLENGE: Final = "WWW-Authenticate"
 
@@ -78,7 +77,6 @@ def client_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 
 # -- responses -------------------------------------------------------------------------
-
 
 _JSON_HEADER = (b"content-type", b"application/json")
 JSON_HEADERS: RawHeaders = [_JSON_HEADER]
@@ -174,7 +172,6 @@ class Connection(Protocol):
 #
 # Anybody may ask, with any Host and Origin: the answer only says which part fails.  Who
 # speaks HTTP/1.1 names some Host.
-
 
 logger = logging.getLogger("mcp_app.transports")
 

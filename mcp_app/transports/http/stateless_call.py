@@ -147,7 +147,6 @@ class StatelessCall(PlainCall):
 # most calls are over then.  The session is cached, the tool may run twice, and the id
 # is not that of a call that runs.
 
-
 _SESSION_PARAMS: Final = 2
 """The name and the arguments; `_meta` may be there."""
 LAST: Final = b""

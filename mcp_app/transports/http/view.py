@@ -61,7 +61,6 @@ from mcp_app.transports.http.stateless_call import ENCODED_METHOD, StatelessCall
 # tools run here whose last calls were quick (`Pace`); the others run in the threads for
 # user code, while the request's thread waits.
 
-
 _LATE: Final = "The call ended before its function returned."
 
 
@@ -176,7 +175,6 @@ def serve(scope: Scope, body: bytes, slug: str) -> Whole | None:
 
 
 # -- view ------------------------------------------------------------------------------
-
 
 SECRET_HEADERS = ("HTTP_AUTHORIZATION", "HTTP_MCP_SESSION_ID", "HTTP_MCP_PARAM_")
 _COROUTINE: dict[str, Any] = vars(markcoroutinefunction(cast("Any", SimpleNamespace())))

@@ -139,7 +139,6 @@ class RunningCall:
 # -- listening -------------------------------------------------------------------------
 # Announcements on a channel: changes of a session, and subscriptions.
 
-
 logger = logging.getLogger("mcp_app.transports")
 
 

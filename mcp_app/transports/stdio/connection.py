@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("mcp_app.transports")
 
-
 NO_WAY_BACK: Final = NoWayBack()
 
 

@@ -39,7 +39,6 @@ from mcp_app.transports.http.host_and_origin import DEBUG_HOSTS
 # -- address ---------------------------------------------------------------------------
 # Addresses that can be looked at, and those that belong to the site.
 
-
 MAX_ADDRESS_LENGTH: Final = 1_000
 """Characters of an address."""
 
@@ -106,7 +105,6 @@ def public_line(url: str, slug: str) -> str:
 # A token that a wrong address gets is lost, and one that is sent in clear text is
 # everybody's.
 
-
 GOOD_FOR: Final = timedelta(minutes=5)
 """How long a token that is made for a check is good, if nothing ends it before."""
 NAME: Final = "mcp_check"
@@ -161,7 +159,6 @@ def token_for(user: AbstractBaseUser, server: Server) -> Iterator[Secret]:
 
 
 # -- client ----------------------------------------------------------------------------
-
 
 PATIENCE_S: Final = 15.0
 LARGEST: Final = 64 * 1024

@@ -47,7 +47,6 @@ def has_problem(findings: Iterable[Finding]) -> bool:
 # Lines stand in the part of the configuration that is about the endpoint: nginx's
 # `location /mcp`, before Apache's `ProxyPass`, HAProxy's `backend` or `frontend`.
 
-
 MIB: Final = 1024 * 1024
 PATIENT_S: Final = 120
 """Seconds for which a proxy waits, if a stream is not silent for longer."""

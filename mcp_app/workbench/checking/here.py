@@ -207,7 +207,6 @@ def _silent_process_findings(number: int) -> Iterator[Finding]:
 #
 # No tool is called.  What a session was opened for is closed again.
 
-
 CLIENT: Final = {"name": "mcp_check", "version": VERSION}
 LISTS: Final = ("tools", "resources", "prompts")
 """Capabilities with a list, of which the first is asked for."""

@@ -155,7 +155,6 @@ def _ending_sentence(ending: Ending, alias: str) -> str:
 # -- failures --------------------------------------------------------------------------
 # Errors that code meets because it runs inside the transactions of a dry run.
 
-
 _ABORTED: Final = "25P02"
 """PostgreSQL's code for a statement after an error in the same transaction."""
 _WORDS: Final = {

@@ -43,7 +43,6 @@ from mcp_app.workbench.trying.offer import WorkingCopy
 # -- once ------------------------------------------------------------------------------
 # A run that may not happen twice: its page carries a ticket that is good for one.
 
-
 SALT: Final = "mcp_app.workbench.trying.trial"
 GOOD_FOR_S: Final = 600
 KEY: Final = "trial"
@@ -148,7 +147,6 @@ def _refusal_as_another(attempt: Attempt) -> str:
 
 
 # -- trial -----------------------------------------------------------------------------
-
 
 FIRST_ERROR: Final = 400
 UNAUTHORIZED: Final = 401

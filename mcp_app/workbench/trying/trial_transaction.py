@@ -28,7 +28,6 @@ from mcp_app.workbench.trying.dry_run_outcome import Ending
 # A text may hold several, where the driver takes them.  What no text shows is left to
 # the savepoint (`trial_transaction`): a procedure that commits, or the driver's method.
 
-
 _ENDING: Final = (
     r"COMMIT|END|BEGIN|START|PREPARE|ABORT"
     r"|ROLLBACK(?!\s+(?:(?:WORK|TRANSACTION)\s+)?TO\b)"
@@ -116,7 +115,6 @@ def _comment_end(sql: str, begin: int, *, nests: bool) -> int:
 
 
 # -- trial transaction -----------------------------------------------------------------
-
 
 SAVEPOINT: Final = "mcp_dry_run"
 _LEAST_S: Final = 0.001
