@@ -39,10 +39,10 @@ CHANGES: Final = "drill_count"
 BEYOND: Final = f"{CHANGES} can change something"
 NARROWED: Final = """
 from dataclasses import replace
-from mcp_app.auth.rights import change
+from mcp_app.auth.rights import change_app
 from mcp_app.models import AccessToken, Connection
 row = Connection.objects.filter(token__name="narrowed").latest("pk")
-change(row, lambda choice: replace(choice, may=AccessToken.May.READ))
+change_app(row, lambda choice: replace(choice, may=AccessToken.May.READ))
 """
 
 
