@@ -15,9 +15,13 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import django
 import uvloop
 
-from mcp_app.process.lifecycle import install_drain
+os.environ["DJANGO_SETTINGS_MODULE"] = "tests.drill.settings"
+django.setup()
+
+from mcp_app.process.lifecycle import install_drain  # noqa: E402 - it needs the settings
 
 DRAIN_S: Final = 0.2
 
