@@ -18,8 +18,7 @@ from httpcore2 import (
 )
 
 from mcp_app.egress.resolving import Forbidden, Resolver
-from mcp_app.egress.sites import Site, is_allowed
-from mcp_app.egress.sites import parse_address as read_address
+from mcp_app.egress.sites import Site, is_allowed, parse_address
 
 CONNECT_S: Final = 3.0
 IDLE_S: Final = 5.0
@@ -146,10 +145,10 @@ class GuardedBackend(AsyncNetworkBackend):
         raise refusal or ConnectError(f"The name {host} has no address.")
 
     async def _vetted_addresses(self, host: str, port: int) -> list[str]:
-        literal = read_address(host) is not None
+        literal = parse_address(host) is not None
         addresses = [host] if literal else [*await self._resolver.addresses(host, port)]
         for each in addresses:
-            address = read_address(each)
+            address = parse_address(each)
             if address is None or not is_allowed(address, self._site.networks):
                 raise Forbidden(
                     f"The name {host} leads to {each}, which is not public. If it is"

@@ -14,8 +14,7 @@ from mcp_app.conf import KIB
 from mcp_app.egress.client import call_once
 from mcp_app.egress.requests import SiteAnswer, SiteRequest
 from mcp_app.egress.resolving import Forbidden, Lookup, Unreadable, system_lookup
-from mcp_app.egress.sites import Network, Site, UnusableSite, address_of
-from mcp_app.egress.sites import parse_address as read_address
+from mcp_app.egress.sites import Network, Site, UnusableSite, address_of, parse_address
 from mcp_app.interface.principal import AccessRequest, Principal
 
 LOCALHOST: Final = "localhost"
@@ -89,5 +88,5 @@ def document_address(
 
 
 def _is_loopback(host: str) -> bool:
-    address = read_address(host)
+    address = parse_address(host)
     return host == LOCALHOST if address is None else address.is_loopback

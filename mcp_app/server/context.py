@@ -34,9 +34,9 @@ from mcp_app.interface.questions import (
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import notification_message
 from mcp_app.protocol.negotiation import LOG_LEVEL
-from mcp_app.server import questions as deprecations
 from mcp_app.server.clock import CallClock
 from mcp_app.server.exchange import SEVERITY, End, Exchange, NotificationThrottle
+from mcp_app.server.questions import note_deprecated_use
 from mcp_app.server.round_trip import InputRequired, RoundTrip
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class CallCore:
             )
         if self._least_level is None or SEVERITY[level] < self._least_level:
             return
-        deprecations.note_deprecated_use(self.exchange.revision, "logging")
+        note_deprecated_use(self.exchange.revision, "logging")
         params: dict[str, object] = {
             "level": level,
             "data": log_secrets.remove_secrets(data),

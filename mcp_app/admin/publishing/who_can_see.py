@@ -23,8 +23,12 @@ from mcp_app.admin.access.sentences import (
     counted_text,
     describe_people,
 )
-from mcp_app.admin.access.visibility import People, Visibility, people_page
-from mcp_app.admin.access.visibility import count_people as counts_of
+from mcp_app.admin.access.visibility import (
+    People,
+    Visibility,
+    count_people,
+    people_page,
+)
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import active_stops
 from mcp_app.admin.publishing.pages import PublishedAdmin
@@ -127,7 +131,7 @@ class Numbers:
 
     def __init__(self, visibility: Visibility) -> None:
         self._visibility = visibility
-        counts = counts_of(visibility.conditions)
+        counts = count_people(visibility.conditions)
         self.everybody, self.active = counts["everybody"], counts["active"]
         self.superusers = counts["superusers"]
         self._remaining = [

@@ -43,16 +43,18 @@ from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.overlays import whole_definition
 from mcp_app.site_time import local_time
-from mcp_app.workbench.trying import trial as once
 from mcp_app.workbench.trying.dry_run_outcome import TriedRow
 from mcp_app.workbench.trying.offer import WorkingCopy, servers_for
 from mcp_app.workbench.trying.trial import (
     FORBIDDEN,
     UNAUTHORIZED,
     As,
+    NoTicket,
     Plan,
     Trial,
+    claim_ticket,
     is_rejected,
+    new_ticket,
     run_trial,
 )
 from mcp_app.workbench.viewer import run_on_loop
@@ -298,10 +300,8 @@ class TryPage:
         if not changes:
             return
         try:
-            at = once.claim_ticket(
-                data.get("once", ""), self._request.user.pk, self._row
-            )
-        except once.NoTicket:
+            at = claim_ticket(data.get("once", ""), self._request.user.pk, self._row)
+        except NoTicket:
             raise Refusal(
                 _("This page is too old, so nothing was run. Press the button again.")
             ) from None
@@ -362,7 +362,7 @@ class TryPage:
     @property
     def next_ticket(self) -> str:
         """A ticket for the next run."""
-        return once.new_ticket(self._request.user.pk, self._row)
+        return new_ticket(self._request.user.pk, self._row)
 
     def result_context(self) -> dict[str, Any]:
         """Return the context of the part with the result; empty without one."""
