@@ -18,7 +18,7 @@ from typing import Final
 import django
 import uvloop
 
-os.environ["DJANGO_SETTINGS_MODULE"] = "tests.drill.settings"
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.drill.settings")
 django.setup()
 
 from mcp_app.process.lifecycle import install_drain  # noqa: E402 - it needs the settings
