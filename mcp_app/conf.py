@@ -11,12 +11,13 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from ipaddress import ip_network
-from typing import Any, Literal, cast, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, cast, get_type_hints
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.dispatch import receiver
+from pydantic import Field, TypeAdapter, ValidationError
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -26,6 +27,10 @@ MAX_SECONDS = 100 * 365 * 86_400
 MAX_NUMBER = 2**40
 """Of bytes that is a tebibyte."""
 MAX_THREADS = 10_000
+
+Count: TypeAlias = Annotated[int, Field(gt=0, le=MAX_NUMBER)]
+PerSecond: TypeAlias = Annotated[float, Field(gt=0, le=MAX_NUMBER)]
+Seconds: TypeAlias = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
 
 BY_TOKEN = {"token": "mcp_app.authentication.access_token"}
 """The one way in where a site names none."""
@@ -42,52 +47,52 @@ class Limits:
     """
 
     rates: bool = True
-    body: int = 4 * MIB
-    bodies: int = 64 * MIB
-    queues: int = 64 * MIB
-    document: int = 32 * MIB
-    depth: int = 64
-    nodes: int = 100_000
-    batch: int = 100
-    parse_in_thread: int = 64 * KIB
-    nodes_in_thread: int = 2_000
-    tool_result: int = MIB
-    text: int = 256 * KIB
-    schema: int = 256 * KIB
-    schema_depth: int = 32
-    subschemas: int = 2_000
-    tool_timeout: float = 60
-    dry_run: float = 10
-    query_time: float = 10
-    query_rows: int = 200
-    question_deadline: float = 600
-    request_state_age: float = 600
-    request_state_size: int = 16 * KIB
-    streams_per_session: int = 8
-    streams_per_principal: int = 32
-    streams_per_process: int = 2_000
-    running_calls: int = 64
-    tool_rate: int = 600
-    tool_burst: int = 100
-    request_rate: int = 1_200
-    request_burst: int = 300
-    questions_per_person: int = 8
-    sessions_per_principal: int = 100
-    anonymous_sessions: int = 10_000
-    anonymous_idle: float = 3_600
-    heartbeat: float = 15
-    session_idle: float = 7 * 86_400
-    session_age: float = 30 * 86_400
-    progress_burst: int = 100
-    progress_rate: float = 20
-    drain: float = 25
-    audit_buffer: int = 10_000
-    calls_kept: float = 30 * 86_400
-    calls_rows: int = 5_000_000
-    statistics_kept: float = 730 * 86_400
-    oauth_access: float = 8 * 3_600
-    oauth_idle: float = 30 * 86_400
-    oauth_overlap: float = 120
+    body: Count = 4 * MIB
+    bodies: Count = 64 * MIB
+    queues: Count = 64 * MIB
+    document: Count = 32 * MIB
+    depth: Count = 64
+    nodes: Count = 100_000
+    batch: Count = 100
+    parse_in_thread: Count = 64 * KIB
+    nodes_in_thread: Count = 2_000
+    tool_result: Count = MIB
+    text: Count = 256 * KIB
+    schema: Count = 256 * KIB
+    schema_depth: Count = 32
+    subschemas: Count = 2_000
+    tool_timeout: Seconds = 60
+    dry_run: Seconds = 10
+    query_time: Seconds = 10
+    query_rows: Count = 200
+    question_deadline: Seconds = 600
+    request_state_age: Seconds = 600
+    request_state_size: Count = 16 * KIB
+    streams_per_session: Count = 8
+    streams_per_principal: Count = 32
+    streams_per_process: Count = 2_000
+    running_calls: Count = 64
+    tool_rate: Count = 600
+    tool_burst: Count = 100
+    request_rate: Count = 1_200
+    request_burst: Count = 300
+    questions_per_person: Count = 8
+    sessions_per_principal: Count = 100
+    anonymous_sessions: Count = 10_000
+    anonymous_idle: Seconds = 3_600
+    heartbeat: Seconds = 15
+    session_idle: Seconds = 7 * 86_400
+    session_age: Seconds = 30 * 86_400
+    progress_burst: Count = 100
+    progress_rate: PerSecond = 20
+    drain: Seconds = 25
+    audit_buffer: Count = 10_000
+    calls_kept: Seconds = 30 * 86_400
+    calls_rows: Count = 5_000_000
+    statistics_kept: Seconds = 730 * 86_400
+    oauth_access: Seconds = 8 * 3_600
+    oauth_idle: Seconds = 30 * 86_400
+    oauth_overlap: Seconds = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,13 +139,13 @@ class McpSettings:
     call_context_headers: Sequence[str] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
     http: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    threads: int = 8
+    threads: Annotated[int, Field(gt=0, le=MAX_THREADS)] = 8
     limits: Limits = field(default_factory=Limits)
     audit: Literal["batched", "strict", "off"] = "batched"
     envelope: Literal["strict", "lenient"] = "strict"
     coerce: bool = True
     state_keys: Sequence[str] = ()
-    trusted_proxies: int | Sequence[str] = 0
+    trusted_proxies: Annotated[int, Field(ge=0)] | Sequence[str] = 0
     doorbell: str = "default"
     autodiscover: str = "mcp"
     endless_tokens: bool = False
@@ -165,33 +170,27 @@ CREDENTIALS = ("authorization", "proxy-authorization", "cookie", "mcp-session-id
 RENAMED = {"AROUND": "CALL_CONTEXT_MANAGERS"}
 """Keys that had another name once."""
 LIMITS: tuple[str, ...] = tuple(each.name for each in fields(Limits))
-SECONDS = frozenset(
-    each.name
-    for each in fields(Limits)
-    if each.type == "float" and each.name != "progress_rate"
-)
+RATES = {"tool_burst": "tool_rate", "request_burst": "request_rate"}
+"""How many at once, and how many a minute."""
 
 
 def settings_problems(current: McpSettings) -> list[str]:
     """Return a sentence for each value that its key cannot have."""
-    mistyped = _mistyped_values("MCP", current)
+    problems = list(_value_problems("MCP", current))
+    if problems:
+        return problems
     return [
-        *mistyped,
-        *(() if mistyped else _bad_entries(current.authentication)),
-        *_mistyped_values('MCP["LIMITS"]', current.limits),
-        *_not_positive("MCP", current, ["threads"]),
-        *_too_many_threads(current.threads),
-        *_not_positive('MCP["LIMITS"]', current.limits, LIMITS),
-        *_no_proxies(current.trusted_proxies),
+        *_entries_problems(current.authentication),
+        *_proxies_problems(current.trusted_proxies),
         *(
             f'MCP["CALL_CONTEXT_HEADERS"] has {each!r}, which your code never gets.'
-            for each in (() if mistyped else current.call_context_headers)
+            for each in current.call_context_headers
             if each.lower() in CREDENTIALS
         ),
     ]
 
 
-def _bad_entries(entries: Mapping[str, str | Mapping[str, Any]]) -> Iterator[str]:
+def _entries_problems(entries: Mapping[str, str | Mapping[str, Any]]) -> Iterator[str]:
     for name, entry in entries.items():
         for problem in entry_problems(entry):
             yield f'MCP["AUTHENTICATION"][{name!r}] {problem}'
@@ -205,9 +204,7 @@ def entry_problems(entry: str | Mapping[str, Any]) -> Iterator[str]:
     known = (*ENTRY_KEYS, *(ISSUER_KEYS if path == BY_ISSUER else ()))
     for key in entry:
         if key not in known:
-            close = difflib.get_close_matches(key, known, 1)
-            meant = f" Did you mean {close[0]!r}?" if close else ""
-            yield f"has no option {key!r}.{meant}"
+            yield f"has no option {key!r}.{_suggestion(key, known)}"
     if not path:
         yield 'has no "path". Set it to the function or class that authenticates.'
     elif not isinstance(path, str):
@@ -216,102 +213,50 @@ def entry_problems(entry: str | Mapping[str, Any]) -> Iterator[str]:
         yield f'has the "cache" {entry["cache"]!r}: it must be "header", or left out.'
 
 
-def _mistyped_values(place: str, value: McpSettings | Limits) -> list[str]:
-    return [
-        f"{place}[{_quoted_key(name)}] is {_safe_value_text(name, setting)}: {problem}."
-        for name, shape in get_type_hints(type(value)).items()
-        for setting in [getattr(value, name)]
-        for problem in _type_problems(shape, setting)
-    ]
+def _value_problems(place: str, value: McpSettings | Limits) -> Iterator[str]:
+    hints = get_type_hints(type(value), include_extras=True)
+    for name, shape in hints.items():
+        setting = getattr(value, name)
+        try:
+            TypeAdapter(shape).validate_python(setting, strict=True)
+        except ValidationError as error:
+            shown = _safe_value_text(name, setting)
+            # Of a union each member has its say: one sentence is enough.
+            problem = error.errors()[0]["msg"]
+            yield f"{place}[{_quoted_key(name)}] is {shown}: {problem}."
 
 
 def _safe_value_text(name: str, value: object) -> str:
     return "not as it must be" if name in SECRET else repr(value)
 
 
-def _type_problems(shape: Any, value: object) -> list[str]:
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - takes a while
-
-    try:
-        TypeAdapter(shape).validate_python(value, strict=True)
-    except ValidationError as error:
-        # Of a union each member has its say: one sentence is enough.
-        return [error.errors()[0]["msg"]]
-    return []
-
-
-def _not_positive(
-    place: str, value: McpSettings | Limits, names: Sequence[str]
-) -> list[str]:
-    return [
-        f"{place}[{_quoted_key(name)}] is {number}: it must be greater than 0."
-        for name in names
-        # NaN is neither greater nor less.
-        if type(number := getattr(value, name)) in (int, float) and not number > 0
-    ]
-
-
-def _no_proxies(trusted: object) -> Iterator[str]:
-    place = 'MCP["TRUSTED_PROXIES"]'
-    if isinstance(trusted, int) and trusted < 0:
-        yield f"{place} is {trusted}: it must be 0 or greater."
-    for each in trusted if isinstance(trusted, list | tuple) else ():
+def _proxies_problems(trusted: int | Sequence[str]) -> Iterator[str]:
+    for each in () if isinstance(trusted, int) else trusted:
         try:
             ip_network(each)
         except ValueError as error:
-            yield f"{place} has {each!r}, which is not a network: {error}."
+            yield (
+                f'MCP["TRUSTED_PROXIES"] has {each!r}, which is not a network: {error}.'
+            )
 
 
-def _too_many_threads(threads: object) -> list[str]:
-    if type(threads) is int and threads > MAX_THREADS:
-        sentence = f'MCP["THREADS"] is {threads}: it must be at most {MAX_THREADS:,}.'
-        return [sentence]
-    return []
-
-
-def _too_great(limits: Limits) -> list[str]:
-    return [
-        f'MCP["LIMITS"][{_quoted_key(name)}] is {number}: it must be a number of at'
-        f" most"
-        f" {most:,}{' (100 years in seconds)' if most == MAX_SECONDS else ''}."
-        for name in LIMITS
-        for most in [MAX_SECONDS if name in SECONDS else MAX_NUMBER]
-        if type(number := getattr(limits, name)) in (int, float)
-        # NaN is neither greater nor less.
-        and not number <= most
-    ]
-
-
-def _bad_rates(limits: Limits, defined: Container[str]) -> Iterator[str]:
-    """Yield what is wrong with rates; `_mistyped_values` tells of other types.
-
-    `given` has the names of the limits that are set, and are no defaults.
-    """
-    if not limits.rates:
+def _limits_problems(limits: Limits, defined: Container[str]) -> Iterator[str]:
+    """Yield what is wrong with limits; `defined` has the names that the site sets."""
+    wrong = list(_value_problems('MCP["LIMITS"]', limits))
+    yield from wrong
+    if 0 in [getattr(limits, name) for pair in RATES.items() for name in pair]:
+        yield 'To switch rates off, set MCP["LIMITS"] to "off".'
+    if wrong or not limits.rates:
         return
-    wrong = [
-        (name, number)
-        for name in ("tool_rate", "tool_burst", "request_rate", "request_burst")
-        if type(number := getattr(limits, name)) is not int or number < 1
-    ]
-    for name, number in wrong:
-        yield (
-            f'MCP["LIMITS"][{_quoted_key(name)}] is {number!r}: it must be a whole'
-            f" number of"
-            ' at least 1. To switch rates off, set MCP["LIMITS"] to "off".'
-        )
-    if wrong:
-        return
-    for rate, burst in (("tool_rate", "tool_burst"), ("request_rate", "request_burst")):
-        per_minute, at_once = getattr(limits, rate), getattr(limits, burst)
+    for burst, rate in RATES.items():
+        at_once, per_minute = getattr(limits, burst), getattr(limits, rate)
         if at_once > per_minute:
             usual = "" if burst in defined else " by default, so set it, too"
             yield (
                 f'MCP["LIMITS"][{_quoted_key(burst)}] is {at_once}{usual}: it must be'
-                f" at most"
-                f" {_quoted_key(rate)}, which is {per_minute}."
+                f" at most {_quoted_key(rate)}, which is {per_minute}."
             )
-    if type(limits.batch) is int and limits.request_burst < limits.batch:
+    if limits.request_burst < limits.batch:
         yield (
             f'MCP["LIMITS"]["REQUEST_BURST"] is {limits.request_burst}: it must be at'
             f' least "BATCH", which is {limits.batch}, or no batch of that size would'
@@ -348,11 +293,11 @@ def unknown_keys(values: Mapping[str, object]) -> list[str]:
 def _key_suggestion(name: str) -> str:
     if name in RENAMED:
         return f" It is called {RENAMED[name]!r} now."
-    return _suggestion(name, KEYS)
+    return _suggestion(name.upper(), KEYS)
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name.upper(), [each.upper() for each in known], 1)
+    close = difflib.get_close_matches(name, known, 1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
@@ -364,16 +309,15 @@ def _read_limits(configured: object) -> Limits:
             f'MCP["LIMITS"] is {configured!r}: it must be a dict of limits, or "off".'
         )
     values_by_name = {str(key).lower(): value for key, value in configured.items()}
-    for name in values_by_name:
-        if name not in LIMITS:
-            raise ImproperlyConfigured(
-                f'MCP["LIMITS"] has no limit {name!r}.{_suggestion(name, LIMITS)}'
-            )
+    for name in values_by_name.keys() - set(LIMITS):
+        raise ImproperlyConfigured(
+            f'MCP["LIMITS"] has no limit {name!r}.{_suggestion(name, LIMITS)}'
+        )
     limits = Limits(**values_by_name)
-    wrong = [*_too_great(limits), *_bad_rates(limits, values_by_name)]
-    if wrong:
+    problems = list(_limits_problems(limits, values_by_name))
+    if problems:
         # With such a number requests would fail half-way, and leave rows behind.
-        raise ImproperlyConfigured(" ".join(wrong))
+        raise ImproperlyConfigured(" ".join(problems))
     return limits
 
 
@@ -396,8 +340,7 @@ def current_settings() -> McpSettings:
     if values_by_name.get("endless_tokens") not in (None, True, False):
         raise ImproperlyConfigured(
             f'MCP["ENDLESS_TOKENS"] is {values_by_name["endless_tokens"]!r}: it must'
-            f" be True or"
-            " False."
+            " be True or False."
         )
     if "limits" in values_by_name:
         values_by_name["limits"] = _read_limits(values_by_name["limits"])

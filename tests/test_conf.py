@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from django.conf import settings
@@ -106,27 +106,16 @@ def test_limits_have_names_in_any_case(name: str) -> None:
         ([], r"MCP is \[\]: it must be a dict."),
         ({"LIMITS": "of"}, "is 'of': it must be a dict of limits, or \"off\"."),
         ({"LIMITS": 7}, "is 7: it must be a dict"),
-        ({"LIMITS": {"bodi": 1}}, "no limit 'bodi'. Did you mean 'BODIES'?"),
+        ({"LIMITS": {"bodi": 1}}, "no limit 'bodi'. Did you mean 'bodies'?"),
         ({"LIMITS": {"xyzzy": 1}}, r"no limit 'xyzzy'\.$"),
-        (
-            {"LIMITS": {"session_age": 1e300}},
-            r'\["SESSION_AGE"\] is 1e\+300: it must be a number of at most'
-            r" 3,153,600,000 \(100 years in seconds\)\.",
-        ),
-        (
-            {"LIMITS": {"body": 2**40 + 1}},
-            r'"BODY"\] is 1099511627777: it must be a number of at most'
-            r" 1,099,511,627,776\.$",
-        ),
-        (
-            {"LIMITS": {"tool_rate": 0}},
-            r'"TOOL_RATE"\] is 0: it must be a whole number of at least 1\.',
-        ),
-        (
-            {"LIMITS": {"request_burst": -1}},
-            r'"REQUEST_BURST"\] is -1: it must be a whole number of at least 1\.',
-        ),
-        ({"LIMITS": {"tool_rate": 1.5}}, r'"TOOL_RATE"\] is 1.5: it must be a whole'),
+        ({"LIMITS": {"drain": "long"}}, r'\["DRAIN"\] is \'long\': Input should be '),
+        ({"LIMITS": {"body": 0.5}}, r'\["BODY"\] is 0.5: '),
+        ({"LIMITS": {"drain": 0}}, r'\["DRAIN"\] is 0: Input should be greater than 0'),
+        ({"LIMITS": {"session_age": 1e300}}, r'\["SESSION_AGE"\] is 1e\+300: .* 31536'),
+        ({"LIMITS": {"body": 2**40 + 1}}, r'"BODY"\] is 1099511627777: .* 109951162'),
+        ({"LIMITS": {"tool_rate": 0}}, r'"TOOL_RATE"\] is 0: .* switch rates off, set'),
+        ({"LIMITS": {"request_burst": -1}}, r'"REQUEST_BURST"\] is -1: '),
+        ({"LIMITS": {"tool_rate": 1.5}}, r'"TOOL_RATE"\] is 1.5: '),
         (
             {"LIMITS": {"tool_rate": 50}},
             r'"TOOL_BURST"\] is 100 by default, so set it, too: it must be at most'
@@ -177,20 +166,17 @@ def test_unknown_keys(given: dict[str, object], sentences: list[str]) -> None:
         ({"AUTHENTICATION": {"a": 7}}, "MCP[\"AUTHENTICATION\"] is {'a': 7}: "),
         ({"THREADS": "8"}, "MCP[\"THREADS\"] is '8': "),
         ({"THREADS": True}, 'MCP["THREADS"] is True: '),
-        ({"THREADS": 0}, 'MCP["THREADS"] is 0: it must be greater than 0.'),
-        ({"THREADS": 10**5}, 'MCP["THREADS"] is 100000: it must be at most 10,000.'),
+        ({"THREADS": 0}, 'MCP["THREADS"] is 0: Input should be greater than 0.'),
+        ({"THREADS": 10**5}, 'MCP["THREADS"] is 100000: Input should be less than'),
         ({"AUDIT": "on"}, "MCP[\"AUDIT\"] is 'on': Input should be 'batched', "),
         ({"ENVELOPE": "loose"}, "MCP[\"ENVELOPE\"] is 'loose': "),
         ({"COERCE": "yes"}, "MCP[\"COERCE\"] is 'yes': "),
         ({"TRUSTED_PROXIES": 1.5}, 'MCP["TRUSTED_PROXIES"] is 1.5: '),
-        ({"TRUSTED_PROXIES": -1}, 'MCP["TRUSTED_PROXIES"] is -1: it must be 0 or'),
+        ({"TRUSTED_PROXIES": -1}, 'MCP["TRUSTED_PROXIES"] is -1: Input should be'),
         ({"TRUSTED_PROXIES": ["10.0.0.1/8"]},
          "MCP[\"TRUSTED_PROXIES\"] has '10.0.0.1/8', which is not a network: "),
         ({"TRUSTED_PROXIES": ["::1", "proxy"]},
          "MCP[\"TRUSTED_PROXIES\"] has 'proxy', which is not a network: "),
-        ({"LIMITS": {"drain": "long"}}, 'MCP["LIMITS"]["DRAIN"] is \'long\': '),
-        ({"LIMITS": {"body": 0.5}}, 'MCP["LIMITS"]["BODY"] is 0.5: '),
-        ({"LIMITS": {"drain": 0}}, 'MCP["LIMITS"]["DRAIN"] is 0: it must be greater'),
     ],
 )  # fmt: skip
 def test_values_of_another_type(given: dict[str, Any], place: str) -> None:
@@ -199,6 +185,7 @@ def test_values_of_another_type(given: dict[str, Any], place: str) -> None:
     assert sentence.startswith(place)
 
 
+HINTS = get_type_hints(Limits, include_extras=True)
 NUMBERS = [each.name for each in fields(Limits) if each.name != "rates"]
 
 
@@ -213,7 +200,7 @@ def test_no_limit_is_beyond_all_numbers(value: float) -> None:
 
 def test_every_limit_may_be_great() -> None:
     for name in NUMBERS:
-        most = conf.MAX_SECONDS if name in conf.SECONDS else conf.MAX_NUMBER
+        most = conf.MAX_SECONDS if HINTS[name] == conf.Seconds else conf.MAX_NUMBER
         # A burst is within its rate, and a batch within the burst.
         others = {"request_rate": most, "request_burst": most, "tool_rate": most}
         with override_settings(MCP={"LIMITS": {**others, name: most}}):
