@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from django.conf import settings
-from django.urls import NoReverseMatch, get_script_prefix, reverse
+from django.urls import NoReverseMatch, Resolver404, get_script_prefix, resolve, reverse
 
-from mcp_app.interface.server import DEFAULT_SLUG, PARTS
+from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.transports.asgi_types import (
     Application,
     Receive,
@@ -72,11 +72,16 @@ class Places:
             return None
         # Django's own handler takes the same one away.
         path = path_below_root(settings.FORCE_SCRIPT_NAME or root, whole)
-        if path in (base, base + "/"):
-            return DEFAULT_SLUG, ""
-        if not path.startswith(base + "/"):
+        if not f"{path}/".startswith(f"{base}/"):
             return None
-        return _place_below_endpoint(path[len(base) + 1 :].removesuffix("/"))
+        try:
+            match = resolve(path)
+        except Resolver404:
+            return None
+        # The site may have a page of its own there.
+        if match.app_name != "mcp_app":
+            return None
+        return match.kwargs.get("slug", DEFAULT_SLUG), match.kwargs.get("part", "")
 
 
 class Switch(Places):
@@ -101,14 +106,6 @@ class Switch(Places):
         else:
             slug, part = place
             await self._endpoint(scope, receive, send, slug=slug, part=part)
-
-
-def _place_below_endpoint(remainder: str) -> Place | None:
-    """Return what is named below the endpoint: a server, or an address of HTTP+SSE."""
-    slug, slash, part = remainder.partition("/")
-    if not slash:
-        return (DEFAULT_SLUG, slug) if slug in PARTS else (slug, "") if slug else None
-    return (slug, part) if slug and part in PARTS else None
 
 
 async def _refuse_websocket(receive: Receive, send: Send) -> None:

@@ -32,7 +32,7 @@ PATHS = [
     ("/mcp/staff/sse/more", None),
     ("/mcp/health", "health"),
     ("/mcp/health/", "health"),
-    ("/mcp/ä", "ä"),
+    ("/mcp/ä", None),
     ("/mcp//", None),
     ("/mcp/staff//", None),
     ("/mcp/staff/tools", None),
