@@ -14,13 +14,7 @@ from django.utils.module_loading import import_string
 
 from mcp_app.auth.resources import audience_of
 from mcp_app.egress.documents import Bounds, document_address
-from mcp_app.egress.sites import (
-    MAX_TIMEOUT_S,
-    UnusableSite,
-    ca_path_of,
-    networks_of,
-    number_of,
-)
+from mcp_app.egress.sites import Options, Timeout, UnusableSite, read_shape
 from mcp_app.interface.errors import with_remedy
 from mcp_app.interface.server import DEFAULT_SLUG
 
@@ -30,7 +24,6 @@ FindUser: TypeAlias = Callable[[dict[str, Any]], object]
 EMAIL: Final = "email"
 CHANGEABLE: Final = "preferred_username"
 """A claim that names another person tomorrow (OpenID Connect Core, section 5.7)."""
-WAIT_S: Final = 5.0
 PACKAGES: Final = ("jwt", "httpcore2")
 
 
@@ -58,60 +51,53 @@ class IssuerOptions:
     bounds: Bounds
 
 
+class EntryOptions(Options, extra="ignore"):
+    """The shape of an entry, without what all entries have."""
+
+    issuer: str = ""
+    jwks: str = ""
+    claim: str = ""
+    field: str = ""
+    user: str = ""
+    audience: str = ""
+    scopes: bool = True
+    timeout: Timeout = 5.0
+
+
 def read_options(name: str, values: Mapping[str, Any]) -> IssuerOptions:
     """Return the options of an entry; raises `UnusableIssuer`."""
-    _check_packages()
-    try:
-        networks = tuple(networks_of(values.get("networks", ())))
-        for option in ("issuer", *(("jwks",) if "jwks" in values else ())):
-            url = _text_option(values, option)
-            document_address(url.partition("?")[0], networks, option)
-        bounds = Bounds(
-            networks=networks,
-            ca=ca_path_of(values),
-            timeout=number_of(values, "timeout", WAIT_S, MAX_TIMEOUT_S),
-        )
-    except UnusableSite as error:
-        raise UnusableIssuer(str(error)) from None
-    return IssuerOptions(
-        name=name,
-        issuer=_issuer_option(values),
-        claim=_claim_option(values),
-        **_way_to_users(values),
-        audience=_audience_option(values),
-        jwks=_text_option(values, "jwks"),
-        scopes=_scopes_option(values),
-        bounds=bounds,
-    )
-
-
-def _check_packages() -> None:
     for each in PACKAGES:
         if find_spec(each) is None:
             sentence = "needs a package that is not installed"
             raise UnusableIssuer(with_remedy(sentence, ImportError(name=each)))
-
-
-def _text_option(values: Mapping[str, Any], option: str) -> str:
-    value = values.get(option, "")
-    if not isinstance(value, str):
-        raise UnusableIssuer(f'has the "{option}" {value!r}: it must be a text.')
-    return value
-
-
-def _issuer_option(values: Mapping[str, Any]) -> str:
-    issuer = _text_option(values, "issuer")
-    if "?" in issuer:
+    try:
+        read = read_shape(EntryOptions, values)
+        for option in ("issuer", "jwks") if "jwks" in values else ("issuer",):
+            address = getattr(read, option).partition("?")[0]
+            document_address(address, read.networks, option)
+    except UnusableSite as error:
+        raise UnusableIssuer(str(error)) from None
+    if "?" in read.issuer:
         # RFC 8414, section 2.
         raise UnusableIssuer(
-            f'has the "issuer" {issuer!r}, and no issuer has a query. Write what stands'
-            ' as "iss" in its tokens.'
+            f'has the "issuer" {read.issuer!r}, and no issuer has a query. Write what'
+            ' stands as "iss" in its tokens.'
         )
-    return issuer
+    _check_claim(read.claim)
+    _check_audience(read.audience)
+    return IssuerOptions(
+        name=name,
+        issuer=read.issuer,
+        claim=read.claim,
+        **_way_to_users(read.field, read.user),
+        audience=read.audience,
+        jwks=read.jwks,
+        scopes=read.scopes,
+        bounds=Bounds(networks=read.networks, ca=read.ca, timeout=read.timeout),
+    )
 
 
-def _claim_option(values: Mapping[str, Any]) -> str:
-    claim = _text_option(values, "claim")
+def _check_claim(claim: str) -> None:
     if not claim:
         raise UnusableIssuer(
             'needs a "claim", by which its tokens name a person for good, such as'
@@ -122,25 +108,22 @@ def _claim_option(values: Mapping[str, Any]) -> str:
             f'has the "claim" {claim!r}, which people can change, and then be somebody'
             ' else here. Use "sub", or "email" if the issuer checks addresses.'
         )
-    return claim
 
 
-def _way_to_users(values: Mapping[str, Any]) -> dict[str, Any]:
-    column, path = _text_option(values, "field"), _text_option(values, "user")
+def _way_to_users(column: str, path: str) -> dict[str, Any]:
     if bool(column) == bool(path):
         what = 'has both "field" and "user": use' if column else "needs"
         raise UnusableIssuer(
             f'{what} either "field", a unique column of the user, or "user", the dotted'
             " path of a function that gets the claims and returns a user or None."
         )
-    return (
-        {"field": _unique_column(column)}
-        if column
-        else {"user": _import_function(path)}
-    )
+    if not column:
+        return {"user": _import_function(path)}
+    _check_column(column)
+    return {"field": column}
 
 
-def _unique_column(name: str) -> str:
+def _check_column(name: str) -> None:
     about = get_user_model()._meta
     try:
         column = about.get_field(name)
@@ -155,7 +138,6 @@ def _unique_column(name: str) -> str:
             f'has the "field" {name!r}, which several rows of {about.label} may share.'
             ' Use a unique column, or "user".'
         )
-    return name
 
 
 def _import_function(path: str) -> FindUser:
@@ -175,8 +157,7 @@ def _import_function(path: str) -> FindUser:
     return cast("FindUser", function)
 
 
-def _audience_option(values: Mapping[str, Any]) -> str:
-    audience = _text_option(values, "audience")
+def _check_audience(audience: str) -> None:
     try:
         usable = audience or audience_of(DEFAULT_SLUG)
     except ValueError:
@@ -187,11 +168,3 @@ def _audience_option(values: Mapping[str, Any]) -> str:
             ' "https://shop.example.com", servers have no address that tokens could be'
             " for. Set one of them."
         )
-    return audience
-
-
-def _scopes_option(values: Mapping[str, Any]) -> bool:
-    scopes = values.get("scopes", True)
-    if not isinstance(scopes, bool):
-        raise UnusableIssuer(f'has "scopes" {scopes!r}: it must be True or False.')
-    return scopes

@@ -7,14 +7,10 @@ Only in development, without that setting, a loopback host stands for it.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from functools import cache
-from ipaddress import ip_network
-from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -22,9 +18,10 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 from django.http.request import split_domain_port
 from django.urls import NoReverseMatch, reverse
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from mcp_app.conf import mcp_settings
-from mcp_app.egress.sites import Network
+from mcp_app.egress.sites import Options, shape_problems
 from mcp_app.interface.server import DEFAULT_SLUG, SSE_PART
 from mcp_app.protocol.headers import is_loopback_host
 from mcp_app.protocol.oauth.addresses import canonical, scheme_problem
@@ -42,17 +39,43 @@ OUT: Final = "!"
 _PORT: Final = re.compile(r":[0-9]*\Z")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OAuthSettings:
+def _read_client(text: str) -> str:
+    out = OUT if text.startswith(OUT) else ""
+    host = text.removeprefix(OUT)
+    if not host or not host.isascii() or set(host) & set("/@ \\?#*"):
+        raise ValueError(
+            "it must be a host such as “claude.ai”, or “!claude.ai” to keep it out"
+        )
+    return f"{out}{_normalized_host(host)}"
+
+
+def _read_scheme(text: str) -> str:
+    if problem := scheme_problem(text):
+        raise ValueError(problem.rstrip("."))
+    return text.lower()
+
+
+class OAuthSettings(Options):
     """The options; `clients` are hosts, `schemes` those of private-use redirects."""
 
-    clients: tuple[str, ...] = ()
+    clients: Annotated[
+        tuple[Annotated[str, AfterValidator(_read_client)], ...], Field(strict=False)
+    ] = ()
     registration: bool = True
     documents: bool = True
     """Whether programs may name an address as their id, which is then fetched."""
-    schemes: tuple[str, ...] = ()
-    networks: tuple[Network, ...] = ()
-    ca: str = ""
+    schemes: Annotated[
+        tuple[Annotated[str, AfterValidator(_read_scheme)], ...], Field(strict=False)
+    ] = ()
+
+    @model_validator(mode="after")
+    def _check_ways(self) -> Self:
+        if not self.registration and not self.documents:
+            raise ValueError(
+                'has False for "registration" and for "documents", so no program can'
+                " say who it is. Leave one of them out."
+            )
+        return self
 
     def admits_hosts(self, hosts: Sequence[str]) -> bool:
         """Whether a client with these hosts may sign in.
@@ -83,28 +106,10 @@ def _normalized_host(text: str) -> str:
     return f"{'localhost' if is_loopback_host(name) else name}{port}"
 
 
-def _normalized_entry(text: str) -> str:
-    out = OUT if text.startswith(OUT) else ""
-    return f"{out}{_normalized_host(text.removeprefix(OUT))}"
-
-
-OPTIONS: Final = tuple(each.name for each in fields(OAuthSettings))
-
-
 @cache
 def oauth_settings() -> OAuthSettings:
-    """Return the options in force; what is wrong is left at its default."""
-    options = mcp_settings.oauth
-    if any(oauth_problems(options)):
-        return OAuthSettings()
-    return OAuthSettings(
-        clients=tuple(map(_normalized_entry, options.get("clients", ()))),
-        registration=options.get("registration", True),
-        documents=options.get("documents", True),
-        schemes=tuple(each.lower() for each in options.get("schemes", ())),
-        networks=tuple(map(ip_network, options.get("networks", ()))),
-        ca=str(options.get("ca", "")),
-    )
+    """Return the options in force: the usual ones if anything is wrong with them."""
+    return OAuthSettings(**mcp_settings.oauth) if is_usable() else OAuthSettings()
 
 
 @cache
@@ -118,60 +123,11 @@ def oauth_problems(options: object) -> Iterator[str]:
     if not isinstance(options, Mapping):
         yield f'MCP["OAUTH"] is {options!r}: it must be a dict.'
         return
-    for name, value in options.items():
-        for problem in _option_problems(str(name), value):
-            yield f'MCP["OAUTH"][{name!r}] {problem}'
-    if options.get("registration") is options.get("documents") is False:
-        yield (
-            'MCP["OAUTH"] has False for "registration" and for "documents", so no'
-            " program can say who it is. Leave one of them out."
-        )
-
-
-def _option_problems(name: str, value: Any) -> Iterator[str]:
-    if name not in OPTIONS:
-        close = difflib.get_close_matches(name, OPTIONS, 1)
-        meant = f" Did you mean {close[0]!r}?" if close else ""
-        yield f"is not an option.{meant}"
-    elif name in ("registration", "documents"):
-        if type(value) is not bool:
-            yield f"is {value!r}: it must be True or False."
-    elif name == "ca":
-        if value and not (isinstance(value, str | Path) and Path(value).is_file()):
-            yield f"is {value!r}, which is not a file."
-    elif not _is_list_of_texts(value):
-        yield f"is {value!r}: it must be a list of texts."
-    else:
-        yield from _entry_problems(name, value)
-
-
-def _is_list_of_texts(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(type(each) is str for each in value)
-
-
-def _entry_problems(name: str, values: Sequence[str]) -> Iterator[str]:
-    for each in values:
-        if name == "schemes" and (problem := scheme_problem(each)):
-            yield f"has {each!r}: {problem}"
-        elif name == "networks" and (problem := _network_problem(each)):
-            yield f"has {each!r}, which is not a network: {problem}."
-        elif name == "clients" and not _is_host_text(each.removeprefix(OUT)):
-            yield (
-                f"has {each!r}: it must be a host such as “claude.ai”, or “!claude.ai”"
-                " to keep it out."
-            )
-
-
-def _network_problem(text: str) -> str:
     try:
-        ip_network(text)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-def _is_host_text(text: str) -> bool:
-    return bool(text) and text.isascii() and not set(text) & set("/@ \\?#*")
+        OAuthSettings.model_validate(dict(options))
+    except ValidationError as error:
+        for problem in shape_problems(OAuthSettings, error):
+            yield f'MCP["OAUTH"] {problem}'
 
 
 @receiver(setting_changed)

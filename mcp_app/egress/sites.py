@@ -14,7 +14,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from ipaddress import (
     IPv4Address,
@@ -25,13 +26,14 @@ from ipaddress import (
     ip_network,
 )
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 from unicodedata import category
 from urllib.parse import unquote
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 from django.utils.module_loading import import_string
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from mcp_app.conf import MIB, mcp_settings
 
@@ -46,47 +48,25 @@ from mcp_app.conf import MIB, mcp_settings
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
-_SPECIAL: Final = tuple(
-    map(
-        IPv4Network,
-        (
-            "0.0.0.0/8",
-            "10.0.0.0/8",
-            "100.64.0.0/10",
-            "127.0.0.0/8",
-            "168.63.129.16/32",
-            "169.254.0.0/16",
-            "172.16.0.0/12",
-            "192.0.0.0/24",
-            "192.0.2.0/24",
-            "192.31.196.0/24",
-            "192.52.193.0/24",
-            "192.88.99.0/24",
-            "192.168.0.0/16",
-            "192.175.48.0/24",
-            "198.18.0.0/15",
-            "198.51.100.0/24",
-            "203.0.113.0/24",
-            "224.0.0.0/3",
-        ),
-    )
-)
+_SPECIAL_NETWORKS: Final = """
+    0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.16/32 169.254.0.0/16
+    172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24
+    192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24
+    203.0.113.0/24 224.0.0.0/3 2001::/23 2001:db8::/32 2002::/16 3fff::/20
+"""
+_SPECIAL: Final = tuple(map(ip_network, _SPECIAL_NETWORKS.split()))
 _GLOBAL: Final = IPv6Network("2000::/3")
-_SPECIAL_IN_GLOBAL: Final = tuple(
-    map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
-)
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: Address) -> bool:
     """Whether everybody on the Internet reaches the same host by this address."""
-    if isinstance(address, IPv4Address):
-        return not any(address in each for each in _SPECIAL)
     if address in _NAT64:
         return is_public(IPv4Address(int(address) & 0xFFFF_FFFF))
-    if address.scope_id is not None or address not in _GLOBAL:
-        return False
-    return not any(address in each for each in _SPECIAL_IN_GLOBAL)
+    is_local = isinstance(address, IPv6Address) and (
+        address.scope_id is not None or address not in _GLOBAL
+    )
+    return not (is_local or any(address in each for each in _SPECIAL))
 
 
 def is_allowed(address: Address, networks: Iterable[Network]) -> bool:
@@ -105,7 +85,7 @@ def parse_address(text: str) -> Address | None:
 # -- sites -----------------------------------------------------------------------------
 
 KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,39}")
-MAX_TIMEOUT_S: Final = 600.0
+MAX_TIMEOUT_S: Final = 600
 MAX_CONNECTIONS: Final = 1_000
 MAX_ANSWER_BYTES: Final = 256 * MIB
 HIGHEST_PORT: Final = 65_535
@@ -165,10 +145,82 @@ class Site:
         return frozenset()
 
 
-OPTIONS: Final = frozenset(
-    {each.name for each in fields(Site)} - {"key", "scheme", "host", "port", "prefix"}
-    | {"url"}
-)
+# -- options ---------------------------------------------------------------------------
+# Their shapes, which sites, issuers and `MCP["OAUTH"]` share.
+
+
+def _read_network(value: object) -> Network:
+    if not isinstance(value, str | IPv4Network | IPv6Network):
+        # Numbers and bytes are addresses to `ip_network`.
+        raise ValueError("it must be a text")
+    return ip_network(value)
+
+
+def _check_file(path: object) -> str:
+    if path and not (isinstance(path, str | Path) and Path(path).is_file()):
+        raise ValueError("it is not a file")
+    return str(path)
+
+
+Networks: TypeAlias = Annotated[
+    tuple[Annotated[Any, AfterValidator(_read_network)], ...], Field(strict=False)
+]
+CaPath: TypeAlias = Annotated[Any, AfterValidator(_check_file)]
+Timeout: TypeAlias = Annotated[
+    float, Field(gt=0, le=MAX_TIMEOUT_S, allow_inf_nan=False)
+]
+
+
+class Options(BaseModel, extra="forbid", strict=True):
+    """What the settings may say of where another host is, and how it is known."""
+
+    networks: Networks = ()
+    ca: CaPath = ""
+
+
+class SiteOptions(Options):
+    """An entry of `MCP["HTTP"]`; docs/http.md has each option."""
+
+    title: Annotated[Any, AfterValidator(str), Field(min_length=1)] = None
+    url: Any = None
+    secret_headers: Mapping[str, str] | str = {}
+    secret_query: Mapping[str, str] = {}
+    timeout: Timeout = 30.0
+    connections: int = Field(10, ge=1, le=MAX_CONNECTIONS)
+    answer: int = Field(4 * MIB, ge=1, le=MAX_ANSWER_BYTES)
+
+
+Shape = TypeVar("Shape", bound=Options)
+
+
+def read_shape(shape: type[Shape], options: Mapping[str, Any]) -> Shape:
+    """Return options in their shape; raises `UnusableSite` with the first problem."""
+    try:
+        return shape.model_validate(dict(options))
+    except ValidationError as error:
+        raise UnusableSite(next(shape_problems(shape, error))) from None
+
+
+def shape_problems(shape: type[Options], error: ValidationError) -> Iterator[str]:
+    """Yield a sentence for each option that is wrong; none repeats a secret."""
+    for each in error.errors(include_url=False, include_context=False):
+        name, *inner = each["loc"] or ("",)
+        value, rule = each["input"], each["msg"].removeprefix("Value error, ")
+        if each["type"] == "extra_forbidden":
+            close = difflib.get_close_matches(str(name), shape.model_fields, 1)
+            meant = f" Did you mean {close[0]!r}?" if close else ""
+            yield f"has no option {name!r}.{meant}"
+        elif not name:
+            yield rule
+        elif name in SECRET_OPTIONS:
+            yield f'has "{name}" that cannot be used: {rule}.'
+        elif inner:
+            yield f'has {value!r} in "{name}": {rule}.'
+        else:
+            yield f'has the "{name}" {value!r}: {rule}.'
+
+
+SECRET_OPTIONS: Final = ("secret_headers", "secret_query")
 
 
 @cache
@@ -177,10 +229,8 @@ def usable_sites() -> Mapping[str, Site]:
     others."""
     usable = {}
     for key, options in mcp_settings.http.items():
-        try:
+        with suppress(UnusableSite):
             usable[key] = _read_site(key, options)
-        except UnusableSite:
-            continue
     return usable
 
 
@@ -201,27 +251,11 @@ def _read_site(key: object, options: Mapping[str, Any]) -> Site:
         )
     if not isinstance(options, Mapping):
         raise UnusableSite('must be a dict with at least "url".')
-    for name in options:
-        if name not in OPTIONS:
-            raise UnusableSite(f"has no option {name!r}.{_suggestion(str(name))}")
-    networks = tuple(networks_of(options.get("networks", ())))
-    return Site(
-        key=key,
-        title=_option_text(options, "title", key),
-        **address_of(options.get("url"), private=bool(networks)),
-        secret_headers=_secret_headers(options.get("secret_headers", {})),
-        secret_query=_text_pairs("secret_query", options.get("secret_query", {})),
-        networks=networks,
-        ca=ca_path_of(options),
-        timeout=number_of(options, "timeout", 30.0, MAX_TIMEOUT_S),
-        connections=_option_count(options, "connections", 10, MAX_CONNECTIONS),
-        answer=_option_count(options, "answer", 4 * MIB, MAX_ANSWER_BYTES),
-    )
-
-
-def _suggestion(name: str) -> str:
-    close = difflib.get_close_matches(name, OPTIONS, 1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    values = dict(read_shape(SiteOptions, options))
+    values |= address_of(values.pop("url"), private=bool(values["networks"]))
+    values["title"] = values["title"] or key
+    values["secret_headers"] = _secret_headers(values["secret_headers"])
+    return Site(key=key, **values)
 
 
 _URL: Final = re.compile(
@@ -295,27 +329,11 @@ def path_problem(path: str) -> str:
     return ""
 
 
-def networks_of(values: object) -> Iterator[Network]:
-    """Yield the networks of an option; raises `UnusableSite`."""
-    if not isinstance(values, list | tuple):
-        raise UnusableSite('has "networks" that are no list, such as ["10.2.0.0/16"].')
-    for each in values:
-        if not isinstance(each, str | IPv4Network | IPv6Network):
-            # Numbers and bytes are addresses to `ip_network`.
-            raise UnusableSite('has "networks" with one that is no text.')
-        try:
-            yield ip_network(each)
-        except ValueError as error:
-            raise UnusableSite(
-                f'has {each!r} in "networks", which is not a network: {error}.'
-            ) from None
-
-
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w{0,39}(\.[A-Za-z_]\w{0,39})+", re.ASCII)
 """A path that a sentence may show: tokens are not made of short words alone."""
 
 
-def _secret_headers(value: object) -> Mapping[str, str] | Caller:
+def _secret_headers(value: Mapping[str, str] | str) -> Mapping[str, str] | Caller:
     if isinstance(value, str):
         try:
             function = import_string(value)
@@ -330,11 +348,9 @@ def _secret_headers(value: object) -> Mapping[str, str] | Caller:
         if not callable(function):
             raise UnusableSite(f'has "secret_headers" {value!r}, which is no function.')
         return function  # type: ignore[no-any-return]
-    headers = _text_pairs("secret_headers", value)
-    for problem in map(header_problem, headers, headers.values()):
-        if problem:
-            raise UnusableSite(f'has "secret_headers" {problem}')
-    return headers
+    for problem in filter(None, map(header_problem, value, value.values())):
+        raise UnusableSite(f'has "secret_headers" {problem}')
+    return value
 
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -357,53 +373,6 @@ def header_problem(name: str, value: str) -> str:
             " character, a character that is not ASCII, or a space at an end."
         )
     return ""
-
-
-def _text_pairs(name: str, value: object) -> Mapping[str, str]:
-    if isinstance(value, Mapping) and all(
-        isinstance(each, str) for pair in value.items() for each in pair
-    ):
-        return dict(value)
-    raise UnusableSite(f'has "{name}" that are no dict of texts.')
-
-
-def _option_text(options: Mapping[str, Any], name: str, default: str) -> str:
-    value = options.get(name, default)
-    if not str(value):
-        raise UnusableSite(f'has an empty "{name}".')
-    return str(value)
-
-
-def ca_path_of(options: Mapping[str, Any]) -> str:
-    """Return the path of the option "ca", "" for none; raises `UnusableSite`."""
-    path = options.get("ca", "")
-    if path and not (isinstance(path, str | Path) and Path(path).is_file()):
-        raise UnusableSite(f'has the "ca" {path!r}, which is not a file.')
-    return str(path)
-
-
-def _option_count(
-    options: Mapping[str, Any], name: str, default: int, most: int
-) -> int:
-    value = options.get(name, default)
-    if type(value) is not int or not 1 <= value <= most:
-        raise UnusableSite(
-            f'has the "{name}" {value!r}: it must be a whole number from 1 to {most:,}.'
-        )
-    return value
-
-
-def number_of(
-    options: Mapping[str, Any], name: str, default: float, most: float
-) -> float:
-    """Return the number of an option, above 0; raises `UnusableSite`."""
-    value = options.get(name, default)
-    if type(value) not in (int, float) or not 0 < value <= most:
-        raise UnusableSite(
-            f'has the "{name}" {value!r}: it must be a number greater than 0 and at'
-            f" most {most:,.0f}."
-        )
-    return float(value)
 
 
 @receiver(setting_changed)
