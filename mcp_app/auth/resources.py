@@ -59,14 +59,14 @@ class OAuthSettings(Options):
     """The options; `clients` are hosts, `schemes` those of private-use redirects."""
 
     clients: Annotated[
-        tuple[Annotated[str, AfterValidator(_read_client)], ...], Field(strict=False)
-    ] = ()
+        list[Annotated[str, AfterValidator(_read_client)]], Field(strict=False)
+    ] = []
     registration: bool = True
     documents: bool = True
     """Whether programs may name an address as their id, which is then fetched."""
     schemes: Annotated[
-        tuple[Annotated[str, AfterValidator(_read_scheme)], ...], Field(strict=False)
-    ] = ()
+        list[Annotated[str, AfterValidator(_read_scheme)]], Field(strict=False)
+    ] = []
 
     @model_validator(mode="after")
     def _check_ways(self) -> Self:

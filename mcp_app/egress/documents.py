@@ -6,6 +6,7 @@ it must be https and lead to a public address, or to one in the networks of a `B
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -29,7 +30,7 @@ class Bounds:
     certificates, `timeout` in seconds, `answer` in bytes after decompression.
     """
 
-    networks: tuple[Network, ...] = ()
+    networks: Sequence[Network] = ()
     ca: str = ""
     timeout: float = 5.0
     answer: int = 16 * KIB
@@ -71,7 +72,7 @@ async def fetch(
 
 
 def document_address(
-    url: object, networks: tuple[Network, ...], option: str = "url"
+    url: object, networks: Sequence[Network], option: str = "url"
 ) -> dict[str, Any]:
     """Return scheme, host, port and path of a URL; raises `UnusableSite`.
 

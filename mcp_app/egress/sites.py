@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -115,7 +115,7 @@ class Site:
     prefix: str
     secret_headers: Mapping[str, str] | Caller = field(default_factory=dict)
     secret_query: Mapping[str, str] = field(default_factory=dict)
-    networks: tuple[Network, ...] = ()
+    networks: Sequence[Network] = ()
     ca: str = ""
     timeout: float = 30.0
     connections: int = 10
@@ -163,7 +163,7 @@ def _check_file(path: object) -> str:
 
 
 Networks: TypeAlias = Annotated[
-    tuple[Annotated[Any, AfterValidator(_read_network)], ...], Field(strict=False)
+    list[Annotated[Any, AfterValidator(_read_network)]], Field(strict=False)
 ]
 CaPath: TypeAlias = Annotated[Any, AfterValidator(_check_file)]
 Timeout: TypeAlias = Annotated[
@@ -174,7 +174,7 @@ Timeout: TypeAlias = Annotated[
 class Options(BaseModel, extra="forbid", strict=True):
     """What the settings may say of where another host is, and how it is known."""
 
-    networks: Networks = ()
+    networks: Networks = []
     ca: CaPath = ""
 
 

@@ -118,7 +118,7 @@ PRIVATE_ALONE = "which is for private networks alone"
         ({"url": "https://[::1.2]"}, "four decimal numbers"),
         (
             {"url": URL, "networks": "10.0.0.0/8"},
-            "\"networks\" '10.0.0.0/8': Input should be a valid tuple",
+            "\"networks\" '10.0.0.0/8': Input should be a valid list",
         ),
         ({"url": URL, "networks": ["10.0.0.1/8"]}, "has host bits set"),
         (
@@ -171,7 +171,7 @@ def test_what_cannot_be_used(settings: Settings, options: Any, sentence: str) ->
 def test_networks_that_were_read(settings: Settings) -> None:
     network = ip_network("10.2.0.0/16")
     settings.MCP = {"HTTP": {"peer": {"url": URL, "networks": [network]}}}
-    assert usable_sites()["peer"].networks == (network,)
+    assert usable_sites()["peer"].networks == [network]
 
 
 @pytest.mark.parametrize("key", ["", "Help", "1a", "a b", "a" * 41, 5, None, b"a"])
