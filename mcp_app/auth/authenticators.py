@@ -110,8 +110,7 @@ def _read_only_session(key: str) -> SessionBase:
     return session
 
 
-def _do_nothing(*_: object, **__: object) -> None:
-    """Write nothing."""
+def _do_nothing(*_: object, **__: object) -> None: ...
 
 
 def _ask_cache(session: SessionBase) -> None:
@@ -200,12 +199,9 @@ def authenticators_of(names: tuple[str, ...]) -> tuple[Authenticator, ...] | Non
 
     Raises Unusable.
     """
-    there = mcp_settings.authentication
-    return (
-        tuple(map(authenticator, names))
-        if all(each in there for each in names)
-        else None
-    )
+    if mcp_settings.authentication.keys() >= set(names):
+        return tuple(map(authenticator, names))
+    return None
 
 
 def issuers_of(ways: Iterable[Authenticator], origin: str) -> tuple[str, ...]:
@@ -257,7 +253,8 @@ def import_verifier(path: str) -> tuple[Authenticate, str]:
         return _drf_bridge(path, target), DRF
     if not callable(target):
         raise Unusable(f"{path!r} is not callable.")
-    return target, _OURS.get(target, "") if _is_hashable(target) else ""
+    is_hashable = type(target).__hash__ is not None
+    return target, _OURS.get(target, "") if is_hashable else ""
 
 
 _OURS: dict[Any, str] = {
@@ -268,10 +265,6 @@ _OURS: dict[Any, str] = {
 }
 _LOOK_FURTHER = frozenset(_OURS.values())
 """Cookies and addresses are not in the header by which answers are kept."""
-
-
-def _is_hashable(value: object) -> bool:
-    return type(value).__hash__ is not None
 
 
 def _drf_bridge(path: str, authentication: type) -> Bridge:

@@ -82,11 +82,8 @@ _KEY = secrets.token_bytes(32)
 """Nobody outside of this process can tell which header a digest is of."""
 
 
-class AuthenticationCache:
+class AuthenticationCache(AgedCache[bytes, Any]):
     """Results by header; used on the loop only."""
-
-    def __init__(self) -> None:
-        self._entries: AgedCache[bytes, Any] = AgedCache()
 
     async def find_or_authenticate(
         self,
@@ -103,15 +100,8 @@ class AuthenticationCache:
             return await authenticate()
         where = "\0".join((name, request.server, request.host)).encode()
         key = blake2b(where + b"\0" + header, key=_KEY, digest_size=32).digest()
-        entries: AgedCache[bytes, Result] = self._entries
-        return await entries.find_or_load(key, authenticate)
-
-    def forget_all(self) -> None:
-        """Authenticate every header again at its next request."""
-        self._entries.forget_all()
-
-    def __len__(self) -> int:
-        return len(self._entries)
+        result: Result = await self.find_or_load(key, authenticate)
+        return result
 
 
 authentication_cache = AuthenticationCache()

@@ -128,9 +128,11 @@ def store_grant(
 @sensitive_variables("code")
 def _create_connection(grant: Grant, idempotency_key: UUID, code: str) -> AccessToken:
     now, client = timezone.now(), grant.client
+    # Of a long host the column has what tells whose it is.
+    most, name = AccessToken._meta.get_field("name").max_length or 0, client.name
     row = AccessToken.objects.make_app(
         grant.server,
-        name=_shortened_name(client),
+        name=name if len(name) <= most else f"…{name[1 - most :]}",
         user=grant.user,
         may=grant.may,
         tags=grant.tags,
@@ -151,13 +153,6 @@ def _create_connection(grant: Grant, idempotency_key: UUID, code: str) -> Access
         until=grant.until,
     )
     return row
-
-
-def _shortened_name(client: Client) -> str:
-    """Return the name as its column has it: of a long host what tells whose it is."""
-    most = AccessToken._meta.get_field("name").max_length or 0
-    name = client.name
-    return name if len(name) <= most else f"…{name[1 - most :]}"
 
 
 def _code_of_page(idempotency_key: UUID) -> Secret | None:

@@ -166,13 +166,17 @@ def known_groups(demands: AccessRequirements) -> list[KnownGroup]:
     for column in granted:
         matters |= Q(**{column: True})
     demanded_first = Case(When(name__in=names, then=0), default=1)
-    groups = (
-        _groups_with_grants(field, granted)
-        .filter(matters)
-        .order_by(demanded_first, "name")
-    )
-    rows = groups[: MOST_GROUPS + len(names)]
-    known = [_known_group(row, granted) for row in rows]
+    groups = _groups_with_grants(field, granted).filter(matters)
+    rows = groups.order_by(demanded_first, "name")[: MOST_GROUPS + len(names)]
+    known = [
+        KnownGroup(
+            row.pk,
+            row.name,
+            row.mcp_people,
+            frozenset(granted[each] for each in granted if getattr(row, each)),
+        )
+        for row in rows
+    ]
     # A database may take two names that differ by a letter's case for the same.
     return [each for each in known if each.grants or each.name in names]
 
@@ -194,13 +198,6 @@ def _groups_with_grants(field: Any, granted: Mapping[str, str]) -> QuerySet[Any]
         columns[column] = Exists(holding)
     groups: QuerySet[Any] = model._default_manager.annotate(**columns)
     return groups
-
-
-def _known_group(row: Any, granted: Mapping[str, str]) -> KnownGroup:
-    grants = frozenset(
-        permission for column, permission in granted.items() if getattr(row, column)
-    )
-    return KnownGroup(row.pk, row.name, row.mcp_people, grants)
 
 
 def _find_field(model: type[Model], name: str) -> Any:
@@ -276,11 +273,8 @@ def rights_of(
     holder = Holder(principal, server, rules)
     asks_django = principal.permissions is None and principal.user_id
     if asks_django and holder.user is None:
-        return GONE
-    return Rights(frozenset(each for each in demands if holder.meets_demands(each)))
-
-
-GONE = Rights(gone=True)
+        return Rights(gone=True)
+    return Rights(frozenset(filter(holder.meets_demands, demands)))
 
 
 class Holder:
@@ -303,13 +297,9 @@ class Holder:
         return _user_of_principal(self._principal)
 
     @cached_property
-    def _superuser(self) -> bool:
-        return bool(getattr(self.user, "is_superuser", False))
-
-    @cached_property
     def _group_names(self) -> frozenset[str]:
         groups = getattr(self.user, "groups", None)
-        return frozenset(groups.values_list("name", flat=True)) if groups else NO_GROUPS
+        return frozenset(groups.values_list("name", flat=True) if groups else ())
 
     def meets_demands(self, demands: AccessRequirements) -> bool:
         """Whether all of that holds."""
@@ -329,7 +319,9 @@ class Holder:
 
     def is_in_one_of(self, groups: Collection[str]) -> bool:
         """Whether the user is in a group of these; superusers are in all."""
-        return self._superuser or not self._group_names.isdisjoint(groups)
+        if getattr(self.user, "is_superuser", False):
+            return True
+        return not self._group_names.isdisjoint(groups)
 
     def satisfies(self, key: str) -> bool:
         """Whether a rule lets the principal in; one that code lacks lets nobody in."""
@@ -342,9 +334,6 @@ class Holder:
             )
             self._judged[key] = _judge_rule(rule, request)
         return self._judged[key]
-
-
-NO_GROUPS: frozenset[str] = frozenset()
 
 
 def holder_by_token(

@@ -13,9 +13,9 @@ import logging
 import socket
 import ssl
 import time
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
-from typing import Final, cast
+from typing import Final
 
 from django.db import Error as DatabaseError
 
@@ -133,17 +133,14 @@ async def find_principal(
         try:
             principal = await _authenticate_request(each, request)
         except AuthenticationFailed as error:
-            message, where = (
-                str(error) or "Authentication failed.",
-                metadata_for(server, request),
-            )
+            message = str(error) or "Authentication failed."
+            where = metadata_for(server, request)
             raise unauthenticated_refusal(message, WRONG, metadata=where) from None
         if principal is not None:
             return principal
     where = metadata_for(server, request)
-    raise unauthenticated_refusal(
-        _required_sentence(server, signs_in=bool(where)), metadata=where
-    )
+    message = _required_sentence(server, signs_in=bool(where))
+    raise unauthenticated_refusal(message, metadata=where)
 
 
 def lets_anyone_in(server: ServerDefinition) -> bool:
@@ -164,15 +161,12 @@ def metadata_for(server: ServerDefinition, request: AuthenticationRequest) -> st
 
 def _required_sentence(server: ServerDefinition, *, signs_in: bool) -> str:
     """Return the sentence for a request that has brought nothing."""
-    ways = []
-    if signs_in:
-        ways.append("sign in")
+    ways = ["sign in"] if signs_in else []
     if any(each.authenticate is access_token for each in _authenticators(server)):
         ways.append("send an access token: “Authorization: Bearer mcp_…”")
     advice = ", or ".join(ways)
-    return (
-        f"Authentication is required.{advice and f' {advice[0].upper()}{advice[1:]}.'}"
-    )
+    advice = f" {advice[0].upper()}{advice[1:]}." if ways else ""
+    return f"Authentication is required.{advice}"
 
 
 def cached_principal(server: ServerDefinition, headers: Headers) -> Principal | None:
@@ -244,24 +238,15 @@ async def _ask_authenticator(
     each: Authenticator, request: AuthenticationRequest
 ) -> Principal | None:
     result: object
-    if each.kind and each.is_async:
-        # Our own authenticators bound the time that they wait for the database.
-        result = await cast("Awaitable[object]", each.authenticate(request))
-    elif each.is_async:
-        result = await _await_in_time(each.authenticate(request))
+    if each.is_async:
+        result = each.authenticate(request)
     else:
-        result = await _await_in_time(
-            await authenticators.run(each.authenticate, request)
-        )
+        result = await authenticators.run(each.authenticate, request)
+    if inspect.isawaitable(result):
+        # Our own authenticators bound the time that they wait for the database.
+        async with asyncio.timeout(None if each.kind and each.is_async else HANGS_S):
+            result = await result
     return _valid_principal(each, result)
-
-
-async def _await_in_time(answer: object) -> object:
-    """Return the result of a coroutine; raise TimeoutError if it hangs."""
-    if not inspect.isawaitable(answer):
-        return answer
-    async with asyncio.timeout(HANGS_S):
-        return await answer
 
 
 def _valid_principal(each: Authenticator, result: object) -> Principal | None:

@@ -43,8 +43,8 @@ def connect_signals() -> None:
 
     user = get_user_model()
     # Without a sender: a proxy of the model, and a subclass, send their own.
-    post_save.connect(_user_saved)
-    post_delete.connect(_user_deleted)
+    post_save.connect(_user_changed)
+    post_delete.connect(_user_changed)
     for name in _PERSONAL:
         relation = getattr(user, name, None)
         if relation is not None:
@@ -56,31 +56,22 @@ def connect_signals() -> None:
     # Once the group is gone, nobody knows any more who was in it.
     pre_delete.connect(_all_changed, sender=Group)
     pre_delete.connect(_all_changed, sender=Permission)
-    post_save.connect(_token_saved, sender=AccessToken)
-    post_delete.connect(_token_deleted, sender=AccessToken)
+    post_save.connect(_token_changed, sender=AccessToken)
+    post_delete.connect(_token_changed, sender=AccessToken)
     m2m_changed.connect(_all_changed, sender=AccessToken.servers.through)
 
 
-def _user_saved(
+def _user_changed(
     sender: type[models.Model],
     instance: models.Model,
     using: str,
-    created: bool,
-    raw: bool,
+    created: bool = False,
+    raw: bool = False,
     update_fields: frozenset[str] | None = None,
     **_: object,
 ) -> None:
     harmless = update_fields is not None and update_fields <= _NO_RIGHT
-    if not issubclass(sender, get_user_model()):
-        return
-    if not created and not raw and not harmless:
-        record_rights(str(instance.pk), using)
-
-
-def _user_deleted(
-    sender: type[models.Model], instance: models.Model, using: str, **_: object
-) -> None:
-    if issubclass(sender, get_user_model()):
+    if issubclass(sender, get_user_model()) and not (created or raw or harmless):
         record_rights(str(instance.pk), using)
 
 
@@ -95,13 +86,9 @@ def _user_related(
     """A user's groups or permissions changed, or the users of a group did."""
     if not _is_change_action(action) or pk_set == set():
         return
-    if not reverse:
-        record_rights(str(instance.pk), using)
-    elif pk_set is None:
-        record_rights(ANY, using)
-    else:
-        for key in pk_set:
-            record_rights(str(key), using)
+    keys = pk_set if reverse else {instance.pk}
+    for key in {ANY} if keys is None else keys:
+        record_rights(str(key), using)
 
 
 def _all_changed(
@@ -117,20 +104,16 @@ def _requirement_renamed(using: str, created: bool, **_: object) -> None:
         record_rights(ANY, using)
 
 
-def _token_saved(
+def _token_changed(
     instance: AccessToken,
     using: str,
-    created: bool,
+    created: bool = False,
     update_fields: frozenset[str] | None = None,
     **_: object,
 ) -> None:
     # A new one is nobody's yet.
     if not created and (update_fields is None or update_fields - AccessToken.PRIVATE):
         record_rights(str(instance.user_id), using)
-
-
-def _token_deleted(instance: AccessToken, using: str, **_: object) -> None:
-    record_rights(str(instance.user_id), using)
 
 
 def _is_change_action(action: str) -> bool:
@@ -269,28 +252,25 @@ def expired_apps() -> list[ExpiredRows]:
     unused = apps.filter(code_used=False, code_ends__lt=now - KEY_RETENTION)
     since = now - APP_RETENTION
     over = Q(token__revoked__lt=since) | Q(token__expires__lt=since)
+    ended = apps.filter(over, code_used=True)
     return [
         expired_rows("keys of connected apps", keys.order_by("expires")),
         _expired_app_rows("sign-ins that were not finished", unused),
-        _expired_app_rows(
-            "connected apps that have ended", apps.filter(over, code_used=True)
-        ),
+        _expired_app_rows("connected apps that have ended", ended),
     ]
 
 
 def _expired_app_rows(what: str, rows: QuerySet[Connection]) -> ExpiredRows:
-    """Return apps, with which all goes that belongs to them."""
     return ExpiredRows(what, rows.count, partial(_remove_apps, rows))
 
 
 def _remove_apps(rows: QuerySet[Connection]) -> int | None:
+    """Remove some apps, with all that belongs to them."""
     using = router.db_for_write(AccessToken)
     servers = AccessToken.servers.through
     with own_transaction(using):
-        keys = list(
-            claim_rows(rows.using(using)).values_list("pk", flat=True)[:PORTION]
-        )
-        if keys:
+        claimed = claim_rows(rows.using(using)).values_list("pk", flat=True)
+        if keys := list(claimed[:PORTION]):
             delete_rows(using, IssuedToken, keys, "token_id")
             delete_rows(using, servers, keys, "accesstoken_id")
             delete_rows(using, Connection, keys)

@@ -9,7 +9,7 @@ is looked up each time.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -75,15 +75,19 @@ class TokenEntry:
     def request_refusal(self, request: AuthenticationRequest) -> str | None:
         """Return why a request is refused, None if the token is accepted."""
         refusal = self.refusal_at(request.server)
-        if refusal is None and self.networks and not self._is_from_networks(request):
-            return "This access token is not valid from your network address."
+        if refusal is None and self.networks:
+            forwarded = request.headers.get(b"x-forwarded-for")
+            trusted = mcp_settings.trusted_proxies
+            address = client_address(request.peer, forwarded, trusted)
+            if address is None or not is_in_networks(address, self.networks):
+                return "This access token is not valid from your network address."
         return refusal
 
     def refusal_at(self, server: str) -> str | None:
         """Return why a server refuses the token now, from any address."""
+        if self.revoked and self.is_app:
+            return "This connection has ended. Sign in again."
         if self.revoked:
-            if self.is_app:
-                return "This connection has ended. Sign in again."
             return "This access token was revoked."
         if self.ends is not None and self.ends <= timezone.now():
             return "This access token has expired."
@@ -92,12 +96,6 @@ class TokenEntry:
         if self.servers is not None and server not in self.servers:
             return "This access token is not valid for this server."
         return None
-
-    def _is_from_networks(self, request: AuthenticationRequest) -> bool:
-        forwarded = request.headers.get(b"x-forwarded-for")
-        trusted = mcp_settings.trusted_proxies
-        address = client_address(request.peer, forwarded, trusted)
-        return address is not None and is_in_networks(address, self.networks)
 
 
 def read_tokens(names: list[str]) -> dict[str, TokenEntry]:
@@ -167,11 +165,11 @@ _USERS = frozenset({DRF, ISSUER, SESSION})
 """The kinds of principals who are users of the site, by what else lets them in."""
 
 
-class TokenCache:
+class TokenCache(AgedCache[str, TokenEntry | None]):
     """Tokens that clients sent to this process; used on the loop only."""
 
     def __init__(self) -> None:
-        self._entries: AgedCache[str, TokenEntry | None] = AgedCache()
+        super().__init__()
         self._tokens = Batches(lookups, read_tokens)
         self._keys = Batches(lookups, read_keys)
         self._used: set[int] = set()
@@ -183,18 +181,10 @@ class TokenCache:
         """Tokens that authenticated a request here, by family.  A revoked token is
         removed when everything that it had open has ended."""
 
-    def cached_entry(self, name: str) -> TokenEntry | None:
-        """Return the cached token of a digest, None if it must be read."""
-        return self._entries.cached_value(name)
-
-    def good_until(self, name: str) -> float:
-        """Return when a cached token gets too old (monotonic); -inf without one."""
-        return self._entries.good_until(name)
-
     async def find_entry(self, name: str, *, issued: bool = False) -> TokenEntry | None:
         """Return the token of a digest, None if there is none."""
         tokens = self._keys if issued else self._tokens
-        return await self._entries.find_or_load(name, partial(tokens.load_value, name))
+        return await self.find_or_load(name, partial(tokens.load_value, name))
 
     def note_token_use(self, entry: TokenEntry) -> None:
         """Note that a token authenticated a request."""
@@ -216,7 +206,7 @@ class TokenCache:
 
     def forget_all(self) -> None:
         """Read all tokens again at their next use."""
-        self._entries.forget_all()
+        super().forget_all()
         self.mark_unsure()
 
     def mark_unsure(self) -> None:
@@ -257,11 +247,7 @@ class TokenCache:
         self._checked_at = time.monotonic()
         try:
             states = await reader.run(_families, list(families)) if families else {}
-            lost = (
-                await reader.run(_disabled_users, frozenset(people))
-                if people
-                else set()
-            )
+            lost = await reader.run(_disabled_users, people) if people else set()
         except BaseException:
             # The next caller has to ask again.
             self._unsure = True
@@ -270,9 +256,7 @@ class TokenCache:
         ends.append(key_ends.next_key_end(of_users))
         self._next_end = min(filter(None, ends), default=None)
         gone = {key for name, key in families.items() if not states[name].live}
-        gone = gone.union(
-            *(people[user] for user in lost), key_ends.ended_keys(of_users)
-        )
+        gone |= key_ends.ended_keys(of_users).union(*(people[user] for user in lost))
         for name, family in states.items():
             if ended := let_in[name] - family.standing:
                 gone.add(families[name])
@@ -317,7 +301,7 @@ def cached_token(
     from here.
     """
     name = _digest_of(headers, issued=issued)
-    entry = None if name is None else token_cache.cached_entry(name)
+    entry = None if name is None else token_cache.cached_value(name)
     if name is None or entry is None or entry.networks or entry.refusal_at(server):
         return None
     token_cache.note_token_use(entry)
@@ -387,7 +371,7 @@ def _families(names: list[str]) -> dict[str, Family]:
     return families
 
 
-def _disabled_users(users: frozenset[str]) -> set[str]:
+def _disabled_users(users: Collection[str]) -> set[str]:
     """Return those of these users who may not log in any more; blocks."""
     return set(users) - {str(each) for each in active_users(users)}
 

@@ -15,7 +15,6 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -44,7 +43,7 @@ from mcp_app.interface.errors import with_remedy
 from mcp_app.interface.principal import AccessRequest
 
 if TYPE_CHECKING:
-    from httpcore2 import AsyncConnectionPool, Response
+    from httpcore2 import AsyncConnectionPool
 
 
 # -- bodies ----------------------------------------------------------------------------
@@ -62,13 +61,16 @@ async def read_body(chunks: AsyncIterable[bytes], encoding: str, most: int) -> b
     `encoding` is the answer's Content-Encoding: nothing, identity, gzip or deflate
     (RFC 9110, section 8.4.1).
     """
-    decode = _decoder_for(encoding.strip().lower())
-    body, size = bytearray(), 0
+    coding = encoding.strip().lower()
+    if coding not in _WINDOWS:
+        message = f"The answer has the Content-Encoding {coding[:40]!r}."
+        raise Unreadable(message, submitted=True)
+    decoder, body, size = _Decoder(_WINDOWS[coding]), bytearray(), 0
     async for chunk in _chunks_with_end(chunks):
         size += len(chunk)
         if size > most:
             raise _too_large(most)
-        for piece in decode(chunk):
+        for piece in decoder.decode_chunk(chunk):
             body += piece
             if len(body) > most:
                 raise _too_large(most)
@@ -87,28 +89,19 @@ def _too_large(most: int) -> TooLarge:
     return TooLarge(f"The answer is larger than {most:,} bytes.", submitted=True)
 
 
-def _decoder_for(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
-    make = _DECODERS.get(encoding)
-    if make is None:
-        message = f"The answer has the Content-Encoding {encoding[:40]!r}."
-        raise Unreadable(message, submitted=True)
-    return make()
-
-
-def _identity_decoder() -> Callable[[bytes], Iterator[bytes]]:
-    return lambda chunk: iter((chunk,))
-
-
-class _Inflater:
+class _Decoder:
     """Inflates piece by piece, so that a small body never becomes a large one."""
 
-    def __init__(self, window_bits: int) -> None:
+    def __init__(self, window_bits: int | None) -> None:
         self._window_bits = window_bits
         self._inflate = zlib.decompressobj()
         self._began = False
 
-    def __call__(self, chunk: bytes) -> Iterator[bytes]:
+    def decode_chunk(self, chunk: bytes) -> Iterator[bytes]:
         """Give the pieces of a chunk; an empty one is the end."""
+        if self._window_bits is None:
+            yield chunk
+            return
         try:
             yield from self._inflate_pieces(chunk) if chunk else self._inflate_rest()
         except zlib.error:
@@ -118,9 +111,8 @@ class _Inflater:
     def _inflate_pieces(self, chunk: bytes) -> Iterator[bytes]:
         while chunk:
             if not self._began:
-                self._inflate = zlib.decompressobj(
-                    self._window_bits or _deflate_window(chunk)
-                )
+                window_bits = self._window_bits or _deflate_window(chunk)
+                self._inflate = zlib.decompressobj(window_bits)
                 self._began = True
             elif self._inflate.eof:
                 # A file of gzip may have several members (RFC 1952, section 2.2), and
@@ -139,21 +131,16 @@ class _Inflater:
 
 
 def _deflate_window(chunk: bytes) -> int:
-    """Return how deflate is to be read.
-
-    RFC 9110 asks for the wrapper of zlib, whose first byte ends with 8 (RFC 1950,
-    section 2.2); some send it without.
-    """
+    # RFC 9110 asks for the wrapper of zlib, whose first byte ends with 8 (RFC 1950,
+    # section 2.2); some send it without.
     return zlib.MAX_WBITS if chunk[0] & 0x0F == _DEFLATE else -zlib.MAX_WBITS
 
 
-_DECODERS: Final[Mapping[str, Callable[[], Callable[[bytes], Iterator[bytes]]]]] = {
-    "": _identity_decoder,
-    "identity": _identity_decoder,
-    "gzip": lambda: _Inflater(_GZIP),
-    "x-gzip": lambda: _Inflater(_GZIP),
-    "deflate": lambda: _Inflater(0),
+_WINDOWS: Final[Mapping[str, int | None]] = {
+    **{"": None, "identity": None},
+    **{"gzip": _GZIP, "x-gzip": _GZIP, "deflate": 0},
 }
+"""The window by the coding: None for no compression, 0 where the first byte tells."""
 
 
 # -- client ----------------------------------------------------------------------------
@@ -182,14 +169,14 @@ class Connections:
         Raises `EgressError`; no traceback shows what it holds.
         """
         progress = _Progress()
-        began = progress.began
         try:
             answer = await self._call_in_time(site, request, access_request, progress)
         except EgressError as error:
             # What the other site sent may be in the message.
             error.message = progress.secrets.blot(error.message)
             error.args = (error.message,)
-            _log_call(site, request, began, f"{type(error).__name__}: {error.message}")
+            outcome = f"{type(error).__name__}: {error.message}"
+            _log_call(site, request, progress, outcome)
             # Frames hold the site's secrets, and error pages show variables.
             raise error.with_traceback(None) from None
         except Exception as error:
@@ -197,7 +184,8 @@ class Connections:
             logger.error("A call of the site %s failed.\n%s", site.key, trace)
             message = f"The call failed: {type(error).__name__}."
             raise Unreachable(message, submitted=progress.submitted) from None
-        _log_call(site, request, began, f"{answer.status}, {len(answer.body)} bytes")
+        outcome = f"{answer.status}, {len(answer.body)} bytes"
+        _log_call(site, request, progress, outcome)
         return answer
 
     async def close(self) -> None:
@@ -241,28 +229,42 @@ class Connections:
         headers: list[tuple[str, str]],
         progress: _Progress,
     ) -> Answer:
-        pool = self._connection_pool(site)
-        async with _answer_stream(
-            pool, site, request, target, headers, progress
-        ) as answer:
-            progress.answered = True
-            answer_headers = _first_of_each(answer.headers)
-            encoding = answer_headers.get("content-encoding", "")
-            if encoding:
-                encoding = progress.secrets.blot(encoding)
-            body = await read_body(answer.aiter_stream(), encoding, site.answer)
-            return answer.status, answer_headers, body
+        try:
+            import httpcore2  # noqa: PLC0415 - an extra
 
-    def _connection_pool(self, site: Site) -> AsyncConnectionPool:
-        pool = self._pools.get(site)
-        if pool is None:
-            try:
-                from mcp_app.egress.backend import connection_pool_for  # noqa: PLC0415 - an extra
-            except ImportError as error:
-                message = "Calls of other sites need a package that is not installed"
-                raise Unreachable(with_remedy(message, error)) from error
-            pool = self._pools[site] = connection_pool_for(site, self._resolver)
-        return pool
+            from mcp_app.egress import backend  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            message = "Calls of other sites need a package that is not installed"
+            raise Unreachable(with_remedy(message, error)) from error
+        if site not in self._pools:
+            self._pools[site] = backend.connection_pool_for(site, self._resolver)
+        url = httpcore2.URL(
+            scheme=site.scheme, host=site.host, port=site.port, target=target
+        )
+        try:
+            async with self._pools[site].stream(
+                request.method,
+                url,
+                headers=headers,
+                content=request.body,
+                extensions={
+                    "timeout": {"connect": backend.CONNECT_S},
+                    "trace": progress.trace_event,
+                },
+            ) as answer:
+                progress.answered = True
+                answer_headers = _first_of_each(answer.headers)
+                encoding = answer_headers.get("content-encoding", "")
+                encoding = progress.secrets.blot(encoding)
+                body = await read_body(answer.aiter_stream(), encoding, site.answer)
+                return answer.status, answer_headers, body
+        except httpcore2.ProtocolError as error:
+            # Its text may repeat what came, as the repr of bytes: a secret that has
+            # escapes there would not be blotted out.
+            why = type(error).__name__
+        except (httpcore2.NetworkError, httpcore2.TimeoutException) as error:
+            why = f"{type(error).__name__}: {error}"
+        raise Unreachable(why, submitted=progress.submitted)
 
 
 @dataclass(slots=True)
@@ -296,44 +298,6 @@ async def _send_with_retry(
     return await send()
 
 
-@asynccontextmanager
-async def _answer_stream(
-    pool: AsyncConnectionPool,
-    site: Site,
-    request: SiteRequest,
-    target: str,
-    headers: list[tuple[str, str]],
-    progress: _Progress,
-) -> AsyncIterator[Response]:
-    """Give the answer whose body is still to be read; raise `Unreachable`."""
-    import httpcore2  # noqa: PLC0415 - an extra
-
-    from mcp_app.egress.backend import CONNECT_S  # noqa: PLC0415 - an extra
-
-    url = httpcore2.URL(
-        scheme=site.scheme, host=site.host, port=site.port, target=target
-    )
-    try:
-        async with pool.stream(
-            request.method,
-            url,
-            headers=headers,
-            content=request.body,
-            extensions={
-                "timeout": {"connect": CONNECT_S},
-                "trace": progress.trace_event,
-            },
-        ) as answer:
-            yield answer
-    except httpcore2.ProtocolError as error:
-        # Its text may repeat what came, as the repr of bytes: a secret that has escapes
-        # there would not be blotted out.
-        raise Unreachable(type(error).__name__, submitted=progress.submitted) from None
-    except (httpcore2.NetworkError, httpcore2.TimeoutException) as error:
-        why = f"{type(error).__name__}: {error}"
-        raise Unreachable(why, submitted=progress.submitted) from None
-
-
 def _first_of_each(headers: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
     by_name: dict[str, str] = {}
     for name, value in headers:
@@ -341,16 +305,12 @@ def _first_of_each(headers: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
     return by_name
 
 
-def _log_call(site: Site, request: SiteRequest, began: float, end: str) -> None:
-    took_ms = (time.monotonic() - began) * 1_000
-    logger.info(
-        "%s %s of the site %s: %s, %.0f ms.",
-        request.method,
-        request.log_path,
-        site.key,
-        end,
-        took_ms,
-    )
+def _log_call(
+    site: Site, request: SiteRequest, progress: _Progress, outcome: str
+) -> None:
+    what = f"{request.method} {request.log_path} of the site {site.key}"
+    took_ms = (time.monotonic() - progress.began) * 1_000
+    logger.info("%s: %s, %.0f ms.", what, outcome, took_ms)
 
 
 async def call_once(

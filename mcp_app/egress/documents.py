@@ -7,7 +7,7 @@ it must be https and lead to a public address, or to one in the networks of a `B
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -49,17 +49,8 @@ async def fetch(
     except UnusableSite as error:
         raise Forbidden(f"{key} {error}") from None
     path = parts.pop("prefix") + ("/" if address.endswith("/") else "")
-    site = Site(
-        key=key,
-        title=key,
-        prefix="",
-        networks=bounds.networks,
-        ca=bounds.ca,
-        timeout=bounds.timeout,
-        connections=1,
-        answer=bounds.answer,
-        **parts,
-    )
+    options = {**parts, **asdict(bounds), "prefix": "", "connections": 1}
+    site = Site(key=key, title=key, **options)
     path = path or "/"
     request = SiteRequest(
         method="GET", path=path, query=query, idempotent=True, log_path=path
@@ -80,14 +71,11 @@ def document_address(
     is its name in the settings.
     """
     parts = address_of(url, private=bool(networks), option=option)
-    if parts["scheme"] == "http" and not _is_loopback(parts["host"]):
+    address = parse_address(parts["host"])
+    is_loopback = parts["host"] == LOCALHOST if address is None else address.is_loopback
+    if parts["scheme"] == "http" and not is_loopback:
         raise UnusableSite(
             f'has as "{option}" an address with http://, which is for loopback alone.'
             " Write https://."
         )
     return parts
-
-
-def _is_loopback(host: str) -> bool:
-    address = parse_address(host)
-    return host == LOCALHOST if address is None else address.is_loopback

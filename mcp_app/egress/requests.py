@@ -43,52 +43,35 @@ class Secrets:
 
     @cached_property
     def _secret_pattern(self) -> re.Pattern[str] | None:
+        """The secrets, their words and parts, and what a Basic one encodes."""
         query = self.query.values()
-        values = [*self.headers.values(), *query, *map(quote_plus, query)]
-        texts = set(_secret_pieces(values))
-        longest_first = sorted(texts, key=lambda each: (-len(each), each))
-        return re.compile("|".join(map(re.escape, longest_first))) if texts else None
-
-    def are_in(self, text: str) -> bool:
-        """Tell whether a text has one of the secrets."""
-        return self._secret_pattern is not None and bool(
-            self._secret_pattern.search(text)
-        )
+        pieces = set[str]()
+        for value in (*self.headers.values(), *query, *map(quote_plus, query)):
+            pieces |= {value, *value.split(), *_PARTS.findall(value)}
+            pieces |= {*_decode_basic(value)}
+        texts = [re.escape(each) for each in pieces if len(each) >= SHORTEST]
+        longest_first = sorted(texts, key=len, reverse=True)
+        return re.compile("|".join(longest_first)) if texts else None
 
     def blot(self, value: Any) -> Any:
         """Return a JSON value, or a text, without the secrets in its texts."""
         if self._secret_pattern is None:
             return value
-        return _blot_value(value, self._secret_pattern)
-
-
-def _blot_value(value: Any, pattern: re.Pattern[str]) -> Any:
-    if isinstance(value, str):
-        return pattern.sub(BLOT, value)
-    if isinstance(value, list):
-        return [_blot_value(each, pattern) for each in value]
-    if isinstance(value, dict):
-        return {
-            pattern.sub(BLOT, name): _blot_value(each, pattern)
-            for name, each in value.items()
-        }
-    return value
+        if isinstance(value, str):
+            return self._secret_pattern.sub(BLOT, value)
+        if isinstance(value, list):
+            return [*map(self.blot, value)]
+        if isinstance(value, dict):
+            return {self.blot(name): self.blot(each) for name, each in value.items()}
+        return value
 
 
 _PARTS: Final = re.compile(r'[^\s=;,"]++(?!=[^\s=;,])')
 """The parts of cookies and of schemes with parameters, but no name before a value."""
 
 
-def _secret_pieces(values: Iterable[str]) -> Iterable[str]:
-    """Yield secrets, their words and parts, and what a Basic one encodes (RFC 7617)."""
-    for value in values:
-        parts = _PARTS.findall(value)
-        for piece in (value, *value.split(), *parts, *_decode_basic(value)):
-            if len(piece) >= SHORTEST:
-                yield piece
-
-
 def _decode_basic(value: str) -> Iterable[str]:
+    """Return the pair that a Basic secret encodes, and its parts (RFC 7617)."""
     scheme, _, encoded = value.partition(" ")
     if scheme.lower() != "basic":
         return ()
@@ -182,7 +165,8 @@ class SiteAnswer:
         """
         content_type = self.headers.get("content-type", "")
         media_type = content_type.partition(";")[0].strip()
-        if self.secrets.are_in(content_type) or not _MEDIA_TYPE.fullmatch(media_type):
+        has_secret = self.secrets.blot(content_type) != content_type
+        if has_secret or not _MEDIA_TYPE.fullmatch(media_type):
             return ""
         return media_type.lower()
 

@@ -190,7 +190,7 @@ async def test_who_was_not_let_in_is_asked_about_each_time(
 
 async def test_no_secret_is_kept(application: WireCheck) -> None:
     await status(application, "/mcp/kept", "a secret of the site")
-    (key,) = authentication_cache._entries._entries
+    (key,) = authentication_cache._entries
     assert len(key) == 32
     assert b"secret" not in key
 

@@ -501,16 +501,16 @@ async def test_a_token_is_read_once(application: WireCheck, make: Make) -> None:
     _, token = await make()
     client = bearing(application, token)
     assert (await client.request("tools/list")).status == 200
-    kept = token_cache._entries._entries
+    kept = token_cache._entries
     found = next(iter(kept.values()))
     assert (await client.request("tools/list")).status == 200
-    assert token_cache._entries._entries is kept
+    assert token_cache._entries is kept
     assert next(iter(kept.values())) is found
 
 
 async def test_an_unknown_token_is_not_kept(application: WireCheck, make: Make) -> None:
     await bearing(application, "mcp_unknown").request("tools/list")
-    assert len(token_cache._entries) == 0
+    assert len(token_cache) == 0
 
 
 def away(*_: object) -> None:
