@@ -42,7 +42,6 @@ def server_name(slug: str) -> str:
 
 # -- client configs --------------------------------------------------------------------
 
-
 # Whoever holds an entry against its client again writes the month there.
 OCTOBER_2026: Final = (2026, 10)
 NOVEMBER_2026: Final = (2026, 11)
@@ -118,18 +117,14 @@ def _url_and_headers(url: str, token: str) -> tuple[str, str]:
 
 def _curl_command(_name: str, url: str, token: str) -> str:
     """Return the command that asks for the list of tools, in the newest revision."""
+    prefix, client = "io.modelcontextprotocol", {"name": "curl", "version": "1"}
     meta = {
-        "protocolVersion": LATEST.version,
-        "clientInfo": {"name": "curl", "version": "1"},
-        "clientCapabilities": {},
+        f"{prefix}/protocolVersion": LATEST.version,
+        f"{prefix}/clientInfo": client,
+        f"{prefix}/clientCapabilities": {},
     }
-    prefixed = {f"io.modelcontextprotocol/{name}": meta[name] for name in meta}
-    request = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/list",
-        "params": {"_meta": prefixed},
-    }
+    call = {"id": 1, "method": "tools/list", "params": {"_meta": meta}}
+    request = {"jsonrpc": "2.0", **call}
     headers = [
         *([f"Authorization: Bearer {token}"] if token else []),
         "Content-Type: application/json",
@@ -333,10 +328,8 @@ def connection_guide(
     client, name = CLIENTS[key], server_name(slug)
     token_text = (token or TOKEN) if takes_token else ""
     steps = [*client.steps, *(client.token_steps if takes_token else ())]
-    line = "" if client.line is None else client.line(name, url, token_text)
-    link = ""
-    if client.link is not None:
-        link = client.link(name, url, TOKEN if takes_token else "")
+    line = client.line(name, url, token_text) if client.line else ""
+    link = client.link(name, url, TOKEN if takes_token else "") if client.link else ""
 
     def fill_label(text: Label) -> str:
         return str(text) % {"name": name, "place": client.place_for_people}

@@ -48,9 +48,8 @@ def merge_member(text: str, root: str, name: str, value: JsonObject) -> str:
         return _with_member(text, text.index("{"), root, {name: value})
     if not isinstance(document[root], dict):
         raise NotMerged(f"its member {root!r} is no object")
-    return _with_member(
-        text, _member_positions(text, text.index("{"))[root].value, name, value
-    )
+    place = _member_positions(text, text.index("{"))[root].value
+    return _with_member(text, place, name, value)
 
 
 def merge_item(text: str, name: str, item: JsonObject) -> str:
@@ -61,12 +60,16 @@ def merge_item(text: str, name: str, item: JsonObject) -> str:
     items = _read_document(text).get(name, [])
     if not isinstance(items, list):
         raise NotMerged(f"its member {name!r} is no list")
-    ids = [each.get("id") if isinstance(each, dict) else None for each in items]
-    if item["id"] in ids:
+    if item["id"] in [each.get("id") for each in items if isinstance(each, dict)]:
         return text
     if not items:
         return _with_member(text, text.index("{"), name, [item])
-    return _with_item(text, _member_positions(text, text.index("{"))[name], item)
+    place = _member_positions(text, text.index("{"))[name]
+    begin = place.value + 1
+    space = text[begin : _after_space(text, begin)]
+    before = text[: place.end - 1].rstrip()
+    written = _spread_json(item, space, _indentation(text))
+    return f"{before},{space or ' '}{written}{text[len(before) :]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +127,17 @@ def _with_member(text: str, start: int, name: str, value: Value) -> str:
     members, unit = _member_positions(text, start), _indentation(text)
     if name in members:
         old = members[name]
-        return (
-            text[: old.value] + _spread_json(value, old.space, unit) + text[old.end :]
-        )
+        written = _spread_json(value, old.space, unit)
+        return f"{text[: old.value]}{written}{text[old.end :]}"
     if members:
         last = list(members.values())[-1]
-        place, space, rest = last.end, last.space, text[last.end :]
-        before = f"{text[:place]},{space if space else ' '}"
+        space, rest = last.space, text[last.end :]
+        before = f"{text[: last.end]},{space or ' '}"
     else:
         outer = text[:start].rpartition("\n")[2]
         outer = outer[: len(outer) - len(outer.lstrip())]
-        line = _line_ending(text) if unit is not None else ""
+        line = "\r\n" if "\r\n" in text else "\n"
+        line = line if unit is not None else ""
         space = f"{line}{outer}{unit or ''}"
         end = text.index("}", start)
         before = f"{text[: start + 1]}{space}"
@@ -143,24 +146,14 @@ def _with_member(text: str, start: int, name: str, value: Value) -> str:
     return f"{before}{written}: {_spread_json(value, space, unit)}{rest}"
 
 
-def _with_item(text: str, place: Member, item: JsonObject) -> str:
-    """Return the text with one more item at the end of a list that has some."""
-    begin = place.value + 1
-    space = text[begin : _after_space(text, begin)]
-    before = text[: place.end - 1].rstrip()
-    written = _spread_json(item, space, _indentation(text))
-    return f"{before},{space or ' '}{written}{text[len(before) :]}"
-
-
 def _spread_json(value: Value, space: str, unit: str | None) -> str:
     """Return a value as JSON, in indented lines if the text around it is."""
     if unit is None or "\n" not in space:
         return json.dumps(value, ensure_ascii=False)
     written = json.dumps(value, indent=unit, ensure_ascii=False)
     # Use only the last line of `space`: no empty lines within a value.
-    return written.replace("\n", "\n" + space.rpartition("\n")[2]).replace(
-        "\n", "\r\n" if "\r\n" in space else "\n"
-    )
+    line = "\r\n" if "\r\n" in space else "\n"
+    return written.replace("\n", line + space.rpartition("\n")[2])
 
 
 def _indentation(text: str) -> str | None:
@@ -169,10 +162,6 @@ def _indentation(text: str) -> str | None:
     if first is None or "\n" not in first.space:
         return None
     return first.space.rpartition("\n")[2]
-
-
-def _line_ending(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
 
 
 # -- client formats --------------------------------------------------------------------
@@ -270,18 +259,14 @@ class JsonClient(ClientProgram):
         header = f"Bearer {token}"
         if token and self.asks:
             header = f"Bearer ${{input:{token_question(name)['id']}}}"
-        if self.bridge:
-            return self._bridge_entry(url, header if token else "")
-        headed = {"headers": {"Authorization": header}} if token else {}
-        return {**self.http, self.url: url, **headed}
-
-    def _bridge_entry(self, url: str, header: str) -> JsonObject:
-        """Return the entry of a server to which the bridge speaks."""
+        if not self.bridge:
+            headed = {"headers": {"Authorization": header}} if token else {}
+            return {**self.http, self.url: url, **headed}
         command, *arguments = self.bridge
         parts = urlsplit(url)
         is_plain = parts.scheme == "http" and not is_loopback_host(parts.hostname)
         arguments += [url, *(["--allow-http"] if is_plain else [])]
-        if not header:
+        if not token:
             return {"command": command, "args": arguments}
         # On Windows its client hands on no argument with a space, and everywhere
         # other people on the computer may see arguments, but no environment.
@@ -317,11 +302,10 @@ class TomlClient(ClientProgram):
 
     def http_text(self, name: str, url: str, *, token: str = "") -> str:
         """Return the table of a server at a URL, with a header if there is a token."""
-        header = f"{{ Authorization = {quoted_literal(f'Bearer {token}')} }}"
-        members = {
-            "url": quoted_literal(url),
-            **({"http_headers": header} if token else {}),
-        }
+        members = {"url": quoted_literal(url)}
+        if token:
+            header = quoted_literal(f"Bearer {token}")
+            members["http_headers"] = f"{{ Authorization = {header} }}"
         return self._server_table(name, members)
 
     def stdio_text(self, name: str, launch: Launch) -> str:

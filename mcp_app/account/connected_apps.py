@@ -45,11 +45,7 @@ def allow_app(grant: Grant, idempotency_key: UUID) -> Secret:
     code, row = connections.store_grant(grant, idempotency_key)
     if row is not None:
         message = _("Let “%(app)s” connect to “%(server)s” (%(may)s).")
-        values = {
-            "app": row,
-            "server": grant.server,
-            "may": row.get_may_display(),
-        }
+        values = {"app": row, "server": grant.server, "may": row.get_may_display()}
         log_action(grant.user, row, ADDITION, message % values)
     return code
 
@@ -68,18 +64,28 @@ def change_app(
         return after
 
     rights.change_app(row.connection, choose_after)
-    if after != before:
-        log_action(by, row, CHANGE, _change_sentence(row, after))
+    if after == before:
+        return
+    message = _(
+        "Changed this connected app: “%(name)s”, %(may)s, %(tags)s, until %(until)s."
+    )
+    until = after.until and date_format(local_time(after.until), "DATETIME_FORMAT")
+    values = {
+        "name": after.name,
+        "may": AccessToken.May(after.may).label,
+        "tags": after.tags or _("all"),
+        "until": until or _("never"),
+    }
+    log_action(by, row, CHANGE, message % values)
 
 
 def narrow_to_reading(by: AbstractBaseUser, row: AccessToken) -> bool:
     """Let an app only look things up; return whether it could do more before."""
     if row.may == AccessToken.May.READ:
         return False
+    narrow = partial(replace, may=AccessToken.May.READ.value)
     try:
-        rights.change_app(
-            row.connection, partial(replace, may=AccessToken.May.READ.value)
-        )
+        rights.change_app(row.connection, narrow)
     except AppEnded:
         return False
     message = _("Let the connected app “%(app)s” only look things up.")
@@ -87,13 +93,11 @@ def narrow_to_reading(by: AbstractBaseUser, row: AccessToken) -> bool:
     return True
 
 
-def end_connected_app(by: AbstractBaseUser | None, row: AccessToken) -> None:
-    """End a connected app; every process refuses its keys once this returns."""
-    end_connected_apps(by, [row])
-
-
 def end_connected_apps(by: AbstractBaseUser | None, rows: Iterable[AccessToken]) -> int:
-    """End connected apps together; return how many had not ended before."""
+    """End connected apps together; return how many had not ended before.
+
+    Every process refuses their keys once this returns.
+    """
     return persistently(partial(_end_in_transaction, by, list(rows)))
 
 
@@ -121,19 +125,6 @@ def connections_of(user: AbstractBaseUser, client_id: str) -> list[Connection]:
     # A text cannot be indexed on all databases; a user has few apps.
     open_rows = rows.select_related("token").order_by("-token__created")
     return [each for each in open_rows if each.client_id == client_id]
-
-
-def _change_sentence(row: AccessToken, after: Choice) -> str:
-    message = _(
-        "Changed this connected app: “%(name)s”, %(may)s, %(tags)s, until %(until)s."
-    )
-    until = after.until and date_format(local_time(after.until), "DATETIME_FORMAT")
-    return message % {
-        "name": after.name,
-        "may": AccessToken.May(after.may).label,
-        "tags": after.tags or _("all"),
-        "until": until or _("never"),
-    }
 
 
 # -- app presentation ------------------------------------------------------------------
@@ -232,18 +223,19 @@ class AppForm(RightsChoice):
     def __init__(
         self, data: Any, *, connection: Connection, tags: Counter[str]
     ) -> None:
-        now = Choice.of_connection(connection)
-        self._now = now
-        known = Counter(tags)
-        for tag in split_words(now.tags):
-            # One that nothing has any more stays chosen, or all would be allowed.
-            known.setdefault(tag, 0)
-        super().__init__(
-            data,
-            may_ask=connection.may_ask,
-            tags=known,
-            initial=_initial_values(now, many=len(known) > MAX_TAGS),
-        )
+        self._now = now = Choice.of_connection(connection)
+        chosen = list(split_words(now.tags))
+        # A tag that nothing has any more stays chosen, or all would be allowed.
+        known = Counter({**dict.fromkeys(chosen, 0), **tags})
+        initial = {
+            "before": _state_digest(now),
+            "name": now.name,
+            "may": now.may,
+            "which": SOME if now.tags else ALL,
+            "tags": now.tags if len(known) > MAX_TAGS else chosen,
+            "ends": KEEP,
+        }
+        super().__init__(data, may_ask=connection.may_ask, tags=known, initial=initial)
         if "which" in self.fields:
             self.fields["which"].required = True
 
@@ -270,17 +262,6 @@ class AppForm(RightsChoice):
             tags=self.chosen_tags(),
             until=self.chosen_end(),
         )
-
-
-def _initial_values(now: Choice, *, many: bool) -> dict[str, Any]:
-    return {
-        "before": _state_digest(now),
-        "name": now.name,
-        "may": now.may,
-        "which": SOME if now.tags else ALL,
-        "tags": now.tags if many else list(split_words(now.tags)),
-        "ends": KEEP,
-    }
 
 
 def _state_digest(choice: Choice) -> str:

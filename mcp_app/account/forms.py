@@ -7,6 +7,7 @@ import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
@@ -107,8 +108,6 @@ class ExpiryChoice(forms.Form):
 #
 # Asked where it signs in, and again on the page of the connected app.
 
-APP_DAYS: Final = (30, 90, 365)
-USUAL_APP_DAYS: Final = 90
 MAX_TAGS: Final = 30
 """With more, they are typed."""
 ALL, SOME = "all", "some"
@@ -127,26 +126,26 @@ class RightsChoice(ExpiryChoice):
     )
     which = forms.ChoiceField(
         label=gettext_lazy("Which"),
-        choices=[
-            (ALL, gettext_lazy("all that I may use")),
-            (SOME, gettext_lazy("only these:")),
-        ],
+        choices={
+            ALL: gettext_lazy("all that I may use"),
+            SOME: gettext_lazy("only these:"),
+        },
         initial=ALL,
         required=False,
         widget=forms.RadioSelect,
     )
 
-    days = APP_DAYS
-    usual_days = USUAL_APP_DAYS
+    days = (30, 90, 365)
+    usual_days = 90
 
     def __init__(
         self, *positional: Any, may_ask: str, tags: Counter[str], **options: Any
     ) -> None:
         super().__init__(*positional, **options)
         may: Any = self.fields["may"]
-        choices = [(AccessToken.May.READ.value, _("only look things up"))]
+        choices = {AccessToken.May.READ.value: _("only look things up")}
         if may_ask == AccessToken.May.CHANGE:
-            choices.append((AccessToken.May.CHANGE.value, _("also change things")))
+            choices[AccessToken.May.CHANGE.value] = _("also change things")
         # The widget has a list of its own.
         may.choices = choices
         self._add_tags_field(tags)
@@ -172,7 +171,7 @@ class RightsChoice(ExpiryChoice):
             self.fields["tags"] = forms.MultipleChoiceField(
                 label=_("Groups of tools"),
                 required=False,
-                choices=[(tag, _tag_label(tag, tags[tag])) for tag in sorted(tags)],
+                choices={tag: f"{tag} ({tags[tag]})" for tag in sorted(tags)},
                 widget=forms.CheckboxSelectMultiple({"class": "mcp-boxes"}),
             )
         else:
@@ -184,21 +183,17 @@ class RightsChoice(ExpiryChoice):
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if cleaned.get("which") == SOME and "tags" in cleaned:
-            self._check_tags()
-        return cleaned
-
-    def _check_tags(self) -> None:
-        """Say what is wrong with the tags, as a column of tokens has them."""
+        if cleaned.get("which") != SOME or "tags" not in cleaned:
+            return cleaned
         chosen, most = self.chosen_tags(), AccessToken._meta.get_field("tags")
+        problems = [sentence for _field, sentence in tag_problems(chosen)]
         if not chosen:
-            self.add_error("tags", _("Choose at least one group, or all."))
+            problems = [_("Choose at least one group, or all.")]
         elif len(chosen) > (most.max_length or 0):
-            self.add_error(
-                "tags", _("These are too many groups. Choose fewer, or all.")
-            )
-        for _field, sentence in tag_problems(chosen):
-            self.add_error("tags", sentence)
+            problems.append(_("These are too many groups. Choose fewer, or all."))
+        for each in problems:
+            self.add_error("tags", each)
+        return cleaned
 
     def chosen_tags(self) -> str:
         """Return the tags as a column has them, "" for all."""
@@ -208,10 +203,6 @@ class RightsChoice(ExpiryChoice):
         return " ".join(split_words(value) if isinstance(value, str) else value or [])
 
 
-def _tag_label(tag: str, count: int) -> str:
-    return f"{tag} ({count})"
-
-
 def visible_tag_counts(visible: Visible) -> Counter[str]:
     """Return the tags of the tools that a person sees, with how many have each."""
     return Counter(tag for each in visible.tools for tag in each.tags)
@@ -219,13 +210,13 @@ def visible_tag_counts(visible: Visible) -> Counter[str]:
 
 # -- forms -----------------------------------------------------------------------------
 
-DAYS: Final = (1, 7, 30, 90)
 USUAL_DAYS: Final = 30
 OVERLAPS: Final = {
-    "0": (timedelta(), gettext_lazy("now")),
-    "1": (timedelta(hours=1), gettext_lazy("in 1 hour")),
-    "24": (timedelta(hours=24), gettext_lazy("in 24 hours")),
+    "0": gettext_lazy("now"),
+    "1": gettext_lazy("in 1 hour"),
+    "24": gettext_lazy("in 24 hours"),
 }
+"""Hours that an old token still works."""
 ONCE: Final = re.compile(r"[0-9a-f]{32}")
 
 if TYPE_CHECKING:
@@ -236,16 +227,12 @@ else:
     ServersField = forms.ModelMultipleChoiceField
 
 
-def _new_page_id() -> str:
-    return secrets.token_hex(16)
-
-
 class OnceForm(forms.Form):
     """A form that takes effect once, however often it is sent."""
 
     once = forms.CharField(
         widget=forms.HiddenInput,
-        initial=_new_page_id,
+        initial=partial(secrets.token_hex, 16),
         validators=[RegexValidator(ONCE, gettext_lazy("Load this page again."))],
     )
 
@@ -269,7 +256,7 @@ class ChosenServers(ServersField):
 class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
     """A token for the user of the form; `servers` are those to choose from."""
 
-    days = DAYS
+    days = (1, 7, 30, 90)
     usual_days = USUAL_DAYS
     may_never_end = True
 
@@ -382,13 +369,13 @@ class ReplaceForm(OnceForm):
 
     overlap = forms.ChoiceField(
         label=gettext_lazy("The old token ends"),
-        choices=[(name, label) for name, (_time, label) in OVERLAPS.items()],
+        choices=OVERLAPS,
         initial="24",
         widget=forms.RadioSelect,
     )
 
     def overlap_time(self) -> timedelta:
-        return OVERLAPS[self.cleaned_data["overlap"]][0]
+        return timedelta(hours=int(self.cleaned_data["overlap"]))
 
 
 class NameForm(TokenForm):

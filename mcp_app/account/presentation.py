@@ -61,11 +61,8 @@ def log_actions(
         return
     from django.contrib.admin.models import LogEntry  # noqa: PLC0415 - needs the admin
 
-    log = LogEntry.objects
-    if len(rows) == 1:
-        log.log_actions(str(by.pk), rows, action, message, single_object=True)
-    else:
-        log.log_actions(str(by.pk), rows, action, message)
+    one: Any = {"single_object": True} if len(rows) == 1 else {}
+    LogEntry.objects.log_actions(str(by.pk), rows, action, message, **one)
 
 
 # -- presentation ----------------------------------------------------------------------
@@ -224,11 +221,13 @@ def reveal_token(
     if not row.everywhere:
         rows = rows.filter(pk__in=row.servers.values("pk"))
     servers = list(rows)
-    first = _server_to_configure(servers)
+    # The default one, if it can be had.
+    servers.sort(key=lambda each: each.slug != DEFAULT_SLUG)
+    first = servers[0] if servers else None
     slug = DEFAULT_SLUG if first is None else first.slug
     site = request.build_absolute_uri("/")
     url, name = server_url(slug, site), server_name(slug)
-    others = [server_url(each.slug, site) for each in servers if each is not first]
+    others = [server_url(each.slug, site) for each in servers[1:]]
     return RevealedToken(
         row=row,
         token=token,
@@ -239,12 +238,6 @@ def reveal_token(
         others=others[:MAX_ADDRESSES],
         is_public=first is not None and first.access_names == (PUBLIC,),
     )
-
-
-def _server_to_configure(servers: Sequence[Server]) -> Server | None:
-    """Return the server to configure: the default one, if available."""
-    chosen = [each for each in servers if each.slug == DEFAULT_SLUG]
-    return next(iter([*chosen, *servers]), None)
 
 
 def _client_paste(key: str, name: str, url: str, token: str) -> Paste:
@@ -300,32 +293,21 @@ def own_token(user: AbstractBaseUser, key: object, slug: str) -> AccessToken | N
     sessions = Session.objects.filter(principal_key=of_token, server=slug)
     newest = sessions.order_by("-seen_ms", "-pk")
     rows = AccessToken.objects.filter(pk=key, user=user.pk, connection=None)  # type: ignore[misc]
-    return (
-        rows.select_related("user")
-        .annotate(
-            session_client=Subquery(newest.values("client_info")[:1]),
-            session_revision=Subquery(newest.values("revision")[:1]),
-        )
-        .first()
+    with_session = rows.select_related("user").annotate(
+        session_client=Subquery(newest.values("client_info")[:1]),
+        session_revision=Subquery(newest.values("revision")[:1]),
     )
+    return with_session.first()
 
 
 def first_contact(row: AccessToken) -> Contact:
     """Return what came in with a token, which `own_token` has found; one query."""
+    noted: Any = row
     if row.used is None:
         return Contact(None)
-    client_info = _session_client(row) or _call_client(row)
-    return Contact(row.used, *client_info) if client_info else Contact(row.used)
-
-
-def _session_client(row: Any) -> tuple[str, str] | None:
-    if row.session_revision is None:
-        return None
-    session = Session(client_info=row.session_client, revision=row.session_revision)
-    return visible(session.client_name), session.revision
-
-
-def _call_client(row: AccessToken) -> tuple[str, str] | None:
+    if (revision := noted.session_revision) is not None:
+        session = Session(client_info=noted.session_client, revision=revision)
+        return Contact(row.used, visible(session.client_name), revision)
     sought = CallQuery(
         int(row.created.timestamp() * 1_000) - MARGIN_MS,
         ways=[("user_name", "=", row.user.get_username())],
@@ -333,8 +315,8 @@ def _call_client(row: AccessToken) -> tuple[str, str] | None:
     )
     for call in Call.objects.page(sought, 1):
         name = f"{call.client_name} {call.client_version}".strip()
-        return visible(name), call.revision
-    return None
+        return Contact(row.used, visible(name), call.revision)
+    return Contact(row.used)
 
 
 def refusal_counts(reports: Iterable[Report], since: datetime) -> Counter[str]:

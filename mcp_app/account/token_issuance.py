@@ -88,7 +88,14 @@ def replace_token(
             new, token = row.replace(overlap, made_with=idempotency_key)
             if not overlap:
                 row.revoke()
-            log_action(by, row, CHANGE, _replacement_message(row, new, overlap))
+            message = _("This token was replaced by “%(token)s”, and itself has ended.")
+            if overlap:
+                message = _(
+                    "This token was replaced by “%(token)s”, and itself ends on"
+                    " %(end)s."
+                )
+            values = {"token": new, "end": _end_date_text(row)}
+            log_action(by, row, CHANGE, message % values)
             log_action(by, new, ADDITION, _creation_message(new))
     except (IntegrityError, ValidationError, ValueError) as error:
         _check_new(idempotency_key)
@@ -101,7 +108,7 @@ def replace_token(
 def end_token(by: AbstractBaseUser | None, row: AccessToken) -> None:
     """Revoke a token or end an app; every process refuses it once this returns."""
     if row.is_app:
-        connected_apps.end_connected_app(by, row)
+        connected_apps.end_connected_apps(by, [row])
         return
     if row.revoked is not None:
         return
@@ -143,9 +150,8 @@ def _check_new(idempotency_key: UUID | None) -> None:
 
 
 def _creation_message(row: AccessToken) -> str:
-    if row.expires is None:
-        message = _("Made the token “%(token)s” for %(user)s (%(may)s). It never ends.")
-    else:
+    message = _("Made the token “%(token)s” for %(user)s (%(may)s). It never ends.")
+    if row.expires is not None:
         message = _(
             "Made the token “%(token)s” for %(user)s (%(may)s). It ends on %(end)s."
         )
@@ -155,13 +161,6 @@ def _creation_message(row: AccessToken) -> str:
         "may": row.get_may_display(),
         "end": _end_date_text(row),
     }
-
-
-def _replacement_message(row: AccessToken, new: AccessToken, overlap: timedelta) -> str:
-    message = _("This token was replaced by “%(token)s”, and itself ends on %(end)s.")
-    if not overlap:
-        message = _("This token was replaced by “%(token)s”, and itself has ended.")
-    return message % {"token": new, "end": _end_date_text(row)}
 
 
 def _end_date_text(row: AccessToken) -> str:

@@ -14,16 +14,8 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Page, Paginator
-from django.db.models import (
-    Case,
-    Count,
-    F,
-    Q,
-    QuerySet,
-    Value,
-    When,
-    prefetch_related_objects,
-)
+from django.db import models
+from django.db.models import Case, Count, F, Q, QuerySet, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -98,20 +90,16 @@ def token_list(request: HttpRequest) -> HttpResponse:
     counts = everything.aggregate(all=Count("pk"), apps=Count("connection"))
     apps = _list_part(request, "apps", counts["apps"])
     page = _list_part(request, "page", counts["all"] - counts["apps"])
-    prefetch_related_objects([*apps.object_list, *page.object_list], "servers")
+    models.prefetch_related_objects([*apps.object_list, *page.object_list], "servers")
     user: Any = request.user
     calls = connected_apps.recent_calls_of(user) if apps.object_list else NO_CALLS
-    return _render_page(
-        request,
-        "tokens",
-        apps=apps,
-        app_lines=[
-            {**connected_app_line(row), "calls": calls.count_words(row)}
-            for row in apps.object_list
-        ],
-        page=page,
-        lines=[_token_line(row) for row in page.object_list],
-    )
+    app_lines = [
+        {**connected_app_line(row), "calls": calls.count_words(row)}
+        for row in apps.object_list
+    ]
+    lines = [_token_line(row) for row in page.object_list]
+    shown = {"apps": apps, "app_lines": app_lines, "page": page, "lines": lines}
+    return _render_page(request, "tokens", **shown)
 
 
 def _list_part(request: HttpRequest, name: str, count: int) -> Page[AccessToken]:
@@ -170,15 +158,12 @@ def replace_token(request: HttpRequest, key: int) -> HttpResponse:
         return redirect("mcp_account:app", key)
     form = ReplaceForm(request.POST if request.method == "POST" else None)
     if not form.is_valid():
-        return _render_page(
-            request, "replace", form=form, row=row, line=_token_line(row)
-        )
+        line = _token_line(row)
+        return _render_page(request, "replace", form=form, row=row, line=line)
+    page_id = form.idempotency_key(row.user)
     try:
         new, token = token_issuance.replace_token(
-            row.user,
-            row,
-            form.overlap_time(),
-            idempotency_key=form.idempotency_key(row.user),
+            row.user, row, form.overlap_time(), idempotency_key=page_id
         )
     except AlreadyShown as already:
         return _already_page(request, already)
@@ -194,8 +179,7 @@ def delete_token(request: HttpRequest, key: int) -> HttpResponse:
     """Revoke a token or end an app; no worker accepts it once this has answered."""
     row = get_object_or_404(own_tokens(request), pk=key)
     token_issuance.end_token(row.user, row)
-    message = end_words(row)
-    messages.success(request, message, fail_silently=True)
+    messages.success(request, end_words(row), fail_silently=True)
     return redirect("mcp_account:tokens")
 
 
@@ -241,15 +225,15 @@ def _reveal_page(
     token: Secret,
     old: AccessToken | None = None,
 ) -> HttpResponse:
-    both = presentation.reveal_token(request, row, token)
-    return _render_page(
-        request, "shown", shown=both, row=row, old=old and _token_line(old)
+    shown, line = (
+        presentation.reveal_token(request, row, token),
+        old and _token_line(old),
     )
+    return _render_page(request, "shown", shown=shown, row=row, old=line)
 
 
 def _already_page(request: HttpRequest, already: AlreadyShown) -> HttpResponse:
-    message = str(already)
-    return _render_page(request, "already", said=message, row=already.row)
+    return _render_page(request, "already", said=str(already), row=already.row)
 
 
 def _render_page(request: HttpRequest, name: str, **context: object) -> HttpResponse:
@@ -293,8 +277,7 @@ def end_all_apps(request: HttpRequest) -> HttpResponse:
     """End all connected apps of the user."""
     user: Any = request.user
     count = connected_apps.end_connected_apps(user, connected_apps.open_apps(user))
-    message = connected_apps.ended_words(count)
-    messages.success(request, message, fail_silently=True)
+    messages.success(request, connected_apps.ended_words(count), fail_silently=True)
     return redirect("mcp_account:tokens")
 
 

@@ -22,12 +22,6 @@ if TYPE_CHECKING:
     from rest_framework.authentication import BaseAuthentication
     from rest_framework.exceptions import APIException
 
-BAD: Final = 400
-UNAUTHORIZED: Final = 401
-FORBIDDEN: Final = 403
-NOT_FOUND: Final = 404
-TOO_MANY: Final = 429
-UNAVAILABLE: Final = 503
 INCORRECT_CREDENTIALS: Final = "Incorrect authentication credentials."
 """What was looked up for whoever asks, such as a user, is not there."""
 WAIT_S: Final = 60
@@ -59,7 +53,7 @@ class Bridge:
         except APIException as error:
             _raise_translated(error)
         except PermissionDenied as error:
-            raise RequestRefused(FORBIDDEN, str(error) or "Forbidden.") from None
+            raise RequestRefused(403, str(error) or "Forbidden.") from None
         except Http404:
             raise AuthenticationFailed(INCORRECT_CREDENTIALS) from None
         if result is None:
@@ -70,20 +64,19 @@ class Bridge:
 
 def _raise_translated(error: APIException) -> NoReturn:
     """Raise what an error of the framework means here."""
-    if error.status_code == UNAUTHORIZED:
-        raise AuthenticationFailed(_error_message(error.detail)) from None
-    if error.status_code == FORBIDDEN:
-        raise RequestRefused(FORBIDDEN, _error_message(error.detail)) from None
-    if error.status_code == BAD:
-        raise RequestRefused(BAD, _error_message(error.detail)) from None
-    if error.status_code == NOT_FOUND:
-        raise AuthenticationFailed(INCORRECT_CREDENTIALS) from None
-    if error.status_code == TOO_MANY:
-        wait = max(1, ceil(getattr(error, "wait", None) or WAIT_S))
-        message = _error_message(error.detail)
-        raise Unavailable(message, retry_after=wait, http_status=TOO_MANY) from None
-    if error.status_code == UNAVAILABLE:
-        raise AuthenticationUnavailable from error
+    match error.status_code:
+        case 401:
+            raise AuthenticationFailed(_error_message(error.detail)) from None
+        case 400 | 403 as status:
+            raise RequestRefused(status, _error_message(error.detail)) from None
+        case 404:
+            raise AuthenticationFailed(INCORRECT_CREDENTIALS) from None
+        case 429:
+            wait = max(1, ceil(getattr(error, "wait", None) or WAIT_S))
+            message = _error_message(error.detail)
+            raise Unavailable(message, retry_after=wait, http_status=429) from None
+        case 503:
+            raise AuthenticationUnavailable from error
     raise error
 
 

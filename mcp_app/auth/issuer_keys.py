@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from time import monotonic
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -46,10 +47,8 @@ class KeyEnds:
     def ended_keys(self, keys: Iterable[str]) -> set[str]:
         """Return those of these keys whose end is past, and forget old ends."""
         now = time.time()
-        for key in [
-            each for each, end in self._ends.items() if end < now - RETENTION_S
-        ]:
-            del self._ends[key]
+        ends = self._ends.items()
+        self._ends = {key: end for key, end in ends if end >= now - RETENTION_S}
         return {key for key in keys if self._ends.get(key, now + 1) <= now}
 
     def next_key_end(self, keys: Iterable[str]) -> datetime | None:
@@ -108,7 +107,8 @@ class KeySet:
         key = self._usable_key(kid, algorithm)
         if key is not None and self._seconds_since_read() < FRESH_S:
             return key
-        if self._reading is None and self._is_reading_due():
+        wait = AGAIN_S if self._seconds_since_read() < GOOD_S else AWAY_S
+        if self._reading is None and monotonic() - self._tried_at >= wait:
             self._reading = asyncio.create_task(self._read_key_set())
         # Known keys do not wait for an issuer that was away the last time.
         if self._reading is not None and (key is None or not self._is_away):
@@ -124,18 +124,13 @@ class KeySet:
     def _seconds_since_read(self) -> float:
         return monotonic() - self._read_at
 
-    def _is_reading_due(self) -> bool:
-        wait = AGAIN_S if self._seconds_since_read() < GOOD_S else AWAY_S
-        return monotonic() - self._tried_at >= wait
-
     def _usable_key(self, kid: str | None, algorithm: str) -> Any:
         """Return the key, None where there is none, or more than one."""
         if self._seconds_since_read() >= GOOD_S:
             return None
         if (kid, algorithm) not in self._built_keys:
-            matches = [
-                each for each in self._entries if _matches_key(each, kid, algorithm)
-            ]
+            fits = partial(_matches_key, kid=kid, algorithm=algorithm)
+            matches = [*filter(fits, self._entries)]
             key = _build_key(matches[0], algorithm) if len(matches) == 1 else None
             if key is None:
                 return None
@@ -149,11 +144,8 @@ class KeySet:
                 entries = await _read_entries(self._options)
         except (EgressError, TimeoutError) as error:
             self._is_away = True
-            logger.warning(
-                "The keys of the issuer %r cannot be read: %s",
-                self._options.name,
-                str(error) or "It took too long.",
-            )
+            why, name = str(error) or "It took too long.", self._options.name
+            logger.warning("The keys of the issuer %r cannot be read: %s", name, why)
         else:
             self._is_away = False
             self._entries, self._built_keys, self._read_at = entries, {}, began

@@ -145,12 +145,7 @@ def _signed_claims(
 
     try:
         claims = jwt.decode(
-            token.text,
-            key,
-            algorithms=[algorithm],
-            options=_PYJWT,
-            issuer=issuer,
-            leeway=LEEWAY_S,
+            token.text, key, [algorithm], options=_PYJWT, issuer=issuer, leeway=LEEWAY_S
         )
     except jwt.MissingRequiredClaimError as error:
         raise AuthenticationFailed(f"The token has no {error.claim}.") from None
@@ -182,22 +177,17 @@ MAX_ROWS: Final = 100
 
 def find_user(options: IssuerOptions, claims: Mapping[str, Any]) -> Any:
     """Return who is meant, active or not; blocks, raises `AuthenticationFailed`."""
-    value = _claim_value(options.claim, claims)
+    value = claims.get(options.claim)
+    if not isinstance(value, str) or not value:
+        raise AuthenticationFailed(f"The token has no {options.claim}.")
+    if options.claim == EMAIL and claims.get("email_verified") is not True:
+        raise AuthenticationFailed("The e-mail address of the token is not verified.")
     if options.user is None:
         return _by_column(options, value)
     user = options.user(dict(claims))
     if user is None:
         raise AuthenticationFailed(NOBODY)
     return user
-
-
-def _claim_value(claim: str, claims: Mapping[str, Any]) -> str:
-    value = claims.get(claim)
-    if not isinstance(value, str) or not value:
-        raise AuthenticationFailed(f"The token has no {claim}.")
-    if claim == EMAIL and claims.get("email_verified") is not True:
-        raise AuthenticationFailed("The e-mail address of the token is not verified.")
-    return value
 
 
 def _by_column(options: IssuerOptions, value: str) -> Any:
@@ -213,12 +203,10 @@ def _by_column(options: IssuerOptions, value: str) -> Any:
     except (DataError, TypeError, ValueError, ValidationError):
         # What no row of the column can be: a text that is no number, or has a NUL.
         rows = []
-    matches = [
-        each for each in rows if same(str(getattr(each, options.field))) == same(value)
-    ]
-    if len(matches) != 1:
+    columns = [same(str(getattr(each, options.field))) for each in rows]
+    if columns.count(same(value)) != 1:
         raise AuthenticationFailed(NOBODY)
-    return matches[0]
+    return rows[columns.index(same(value))]
 
 
 def _ascii_lower(text: str) -> str:
@@ -254,14 +242,6 @@ async def _let_nobody_in(_request: AuthenticationRequest) -> Principal | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """Who shows a token, and when the token ends (Unix time)."""
-
-    principal: Principal
-    ends: float
-
-
 class IssuerWay:
     """Authenticates by the tokens of one issuer."""
 
@@ -283,21 +263,29 @@ class IssuerWay:
             answer = await authentication_cache.find_or_authenticate(
                 self._options.name, request, ask
             )
-            if answer.ends <= time.time():
+            if answer[1] <= time.time():
                 answer = await ask()
         except AuthenticationFailed as error:
             logger.info("A token of %r was refused: %s", self._options.name, error)
             raise
-        key_ends.note_key_end(answer.principal.key, answer.ends + LEEWAY_S)
-        return answer.principal
+        principal, ends = answer
+        key_ends.note_key_end(principal.key, ends + LEEWAY_S)
+        return principal
 
-    async def _verified_answer(self, token: UnverifiedToken, server: str) -> Answer:
+    async def _verified_answer(
+        self, token: UnverifiedToken, server: str
+    ) -> tuple[Principal, float]:
+        """Return who shows a token, and when the token ends (Unix time)."""
         claims = await verify(token, self._options, self._keys, server)
         scope = self._token_scope(claims, server)
         user = await authenticators.run(find_user, self._options, claims)
-        known = principal_of_user(user, kind=ISSUER, client=self._client_name(claims))
+        client = claims.get("azp") or claims.get("client_id")
+        if not isinstance(client, str) or not client.isprintable():
+            client = ""
+        client = f"{self._options.name} {client}".strip()[:MAX_CLIENT_LENGTH]
+        known = principal_of_user(user, kind=ISSUER, client=client)
         principal = replace(known, scopes=scopes_of(claims), scope=scope)
-        return Answer(principal=principal, ends=claims["exp"])
+        return principal, claims["exp"]
 
     def _token_scope(self, claims: Mapping[str, Any], server: str) -> Scope | None:
         if not self._options.scopes:
@@ -307,14 +295,6 @@ class IssuerWay:
             message = f"The token has neither the scope {READ} nor {CHANGE}."
             raise insufficient_scope(message, READ, metadata_of(server))
         return None if CHANGE in scopes else Scope(read_only=True)
-
-    def _client_name(self, claims: Mapping[str, Any]) -> str:
-        """Return the name of the entry, with that of the issuer's client."""
-        client = claims.get("azp") or claims.get("client_id")
-        is_printable = isinstance(client, str) and client.isprintable()
-        return f"{self._options.name} {client if is_printable else ''}".strip()[
-            :MAX_CLIENT_LENGTH
-        ]
 
 
 def scopes_of(claims: Mapping[str, Any]) -> frozenset[str]:

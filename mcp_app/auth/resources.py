@@ -212,16 +212,12 @@ def metadata_url(origin: str, path: str) -> str:
     `path` is that of a request: strict clients compare what they asked with what they
     read.
     """
-    return f"{origin}{WELL_KNOWN}{_public_path(path)}"
-
-
-def _public_path(path: str) -> str:
-    """Return a path as clients know it: a proxy may map another one to ours."""
+    # Clients know it as the public one: a proxy may map that to ours.
     public = urlsplit(mcp_settings.public_url or "").path.rstrip("/")
     own = _endpoint_path()
     if public and (path == own or path.startswith(f"{own}/")):
-        return f"{public}{path.removeprefix(own)}"
-    return path
+        path = f"{public}{path.removeprefix(own)}"
+    return f"{origin}{WELL_KNOWN}{path}"
 
 
 def _endpoint_path() -> str:

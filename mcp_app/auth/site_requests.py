@@ -68,8 +68,12 @@ class CallerAddresses:
             address = client_address(peer, forwarded, self._trusted)
         else:
             address = _parse_hop(peer) if forwarded is None else None
-            if forwarded is not None or not peer:
-                self._log_unknown()
+            if (forwarded is not None or not peer) and not self._is_logged:
+                self._is_logged = True
+                logger.warning(
+                    "Anonymous callers share one rate, because their addresses are not"
+                    ' known. Behind a proxy, set MCP["TRUSTED_PROXIES"].'
+                )
             if address is None or address.is_loopback:
                 return ""
         if address is None:
@@ -77,15 +81,6 @@ class CallerAddresses:
         if isinstance(address, IPv6Address):
             return f"@{ip_network((address, PREFIX_V6), strict=False)}"
         return f"@{address}"
-
-    def _log_unknown(self) -> None:
-        if self._is_logged:
-            return
-        self._is_logged = True
-        logger.warning(
-            "Anonymous callers share one rate, because their addresses are not known."
-            ' Behind a proxy, set MCP["TRUSTED_PROXIES"].'
-        )
 
 
 def client_address(
@@ -171,12 +166,8 @@ def principal_of_user(user: Any, *, kind: str, client: str) -> Principal:
         )
     if not user.is_active:
         raise AuthenticationFailed("The user may not log in.")
-    return Principal(
-        kind=kind,
-        user_id=str(user.pk),
-        user_name=user.get_username(),
-        client=client,
-    )
+    name = user.get_username()
+    return Principal(kind=kind, user_id=str(user.pk), user_name=name, client=client)
 
 
 # -- challenge -------------------------------------------------------------------------

@@ -136,24 +136,21 @@ class Documents:
         problem = document_url_problem(url)
         if problem is not None:
             raise OAuthError("invalid_client", f"client_id is no document. {problem}")
-        known, now = self._stored.get(url), self._clock()
-        if known is not None and now < known.until:
+        now = self._clock()
+        known = self._stored.get(url, _Entry(None, now, now))
+        if now < known.until:
             if known.document is None:
                 raise NoDocument if known.fetched else NotFetched
             return known.document
-        old = None
-        if known is not None and now - known.read < MAX_DOCUMENT_AGE_S:
-            old = known.document
+        old = known.document if now - known.read < MAX_DOCUMENT_AGE_S else None
         try:
             with self._fetch_slot(str(user.pk)):
                 document, seconds = self._fetch(url)
         except OAuthError as error:
             if not isinstance(error, Busy):
-                read = known.read if known is not None else now
                 fetched = not isinstance(error, NotFetched)
-                self._store_entry(
-                    url, _Entry(old, read, self._clock() + FAILED_S, fetched)
-                )
+                until = self._clock() + FAILED_S
+                self._store_entry(url, _Entry(old, known.read, until, fetched))
             if old is None:
                 raise
             return old
@@ -165,9 +162,8 @@ class Documents:
     def _fetch_slot(self, user: str) -> Iterator[None]:
         """Take one of the places, and give it back; raise `Busy` without one."""
         with self._lock:
-            if user in self._busy or len(self._busy) >= MAX_CONCURRENT_FETCHES:
-                raise Busy
-            if not self._limit.count_attempt(user, self._clock()):
+            full = user in self._busy or len(self._busy) >= MAX_CONCURRENT_FETCHES
+            if full or not self._limit.count_attempt(user, self._clock()):
                 raise Busy
             self._busy.add(user)
         try:
@@ -246,7 +242,12 @@ def find_client(request: AuthorizationRequest, user: AbstractBaseUser) -> Client
             % {"where": visible(redirect)}
         )
     host = known.host if isinstance(known, ClientDocument) else ""
-    _check_let_in(known, host)
+    hosts = [host] if host else [*filter(None, map(redirect_host, known.redirects))]
+    if not oauth_settings().admits_hosts(hosts):
+        raise Refusal(
+            _("This site does not let programs of %(hosts)s in.")
+            % {"hosts": ", ".join(hosts)}
+        )
     return Client(
         client_id=request.client_id,
         name=known.name,
@@ -296,12 +297,3 @@ def _known_program(
     if registration is None:
         raise Refusal(_("This program is not registered at this site."))
     return registration
-
-
-def _check_let_in(known: Registration | ClientDocument, host: str) -> None:
-    hosts = [host] if host else [*filter(None, map(redirect_host, known.redirects))]
-    if not oauth_settings().admits_hosts(hosts):
-        raise Refusal(
-            _("This site does not let programs of %(hosts)s in.")
-            % {"hosts": ", ".join(hosts)}
-        )

@@ -34,12 +34,12 @@ from mcp_app.auth.principals import outage_answer
 from mcp_app.auth.resources import slug_of_resource
 from mcp_app.conf import mcp_settings, secret_keys
 from mcp_app.interface.server import DEFAULT_SLUG
-from mcp_app.models import AccessToken, Connection, Server
+from mcp_app.models import AccessToken
 from mcp_app.models.fields import digest
 from mcp_app.models.tokens import Secret
 from mcp_app.oauth.clients import MinuteLimit, Refusal, find_client
 from mcp_app.oauth.endpoints import issuer_of
-from mcp_app.process.visible import Visible, visible_to
+from mcp_app.process.visible import visible_to
 from mcp_app.protocol.cursors import Sealer
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.oauth.addresses import is_on_own_computer, with_answer
@@ -103,11 +103,6 @@ class Question:
         client = Client(**members.pop("client"))
         return cls(client=client, **members)
 
-    def consent_page_id(self, user: AbstractBaseUser) -> UUID:
-        """Return the id of the page: sent twice, it allows once."""
-        # MariaDB refuses UUIDs without a version.
-        return UUID(digest(f"{user.pk} {self.once}")[:32], version=5)
-
 
 def _consent_sealer() -> Sealer:
     return Sealer(secret_keys(), "consent", size=MAX_SEALED_LENGTH)
@@ -131,33 +126,19 @@ class ConsentForm(RightsChoice):
             del self.fields["end_others"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
-    """The words about a program: what is proved, what it says, where its answer goes.
+def program_words(client: Client) -> dict[str, str]:
+    """Return the words about a program: what is proved, what it says of itself.
 
     `place` is the proved host that the answer goes to, or a program on this computer.
     """
-
-    place: str
-    claim: str
-    goes_to: str
-    warning: str
-
-
-def program_words(client: Client) -> Words:
-    """Return the words about a program, of which a name is only what it says."""
     here = is_on_own_computer(client.redirect_uri)
     place = _("a program on this computer") if here else client.redirect_host
-    values = {"name": client.name, "host": client.host}
+    claim = _("“%(name)s”, says %(host)s")
     if not client.host:
-        claim = _("It calls itself “%(name)s”. Nobody has checked that.") % values
+        claim = _("It calls itself “%(name)s”. Nobody has checked that.")
     elif here:
-        claim = (
-            _("It says that it is “%(name)s” of %(host)s. Nobody can check that.")
-            % values
-        )
-    else:
-        claim = _("“%(name)s”, says %(host)s") % values
+        claim = _("It says that it is “%(name)s” of %(host)s. Nobody can check that.")
+    claim %= {"name": client.name, "host": client.host}
     warning = ""
     if here:
         warning = _(
@@ -167,7 +148,7 @@ def program_words(client: Client) -> Words:
             " whoever asks for it wants to sign in as you."
         )
     goes_to = client.redirect_host or client.redirect_uri.partition(":")[0] + ":"
-    return Words(place=place, claim=claim, goes_to=goes_to, warning=warning)
+    return {"place": place, "claim": claim, "goes_to": goes_to, "warning": warning}
 
 
 # -- consent views ---------------------------------------------------------------------
@@ -212,7 +193,11 @@ def authorize(request: HttpRequest) -> HttpResponse:
     """Ask the person whether a program may come in as them."""
     issuer = issuer_of(request)
     user: Any = request.user
-    _check_browser(request, user)
+    if request.headers.get("Sec-Fetch-Dest", "document") != "document":
+        raise Refusal(_("This page must be opened in a window of its own."))
+    if not page_limit.count_attempt(str(user.pk), time.monotonic()):
+        sentence = _("You asked for this page too often. Try again in a minute.")
+        raise Refusal(sentence, status=429)
     question = _read_question(request, user, issuer)
     return _render_page(request, "consent", _page_context(request, user, question))
 
@@ -254,7 +239,8 @@ def _grant_access(
     form: ConsentForm = page["form"]
     if not form.is_valid():
         return _render_page(request, "consent", page)
-    page_id = question.consent_page_id(user)
+    # The page, sent twice, allows once.  MariaDB refuses UUIDs without a version.
+    page_id = UUID(digest(f"{user.pk} {question.once}")[:32], version=5)
     grant = Grant(
         user=user,
         server=page["server"],
@@ -268,24 +254,13 @@ def _grant_access(
     code = connected_apps.allow_app(grant, page_id)
     if form.cleaned_data.get("end_others"):
         others = connected_apps.connections_of(user, question.client.client_id)
-        tokens = [each.token for each in others]
         # Pressed twice, it does not end what it has just made.
-        connected_apps.end_connected_apps(
-            user, [t for t in tokens if t.made_with != page_id]
-        )
+        tokens = [x.token for x in others if x.token.made_with != page_id]
+        connected_apps.end_connected_apps(user, tokens)
     return _answer_program(request, question, {"code": code}, issuer)
 
 
 # -- the question ----------------------------------------------------------------------
-
-
-def _check_browser(request: HttpRequest, user: AbstractBaseUser) -> None:
-    """Refuse frames and the like, and whoever asks too often."""
-    if request.headers.get("Sec-Fetch-Dest", "document") != "document":
-        raise Refusal(_("This page must be opened in a window of its own."))
-    if not page_limit.count_attempt(str(user.pk), time.monotonic()):
-        sentence = _("You asked for this page too often. Try again in a minute.")
-        raise Refusal(sentence, status=429)
 
 
 def _read_question(
@@ -325,19 +300,14 @@ def _requested_slug(authorization: AuthorizationRequest, issuer: str) -> str:
     return server.slug
 
 
-def _requested_server(slug: str) -> Server:
-    """Return a server that was asked for; it may be gone meanwhile."""
-    server = open_server(slug)
-    if server is None or not allows_sign_in(server):
-        raise Refusal(_("This server lets nobody sign in any more."))
-    return server
-
-
 def _page_context(
     request: HttpRequest, user: Any, question: Question
 ) -> dict[str, Any]:
     """Return the form, and what the page shows beside it."""
-    server = _requested_server(question.slug)
+    server = open_server(question.slug)
+    if server is None or not allows_sign_in(server):
+        # It may be gone meanwhile.
+        raise Refusal(_("This server lets nobody sign in any more."))
     visible = visible_to(user, question.slug)
     if visible is None:
         raise Refusal(_("You may not use this server, so no program can as you."))
@@ -350,31 +320,23 @@ def _page_context(
         initial={"sealed": question.seal_for_user(user)},
     )
     form.tell_what_is_missing(visible)
+    reading = sum(each.only_reads for each in visible.tools)
+    used = [each.token.used for each in others if each.token.used is not None]
     return {
         "form": form,
         "server": server,
         "words": program_words(question.client),
         "person": user.get_username(),
-        "figures": _visible_counts(visible),
-        "others": _connection_summary(others),
+        "figures": {
+            "tools": len(visible.tools),
+            "reading": reading,
+            "changing": len(visible.tools) - reading,
+            "prompts": visible.prompts,
+            "resources": visible.resources,
+        },
+        "others": {"count": len(others), "used": max(used, default=None)},
         "idle_days": max(1, round(mcp_settings.limits.oauth_idle / DAY_S)),
     }
-
-
-def _visible_counts(visible: Visible) -> dict[str, int]:
-    reading = sum(each.only_reads for each in visible.tools)
-    return {
-        "tools": len(visible.tools),
-        "reading": reading,
-        "changing": len(visible.tools) - reading,
-        "prompts": visible.prompts,
-        "resources": visible.resources,
-    }
-
-
-def _connection_summary(others: list[Connection]) -> dict[str, Any]:
-    used = [each.token.used for each in others if each.token.used is not None]
-    return {"count": len(others), "used": max(used, default=None)}
 
 
 # -- what the person gets --------------------------------------------------------------

@@ -140,14 +140,10 @@ def for_programs(
             response.setdefault("Cache-Control", cache_control)
             return response
 
-        view_of_programs: Serve = csrf_exempt(
-            login_not_required(
-                transaction.non_atomic_requests(
-                    sensitive_post_parameters()(answer_program)
-                )
-            )
-        )
-        return view_of_programs
+        hidden = sensitive_post_parameters()(answer_program)
+        open_to_all = csrf_exempt(login_not_required(hidden))
+        served_alone: Serve = transaction.non_atomic_requests(open_to_all)
+        return served_alone
 
     return decorate_view
 
@@ -183,29 +179,16 @@ def error_response(error: OAuthError, retry_after: str = "") -> HttpResponse:
     return response
 
 
-def query_of_request(request: HttpRequest) -> str:
-    """Return the query of a request of a program, which stands nowhere else."""
-    query: str = request.META[_QUERY]
-    return query
-
-
 def body_of_request(request: HttpRequest) -> bytes:
     """Return the body; raise `OAuthError` beyond 16 KiB."""
     length = request.META.get("CONTENT_LENGTH") or "0"
-    too_large = invalid_request(
-        f"The body has more than {MAX_FORM_BYTES} bytes.", status=413
-    )
     # int() takes no more than 4,300 digits.
-    if (
-        not length.isdecimal()
-        or len(length) > MAX_DIGITS
-        or int(length) > MAX_FORM_BYTES
-    ):
-        raise too_large
-    body = request.body
-    if len(body) > MAX_FORM_BYTES:
-        raise too_large
-    return body
+    is_number = length.isdecimal() and len(length) <= MAX_DIGITS
+    fits = is_number and int(length) <= MAX_FORM_BYTES
+    if not fits or len(request.body) > MAX_FORM_BYTES:
+        sentence = f"The body has more than {MAX_FORM_BYTES} bytes."
+        raise invalid_request(sentence, status=413)
+    return request.body
 
 
 # -- metadata views --------------------------------------------------------------------
@@ -317,7 +300,7 @@ def revoke_token(request: HttpRequest) -> JsonObject:
 
 def _read_request_form(request: HttpRequest) -> dict[str, str]:
     content_type = request.headers.get("Content-Type", "")
-    return read_form(content_type, body_of_request(request), query_of_request(request))
+    return read_form(content_type, body_of_request(request), request.META[_QUERY])
 
 
 def _requested_slug(resource: str, issuer: str) -> str | None:
