@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from django.conf import settings
 from django.utils.translation import gettext_lazy as _
@@ -110,13 +108,11 @@ def _typescript_example(_name: str, url: str, token: str) -> str:
 
 
 def _url_and_headers(url: str, token: str) -> tuple[str, str]:
-    """Return a URL and the headers as literals of Python and JavaScript."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return quoted_literal(url), json.dumps(headers, ensure_ascii=False)
 
 
 def _curl_command(_name: str, url: str, token: str) -> str:
-    """Return the command that asks for the list of tools, in the newest revision."""
     prefix, client = "io.modelcontextprotocol", {"name": "curl", "version": "1"}
     meta = {
         f"{prefix}/protocolVersion": LATEST.version,
@@ -297,24 +293,12 @@ CLIENTS: Final[Mapping[str, ClientProgram]] = {
 # How a client is connected to one server: its steps, and what it is given.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guide:
-    """What a page says about a client and a server.
+Guide: TypeAlias = Mapping[str, Any]
+"""What a page says about a client and a server.
 
-    `line`, `text` and `link` are "" if there is none; the first two may contain the
-    token, and the last never does.
-    """
-
-    key: str
-    title: str
-    steps: Sequence[str]
-    line: Secret
-    text: Secret
-    place: str
-    link: str
-    check: str
-    month: date
-    signs_in: bool
+`line`, `text` and `link` are "" if there is none; the first two may contain the token,
+and the last never does.
+"""
 
 
 @sensitive_variables()
@@ -334,15 +318,15 @@ def connection_guide(
     def fill_label(text: Label) -> str:
         return str(text) % {"name": name, "place": client.place_for_people}
 
-    return Guide(
-        key=key,
-        title=client.title,
-        steps=[fill_label(each) for each in steps],
-        line=Secret(line),
-        text=Secret(client.http_text(name, url, token=token_text)),
-        place=client.place_for_people,
-        link=link,
-        check=fill_label(client.check),
-        month=client.month_checked,
-        signs_in=client.signs_in,
-    )
+    return {
+        "key": key,
+        "title": client.title,
+        "steps": [fill_label(each) for each in steps],
+        "line": Secret(line),
+        "text": Secret(client.http_text(name, url, token=token_text)),
+        "place": client.place_for_people,
+        "link": link,
+        "check": fill_label(client.check),
+        "month": client.month_checked,
+        "signs_in": client.signs_in,
+    }

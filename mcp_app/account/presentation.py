@@ -174,34 +174,6 @@ def begins_of(row: AccessToken) -> SafeString:
     return format_html("<code>{}…</code>", row.prefix)
 
 
-@dataclass(frozen=True, slots=True)
-class Paste:
-    """The configuration to paste into a client; `text` may contain the token."""
-
-    key: str
-    title: str
-    place: str
-    text: Secret
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RevealedToken:
-    """What the page shows once, when a token was made."""
-
-    row: AccessToken
-    token: Secret
-    url: str
-    line: Secret
-    """The command line that adds the server to Claude Code."""
-    header: Secret
-    files: Sequence[Paste]
-    others: Sequence[str]
-    """The addresses of other servers that accept the token."""
-    is_public: bool
-    """Whether the server needs no token."""
-
-
 def open_servers() -> QuerySet[Server]:
     """Return the servers that can be used now; users see no others."""
     rows = Server.objects.filter(~is_stopped(Server), published__isnull=False)
@@ -215,8 +187,12 @@ def open_server(slug: str | None) -> Server | None:
 
 def reveal_token(
     request: HttpRequest, row: AccessToken, token: Secret
-) -> RevealedToken:
-    """Return a token with the configurations to use it."""
+) -> dict[str, Any]:
+    """Return what the page shows once: a token with the configurations to use it.
+
+    `line` adds the server to Claude Code, `others` are the addresses of other servers
+    that accept the token; one that `is_public` needs none.
+    """
     rows = open_servers()
     if not row.everywhere:
         rows = rows.filter(pk__in=row.servers.values("pk"))
@@ -228,25 +204,27 @@ def reveal_token(
     site = request.build_absolute_uri("/")
     url, name = server_url(slug, site), server_name(slug)
     others = [server_url(each.slug, site) for each in servers[1:]]
-    return RevealedToken(
-        row=row,
-        token=token,
-        url=url,
-        line=Secret(command_line(name, url, token)),
-        header=Secret(f"Authorization: Bearer {token}"),
-        files=[_client_paste(key, name, url, token) for key in CLIENTS],
-        others=others[:MAX_ADDRESSES],
-        is_public=first is not None and first.access_names == (PUBLIC,),
-    )
+    return {
+        "row": row,
+        "token": token,
+        "url": url,
+        "line": Secret(command_line(name, url, token)),
+        "header": Secret(f"Authorization: Bearer {token}"),
+        "files": [_client_paste(key, name, url, token) for key in CLIENTS],
+        "others": others[:MAX_ADDRESSES],
+        "is_public": first is not None and first.access_names == (PUBLIC,),
+    }
 
 
-def _client_paste(key: str, name: str, url: str, token: str) -> Paste:
+def _client_paste(key: str, name: str, url: str, token: str) -> dict[str, str]:
+    """Return the configuration to paste into a client."""
     client = CLIENTS[key]
-    note = ""
+    place = client.place_for_people
+    paste = {"key": key, "title": client.title, "place": place, "note": ""}
     if client.signs_in:
         note = _("This program takes no token. Give it the address, and sign in.")
-    text = Secret(client.http_text(name, url, token=token))
-    return Paste(key, client.title, client.place_for_people, text, note)
+        paste["note"] = note
+    return {**paste, "text": Secret(client.http_text(name, url, token=token))}
 
 
 def lets_sign_in(server: Server, site: str = "") -> bool:

@@ -103,7 +103,6 @@ def token_list(request: HttpRequest) -> HttpResponse:
 
 
 def _list_part(request: HttpRequest, name: str, count: int) -> Page[AccessToken]:
-    """Return a page of one part of the list, of which there are so many."""
     rows = own_tokens(request).filter(connection__isnull=name != "apps")
     paginator = Paginator(rows, PAGE)
     paginator.count = count
@@ -196,7 +195,6 @@ def forget_token(request: HttpRequest, key: int) -> HttpResponse:
 
 
 def _token_line(row: AccessToken, servers: str = "") -> dict[str, object]:
-    """Return what a page shows of a token."""
     return {
         "row": row,
         "name": str(row),

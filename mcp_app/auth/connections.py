@@ -420,9 +420,8 @@ def _token_response(
 
 def _are_too_many(row: AccessToken, now: datetime) -> bool:
     """End the oldest keys; return whether too many were issued in the last minute."""
-    keys = (
-        IssuedToken.objects.using(_database_alias()).filter(token=row).order_by("-pk")
-    )
+    rows = IssuedToken.objects.using(_database_alias())
+    keys = rows.filter(token=row).order_by("-pk")
     newest = list(keys.values_list("pk", "created")[:MAX_KEYS])
     if len(newest) < MAX_KEYS:
         return False

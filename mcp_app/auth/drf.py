@@ -63,7 +63,6 @@ class Bridge:
 
 
 def _raise_translated(error: APIException) -> NoReturn:
-    """Raise what an error of the framework means here."""
     match error.status_code:
         case 401:
             raise AuthenticationFailed(_error_message(error.detail)) from None

@@ -175,7 +175,6 @@ def _build_key(entry: Mapping[str, Any], algorithm: str) -> Any:
 
 
 async def _read_entries(options: IssuerOptions) -> Sequence[Mapping[str, Any]]:
-    """Return the keys of a set that can be used; raises `EgressError`."""
     address = options.jwks or await _address_by_metadata(options)
     bounds = replace(options.bounds, answer=MAX_KEY_SET_BYTES)
     keys = (await _fetch_document(address, bounds, options.name)).get("keys")
@@ -226,7 +225,6 @@ def metadata_addresses(issuer: str) -> Iterator[str]:
 
 
 async def _fetch_document(address: str, bounds: Bounds, name: str) -> Mapping[str, Any]:
-    """Return the JSON object at an address; raises `EgressError`."""
     answer = await fetch(address, bounds, key=name)
     try:
         document = orjson.loads(answer.body)

@@ -160,7 +160,6 @@ def metadata_for(server: ServerDefinition, request: AuthenticationRequest) -> st
 
 
 def _required_sentence(server: ServerDefinition, *, signs_in: bool) -> str:
-    """Return the sentence for a request that has brought nothing."""
     ways = ["sign in"] if signs_in else []
     if any(each.authenticate is access_token for each in _authenticators(server)):
         ways.append("send an access token: “Authorization: Bearer mcp_…”")

@@ -265,7 +265,6 @@ def _expired_app_rows(what: str, rows: QuerySet[Connection]) -> ExpiredRows:
 
 
 def _remove_apps(rows: QuerySet[Connection]) -> int | None:
-    """Remove some apps, with all that belongs to them."""
     using = router.db_for_write(AccessToken)
     servers = AccessToken.servers.through
     with own_transaction(using):

@@ -130,7 +130,6 @@ def _issued_entry(key: IssuedToken, entry: TokenEntry) -> TokenEntry:
 
 
 def _entries_of(rows: Sequence[AccessToken]) -> dict[int, TokenEntry]:
-    """Return the entries of these rows by their keys; blocks."""
     users = active_users({row.user_id for row in rows})
     prefetch_related_objects([row for row in rows if not row.everywhere], "servers")
     return {row.pk: _token_entry(row, users.get(row.user_id)) for row in rows}
@@ -358,7 +357,6 @@ class Family:
 
 
 def _families(names: list[str]) -> dict[str, Family]:
-    """Return the state of each of these families now; blocks."""
     now = timezone.now()
     families = {name: Family() for name in names}
     rows = list(AccessToken.objects.of_families(names))

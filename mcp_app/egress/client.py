@@ -17,7 +17,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from mcp_app.egress.requests import (
@@ -78,7 +78,6 @@ async def read_body(chunks: AsyncIterable[bytes], encoding: str, most: int) -> b
 
 
 async def _chunks_with_end(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Give the chunks, and an empty one at the end."""
     async for chunk in chunks:
         if chunk:
             yield chunk
@@ -147,9 +146,6 @@ _WINDOWS: Final[Mapping[str, int | None]] = {
 
 logger = logging.getLogger("mcp_app.egress")
 
-Answer: TypeAlias = tuple[int, Mapping[str, str], bytes]
-"""Status, headers and body."""
-
 _CONNECTED: Final = "connection.connect_tcp.started"
 _SENDING: Final = "http11.send_request_headers.started"
 
@@ -209,14 +205,7 @@ class Connections:
                 send = partial(
                     self._send_request, site, request, target, headers, progress
                 )
-                answer = await _send_with_retry(send, request, progress)
-                return SiteAnswer(
-                    status=answer[0],
-                    headers=answer[1],
-                    body=answer[2],
-                    took=time.monotonic() - progress.began,
-                    secrets=secrets,
-                )
+                return await _send_with_retry(send, request, progress)
         except TimeoutError:
             message = f"The call took longer than {site.timeout:g} s."
             raise TooSlow(message, submitted=progress.submitted) from None
@@ -228,7 +217,7 @@ class Connections:
         target: str,
         headers: list[tuple[str, str]],
         progress: _Progress,
-    ) -> Answer:
+    ) -> SiteAnswer:
         try:
             import httpcore2  # noqa: PLC0415 - an extra
 
@@ -257,7 +246,13 @@ class Connections:
                 encoding = answer_headers.get("content-encoding", "")
                 encoding = progress.secrets.blot(encoding)
                 body = await read_body(answer.aiter_stream(), encoding, site.answer)
-                return answer.status, answer_headers, body
+                return SiteAnswer(
+                    status=answer.status,
+                    headers=answer_headers,
+                    body=body,
+                    took=time.monotonic() - progress.began,
+                    secrets=progress.secrets,
+                )
         except httpcore2.ProtocolError as error:
             # Its text may repeat what came, as the repr of bytes: a secret that has
             # escapes there would not be blotted out.
@@ -287,8 +282,8 @@ class _Progress:
 
 
 async def _send_with_retry(
-    send: Callable[[], Awaitable[Answer]], request: SiteRequest, progress: _Progress
-) -> Answer:
+    send: Callable[[], Awaitable[SiteAnswer]], request: SiteRequest, progress: _Progress
+) -> SiteAnswer:
     """Send it, once more where a kept connection turns out to be closed."""
     try:
         return await send()

@@ -74,22 +74,6 @@ class Question:
     once: str
     asked_at: int
 
-    @classmethod
-    def from_request(
-        cls, request: AuthorizationRequest, client: Client, slug: str, query: str
-    ) -> Question:
-        may = AccessToken.May
-        return cls(
-            client=client,
-            slug=slug,
-            challenge=request.challenge,
-            state=request.state,
-            may_ask=may.CHANGE if CHANGE in request.scope else may.READ,
-            query=query,
-            once=random.token_hex(16),
-            asked_at=int(time.time()),
-        )
-
     def seal_for_user(self, user: AbstractBaseUser) -> str:
         """Return it as a text that only this user's page can bring back."""
         return _consent_sealer().seal(asdict(self), _associated_data(user))
@@ -280,11 +264,20 @@ def _read_question(
         answer = {"error": error.error, "error_description": error.description}
         link = _answer_address(client, authorization.state, issuer, answer)
         raise Refusal(error.description, link) from None
-    return Question.from_request(authorization, client, slug, query)
+    may = AccessToken.May
+    return Question(
+        client=client,
+        slug=slug,
+        challenge=authorization.challenge,
+        state=authorization.state,
+        may_ask=may.CHANGE if CHANGE in authorization.scope else may.READ,
+        query=query,
+        once=random.token_hex(16),
+        asked_at=int(time.time()),
+    )
 
 
 def _requested_slug(authorization: AuthorizationRequest, issuer: str) -> str:
-    """Return the server that is asked for; raise `OAuthError`."""
     if not authorization.resources:
         # Revision 2025-03-26 has no resources.
         slug: str | None = DEFAULT_SLUG
@@ -303,7 +296,6 @@ def _requested_slug(authorization: AuthorizationRequest, issuer: str) -> str:
 def _page_context(
     request: HttpRequest, user: Any, question: Question
 ) -> dict[str, Any]:
-    """Return the form, and what the page shows beside it."""
     server = open_server(question.slug)
     if server is None or not allows_sign_in(server):
         # It may be gone meanwhile.

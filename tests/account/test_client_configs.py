@@ -129,10 +129,10 @@ def guide(key: str, token: str = "", *, takes_token: bool = True) -> Guide:
 @pytest.mark.parametrize("key", CLIENTS)
 def test_sentences_are_filled_in(key: str) -> None:
     found = guide(key)
-    said = " ".join([*found.steps, found.check])
+    said = " ".join([*found["steps"], found["check"]])
     assert "%" not in said
     assert (server_name("shop") in said) == ("%(name)s" in _sentences(key))
-    assert (found.key, found.title) == (key, CLIENTS[key].title)
+    assert (found["key"], found["title"]) == (key, CLIENTS[key].title)
 
 
 def _sentences(key: str) -> str:
@@ -143,10 +143,10 @@ def _sentences(key: str) -> str:
 @pytest.mark.parametrize("key", CLIENTS)
 def test_a_token_is_in_texts_and_in_no_link(key: str) -> None:
     before, after = guide(key), guide(key, SECRET)
-    assert after.text == before.text.replace(TOKEN, SECRET)
-    assert after.line == before.line.replace(TOKEN, SECRET)
-    assert after.link == before.link
-    assert SECRET not in after.link
+    assert after["text"] == before["text"].replace(TOKEN, SECRET)
+    assert after["line"] == before["line"].replace(TOKEN, SECRET)
+    assert after["link"] == before["link"]
+    assert SECRET not in after["link"]
     # An error page shows none among its variables.
     assert SECRET not in repr(after)
 
@@ -154,7 +154,7 @@ def test_a_token_is_in_texts_and_in_no_link(key: str) -> None:
 @pytest.mark.parametrize("key", CLIENTS)
 def test_without_a_token_nothing_speaks_of_one(key: str) -> None:
     found = guide(key, SECRET, takes_token=False)
-    written = found.text + found.line + found.link
+    written = found["text"] + found["line"] + found["link"]
     assert SECRET not in written
     assert TOKEN not in written
-    assert len(found.steps) == len(CLIENTS[key].steps)
+    assert len(found["steps"]) == len(CLIENTS[key].steps)

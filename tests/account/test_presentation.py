@@ -12,7 +12,6 @@ from django.test import RequestFactory
 from django.utils import timezone
 from django.utils.timezone import localtime
 
-from mcp_app.account import presentation
 from mcp_app.account.client_configs import CLIENTS
 from mcp_app.account.presentation import (
     MAX_ADDRESSES,
@@ -151,7 +150,7 @@ def test_users_hear_only_of_servers_that_let_somebody_in(default: Server) -> Non
     assert {each.slug for each in open_servers()} == {"default", "shop"}
 
 
-def told(made: AccessToken) -> presentation.RevealedToken:
+def told(made: AccessToken) -> dict[str, Any]:
     request = RequestFactory().get("/", headers={"host": "testserver"})
     return reveal_token(request, made, TOKEN)
 
@@ -160,43 +159,44 @@ def told(made: AccessToken) -> presentation.RevealedToken:
 def test_the_default_server_is_told_of_first(default: Server) -> None:
     server("a")
     page = told(row())
-    assert page.url == "http://testserver/mcp"
-    assert page.others == ["http://testserver/mcp/a"]
-    assert page.header == "Authorization: Bearer mcp_secret"
-    assert not page.is_public
-    assert [each.key for each in page.files] == [*CLIENTS]
-    without = {each.key for each in page.files if TOKEN not in each.text}
+    assert page["url"] == "http://testserver/mcp"
+    assert page["others"] == ["http://testserver/mcp/a"]
+    assert page["header"] == "Authorization: Bearer mcp_secret"
+    assert not page["is_public"]
+    assert [each["key"] for each in page["files"]] == [*CLIENTS]
+    without = {each["key"] for each in page["files"] if TOKEN not in each["text"]}
     assert without == {"claude", "chatgpt", "vscode"}
-    assert {each.key for each in page.files if each.note} == {"claude", "chatgpt"}
+    noted = {each["key"] for each in page["files"] if each["note"]}
+    assert noted == {"claude", "chatgpt"}
 
 
 @pytest.mark.django_db
 def test_only_servers_where_it_is_good(default: Server) -> None:
     page = told(good_at(server("shop", access="public")))
-    assert (page.url, page.others) == ("http://testserver/mcp/shop", [])
-    assert page.is_public
-    assert "shop" in page.line
+    assert (page["url"], page["others"]) == ("http://testserver/mcp/shop", [])
+    assert page["is_public"]
+    assert "shop" in page["line"]
 
 
 @pytest.mark.django_db
 def test_a_server_that_also_asks_is_not_public(default: Server) -> None:
     both = good_at(server("shop", access="token public"))
-    assert not told(both).is_public
+    assert not told(both)["is_public"]
 
 
 @pytest.mark.django_db
 def test_without_a_server_the_default_address_is_told() -> None:
     Server.objects.all().delete()
     page = told(row())
-    assert (page.url, page.others) == ("http://testserver/mcp", [])
-    assert not page.is_public
+    assert (page["url"], page["others"]) == ("http://testserver/mcp", [])
+    assert not page["is_public"]
 
 
 @pytest.mark.django_db
 def test_only_so_many_addresses(default: Server) -> None:
     for number in range(MAX_ADDRESSES + 1):
         server(f"s{number}")
-    assert len(told(row()).others) == MAX_ADDRESSES
+    assert len(told(row())["others"]) == MAX_ADDRESSES
 
 
 # -- first contact ---------------------------------------------------------------------
