@@ -175,12 +175,3 @@ def test_many_groups_are_typed(row: AccessToken) -> None:
     form = AppForm(typed, connection=row.connection, tags=tags)
     assert form.is_valid(), form.errors
     assert form.chosen_rights().tags == "orders tag1"
-
-
-def test_a_page_of_before(row: AccessToken) -> None:
-    empty = AppForm(None, connection=row.connection, tags=Counter())
-    AccessToken.objects.filter(pk=row.pk).update(may="read")
-    row = AccessToken.objects.get(pk=row.pk)
-    form = AppForm(sent(empty), connection=row.connection, tags=Counter())
-    assert form.is_valid(), form.errors
-    assert not form.is_current()

@@ -24,7 +24,6 @@ from mcp_app.account.presentation import (
     first_contact,
     last_use_of,
     moment_html,
-    open_servers,
     own_token,
     refusal_counts,
     reveal_token,
@@ -38,7 +37,7 @@ from mcp_app.models.tokens import Secret
 from mcp_app.models.workers import Report
 from tests.account.conftest import Make
 from tests.admin.operations.test_live import session
-from tests.published import published, stopped
+from tests.published import published
 
 DAY = timedelta(days=1)
 TOKEN = Secret("mcp_secret")
@@ -141,15 +140,6 @@ def test_where_a_token_is_good() -> None:
     assert servers_of(made) == "none: its servers were deleted"
 
 
-@pytest.mark.django_db
-def test_users_hear_only_of_servers_that_let_somebody_in(default: Server) -> None:
-    server("shop")
-    stopped(server("stopped"))
-    server("closed", access="")
-    Server.objects.create(slug="draft", access="token")
-    assert {each.slug for each in open_servers()} == {"default", "shop"}
-
-
 def told(made: AccessToken) -> dict[str, Any]:
     request = RequestFactory().get("/", headers={"host": "testserver"})
     return reveal_token(request, made, TOKEN)
@@ -176,12 +166,6 @@ def test_only_servers_where_it_is_good(default: Server) -> None:
     assert (page["url"], page["others"]) == ("http://testserver/mcp/shop", [])
     assert page["is_public"]
     assert "shop" in page["line"]
-
-
-@pytest.mark.django_db
-def test_a_server_that_also_asks_is_not_public(default: Server) -> None:
-    both = good_at(server("shop", access="token public"))
-    assert not told(both)["is_public"]
 
 
 @pytest.mark.django_db

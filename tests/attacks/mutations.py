@@ -39,16 +39,7 @@ USES: Final = (
 )
 """What does more than others, and is sent more often."""
 WORDS: Final = (
-    "a",
-    "count",
-    "kind",
-    "name",
-    "value",
-    "text",
-    "_meta",
-    "1",
-    "[1]",
-    "{}",
+    *("a", "count", "kind", "name", "value", "text", "_meta", "1", "[1]", "{}"),
 )
 JUNK: Final[Sequence[Callable[[], Any]]] = [
     *(lambda value=value: value for value in (None, True, 0, -1, 2**53, 2**70)),

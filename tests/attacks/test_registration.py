@@ -5,12 +5,10 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Final, TypedDict
+from typing import Any, Final, TypedDict
 
 import pytest
-from django.contrib.auth.models import Group
 from django.utils.translation import gettext_lazy
-from pydantic import Field
 
 from mcp_app import RegistrationError
 from mcp_app.catalog.registry import Registry
@@ -25,12 +23,6 @@ def plain() -> int:
 
 
 def takes_a_tree(tree: Tree) -> None: ...
-
-
-def takes_a_pattern(code: Annotated[str, Field(pattern="(")]) -> None: ...
-
-
-def takes_a_row(name: str, group: Group) -> None: ...
 
 
 WRONG_OPTIONS: Final[list[tuple[dict[str, Any], str]]] = [
@@ -84,23 +76,6 @@ def test_texts_may_be_translated() -> None:
 def test_decorators_need_their_brackets(name: str) -> None:
     with pytest.raises(RegistrationError, match=rf'as in @mcp\.{name}\("'):
         getattr(Registry(), name)(plain)
-
-
-@pytest.mark.parametrize(
-    ("function", "said"),
-    [
-        (
-            takes_a_row,
-            "takes_a_row: the parameter group takes the Django model Group, which no",
-        ),
-        (takes_a_pattern, 'takes_a_pattern: (.|\n)*"code"(.|\n)*unclosed group'),
-    ],
-)
-def test_a_type_is_refused_by_its_parameter(
-    function: Callable[..., Any], said: str
-) -> None:
-    with pytest.raises(RegistrationError, match=said):
-        Registry().tool(function)
 
 
 @pytest.fixture

@@ -21,11 +21,7 @@ from tests.serving import counted
 from tests.wire.middleware import WireCheck
 
 BODIES: Final = (
-    b"",
-    b"{",
-    b"[]",
-    b"7",
-    b'{"jsonrpc":"2.0","id":1,"method":"nothing"}',
+    *(b"", b"{", b"[]", b"7", b'{"jsonrpc":"2.0","id":1,"method":"nothing"}'),
     b'{"jsonrpc":"2.0","id":1,"method":"initialize"}',
     b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":7}}',
     b'{"jsonrpc":"2.0","id":1,"result":{}}',

@@ -23,8 +23,6 @@ from mcp_app.auth.authenticators import (
     authenticator,
     django_session,
 )
-from mcp_app.auth.drf import Bridge
-from mcp_app.auth.token_cache import access_token
 from mcp_app.conf import BY_ISSUER, BY_TOKEN
 from mcp_app.interface.principal import AuthenticationRequest
 from mcp_app.models import Server
@@ -34,7 +32,6 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.headers import Headers
 from mcp_app.transports.http.request_handler import policy
 from tests.asgi_client import Client, HeaderChanges, Outcome, outcome, routing_headers
-from tests.auth import callables
 from tests.drill.ports import free_port
 from tests.published import published
 from tests.serving import counted
@@ -62,21 +59,6 @@ def test_what_an_entry_says(
     settings.MCP = {"AUTHENTICATION": {"a": given}}
     found = authenticator("a")
     assert (found.name, found.kind, found.keeps) == ("a", kind, keeps)
-
-
-def test_what_verifies(settings: Settings) -> None:
-    settings.MCP = {
-        "AUTHENTICATION": {
-            **BY_TOKEN,
-            "session": SESSION_INSTEAD,
-            "site": BY_NAME,
-            "class": f"{CLASSES}.Odd",
-        }
-    }
-    assert authenticator("token").authenticate is access_token
-    assert authenticator("session").authenticate is django_session
-    assert authenticator("site").authenticate is callables.by_name
-    assert isinstance(authenticator("class").authenticate, Bridge)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,7 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from mcp_app.auth import caches
-from mcp_app.auth.caches import (
-    MAX_AGE_S,
-    AgedCache,
-    AuthenticationCache,
-    authentication_cache,
-)
+from mcp_app.auth.caches import MAX_AGE_S, AuthenticationCache, authentication_cache
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.models import Server
 from mcp_app.pools.database import writer
@@ -26,71 +21,6 @@ from tests.asgi_client import Client
 from tests.auth import callables
 from tests.published import published
 from tests.wire.middleware import WireCheck
-
-
-class Numbers:
-    """Loads 1, then 2, and so on."""
-
-    def __init__(self) -> None:
-        self.last = 0
-
-    async def load(self) -> int:
-        self.last += 1
-        return self.last
-
-
-async def test_a_value_is_loaded_once() -> None:
-    cache: AgedCache[str, int] = AgedCache()
-    numbers = Numbers()
-    assert cache.cached_value("a") is None
-    assert [await cache.find_or_load("a", numbers.load) for _ in range(3)] == [1, 1, 1]
-    assert (cache.cached_value("a"), cache.cached_value("b")) == (1, None)
-    assert await cache.find_or_load("b", numbers.load) == 2
-
-
-async def test_an_old_value_is_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    cache: AgedCache[str, int] = AgedCache()
-    numbers = Numbers()
-    assert await cache.find_or_load("a", numbers.load) == 1
-    monkeypatch.setattr(caches, "MAX_AGE_S", 0.0)
-    assert cache.cached_value("a") is None
-    assert await cache.find_or_load("a", numbers.load) == 2
-
-
-async def test_none_is_not_cached() -> None:
-    cache: AgedCache[str, int | None] = AgedCache()
-
-    async def load() -> int | None:
-        return None
-
-    assert await cache.find_or_load("a", load) is None
-    assert len(cache) == 0
-
-
-async def test_what_is_loaded_while_everything_is_forgotten_is_not_cached() -> None:
-    cache: AgedCache[str, int] = AgedCache()
-    go = asyncio.Event()
-
-    async def load() -> int:
-        await go.wait()
-        return 1
-
-    loading = asyncio.ensure_future(cache.find_or_load("a", load))
-    await asyncio.sleep(0)
-    cache.forget_all()
-    go.set()
-    assert await loading == 1
-    assert cache.cached_value("a") is None
-
-
-async def test_a_full_cache_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caches, "MAX_ENTRIES", 2)
-    cache: AgedCache[int, int] = AgedCache()
-    numbers = Numbers()
-    for key in range(3):
-        await cache.find_or_load(key, numbers.load)
-    assert (len(cache), cache.cached_value(2)) == (1, 3)
-
 
 # -- result cache ----------------------------------------------------------------------
 

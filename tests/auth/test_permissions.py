@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping
 from itertools import product
@@ -21,7 +20,7 @@ from mcp_app.auth.permissions import RightsCache, UserRows
 from mcp_app.interface.principal import Rule
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.invalidation.workers import here
-from mcp_app.models import Change, Server
+from mcp_app.models import Change
 from mcp_app.pools.database import authenticators, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
@@ -131,15 +130,6 @@ async def test_permissions_of_a_principal_stand_for_themselves(
     assert not await Store().may(narrowed)
 
 
-async def test_rights_are_kept_for_a_while(
-    users: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, who = Store(), principal(users["granted"])
-    assert await store.may(who)
-    monkeypatch.setattr(permissions, "rights_of", None)
-    assert await store.may(who)
-
-
 async def test_rights_are_kept_for_one_caller_on_one_server_and_for_what_was_asked(
     users: dict[str, Any],
 ) -> None:
@@ -168,36 +158,6 @@ async def test_rights_are_read_again_after_their_hard_age(
     assert await store.may(who)
     monkeypatch.setattr(caches, "MAX_AGE_S", 0)
     assert not await store.may(who)
-
-
-async def test_forgetting_reads_all_rights_again(users: dict[str, Any]) -> None:
-    store, who = Store(), principal(users["granted"])
-    assert await store.may(who)
-    await writer.run(users["granted"].user_permissions.clear)
-    store.forget_all()
-    assert not await store.may(who)
-
-
-async def test_what_is_read_while_all_is_forgotten_is_not_kept(
-    users: dict[str, Any],
-) -> None:
-    store, who = Store(), principal(users["granted"])
-    reading = asyncio.ensure_future(store.may(who))
-    await asyncio.sleep(0)
-    store.forget_all()
-    assert await reading
-    await writer.run(users["granted"].user_permissions.clear)
-    assert not await store.may(who)
-
-
-async def test_the_store_does_not_grow_without_end(
-    users: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(caches, "MAX_ENTRIES", 2)
-    store = Store()
-    for name in ("plain", "granted", "member"):
-        await store.may(principal(users[name]))
-    assert len(store._entries) == 1
 
 
 async def test_a_database_that_is_away_says_nothing_about_rights(
@@ -396,24 +356,6 @@ async def test_a_session_of_another_server_does_not_exist(
     assert (await client.request("ping")).status == 404
     client.path = "/mcp/private"
     assert (await client.request("ping")).status == 200
-
-
-@pytest.mark.parametrize("mcp", [BY_NAME])
-async def test_a_server_that_was_closed_answers_401(
-    users: dict[str, Any], connect: Connect, process: Process
-) -> None:
-    headers = {"x-name": users["plain"].get_username()}
-    client = await connect(STATELESS, path="/mcp/private", headers=headers)
-    assert (await client.request("tools/list")).status == 200
-    rows = Server.objects.filter(slug="private")
-    await writer.run(rows.update, access="header unheard_of")
-    await process.gate.wait_for_check()
-    try:
-        refused = await client.request("tools/list")
-    finally:
-        await writer.run(rows.update, access="header")
-    assert refused.status == 401
-    assert refused.headers["www-authenticate"] == 'Bearer realm="mcp"'
 
 
 async def test_only_a_transaction_waits_for_other_processes(

@@ -160,12 +160,6 @@ def test_an_address_may_be_written_in_several_forms(settings: Settings) -> None:
         assert not is_audience(text, "default")
 
 
-def test_the_usual_path_without_the_endpoint(settings: Settings) -> None:
-    settings.ROOT_URLCONF = __name__
-    settings.MCP = {"PUBLIC_URL": "https://shop.example.com"}
-    assert audience_of("default") == "https://shop.example.com/mcp"
-
-
 # -- oauth settings --------------------------------------------------------------------
 
 

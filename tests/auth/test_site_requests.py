@@ -10,15 +10,13 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, Group, User
 
 from mcp_app.auth.site_requests import (
-    WRONG,
     CallerAddresses,
     client_address,
     insufficient_scope,
     principal_of_user,
     site_request,
-    unauthenticated_refusal,
 )
-from mcp_app.interface.principal import AuthenticationFailed, AuthenticationRequest
+from mcp_app.interface.principal import AuthenticationRequest
 from mcp_app.protocol.headers import Headers
 from mcp_app.server.handlers import HANDLERS
 from tests.asgi_client import Client
@@ -56,21 +54,6 @@ def test_another_method_and_no_peer() -> None:
     assert request.method == "GET"
     assert site_request(asked(method="DELETE")).method == "DELETE"
     assert "REMOTE_ADDR" not in request.META
-
-
-def test_an_active_user_comes_in() -> None:
-    principal = principal_of_user(
-        User(pk=7, username="ana"), kind="drf", client="shop.Basic"
-    )
-    assert (principal.kind, principal.client) == ("drf", "shop.Basic")
-    assert (principal.user_id, principal.user_name) == ("7", "ana")
-    # What the user may is asked of Django, each time.
-    assert principal.permissions is None
-
-
-def test_a_user_who_may_not_log_in() -> None:
-    with pytest.raises(AuthenticationFailed):
-        principal_of_user(User(pk=7, is_active=False), kind="drf", client="")
 
 
 @pytest.mark.parametrize(
@@ -168,24 +151,6 @@ def test_that_addresses_are_not_known_is_logged_once(
 # -- challenge -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("given", "challenge"),
-    [
-        (("Who?",), 'Bearer realm="mcp"'),
-        (
-            ("It is over.", WRONG),
-            'Bearer realm="mcp", error="invalid_token",'
-            ' error_description="It is over."',
-        ),
-        (('a "b"', WRONG), 'Bearer realm="mcp", error="invalid_token"'),
-    ],
-)
-def test_what_a_client_is_told(given: tuple[str, ...], challenge: str) -> None:
-    refused = unauthenticated_refusal(*given)
-    assert (refused.http_status, refused.message) == (401, given[0])
-    assert refused.headers == {"WWW-Authenticate": challenge}
-
-
 def test_a_client_whose_token_allows_too_little() -> None:
     for metadata, end in (
         ("", ""),
@@ -199,25 +164,6 @@ def test_a_client_whose_token_allows_too_little() -> None:
         }
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        f"{before}/.well-known/{name}{after}"
-        for name in ("oauth-protected-resource", "oauth-authorization-server")
-        for before, after in (
-            ("", ""),
-            ("", "/mcp"),
-            ("", "/mcp/private"),
-            ("/mcp", ""),
-        )
-    ],
-)
-async def test_there_is_no_metadata_yet(application: WireCheck, path: str) -> None:
-    found = await Client(application, path=path).visit("GET").begun()
-    assert found.status == 404
-    await found.leave()
-
-
 @pytest.mark.parametrize("version", ["2024-11-05", "2026-07-28"])
 async def test_no_method_is_answered_before_the_caller_is_known(
     application: WireCheck, version: str
@@ -228,10 +174,3 @@ async def test_no_method_is_answered_before_the_caller_is_known(
         found = await client.request(method)
         assert found.status == 401, method
         assert found.error["message"].startswith("Authentication is required."), method
-
-
-async def test_no_client_is_sent_to_look_for_it(application: WireCheck) -> None:
-    client = Client(application, path="/mcp/private")
-    found = await client.request("tools/list")
-    assert found.status == 401
-    assert "resource_metadata" not in found.headers["www-authenticate"]

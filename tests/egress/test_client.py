@@ -265,16 +265,6 @@ async def test_headers_without_end(peer: Peer, own: Connections) -> None:
     assert type(await failure(own)) is Unreachable
 
 
-async def test_an_answer_that_is_too_large(
-    peer: Peer, own: Connections, settings: Settings
-) -> None:
-    settings.MCP = {"HTTP": peer.settings(answer=10)}
-    peer.send = answer(b"a" * 10)
-    assert (await call(own)).body == b"a" * 10
-    peer.send = answer(b"a" * 11)
-    assert type(await failure(own)) is TooLarge
-
-
 async def test_a_name_that_leads_to_a_private_address(
     peer: Peer, settings: Settings
 ) -> None:
@@ -427,26 +417,6 @@ async def test_a_secret_that_comes_back(
     assert shown in caplog.text
     for text in (error.message, str(error), caplog.text):
         assert SECRET[:10] not in text
-
-
-async def test_a_bug_whose_text_has_a_secret(
-    peer: Peer,
-    own: Connections,
-    settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    settings.MCP = {"HTTP": peer.settings(secret_headers={"X-Key": SECRET})}
-
-    def broken(*_: object) -> Any:
-        raise RuntimeError(f"A bug with {SECRET}.")
-
-    monkeypatch.setattr(client_module, "_first_of_each", broken)
-    peer.send = answer()
-    error = await failure(own)
-    assert error.sent
-    assert "A bug with" in caplog.text
-    assert SECRET not in caplog.text
 
 
 async def test_a_failure_before_anything_was_sent(

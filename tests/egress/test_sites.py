@@ -12,7 +12,6 @@ from pytest_django import Settings
 from mcp_app.conf import MIB
 from mcp_app.egress.sites import (
     header_problem,
-    is_allowed,
     is_public,
     parse_address,
     setting_problems,
@@ -180,11 +179,6 @@ def test_keys(key: Any) -> None:
     assert "no row can name" in problem
 
 
-@pytest.mark.parametrize("value", ["", "a", "a b", 'a"b'])
-def test_headers_that_can_be_sent(value: str) -> None:
-    assert header_problem("X-A", value) == ""
-
-
 @pytest.mark.parametrize("value", [" a", "a ", "a\r\nb", "a\x00", "ä", "\x7f"])
 def test_headers_that_cannot_be_sent(value: str) -> None:
     problem = header_problem("X-A", value)
@@ -242,13 +236,8 @@ PRIVATE = [
     "ff02::1",
 ]
 PUBLIC = [
-    "1.1.1.1",
-    "93.184.216.34",
-    "100.63.255.255",
-    "172.32.0.1",
-    "2606:4700::1111",
-    "2a00:1450:4001::1",
-    "64:ff9b::101:101",
+    *("1.1.1.1", "93.184.216.34", "100.63.255.255", "172.32.0.1", "2606:4700::1111"),
+    *("2a00:1450:4001::1", "64:ff9b::101:101"),
 ]
 
 
@@ -262,19 +251,6 @@ def test_public_addresses(text: str) -> None:
     assert is_public(ip_address(text))
 
 
-def test_networks_of_a_site() -> None:
-    networks = [ip_network("10.2.0.0/16"), ip_network("fd00::/8")]
-    assert is_allowed(ip_address("10.2.3.4"), networks)
-    assert is_allowed(ip_address("fd00::1"), networks)
-    assert is_allowed(ip_address("1.1.1.1"), networks)
-    assert not is_allowed(ip_address("10.3.0.1"), networks)
-    assert not is_allowed(ip_address("127.0.0.1"), networks)
-
-
 @pytest.mark.parametrize("text", ["example.org", "127.1", "2130706433", "0x7f.1", ""])
 def test_what_is_no_address(text: str) -> None:
     assert parse_address(text) is None
-
-
-def test_an_address_is_read() -> None:
-    assert str(parse_address("::1")) == "::1"

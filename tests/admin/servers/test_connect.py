@@ -119,7 +119,9 @@ def test_three_places_write_the_same(
     call_command("mcp_config", key, "--transport=http", stdout=said, stderr=StringIO())
     request = RequestFactory().get("/", headers={"host": "testserver"})
     [theirs] = [
-        each for each in reveal_token(request, row, token)["files"] if each["key"] == key
+        each
+        for each in reveal_token(request, row, token)["files"]
+        if each["key"] == key
     ]
     mine = shown(admin_client.get(url(server, client=key)))
     assert theirs["text"].replace(token, TOKEN) == said.getvalue()

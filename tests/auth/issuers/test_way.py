@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
@@ -27,13 +26,7 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.headers import Headers
 from tests.asgi_client import Client, Outcome, Visit
 from tests.auth.conftest import Commit
-from tests.auth.issuers.loopback_issuer import (
-    AUDIENCE,
-    KEYS,
-    LoopbackIssuer,
-    loopback_issuer,
-    public_jwk,
-)
+from tests.auth.issuers.loopback_issuer import AUDIENCE, LoopbackIssuer, loopback_issuer
 from tests.auth.issuers.test_tokens import signed_with_the_public_key, unsigned
 from tests.published import published
 from tests.wire.middleware import WireCheck
@@ -385,26 +378,6 @@ async def test_an_issuer_that_is_away_is_an_outage(
         assert "www-authenticate" not in found.headers
 
 
-async def test_known_keys_go_on_while_it_is_away(
-    application: WireCheck, settings: Settings
-) -> None:
-    with loopback_issuer() as own:
-        settings.MCP = with_issuer(own)
-        assert (await asked(application, own.token())).status == 200
-        own.stop()
-        assert (await asked(application, own.token(jti="another"))).status == 200
-
-
-async def test_a_set_may_have_several_keys(
-    application: WireCheck, settings: Settings
-) -> None:
-    with loopback_issuer() as own:
-        settings.MCP = with_issuer(own, jwks=f"{own.origin}{KEYS}")
-        own.serve_keys(public_jwk("ES256"), public_jwk("ES256", "two"))
-        for name in ("one", "two"):
-            assert (await asked(application, own.token("ES256", name))).status == 200
-
-
 @pytest.mark.parametrize(
     "changes", [{"issuer": "http://id.example.com"}, {"claim": "preferred_username"}]
 )
@@ -426,20 +399,6 @@ async def test_wrong_options_close_the_way_and_nothing_else(
         lambda: AccessToken.objects.make(user=user, name="a laptop", may="read")
     )
     assert (await asked(application, ours)).status == 200
-
-
-async def test_without_the_extra_the_way_is_closed(
-    application: WireCheck,
-    settings: Settings,
-    staff: LoopbackIssuer,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    token = staff.token()
-    monkeypatch.setitem(sys.modules, "jwt", None)
-    settings.MCP = with_issuer(staff)
-    assert (await asked(application, token)).status == 401
-    assert 'pip install "django-mcp-app[oauth]"' in caplog.text
 
 
 def test_what_an_entry_is_made_into(settings: Settings, staff: LoopbackIssuer) -> None:
