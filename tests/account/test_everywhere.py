@@ -48,10 +48,7 @@ def sent(which: str, key: int) -> tuple[str, dict[str, object]]:
     ],
 )
 def test_a_page_waits_for_every_process(
-    client: Client,
-    monkeypatch: pytest.MonkeyPatch,
-    which: str,
-    in_requests: bool,
+    client: Client, monkeypatch: pytest.MonkeyPatch, which: str, in_requests: bool
 ) -> None:
     root = User.objects.create_superuser("root")
     client.force_login(root)

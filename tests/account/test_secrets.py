@@ -46,11 +46,7 @@ def opened(client: Client, admin_user: User) -> Open:
         if place == "connect":
             key = Server.objects.get().pk
             add = reverse("admin:mcp_app_server_connect", args=[key])
-        return (
-            client,
-            add,
-            lambda key: reverse(f"{name}_replace", args=[key]),
-        )
+        return (client, add, lambda key: reverse(f"{name}_replace", args=[key]))
 
     return there
 

@@ -586,11 +586,7 @@ def test_an_app_is_not_replaced(hers: Client, ana: User) -> None:
 
 @pytest.mark.parametrize("count", [1, 300])
 def test_the_pages_ask_no_more_for_many(
-    hers: Client,
-    ana: User,
-    token: Make,
-    count: int,
-    django_assert_max_num_queries: Any,
+    hers: Client, ana: User, token: Make, count: int, django_assert_max_num_queries: Any
 ) -> None:
     token(ana)
     first = app(ana)

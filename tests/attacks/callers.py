@@ -92,11 +92,7 @@ async def callers(issuer: LoopbackIssuer | None = None) -> AsyncIterator[Callers
             each.save()
         for server in servers:
             published(server)
-        tokens = {
-            OTHER_USER: _token(ben),
-            OTHER_CLIENT: _token(ana),
-            **_replaced(ana),
-        }
+        tokens = {OTHER_USER: _token(ben), OTHER_CLIENT: _token(ana), **_replaced(ana)}
         for closed in (CLOSED, LACKING):
             tokens[closed] = tokens[OWN]
         if issuer is not None:

@@ -565,10 +565,7 @@ LISTS: Final = {
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_t11_my_cursors_show_others_what_is_theirs(
-    application: WireCheck,
-    who: Callers,
-    process: Process,
-    version: str,
+    application: WireCheck, who: Callers, process: Process, version: str
 ) -> None:
     """T11: a cursor is a place, no right; hidden things stay hidden."""
     await writer.run(_small_pages)
@@ -621,10 +618,7 @@ async def test_t10_my_request_state_is_nobody_elses(
     call = {"name": "asks_in_private", "arguments": {}}
     asked = (await ana.request("tools/call", call)).result
     answer = {"action": "accept", "content": {"item": "tea"}}
-    brought = {
-        **call,
-        "inputResponses": dict.fromkeys(asked["inputRequests"], answer),
-    }
+    brought = {**call, "inputResponses": dict.fromkeys(asked["inputRequests"], answer)}
     bodies = set()
     for caller in STRANGERS:
         other = await own_client(application, who, NEWEST, caller)

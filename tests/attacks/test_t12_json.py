@@ -12,10 +12,7 @@ from tests.asgi_client import Client, outcome
 from tests.attacks.json_documents import all_documents
 from tests.wire.middleware import WireCheck
 
-NAMES_TWICE: Final = {
-    "y_object_duplicated_key",
-    "y_object_duplicated_key_and_value",
-}
+NAMES_TWICE: Final = {"y_object_duplicated_key", "y_object_duplicated_key_and_value"}
 """Valid, and refused: readers differ in what they take."""
 
 NOT_DEFINED: Final[Mapping[str, bool]] = {

@@ -190,9 +190,7 @@ async def test_t19_strangers_give_way_to_who_has_signed_in(
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": "off"}])
-async def test_without_rates_all_may_wait_that_the_pool_lets_wait(
-    scene: Scene,
-) -> None:
+async def test_without_rates_all_may_wait_that_the_pool_lets_wait(scene: Scene) -> None:
     person = await scene.person("maria")
     for _ in range(12):
         await scene.asked(person, "sync")

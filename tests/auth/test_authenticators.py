@@ -505,10 +505,7 @@ async def test_through_the_view_of_a_site(
 
 
 async def test_through_wsgi(
-    process: Process,
-    server: Server,
-    cookie: str,
-    monkeypatch: pytest.MonkeyPatch,
+    process: Process, server: Server, cookie: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background, "_loop", process.loop)
     browser = Browser(enforce_csrf_checks=True)

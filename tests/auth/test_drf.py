@@ -174,8 +174,7 @@ async def test_what_else_a_class_says(
 
 @pytest.mark.usefixtures("server", "user")
 @pytest.mark.parametrize(
-    "wish",
-    ["broken", "teapot", "anonymous", "other", "exit", "interrupt", "generator"],
+    "wish", ["broken", "teapot", "anonymous", "other", "exit", "interrupt", "generator"]
 )
 async def test_what_is_no_user_lets_nobody_in(
     application: WireCheck, wish: str

@@ -95,11 +95,7 @@ def backends(settings: LazySettings, *classes: type) -> None:
 
 @pytest.mark.parametrize(
     ("name", "who"),
-    [
-        (VIEW, {"ana", "ben", "root"}),
-        (DELETE, {"root"}),
-        ("shop.no_such", {"root"}),
-    ],
+    [(VIEW, {"ana", "ben", "root"}), (DELETE, {"root"}), ("shop.no_such", {"root"})],
 )
 def test_who_has_a_permission(name: str, who: set[str]) -> None:
     assert names(permissions.with_permission(name)) == who
@@ -153,10 +149,7 @@ def test_who_is_in_one_of_several_groups() -> None:
         AccessRequirements(groups=(frozenset({"Support", "Night"}),))
     )
     assert names(permissions.in_groups({"Support"}, known)) == {"ana", "root"}
-    assert names(permissions.in_groups({"Gone", "Night"}, known)) == {
-        "ana",
-        "root",
-    }
+    assert names(permissions.in_groups({"Gone", "Night"}, known)) == {"ana", "root"}
     # Superusers are in a group that there is not.
     assert names(permissions.in_groups({"Gone"}, known)) == {"root"}
     assert names(permissions.in_groups(set(), known)) == {"root"}

@@ -101,9 +101,7 @@ def test_the_origin_is_never_that_of_the_host_header(
     assert site_origin("http", host) == origin
 
 
-def test_the_metadata_is_that_of_the_address_that_was_asked(
-    settings: Settings,
-) -> None:
+def test_the_metadata_is_that_of_the_address_that_was_asked(settings: Settings) -> None:
     where = f"{ORIGIN}/.well-known/oauth-protected-resource"
     settings.MCP = {"PUBLIC_URL": ORIGIN}
     assert metadata_url(ORIGIN, "/mcp/office/") == f"{where}/mcp/office/"

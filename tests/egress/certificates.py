@@ -31,8 +31,6 @@ def write_certificate(folder: Path, name: str) -> None:
     (folder / "certificate.pem").write_bytes(certificate.public_bytes(pem))
     (folder / "key.pem").write_bytes(
         key.private_bytes(
-            pem,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
+            pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
     )

@@ -85,8 +85,7 @@ async def test_secrets_are_sent(
     peer.send = answer()
     settings.MCP = {
         "HTTP": peer.settings(
-            secret_headers={"Authorization": "Bearer abc"},
-            secret_query={"key": "d e"},
+            secret_headers={"Authorization": "Bearer abc"}, secret_query={"key": "d e"}
         )
     }
     await call(own, SiteRequest(method="GET", path="/", query="a=b"))

@@ -120,10 +120,7 @@ PRIVATE_ALONE = "which is for private networks alone"
             "\"networks\" '10.0.0.0/8': Input should be a valid list",
         ),
         ({"url": URL, "networks": ["10.0.0.1/8"]}, "has host bits set"),
-        (
-            {"url": URL, "networks": ["here"]},
-            "does not appear to be an",
-        ),
+        ({"url": URL, "networks": ["here"]}, "does not appear to be an"),
         ({"url": URL, "networks": [5]}, "it must be a text"),
         ({"url": URL, "networks": [True]}, "it must be a text"),
         ({"url": URL, "networks": [b"abcd"]}, "it must be a text"),

@@ -95,11 +95,7 @@ def test_the_policy_of_django_csp_holds_too(
     * (django.VERSION >= (6, 0)),
 )
 def test_the_policy_of_django_holds_too_if_its_middleware_sends_it(
-    settings: Any,
-    hers: Client,
-    program: Program,
-    middleware: list[str],
-    sent: str,
+    settings: Any, hers: Client, program: Program, middleware: list[str], sent: str
 ) -> None:
     settings.MIDDLEWARE = [*middleware, *settings.MIDDLEWARE]
     settings.SECURE_CSP = {"default-src": ["'none'"], "frame-ancestors": ["'self'"]}

@@ -159,9 +159,7 @@ def test_a_host_is_missing(client: Client, path: str) -> None:
 
 @pytest.mark.usefixtures("support")
 def test_many_who_ask_take_no_connections(
-    client: Client,
-    monkeypatch: pytest.MonkeyPatch,
-    django_assert_num_queries: Any,
+    client: Client, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
 ) -> None:
     """Whatever they ask for: what is there is read once a second."""
     monkeypatch.setattr(endpoints, "SERVERS_MAX_AGE_S", 600)

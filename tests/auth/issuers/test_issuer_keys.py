@@ -162,10 +162,7 @@ WRONG: dict[str, tuple[Break, str]] = {
         lambda each: {OPENID: each.metadata(issuer=f"{each.url}/")},
         "is of another issuer",
     ),
-    "no key set": (
-        lambda each: {OPENID: {"issuer": each.url}},
-        'names no "jwks_uri"',
-    ),
+    "no key set": (lambda each: {OPENID: {"issuer": each.url}}, 'names no "jwks_uri"'),
     "a key set that is no text": (
         lambda each: {OPENID: each.metadata(jwks_uri=7)},
         'names no "jwks_uri"',
@@ -264,7 +261,7 @@ async def test_a_key_is_for_its_algorithm_and_its_use(issuer: LoopbackIssuer) ->
         ([public_jwk("ES256"), public_jwk("ES256", "two")], None, "ES256", "wrong"),
         ([public_jwk("ES256"), public_jwk("EdDSA")], None, "ES256", "ES256"),
         ([public_jwk("ES256"), public_jwk("ES256", "two", kid=ONE)], ONE, "ES256",
-         "wrong"),
+         "wrong")
     ]  # fmt: skip
     for served, kid, algorithm, found in table:
         issuer.serve_keys(*served)

@@ -81,11 +81,11 @@ def test_what_cannot_be_used() -> None:
         ({"issuer": "http://id.example.com"}, "with http://, which is for private"),
         (
             {"issuer": "http://id.example.com", "networks": ["10.0.0.0/8"]},
-            'has as "issuer" an address with http://, which is for loopback alone.',
+            'has as "issuer" an address with http://, which is for loopback alone.'
         ),
         (
             {"issuer": "http://10.0.0.7", "networks": ["10.0.0.0/8"]},
-            "which is for loopback alone",
+            "which is for loopback alone"
         ),
         ({"issuer": "https://localhost"}, "which is for private networks alone"),
         ({"issuer": "https://id.example.com?a=b"}, "no issuer has a query"),
@@ -101,7 +101,7 @@ def test_what_cannot_be_used() -> None:
         ({"field": "groups"}, "'groups', which several rows of auth.User may share"),
         (
             {"field": None, "user": f"{USERS}.unheard_of"},
-            "which cannot be imported",
+            "which cannot be imported"
         ),
         ({"field": None, "user": "by_employee"}, "which cannot be imported"),
         ({"field": None, "user": f"{USERS}.NO_FUNCTION"}, "which is not a function"),
@@ -111,7 +111,7 @@ def test_what_cannot_be_used() -> None:
         ({"scopes": "no"}, "has the \"scopes\" 'no': Input should be a valid boolean"),
         ({"networks": "10.0.0.0/8"}, "'10.0.0.0/8': Input should be a valid list"),
         ({"ca": "no/such/file"}, "it is not a file"),
-        ({"timeout": 0}, 'has the "timeout" 0: Input should be greater than 0'),
+        ({"timeout": 0}, 'has the "timeout" 0: Input should be greater than 0')
     ]  # fmt: skip
     for changes, said in table:
         given = {key: value for key, value in {**GOOD, **changes}.items() if value}

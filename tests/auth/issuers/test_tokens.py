@@ -163,7 +163,7 @@ BAD: dict[str, tuple[Make, str]] = {
     "None": (lambda each: unsigned(each, "None"), "algorithm"),
     "a list of algorithms": (
         lambda each: forged({"alg": ["ES256"]}, claims_of(each), b"a"),
-        "algorithm",
+        "algorithm"
     ),
     "no algorithm": (lambda each: forged({}, claims_of(each), b"a"), "algorithm"),
     "HS256 with the public key": (signed_with_the_public_key, "algorithm"),
@@ -173,42 +173,42 @@ BAD: dict[str, tuple[Make, str]] = {
     "another payload": (with_another_payload, "signature"),
     "another key under its name": (
         lambda each: each.token("ES256", "two", header={"kid": "ES256 one"}),
-        "signature",
+        "signature"
     ),
     "another key": (lambda each: each.token("ES256", "two"), "no key of its issuer"),
     "the key of another algorithm": (
         lambda each: each.token("RS256", header={"kid": "ES256 one"}),
-        "no key of its issuer",
+        "no key of its issuer"
     ),
     "RSA 1,024": (lambda each: each.token("RS256", "short"), "too short"),
     "a key that is no text": (
         lambda each: forged({"alg": "ES256", "kid": 7}, claims_of(each), b"a"),
-        "header",
+        "header"
     ),
     "unknown crit": (
-        lambda each: each.token(header={"crit": ["exp2"], "exp2": 1}), "header",
+        lambda each: each.token(header={"crit": ["exp2"], "exp2": 1}), "header"
     ),
     "crit of b64": (
         lambda each: forged(
             {"alg": "ES256", "kid": "ES256 one", "crit": ["b64"], "b64": False},
             claims_of(each),
-            b"a",
+            b"a"
         ),
-        "header",
+        "header"
     ),
     "another type": (lambda each: each.token(header={"typ": "dpop+jwt"}), "type"),
     "a logout token": (lambda each: each.token(header={"typ": "logout+jwt"}), "type"),
     "an ID token": (lambda each: each.token(nonce="n"), "ID token"),
     "an ID token of Keycloak": (lambda each: each.token(typ="ID"), "ID token"),
     "a token for another API of Entra": (
-        lambda each: each.token(header={"nonce": "n"}), "ID token",
+        lambda each: each.token(header={"nonce": "n"}), "ID token"
     ),
     "expired": (lambda each: each.token(exp=time.time() - LEEWAY_S - 5), "expired"),
     "not yet": (lambda each: each.token(nbf=time.time() + LEEWAY_S + 30), "not valid"),
     "made later": (lambda each: each.token(iat=time.time() + 300), "not valid"),
     "no end": (lambda each: each.token(exp=None), "has no exp"),
     "an end that is text": (
-        lambda each: each.token(exp=str(int(time.time()) + 99)), "not a number",
+        lambda each: each.token(exp=str(int(time.time()) + 99)), "not a number"
     ),
     "an end that is true": (lambda each: each.token(exp=True), "expired"),
     "nobody": (lambda each: each.token(sub=None), "has no sub"),
@@ -216,10 +216,10 @@ BAD: dict[str, tuple[Make, str]] = {
     "no audience": (lambda each: each.token(aud=None), "has no aud"),
     "another audience": (lambda each: each.token(aud="https://x.example"), "audience"),
     "a longer audience": (
-        lambda each: each.token(aud=f"{claims_of(each)['aud']}/more"), "audience",
+        lambda each: each.token(aud=f"{claims_of(each)['aud']}/more"), "audience"
     ),
     "audiences of other types": (lambda each: each.token(aud=[7, None]), "audience"),
-    "an object as audience": (lambda each: each.token(aud={"a": 1}), "audience"),
+    "an object as audience": (lambda each: each.token(aud={"a": 1}), "audience")
 }  # fmt: skip
 
 
