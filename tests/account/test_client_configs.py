@@ -34,7 +34,7 @@ def test_it_has_those_that_people_use() -> None:
     ]
 
 
-def test_each_says_what_to_do_and_how_one_sees_that_it_works(
+def test_each_says_what_to_do_and_how_one_sees_success(
     client: ClientProgram,
 ) -> None:
     assert client.title
@@ -51,7 +51,7 @@ def test_each_is_told_where(client: ClientProgram) -> None:
     assert not client.file.startswith(("/", "~", ".."))
 
 
-def test_what_takes_a_token_gets_it_and_nothing_else_does(
+def test_what_takes_a_token_gets_it_and_no_other_does(
     client: ClientProgram,
 ) -> None:
     text = client.http_text("site", URL, token="mcp_x")

@@ -218,9 +218,7 @@ OURS = """,
 
 
 @pytest.mark.parametrize("before", ["", OURS, ',\n\t\t"site": null'])
-def test_what_else_is_in_a_file_stays_to_the_byte(
-    client: JsonClient, before: str
-) -> None:
+def test_the_rest_of_a_file_stays_to_the_byte(client: JsonClient, before: str) -> None:
     merged = client.merge_entry(LINES % (client.root, before), "site", ENTRY)
     assert merged == LINES % (client.root, OURS)
 

@@ -235,9 +235,7 @@ def test_only_one_s_own_token_is_found(ana: User, bert: User, token: Make) -> No
 
 @pytest.mark.databases
 @pytest.mark.django_db
-def test_the_newest_session_at_the_server_names_the_client(
-    ana: User, token: Make
-) -> None:
+def test_the_newest_session_at_a_server_names_it(ana: User, token: Make) -> None:
     row = token(ana)
     principal = Principal(kind=ACCESS_TOKEN, user_id=str(ana.pk), client=row.family)
     named = {"principal_key": principal.key, "server": "shop"}

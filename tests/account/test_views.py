@@ -48,9 +48,7 @@ def test_whoever_is_not_logged_in_is_sent_to_the_login_page(client: Client) -> N
     assert response["Location"] == f"/account/login/?next={account('tokens')}"
 
 
-def test_somebody_who_is_no_staff_logs_in_and_is_there(
-    client: Client, ana: User
-) -> None:
+def test_somebody_who_is_no_staff_logs_in(client: Client, ana: User) -> None:
     sent = {"username": "ana", "password": "a-Long-enough-1"}
     response = client.post("/account/login/", sent, follow=True)
     assert response.redirect_chain == [(account("tokens"), 302)]
@@ -152,9 +150,7 @@ def test_a_form_that_is_none_of_ours_makes_nothing(hers: Client, once: str) -> N
     assert not AccessToken.objects.exists()
 
 
-def test_whatever_else_is_sent_is_of_no_use(
-    hers: Client, ana: User, bert: User
-) -> None:
+def test_whatever_else_is_sent_is_ignored(hers: Client, ana: User, bert: User) -> None:
     wrong = {"user": bert.pk, "service_user": "bert", "family": "f" * 32}
     token = made(hers, account("add"), **wrong, everywhere="", digest="d" * 64)
     row = AccessToken.objects.of(token).get()
@@ -187,9 +183,7 @@ def test_only_servers_that_let_somebody_in_are_named(hers: Client) -> None:
 # -- the list, and what is done to one ---------------------------------------------
 
 
-def test_the_list_says_why_a_token_has_ended(
-    hers: Client, ana: User, token: Make
-) -> None:
+def test_the_list_says_why_a_token_ended(hers: Client, ana: User, token: Make) -> None:
     now = timezone.now()
     token(ana, name="revoked one").revoke()
     token(ana, name="expired one", expires=now - timedelta(days=3))
@@ -239,9 +233,7 @@ def test_a_token_is_deleted_at_once_and_then_taken_off(
     assert not AccessToken.objects.exists()
 
 
-def test_another_name_changes_nothing_else(
-    hers: Client, ana: User, token: Make
-) -> None:
+def test_another_name_changes_only_that(hers: Client, ana: User, token: Make) -> None:
     row = token(ana)
     before = AccessToken.objects.values().get()
     sent = {"name": "the old laptop", "may": "change", "revoked": "", "networks": "::1"}
@@ -503,9 +495,7 @@ def test_another_name(hers: Client, ana: User) -> None:
     assert row.name == "On my laptop"
 
 
-def test_a_page_that_is_older_than_a_change_undoes_nothing(
-    hers: Client, ana: User
-) -> None:
+def test_a_page_older_than_a_change_undoes_nothing(hers: Client, ana: User) -> None:
     row = app(ana)
     old = form(hers, row, name="Mine")
     send(hers, row, may="read")

@@ -83,9 +83,7 @@ async def test_a_body_that_is_slow_but_comes(
     assert (await client.call("drill_add", a=1, b=2)).text == "3"
 
 
-async def test_a_server_that_cancels_its_request(
-    application: WireCheck, process: Process
-) -> None:
+async def test_a_cancelled_request(application: WireCheck, process: Process) -> None:
     visit = await half_a_body(Client(application), process)
     visit.task.cancel()
     await visit.done()

@@ -639,9 +639,7 @@ async def test_t10_my_request_state_is_nobody_elses(
 
 
 @pytest.mark.parametrize(("version"), [version for _, version in pairs(STDIO)])
-async def test_pipes_serve_their_own(
-    process: Process, who: Callers, version: str
-) -> None:
+async def test_pipes_serve_own(process: Process, who: Callers, version: str) -> None:
     principal = Principal(
         kind="user", user_id="1", permissions=frozenset(), client="stdio"
     )

@@ -64,9 +64,7 @@ def test_wrong_settings_keep_no_site_from_starting(given: Any) -> None:
 
 
 @override_settings(MCP={"AUTODISCOVER": "lacks_a_setting"})
-def test_wrong_code_is_told_at_start(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_wrong_code_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code = (
         "from django.core.exceptions import ImproperlyConfigured as E\nraise E('key')"
     )

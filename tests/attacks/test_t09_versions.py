@@ -55,7 +55,7 @@ async def test_versions_of_sessions_headers_and_bodies(
     assert (await client.call("drill_add", a=1, b=2)).text == "3"
 
 
-async def test_a_request_of_the_stateless_era_opens_no_session(
+async def test_a_request_of_the_stateless_era_has_no_session(
     connect: Connect,
 ) -> None:
     client = await connect(NEWEST)

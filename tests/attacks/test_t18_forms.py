@@ -28,9 +28,7 @@ COOKIE: Final = "sessionid=0123456789abcdef; csrftoken=abc"
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_a_form_runs_nothing(
-    connect: Connect, stage: Stage, version: str
-) -> None:
+async def test_forms_run_nothing(connect: Connect, stage: Stage, version: str) -> None:
     client = await connect(version)
     before = await counted()
     message = client.message("tools/call", {"name": "mirrors", "arguments": {}})

@@ -173,9 +173,7 @@ async def test_t19_one_who_never_answers_keeps_nobody_from_being_asked(
 
 
 @pytest.mark.parametrize("mcp", [{"THREADS": 1}, {"THREADS": 8}])
-async def test_t19_strangers_give_way_to_who_has_signed_in(
-    scene: Scene, process: Process
-) -> None:
+async def test_t19_strangers_give_way_to_others(scene: Scene, process: Process) -> None:
     most = max(1, process.threads.size // 2)
     for _ in range(most):
         await scene.asked(await scene.stranger(), "sync")
@@ -213,9 +211,7 @@ async def test_several_questions_of_a_thread_hold_it_once(
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"questions_per_person": 2}}])
-async def test_a_call_that_asks_more_than_a_person_may_be_asked(
-    play: Play, scene: Scene
-) -> None:
+async def test_a_call_that_asks_a_person_too_much(play: Play, scene: Scene) -> None:
     async def asks_much(ctx: Context) -> str:
         await ctx.ask(**{key: Elicit("Which cake?", Order) for key in "abc"})
         return "asked"

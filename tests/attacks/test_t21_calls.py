@@ -58,9 +58,7 @@ async def test_t21_batches_of_unknown_names_leave_few_rows(
     assert (await counted())[KEY] == batches * BATCH
 
 
-async def test_who_has_signed_in_is_heard_meanwhile(
-    connect: Connect, process: Process
-) -> None:
+async def test_who_has_signed_in_is_heard(connect: Connect, process: Process) -> None:
     stranger = await connect(BATCHING)
     person = await connect(BATCHING, path="/mcp/private", headers={"x-user": "maria"})
     rows, seconds = await rows_of(stranger, process, 1)
@@ -78,9 +76,7 @@ async def test_who_has_signed_in_is_heard_meanwhile(
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": "off"}])
-async def test_without_rates_each_has_its_row(
-    connect: Connect, process: Process
-) -> None:
+async def test_without_rates_each_has_a_row(connect: Connect, process: Process) -> None:
     client = await connect(BATCHING)
     rows, _ = await rows_of(client, process, 1)
     assert rows == BATCH == (await counted())[KEY]

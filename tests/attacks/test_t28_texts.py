@@ -80,9 +80,7 @@ async def test_t28_texts_steer_no_terminal_and_hide_nothing(
         assert found.result.get("isError", False) == ("error" in way)
 
 
-async def test_t28_what_is_no_text_of_a_tool_stays_as_it_is(
-    play: Play, connect: Connect
-) -> None:
+async def test_t28_what_is_no_text_stays_as_it_is(play: Play, connect: Connect) -> None:
     contents = ResourceContents(uri="memo://a", text=RAW)
     link = ResourceLink("memo://a", "a", description=RAW)
 

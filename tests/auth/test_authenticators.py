@@ -270,9 +270,7 @@ async def test_what_is_open_ends_for_who_may_not_log_in_any_more(
     await visit.done()
 
 
-async def test_an_inactive_user_of_a_kind_backend(
-    browser: Client, user: Any, settings: Settings
-) -> None:
+async def test_an_inactive_user(browser: Client, user: Any, settings: Settings) -> None:
     backend = "django.contrib.auth.backends.AllowAllUsersModelBackend"
     settings.AUTHENTICATION_BACKENDS = [backend]
     key = await writer.run(signed_in, user)
@@ -283,9 +281,7 @@ async def test_an_inactive_user_of_a_kind_backend(
     assert found.error["message"] == "The user may not log in."
 
 
-async def test_a_former_secret_key_changes_no_session(
-    browser: Client, settings: Settings
-) -> None:
+async def test_a_former_secret_key_is_good(browser: Client, settings: Settings) -> None:
     """Django would give it another id, of which the browser would not hear."""
     key = settings.SECRET_KEY
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another key " * 5, [key]
@@ -294,9 +290,7 @@ async def test_a_former_secret_key_changes_no_session(
     assert await writer.run(lambda: list(Session.objects.values())) == before
 
 
-async def test_it_is_no_way_in_where_it_is_not_named(
-    browser: Client, server: Server
-) -> None:
+async def test_it_is_no_way_in_elsewhere(browser: Client, server: Server) -> None:
     browser.path = "/mcp/private"
     assert (await asked(browser)).status == 401
 
@@ -457,9 +451,7 @@ async def test_the_token_in_the_session(
     assert found.status == FORBIDDEN
 
 
-async def test_behind_a_proxy_that_speaks_tls(
-    browser: Client, settings: Settings
-) -> None:
+async def test_behind_a_proxy_with_tls(browser: Client, settings: Settings) -> None:
     settings.MCP = {**settings.MCP, "ORIGINS": ["https://localhost"]}
     policy.clear_cache()
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
@@ -469,9 +461,7 @@ async def test_behind_a_proxy_that_speaks_tls(
     assert (await asked(browser, **proof)).status == FORBIDDEN
 
 
-async def test_sessions_in_a_cache_that_is_away(
-    browser: Client, settings: Settings
-) -> None:
+async def test_sessions_in_a_lost_cache(browser: Client, settings: Settings) -> None:
     """Django takes it for an empty one; the client is told to come back."""
     settings.CACHES = {
         **settings.CACHES,
@@ -492,9 +482,7 @@ async def test_sessions_in_a_cache_that_is_away(
 # -- other ways to the endpoint ------------------------------------------------------
 
 
-async def test_through_the_view_of_a_site(
-    process: Process, server: Server, cookie: str
-) -> None:
+async def test_through_a_view(process: Process, server: Server, cookie: str) -> None:
     """The site's own middleware is around it, which finds nothing to check."""
     check = WireCheck(cast("Application", ASGIHandler()))
     client = Client(check, path=BY, headers={"cookie": cookie, **PROOF})

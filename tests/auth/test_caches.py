@@ -109,9 +109,7 @@ async def test_an_answer_is_kept_for_one_way_in_one_server_and_one_host() -> Non
 
 
 @pytest.mark.parametrize("shown", [None, "nobody"])
-async def test_who_was_not_let_in_is_asked_about_each_time(
-    application: WireCheck, shown: str | None
-) -> None:
+async def test_refusals_are_not_kept(application: WireCheck, shown: str | None) -> None:
     for _ in range(2):
         assert await status(application, "/mcp/kept", shown) == 401
     assert len(callables.answers) == 2
@@ -125,9 +123,7 @@ async def test_no_secret_is_kept(application: WireCheck) -> None:
     assert b"secret" not in key
 
 
-async def test_a_change_of_rights_forgets(
-    application: WireCheck, process: Process
-) -> None:
+async def test_a_change_forgets_all(application: WireCheck, process: Process) -> None:
     users: Any = get_user_model()._default_manager
     assert await status(application, "/mcp/kept", "ana") == 200
     user = await writer.run(users.create_user, "somebody")

@@ -286,9 +286,7 @@ async def test_a_token_that_nobody_was_given_ends_the_app(program: Program) -> N
     assert (await writer.run(Connection.objects.get)).ended == "refresh"
 
 
-async def test_a_new_secret_key_with_its_old_one(
-    program: Program, settings: Any
-) -> None:
+async def test_a_new_key_with_its_old_one(program: Program, settings: Any) -> None:
     settings.MCP = {**settings.MCP, "STATE_KEYS": ["a" * 32]}
     program.client_id = "https://program.example.com/client.json"
     await writer.run(program.sign_in)

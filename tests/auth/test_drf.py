@@ -163,9 +163,7 @@ async def test_what_a_class_refuses_is_wrong(
         ("refused", 503),
     ],
 )
-async def test_what_else_a_class_says(
-    application: WireCheck, wish: str, status: int
-) -> None:
+async def test_what_classes_say(application: WireCheck, wish: str, status: int) -> None:
     found = await listed(application, x_wish=wish)
     assert found.status == status
     assert ("retry-after" in found.headers) == (status in (429, 503))
@@ -176,18 +174,14 @@ async def test_what_else_a_class_says(
 @pytest.mark.parametrize(
     "wish", ["broken", "teapot", "anonymous", "other", "exit", "interrupt", "generator"]
 )
-async def test_what_is_no_user_lets_nobody_in(
-    application: WireCheck, wish: str
-) -> None:
+async def test_no_user_lets_nobody_in(application: WireCheck, wish: str) -> None:
     found = await listed(application, x_wish=wish)
     assert found.status == 500
     assert b"secret" not in found.raw
 
 
 @pytest.mark.usefixtures("server")
-async def test_an_inactive_user_stays_outside(
-    application: WireCheck, user: Any
-) -> None:
+async def test_an_inactive_user_stays_out(application: WireCheck, user: Any) -> None:
     user.is_active = False
     await writer.run(user.save)
     found = await listed(application, authorization="Token ana")

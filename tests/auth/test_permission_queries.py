@@ -134,7 +134,7 @@ def test_which_backends_cannot_say_whom(settings: LazySettings) -> None:
     ]
 
 
-def test_users_with_rights_of_their_own_are_not_counted(
+def test_users_with_own_rights_are_not_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(User, "has_perm", lambda user, name, obj=None: True)

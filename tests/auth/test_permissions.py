@@ -121,7 +121,7 @@ async def test_who_is_no_user_may_nothing() -> None:
         assert not await store.may(nobody)
 
 
-async def test_permissions_of_a_principal_stand_for_themselves(
+async def test_permissions_of_a_principal_stand_alone(
     users: dict[str, Any],
 ) -> None:
     """A token of a superuser may be for one thing only."""

@@ -173,9 +173,7 @@ async def test_an_unknown_name_closes_the_server(
         (("by_badge", "no_such_path"), False),
     ],
 )
-def test_whether_there_is_a_way_in(
-    access: tuple[str, ...], is_open: bool, settings: Any
-) -> None:
+def test_a_way_in(access: tuple[str, ...], is_open: bool, settings: Any) -> None:
     there = {**settings.MCP["AUTHENTICATION"], "no_such_path": "shop.none"}
     settings.MCP = {"AUTHENTICATION": there}
     server = ServerDefinition(slug="staff", access=access)
@@ -266,9 +264,7 @@ async def verifier() -> AsyncIterator[asyncio.Server]:
 
 
 @pytest.mark.parametrize("method", ["elsewhere", "async_elsewhere"])
-async def test_t33_what_verifies_is_stopped(
-    verifier: asyncio.Server, method: str
-) -> None:
+async def test_t33_a_verifier_stops(verifier: asyncio.Server, method: str) -> None:
     assert (await asking((method,))).kind == "elsewhere"
     verifier.close()
     await verifier.wait_closed()

@@ -137,7 +137,7 @@ def test_an_address_counts_where_it_is_vouched_for(
     assert addresses.address_key(peer, forwarded) == key
 
 
-def test_that_addresses_are_not_known_is_logged_once(
+def test_unknown_addresses_are_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     addresses = CallerAddresses(0)

@@ -259,9 +259,7 @@ async def test_a_token_for_a_server_that_is_gone_is_good_nowhere(
         refused(found, "This access token is not valid for this server.")
 
 
-async def test_a_token_is_good_from_some_networks(
-    application: WireCheck, make: Make
-) -> None:
+async def test_a_token_is_for_some_networks(application: WireCheck, make: Make) -> None:
     _, token = await make(networks="192.0.2.0/24")
     found = await bearing(application, token).request("tools/list")
     refused(found, "This access token is not valid from your network address.")
@@ -521,9 +519,7 @@ async def last_use(row: AccessToken) -> Any:
     return await writer.run(lambda: AccessToken.objects.get(pk=row.pk).used)
 
 
-async def test_the_last_use_is_written_behind(
-    application: WireCheck, make: Make
-) -> None:
+async def test_the_last_use_comes_behind(application: WireCheck, make: Make) -> None:
     row, token = await make()
     before = timezone.now()
     for _ in range(3):

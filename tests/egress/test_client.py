@@ -79,9 +79,7 @@ async def test_a_call(peer: Peer, own: Connections) -> None:
     assert sent.header("Accept-Language") == ["de"]
 
 
-async def test_secrets_are_sent(
-    peer: Peer, own: Connections, settings: Settings
-) -> None:
+async def test_secrets_go_out(peer: Peer, own: Connections, settings: Settings) -> None:
     peer.send = answer()
     settings.MCP = {
         "HTTP": peer.settings(
@@ -223,9 +221,7 @@ async def test_a_reset_in_the_middle_of_an_answer(peer: Peer, own: Connections) 
     assert [each.method for each in peer.received] == ["POST"]
 
 
-async def test_a_small_body_that_becomes_a_large_one(
-    peer: Peer, own: Connections
-) -> None:
+async def test_a_small_body_that_becomes_large(peer: Peer, own: Connections) -> None:
     """10 MiB that stand for 10 GiB are ended at the limit."""
     block = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
     head = block.compress(bytes(MIB)) + block.flush(zlib.Z_FULL_FLUSH)
@@ -276,9 +272,7 @@ async def test_a_name_that_leads_to_a_private_address(
     assert peer.connections == 0
 
 
-async def test_a_name_that_changes_between_two_lookups(
-    peer: Peer, settings: Settings
-) -> None:
+async def test_a_name_that_changes_its_address(peer: Peer, settings: Settings) -> None:
     """Each new connection goes to an address that was looked at, not to the name."""
     url = f"http://peer.example:{peer.port}"
     settings.MCP = {"HTTP": {"peer": {"url": url, "networks": ["127.0.0.1/32"]}}}
@@ -510,9 +504,7 @@ async def test_what_is_not_compressed(encoding: str) -> None:
     ],
 )
 @pytest.mark.parametrize("missing", [1, 4, 12])
-async def test_a_body_that_was_cut_off(
-    encoding: str, body: bytes, missing: int
-) -> None:
+async def test_a_body_that_is_cut_off(encoding: str, body: bytes, missing: int) -> None:
     with pytest.raises(Unreadable, match="cannot be decompressed"):
         await read(body[:-missing], encoding)
 

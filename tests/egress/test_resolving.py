@@ -167,9 +167,7 @@ async def test_backend_a_name_without_addresses(settings: Settings) -> None:
         await backend(settings, lambda host, port: []).connect_tcp("peer.example", 1)
 
 
-async def test_without_the_extra(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_extra(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MCP = {"HTTP": {"peer": {"url": "https://peer.example"}}}
     monkeypatch.setitem(sys.modules, "httpcore2", None)
     monkeypatch.delitem(sys.modules, "mcp_app.egress.backend")

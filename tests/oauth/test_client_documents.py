@@ -96,9 +96,7 @@ def test_a_document_in_a_private_network_is_not_had(
     assert 'set MCP["OAUTH"]["documents"] to False' in caplog.text
 
 
-def test_a_site_that_fetches_no_documents(
-    web: Web, hers: Client, settings: Any
-) -> None:
+def test_a_site_that_fetches_nothing(web: Web, hers: Client, settings: Any) -> None:
     options = {**settings.MCP["OAUTH"], "documents": False}
     settings.MCP = {**settings.MCP, "OAUTH": options}
     program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")

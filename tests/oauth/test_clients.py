@@ -79,9 +79,7 @@ def test_one_serves_as_long_as_it_says(documents: Documents, web: Web) -> None:
         assert len(web.fetches) == fetches
 
 
-def test_what_cannot_be_had_is_not_asked_for_again(
-    documents: Documents, web: Web
-) -> None:
+def test_what_cannot_be_had_is_not_asked_again(documents: Documents, web: Web) -> None:
     web.away = True
     for at, fetches in ((0, 1), (59, 1), (61, 2)):
         web.now = at

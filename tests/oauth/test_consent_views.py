@@ -41,9 +41,7 @@ def words(response: Any) -> str:
     return re.sub(r"\s+", " ", text)
 
 
-def test_whoever_is_not_signed_in_logs_in_first(
-    client: Client, program: Program
-) -> None:
+def test_whoever_is_not_known_logs_in_first(client: Client, program: Program) -> None:
     program.register()
     response = client.get(program.request())
     assert response.status_code == 302
@@ -177,9 +175,7 @@ def test_cancel(hers: Client, program: Program) -> None:
     assert not Connection.objects.exists()
 
 
-def test_sign_out_comes_back_to_the_same_question(
-    hers: Client, program: Program
-) -> None:
+def test_sign_out_comes_back_to_its_question(hers: Client, program: Program) -> None:
     program.register()
     response = allow(hers, program.request(), sign_out="1")
     assert response["Location"].startswith("/account/login/?next=/mcp-oauth/authorize")
@@ -278,9 +274,7 @@ def test_other_connections_are_told_and_ended(hers: Client, program: Program) ->
     assert AccessToken.objects.filter(revoked=None).count() == 1
 
 
-def test_ending_others_pressed_twice_spares_the_new_app(
-    hers: Client, program: Program
-) -> None:
+def test_ending_others_twice_spares_the_new_app(hers: Client, program: Program) -> None:
     sign_in(program, hers)
     sealed = sealed_in(page_of(hers, program.request()))
     sent = {"sealed": sealed, "may": "read", "ends": "90", "end_others": "on"}
@@ -290,9 +284,7 @@ def test_ending_others_pressed_twice_spares_the_new_app(
     assert AccessToken.objects.filter(revoked=None).count() == 1
 
 
-def test_groups_that_are_gone_meanwhile_do_not_become_all(
-    hers: Client, program: Program
-) -> None:
+def test_groups_that_are_gone_do_not_become_all(hers: Client, program: Program) -> None:
     program.register()
     sent = {"which": "some", "tags": ["orders"]}
     assert "Select a valid choice" in words(allow(hers, program.request(), **sent))
@@ -307,9 +299,7 @@ def test_a_long_state_comes_back(hers: Client, program: Program, state: str) -> 
 
 
 @pytest.mark.parametrize("label", ["x" * 60, "x" * 200])
-def test_a_program_whose_name_is_a_long_host(
-    hers: Client, program: Program, label: str
-) -> None:
+def test_a_program_with_a_long_host(hers: Client, program: Program, label: str) -> None:
     program.redirect = f"https://{label}.{label}.example/back"
     program.redirects = [program.redirect]
     program.register(client_name=None)

@@ -139,9 +139,7 @@ def test_a_preflight(client: Client, name: str) -> None:
     assert client.get(f"/mcp-oauth/{name}").status_code == 405
 
 
-def test_options_that_are_wrong_close_the_way_in(
-    client: Client, support: Server, settings: Any
-) -> None:
+def test_wrong_options_close_it(client: Client, support: Server, settings: Any) -> None:
     settings.MCP = {**settings.MCP, "OAUTH": {"schemes": ["javascript"]}}
     assert client.get(SERVER).status_code == 404
     assert client.get(f"{RESOURCE}/mcp/{support.slug}").status_code == 404

@@ -132,7 +132,7 @@ def test_where_metadata_may_be(issuer: str, addresses: list[str]) -> None:
     assert list(metadata_addresses(issuer)) == addresses
 
 
-async def test_metadata_of_oauth_come_before_those_of_openid(
+async def test_metadata_of_oauth_come_before_openid_s(
     issuer: LoopbackIssuer,
 ) -> None:
     assert await outcome(KeySet(issuer.options())) == "ES256"
@@ -213,7 +213,7 @@ async def test_what_cannot_be_read_is_an_outage_that_the_log_explains(
     assert said in message
 
 
-async def test_nothing_is_fetched_from_addresses_that_the_settings_lack(
+async def test_nothing_is_fetched_from_other_networks(
     issuer: LoopbackIssuer,
 ) -> None:
     async with peer_on("::1") as canary:
@@ -272,9 +272,7 @@ async def test_a_key_is_for_its_algorithm_and_its_use(issuer: LoopbackIssuer) ->
 # -- how long -------------------------------------------------------------------------
 
 
-async def test_a_set_is_read_again_after_an_hour(
-    issuer: LoopbackIssuer, clock: Clock
-) -> None:
+async def test_a_set_is_read_every_hour(issuer: LoopbackIssuer, clock: Clock) -> None:
     keys = KeySet(issuer.options())
     for passed, times in ((0, 1), (1, 0), (FRESH_S - 2, 0), (1, 1), (1, 0)):
         clock.now += passed
@@ -352,9 +350,7 @@ async def test_while_the_issuer_is_away_known_keys_are_good_for_a_day(
     assert await outcome(keys, TWO) == "wrong"
 
 
-async def test_known_keys_do_not_wait_for_an_issuer_that_hangs(
-    issuer: LoopbackIssuer, clock: Clock
-) -> None:
+async def test_known_keys_wait_for_nobody(issuer: LoopbackIssuer, clock: Clock) -> None:
     keys = KeySet(issuer.options(jwks=f"{issuer.origin}{KEYS}"))
     assert await outcome(keys) == "ES256"
     issuer.stop()

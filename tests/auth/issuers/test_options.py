@@ -127,7 +127,7 @@ def test_without_an_address_there_is_no_audience(settings: Settings) -> None:
         assert problem({**GOOD, "audience": "api://mcp"}) == ""
 
 
-def test_a_column_may_be_unique_by_a_constraint(
+def test_a_column_is_unique_by_a_constraint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     constraints = [

@@ -241,7 +241,7 @@ async def test_an_end_beyond_all_numbers(issuer: LoopbackIssuer) -> None:
         assert found is None or await outcome(issuer, token) != ""
 
 
-async def test_keys_that_a_token_brings_are_not_looked_at(
+async def test_keys_that_a_token_brings_are_ignored(
     issuer: LoopbackIssuer,
 ) -> None:
     keys = KeySet(issuer.options())
@@ -285,7 +285,7 @@ async def test_the_address_of_the_server_is_the_audience(
         assert (said == "") is is_good, aud
 
 
-async def test_an_audience_of_its_own_is_compared_as_text(
+async def test_an_own_audience_is_compared_as_text(
     issuer: LoopbackIssuer,
 ) -> None:
     keys = KeySet(issuer.options())
