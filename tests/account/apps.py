@@ -38,7 +38,6 @@ def app(
     is_used: bool = True,
     **columns: Any,
 ) -> AccessToken:
-    """Make an app that has exchanged its code, unless it is not `is_used`."""
     client = Client(
         client_id=f"https://{host}/client" if host else "mcp_cl_x",
         name="Claude",
@@ -70,12 +69,10 @@ def app(
 
 
 def end(row: AccessToken, why: str) -> None:
-    """End an app for a reason."""
     rights.end_connected_apps([row], lambda _: Connection.Ended(why))
 
 
 def many_apps(user: User, count: int) -> None:
-    """Make so many apps of another program, with few statements."""
     rows = AccessToken.objects.bulk_create(
         AccessToken(
             user=user,

@@ -37,7 +37,6 @@ def hers(client: Client, ana: User) -> Client:
 
 @pytest.fixture
 def canary(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let the next token be this one."""
     monkeypatch.setattr(
         "mcp_app.models.tokens.secrets.token_urlsafe",
         lambda _size: CANARY.removeprefix("mcp_"),
@@ -50,7 +49,6 @@ def account(name: str, *key: int) -> str:
 
 
 def filled(client: Client, url: str, **typed: Any) -> dict[str, Any]:
-    """Open a form of a new token, and return what is sent with it."""
     found = ONCE.search(client.get(url).content.decode())
     assert found
     usual = {"name": "a laptop", "may": "read", "ends": "30", "once": found[1]}
@@ -58,7 +56,6 @@ def filled(client: Client, url: str, **typed: Any) -> dict[str, Any]:
 
 
 def made(client: Client, url: str, **typed: Any) -> str:
-    """Make a token by its form; return what was shown."""
     response = client.post(url, filled(client, url, **typed))
     return shown(response)
 

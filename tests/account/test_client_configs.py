@@ -120,10 +120,8 @@ GUIDES_URL = "https://example.org/mcp/shop"
 SECRET = "mcp_secret"
 
 
-def guide(key: str, token: str = "", *, takes_token: bool = True) -> Guide:
-    return connection_guide(
-        key, "shop", GUIDES_URL, token=token, takes_token=takes_token
-    )
+def guide(key: str, token: str = "", *, needed: bool = True) -> Guide:
+    return connection_guide(key, "shop", GUIDES_URL, token=token, takes_token=needed)
 
 
 @pytest.mark.parametrize("key", CLIENTS)
@@ -131,13 +129,10 @@ def test_sentences_are_filled_in(key: str) -> None:
     found = guide(key)
     said = " ".join([*found["steps"], found["check"]])
     assert "%" not in said
-    assert (server_name("shop") in said) == ("%(name)s" in _sentences(key))
-    assert (found["key"], found["title"]) == (key, CLIENTS[key].title)
-
-
-def _sentences(key: str) -> str:
     client = CLIENTS[key]
-    return " ".join(map(str, [*client.steps, *client.token_steps, client.check]))
+    texts = map(str, [*client.steps, *client.token_steps, client.check])
+    assert (server_name("shop") in said) == ("%(name)s" in " ".join(texts))
+    assert (found["key"], found["title"]) == (key, client.title)
 
 
 @pytest.mark.parametrize("key", CLIENTS)
@@ -153,7 +148,7 @@ def test_a_token_is_in_texts_and_in_no_link(key: str) -> None:
 
 @pytest.mark.parametrize("key", CLIENTS)
 def test_without_a_token_nothing_speaks_of_one(key: str) -> None:
-    found = guide(key, SECRET, takes_token=False)
+    found = guide(key, SECRET, needed=False)
     written = found["text"] + found["line"] + found["link"]
     assert SECRET not in written
     assert TOKEN not in written

@@ -265,7 +265,6 @@ def test_what_is_not_understood_is_not_merged(text: str) -> None:
 
 
 def with_token(text: str, name: str = "site") -> str:
-    """Return the file of VS Code with a server that needs a token."""
     client = JSON_CLIENTS["vscode"]
     return client.merge_entry(
         text, name, client.over_http(name, JSON_MERGING_URL, token=TOKEN)

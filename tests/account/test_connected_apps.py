@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -18,7 +19,7 @@ from django.utils.formats import date_format
 from django.utils.timezone import localtime
 
 from mcp_app.account import connected_apps, token_issuance
-from mcp_app.account.connected_apps import AppForm, ChangedMeanwhile
+from mcp_app.account.connected_apps import AppForm, ChangedMeanwhile, recent_calls_of
 from mcp_app.account.forms import MAX_TAGS
 from mcp_app.account.token_issuance import Irreplaceable
 from mcp_app.auth.rights import Choice
@@ -27,6 +28,7 @@ from mcp_app.models.changes import Change
 from mcp_app.models.tokens import RIGHTS
 from tests.account import apps
 from tests.account.apps import app
+from tests.audit.rows import call
 
 pytestmark = pytest.mark.django_db
 
@@ -94,6 +96,8 @@ def test_all_of_one_person_end_together(ana: User, bert: User) -> None:
     assert {each.pk for each in AccessToken.objects.filter(revoked=None)} == kept
     assert set(Connection.objects.values_list("ended", flat=True)) == {"person", ""}
     assert len(said()) == 3
+    one = connected_apps.ended_words(1)
+    assert one == "Ended: 1 connected app lets nobody in any more."
 
 
 @pytest.mark.databases
@@ -135,6 +139,27 @@ def test_an_app_is_not_replaced(ana: User) -> None:
     with pytest.raises(ValueError, match="is a connected app"):
         row.replace(timedelta())
     assert AccessToken.objects.count() == 1
+
+
+@pytest.mark.databases
+def test_calls_are_counted_by_app_up_to_a_bound(
+    ana: User, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    now = int(time.time() * 1_000)
+    for number in range(5):
+        family = "f" * 32 if number else "g" * 32
+        call(user_name="ana", principal_client=family, time_ms=now - number)
+    rows = [AccessToken(family=each * 32) for each in "fgh"]
+    with django_assert_num_queries(1):
+        calls = recent_calls_of(ana)
+    assert [calls.count_words(row) for row in rows] == ["4", "1", "0"]
+    monkeypatch.setattr(connected_apps, "MOST_CALLS", 3)
+    some = recent_calls_of(ana)
+    assert [some.count_words(row) for row in rows] == [
+        "2 or more",
+        "1 or more",
+        "0 or more",
+    ]
 
 
 # -- app form --------------------------------------------------------------------------

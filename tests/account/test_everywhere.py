@@ -22,7 +22,6 @@ REPLACE: Final = {"overlap": "0", "once": "a" * 32}
 
 
 def sent(which: str, key: int) -> tuple[str, dict[str, object]]:
-    """Return the address and the form of a way to end a token."""
     ways: dict[str, tuple[str, dict[str, object]]] = {
         "account delete": (reverse("mcp_account:delete", args=[key]), {}),
         "account replace": (reverse("mcp_account:replace", args=[key]), {**REPLACE}),
@@ -114,7 +113,6 @@ def test_what_is_done_to_an_app_waits_for_every_process(
 def ways_of_apps(
     client: Client, row: AccessToken, keys: list[int]
 ) -> dict[str, tuple[str, dict[str, object]]]:
-    """Return the addresses and forms by which apps are ended and changed."""
     chosen = {"_selected_action": keys}
     listed = reverse(f"{ADMIN}_changelist")
     return {

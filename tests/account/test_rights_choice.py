@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from mcp_app.account.forms import MAX_TAGS, RightsChoice
 
@@ -65,6 +66,15 @@ def test_what_no_row_can_have(known: Counter[str], typed: Any, said: str) -> Non
     form = choice(known, which="some", tags=typed)
     assert not form.is_valid()
     assert said in str(form.errors["tags"])
+
+
+def test_no_program_is_let_in_for_ever(settings: Settings) -> None:
+    settings.MCP = {**settings.MCP, "ENDLESS_TOKENS": True}
+    assert not choice(ends="never").is_valid()
+    for until in ("", "2020-01-01", "2999-01-01"):
+        assert choice(ends="date", until=until).errors.keys() == {"until"}
+    fresh = RightsChoice(may_ask="read", tags=FEW)
+    assert 'value="90" selected' in str(fresh["ends"])
 
 
 def test_groups_say_how_many_tools_they_have() -> None:

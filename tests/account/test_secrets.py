@@ -68,7 +68,6 @@ def heard(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], str]]:
 
 
 def rows() -> str:
-    """Return all that is stored, in any table."""
     found = []
     for model in apps.get_models():
         found += [str(each) for each in model._default_manager.values_list()]

@@ -23,7 +23,6 @@ AT_ONCE = 4
 
 
 def make(user: User, **typed: str) -> tuple[AccessToken, str]:
-    """Make what a page of this user asks for."""
     form = NewTokenForm({**SENT, **typed}, user=user, servers=Server.objects.none())
     assert form.is_valid(), form.errors
     return token_issuance.issue_token(
@@ -32,7 +31,6 @@ def make(user: User, **typed: str) -> tuple[AccessToken, str]:
 
 
 def next_of(row: AccessToken, overlap: str = "24") -> tuple[AccessToken, str]:
-    """Replace a token, as the page of its user does."""
     form = ReplaceForm({"overlap": overlap, "once": "b" * 32})
     assert form.is_valid()
     made_with = form.idempotency_key(row.user)
@@ -42,7 +40,6 @@ def next_of(row: AccessToken, overlap: str = "24") -> tuple[AccessToken, str]:
 
 
 def together(do: Any) -> list[str]:
-    """Do it in several threads at once; return what became of each."""
     ready = threading.Barrier(AT_ONCE)
 
     def done(_: int) -> str:

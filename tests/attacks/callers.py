@@ -115,7 +115,6 @@ def _token(user: Any) -> str:
 
 
 def _of_apps(own: Server, elsewhere: Server, user: Any) -> dict[str, str]:
-    """Return the keys of apps, of which one has ended."""
     programs = {
         APP: Program(own, user),
         APP_ELSEWHERE: Program(elsewhere, user),
@@ -168,7 +167,6 @@ def sent(
     what: Any,
     event: str = NO_EVENT,
 ) -> Visit:
-    """Begin what a row sends."""
     if row in (GET, RESUME, DELETE):
         last = {"last-event-id": event} if row == RESUME else {}
         method = "DELETE" if row == DELETE else "GET"
@@ -234,7 +232,6 @@ async def victim(
     stage: Stage,
     owner: str = OWN,
 ) -> Victim:
-    """Open what the transport has, and leave it open."""
     headers = who.headers(owner)
     if transport == SSE:
         return await _on_sse(version, application, who.path(owner), headers, stage)
@@ -310,7 +307,6 @@ def of_era(version: str, row: str, what: Any, client: Client | None) -> JsonObje
 
 
 def initializing(version: str) -> JsonObject:
-    """Return a request that opens a session."""
     return {
         "jsonrpc": "2.0",
         "id": "id of initialize",
@@ -324,5 +320,4 @@ def initializing(version: str) -> JsonObject:
 
 
 def whole(row: str, named: Named, version: str) -> Any:
-    """Return what a row sends, whole."""
     return initializing(version) if row == "initialize" else message(row, named)

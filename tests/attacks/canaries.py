@@ -46,7 +46,6 @@ class Canaries:
         return text
 
     def taken(self, answer: Answer) -> Answer:
-        """Keep what an error said."""
         whole = answer.whole()
         if whole.status >= 400 or b'"error"' in whole.raw:
             self.errors.append(repr(dict(whole.headers)).encode() + whole.raw)
@@ -65,7 +64,6 @@ class Canaries:
                 yield kind, form
 
     def found(self, where: str, content: bytes) -> list[str]:
-        """Return which secrets stand there."""
         return [f"{kind} in {where}" for kind, form in self.forms() if form in content]
 
 
@@ -77,7 +75,6 @@ def keys(secret: str) -> Iterator[str]:
 
 
 def rows(database: Path) -> dict[str, bytes]:
-    """Return all that stands in each table."""
     with closing(sqlite3.connect(database)) as connection:
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
         names = [name for (name,) in tables]
@@ -108,7 +105,6 @@ class Client:
         return opened
 
     def stateful(self) -> None:
-        """Call, fail, crash, ask, subscribe, be refused, and close."""
         session = self._session()
         taken = self._canaries.taken
         standing = session.standing()

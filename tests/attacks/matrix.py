@@ -177,10 +177,6 @@ def _called(name: str) -> JsonObject:
 
 
 def message(row: str, named: Named) -> JsonObject | list[JsonObject] | None:
-    """Return what a row sends; None stands for what has no body.
-
-    `initialize` and what the stateless era adds are the client's part.
-    """
     base: JsonObject = {"jsonrpc": "2.0"}
     cancelled = {**base, "method": CANCELS, "params": {"requestId": named.call}}
     ping = {**base, "id": "id of a batch", "method": "ping"}

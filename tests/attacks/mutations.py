@@ -56,8 +56,6 @@ JUNK: Final[Sequence[Callable[[], Any]]] = [
 
 
 class Mutations:
-    """Draws messages of one revision."""
-
     def __init__(self, version: str, random: Random) -> None:
         self._random = random
         self._stateless = version == STATELESS
@@ -195,7 +193,6 @@ _TEXTS: Final[Mapping[str, Sequence[str]]] = {
 
 
 def _places(value: object) -> Iterator[Place]:
-    """Yield where each value within another one stands."""
     members: Any = value.items() if isinstance(value, dict) else ()
     if isinstance(value, list):
         members = enumerate(value)

@@ -69,7 +69,6 @@ class Program:
         return self._http.post(path, data=sent)
 
     def asks(self, path: str = TOKEN, **form: str) -> dict[str, Any]:
-        """Send a form to an endpoint; return the members of its answer."""
         sent = {"client_id": self.client_id, **form}
         answer = self.taken(self._http.post(path, data=sent))
         return answer.json() if answer.content else {}
@@ -79,7 +78,6 @@ class Program:
         return self.asks(grant_type="authorization_code", **{**form, **changed})
 
     def shows(self, bearer: str) -> None:
-        """Show something at the endpoint, in a header and in the address."""
         headers = {"Authorization": f"Bearer {bearer}"}
         self.taken(httpx.post(self._url, headers=headers, json={}))
         self.taken(httpx.post(f"{self._url}?access_token={bearer}", json={}))
@@ -88,7 +86,6 @@ class Program:
         self._http.close()
 
     def taken(self, answer: httpx.Response) -> httpx.Response:
-        """Keep what an error said."""
         if answer.status_code >= 400:
             said = repr(dict(answer.headers)).encode() + answer.content
             self._canaries.errors.append(said)

@@ -96,7 +96,6 @@ PIECE: Final = b" " * 30_000
 
 
 async def in_pieces(client: Client, process: Process, count: int) -> Visit:
-    """Begin a body that stops after so many pieces; return when they are held."""
     before = process.uploads._total_size
     visit = client.visit("POST", [PIECE] * count, complete=False)
     async with asyncio.timeout(60):

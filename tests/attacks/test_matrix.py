@@ -125,8 +125,6 @@ async def who(process: Process, issuer: LoopbackIssuer) -> AsyncIterator[Callers
 
 @pytest.fixture
 def served(application: WireCheck) -> Callable[[str], WireCheck]:
-    """The site on a transport."""
-
     def on(transport: str) -> WireCheck:
         if transport == WSGI:
             application._application = without_streams
@@ -167,7 +165,6 @@ class Attack:
         self._who = who
 
     async def by(self, caller: str, row: str) -> Iterator[str]:
-        """Return a sentence for each thing that is wrong."""
         target = self._target
         own = {**target.headers, **self._who.headers(caller)}
         path = target.path
@@ -309,7 +306,6 @@ async def test_what_is_ones_own_is_served(
 async def serves(
     row: str, target: Victim, own: dict[str, str], application: WireCheck
 ) -> bool:
-    """Whether the victim itself may send it."""
     headers, path = {**target.headers, **own}, target.path
     if row == "initialize" or (target.old is not None and row == GET):
         headers.pop("mcp-session-id", None)
@@ -388,7 +384,6 @@ async def _sent_over_the_limit(
 
 
 async def left(target: Victim) -> None:
-    """End what is open."""
     if target.old is not None:
         await target.old.leave()
         return
@@ -530,7 +525,6 @@ def filled(params: Any, name: str) -> Any:
 
 
 def nobody_has(name: str) -> str:
-    """Return a name of the same length, which nothing has."""
     return name.replace("secret", "sxcret").replace("vault", "vxult")
 
 

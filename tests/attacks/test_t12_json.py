@@ -61,7 +61,6 @@ NOT_DEFINED: Final[Mapping[str, bool]] = {
 
 @pytest.fixture(scope="module")
 def documents() -> Mapping[str, bytes]:
-    """The documents by their names."""
     try:
         return all_documents()
     except FileNotFoundError:
@@ -69,7 +68,6 @@ def documents() -> Mapping[str, bytes]:
 
 
 def is_read(name: str) -> bool:
-    """Whether a document of this name must be read."""
     return NOT_DEFINED.get(name, name[0] == "y" and name not in NAMES_TWICE)
 
 

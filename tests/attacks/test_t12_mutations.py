@@ -64,7 +64,6 @@ async def answered(
 
 
 async def first_message(visit: Visit) -> None:
-    """Wait until a stream is open, or the answer is whole."""
     await visit.begun()
     while not (visit.ended or visit.raw):
         await visit._next()

@@ -62,7 +62,6 @@ def forwarding(play: Play) -> Iterator[None]:
 
 
 async def connected(connect: Connect, version: str, **more: Any) -> Client:
-    """Return a client that wants every log message."""
     client = await connect(version, **more)
     if client.revision.sessions:
         await client.request("logging/setLevel", {"level": "debug"})
@@ -70,7 +69,6 @@ async def connected(connect: Connect, version: str, **more: Any) -> Client:
 
 
 async def everything(process: Process) -> str:
-    """Return all that stands in the rows of the app, once all is written."""
     await all_logged(process.log)
     assert process.audit is not None
     process.audit.write_pending()

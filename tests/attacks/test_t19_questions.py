@@ -71,7 +71,6 @@ class Scene:
         return await self._connect(STATEFUL)
 
     async def asked(self, client: Client, tool: str) -> None:
-        """Call a tool until its question is there."""
         visit = self._play.begin(tool, SCRIPTS[tool], client)
         question = await visit.message()
         assert question is not None
@@ -79,7 +78,6 @@ class Scene:
         self.open.append((client, visit, question))
 
     async def refused(self, client: Client, tool: str) -> str:
-        """Call a tool whose question is one too many; return what a model reads."""
         found = await self._play(tool, SCRIPTS[tool], client=client)
         assert found.result["isError"] is True
         assert found.text.startswith("Too many questions are open")
@@ -89,7 +87,6 @@ class Scene:
         assert (await self._play("sync", runs, client=client)).text == "ran"
 
     async def answer(self) -> None:
-        """Answer the oldest question; its call must go on."""
         client, visit, question = self.open.pop(0)
         assert (await client.reply(question["id"], ACCEPTED)).status == 202
         assert (await outcome(visit)).text == "plum"
@@ -238,7 +235,6 @@ async def test_what_is_no_tool_is_refused_with_an_error(
 
 
 async def idle(process: Process) -> None:
-    """Wait until nobody waits for anybody."""
     async with asyncio.timeout(PATIENCE_S):
         while process.running or process.threads.uncounted_threads:
             await asyncio.sleep(0.001)

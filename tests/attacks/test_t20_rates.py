@@ -41,7 +41,6 @@ def of(name: str) -> dict[str, str]:
 
 
 async def until_refused(client: Client, good: str, most: int = 40) -> Outcome:
-    """Call a tool until something else than what is good is answered."""
     for _ in range(most):
         called = await client.call("open_to_all")
         if called.status != 200 or called.text != good:

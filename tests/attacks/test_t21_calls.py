@@ -35,7 +35,6 @@ def batch(number: int) -> list[JsonObject]:
 
 
 async def rows_of(client: Client, process: Process, batches: int) -> tuple[int, int]:
-    """Send batches; return how many rows they left, and in how many seconds."""
     began = int(time.monotonic())
     for number in range(batches):
         sent = await client.sent(batch(number))

@@ -42,7 +42,6 @@ async def who(process: Process) -> AsyncIterator[Callers]:
 
 
 async def rows() -> dict[str, int]:
-    """Return how many rows each table of ours has."""
     return await reader.run(
         lambda: {
             model.__name__: model._default_manager.count()
@@ -53,7 +52,6 @@ async def rows() -> dict[str, int]:
 
 
 async def refuse(application: WireCheck, who: Callers, times: int) -> None:
-    """Be refused in every way, by each caller."""
     for number in range(times):
         for caller in (OWN, OTHER_USER, ANONYMOUS, REVOKED, "nobody"):
             headers = who.headers(caller)
@@ -71,7 +69,6 @@ async def refuse(application: WireCheck, who: Callers, times: int) -> None:
 
 
 async def grown(application: WireCheck, who: Callers) -> int:
-    """Return how many objects more there are after many refusals."""
     gc.collect()
     objects = len(gc.get_objects())
     await refuse(application, who, 10)

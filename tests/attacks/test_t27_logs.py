@@ -39,12 +39,10 @@ def log() -> Iterator[StringIO]:
 
 
 def encoded(text: str) -> str:
-    """Return a text as a header has it (2026-07-28)."""
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
 
 def lines(log: StringIO) -> list[dict[str, Any]]:
-    """Return the records; each line is one, and none is written otherwise."""
     text = log.getvalue()
     assert text.isascii()
     assert "\x1b" not in text

@@ -56,7 +56,6 @@ def _raise(error: Exception) -> None:
 
 
 async def recorded(process: Process, outcome: str) -> str:
-    """Return the error of the only call in the call log that ended so."""
     assert process.audit is not None
     process.audit.write_pending()
     await process.audit.wait_until_written()

@@ -39,7 +39,6 @@ def by_name(request: AuthenticationRequest) -> Principal | None:
 
 
 async def by_badge(request: AuthenticationRequest) -> Principal | None:
-    """Believe the header, without a user; async."""
     await asyncio.sleep(0)
     badge = request.headers.get(b"x-badge")
     if badge is None:
@@ -105,7 +104,6 @@ PAUSE: tuple[asyncio.Event, asyncio.Event] | None = None
 
 
 async def counting(request: AuthenticationRequest) -> Principal | None:
-    """Note that it was asked, and let in whoever is not called nobody."""
     name = request.headers.get("Authorization", "")
     answers.append(name)
     if PAUSE is not None:

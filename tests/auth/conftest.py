@@ -24,8 +24,6 @@ async def user(served_rows: None) -> AsyncIterator[Any]:
 
 @pytest.fixture
 def commit(process: Process) -> Commit:
-    """Let something be changed, and this process hear of it."""
-
     async def committed(function: Callable[..., object], *arguments: object) -> Any:
         result = await writer.run(function, *arguments)
         await process.gate.wait_for_check()

@@ -143,7 +143,6 @@ async def user(served_rows: None) -> AsyncIterator[Any]:
 
 
 def signed_in(user: Any) -> str:
-    """Return the key of a session that the site has opened."""
     browser = Browser()
     browser.force_login(user)
     return browser.cookies["sessionid"].value
@@ -151,7 +150,6 @@ def signed_in(user: Any) -> str:
 
 @pytest.fixture
 async def cookie(user: Any, settings: Settings) -> str:
-    """Return the cookies that a browser has of this site."""
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = False
     return f"csrftoken={SECRET}; sessionid={await writer.run(signed_in, user)}"
 
@@ -163,25 +161,8 @@ def browser(application: WireCheck, server: Server, cookie: str) -> Client:
 
 
 async def asked(client: Client, **headers: str | None) -> Outcome:
-    """Ask for the tools with these headers changed."""
-    body = client_request(client)
-    named: HeaderChanges = {
-        **routing_headers(body),
-        **{name.replace("_", "-"): value for name, value in headers.items()},
-    }
-    return await outcome(client.visit("POST", json.dumps(body).encode(), headers=named))
-
-
-def client_request(client: Client, **call: Any) -> dict[str, Any]:
-    method = "tools/call" if call else "tools/list"
-    prefix = "io.modelcontextprotocol/"
-    meta = {
-        f"{prefix}protocolVersion": client.revision.version,
-        f"{prefix}clientInfo": {"name": "page", "version": "1"},
-        f"{prefix}clientCapabilities": {},
-    }
-    params = {**call, "_meta": meta}
-    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return await client.sent(client.message("tools/list"), named)
 
 
 # -- who is let in ----------------------------------------------------------------
@@ -210,16 +191,8 @@ async def test_the_principal(user: Any, cookie: str) -> None:
 
 
 async def test_cookies_that_http2_took_apart(browser: Client, cookie: str) -> None:
-    found = await outcome(
-        browser.visit(
-            "POST",
-            json.dumps(client_request(browser)).encode(),
-            headers={
-                **routing_headers(client_request(browser)),
-                "cookie": cookie.split("; "),
-            },
-        )
-    )
+    message = browser.message("tools/list")
+    found = await browser.sent(message, {"cookie": cookie.split("; ")})
     assert found.status == 200
 
 
@@ -360,12 +333,10 @@ CALL: Final = {"name": "drill_ledger", "arguments": {"key": "t18", "seconds": 0}
     ],
 )
 async def test_t18_the_tool_does_not_run(
-    browser: Client, changes: dict[str, str | None], status: int, rows: int
+    browser: Client, changes: HeaderChanges, status: int, rows: int
 ) -> None:
-    body = client_request(browser, **CALL)
-    headers = {**routing_headers(body), **changes}
-    visit = browser.visit("POST", json.dumps(body).encode(), headers=headers)
-    assert (await outcome(visit)).status == status
+    found = await browser.sent(browser.message("tools/call", CALL), changes)
+    assert found.status == status
     assert (await counted())["Ledger"] == rows
 
 
@@ -497,7 +468,7 @@ async def test_through_wsgi(
 ) -> None:
     monkeypatch.setattr(background, "_loop", process.loop)
     browser = Browser(enforce_csrf_checks=True)
-    body = client_request(Client(WireCheck(cast("Application", ASGIHandler()))))
+    body = Client(WireCheck(cast("Application", ASGIHandler()))).message("tools/list")
     headers = {
         **routing_headers(body),
         **PROOF,

@@ -22,7 +22,6 @@ from tests.process.outages import away
 
 
 def raised_from(error: Exception, how: str) -> Exception:
-    """Return an error of a library that another one has led to."""
     try:
         try:
             raise error

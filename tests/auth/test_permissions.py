@@ -59,7 +59,6 @@ class Store(RightsCache):
 
 
 def _users() -> dict[str, Any]:
-    """Make users of every kind, and the permission that behaviours ask for."""
     suffix = uuid4().hex[:8]
     made = get_user_model().objects.create_user
     content = ContentType.objects.create(app_label="shop", model=f"secret{suffix}")
@@ -276,7 +275,6 @@ BY_NAME: Final = {"AUTHENTICATION": {"header": "tests.auth.callables.by_name"}}
 
 
 async def names(client: Client) -> set[str]:
-    """Return the names of all tools that a client sees."""
     found: set[str] = set()
     params: dict[str, Any] = {}
     while True:

@@ -6,9 +6,10 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -36,8 +37,6 @@ BY: Final = "/mcp/by-token"
 NEWEST: Final = "2026-07-28"
 VERSIONS: Final = ("2025-11-25", NEWEST)
 
-Make: TypeAlias = Callable[..., Any]
-
 
 @pytest.fixture
 def mcp() -> dict[str, Any]:
@@ -52,30 +51,32 @@ async def server(served_rows: None) -> AsyncIterator[Server]:
 
 
 async def admin() -> Any:
-    """Return another user."""
     users: Any = get_user_model()._default_manager
     made, _ = await writer.run(lambda: users.get_or_create(username="bert"))
     return made
 
 
+@dataclass
+class Site:
+    """The site with its server, and how a user's tokens are made and shown."""
+
+    application: WireCheck
+    user: Any
+
+    async def make(self, **changes: Any) -> tuple[AccessToken, str]:
+        """Make a token that may all, unless something else is said."""
+        columns = {"user": self.user, "name": "a laptop", "may": "change", **changes}
+        return await writer.run(partial(AccessToken.objects.make, **columns))
+
+    def bearing(self, token: str, version: str = NEWEST) -> Client:
+        headers = {"authorization": f"Bearer {token}"}
+        return Client(self.application, version, path=BY, headers=headers)
+
+
 @pytest.fixture
-def make(server: Server, user: Any, process: Process) -> Make:
-    """Make a token that may all, unless something else is said."""
+def site(application: WireCheck, server: Server, user: Any, process: Process) -> Site:
     token_cache.forget_all()
-    columns = {"user": user, "name": "a laptop", "may": "change"}
-
-    async def made(**changes: Any) -> tuple[AccessToken, str]:
-        return await writer.run(
-            lambda: AccessToken.objects.make(**{**columns, **changes})
-        )
-
-    return made
-
-
-def bearing(application: WireCheck, token: str, version: str = NEWEST) -> Client:
-    return Client(
-        application, version, path=BY, headers={"authorization": f"Bearer {token}"}
-    )
+    return Site(application, user)
 
 
 def refused(found: Outcome, message: str) -> None:
@@ -90,11 +91,9 @@ def refused(found: Outcome, message: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_a_token_lets_its_user_in(
-    application: WireCheck, make: Make, user: Any, version: str
-) -> None:
-    row, token = await make()
-    client = await bearing(application, token, version).open()
+async def test_a_token_lets_its_user_in(site: Site, user: Any, version: str) -> None:
+    row, token = await site.make()
+    client = await site.bearing(token, version).open()
     found = (await client.call("drill_whoami")).result["structuredContent"]
     assert found["user"] == "ana"
     known = await token_cache.find_entry(row.digest)
@@ -104,28 +103,26 @@ async def test_a_token_lets_its_user_in(
 
 @pytest.mark.parametrize("more", [b"\xa0", b"\x85", b"\x0c", b"\x1f", b" \xa0"])
 async def test_a_token_with_something_after_it_is_another_one(
-    application: WireCheck, make: Make, more: bytes
+    site: Site, more: bytes
 ) -> None:
     """Python's own idea of white space is wider than that of HTTP."""
-    _, token = await make()
+    _, token = await site.make()
     shown = f"Bearer {token}".encode() + more
-    good = bearing(application, f" {token}\t")
-    bad = bearing(application, shown.decode("latin-1").removeprefix("Bearer "))
+    good = site.bearing(f" {token}\t")
+    bad = site.bearing(shown.decode("latin-1").removeprefix("Bearer "))
     # The token is known, and so are the headers of a plain call.
     for _ in range(2):
         assert (await good.call("drill_add", a=1, b=2)).text == "3"
         assert (await bad.call("drill_add", a=1, b=2)).status == 401
     assert (await bad.request("tools/list")).status == 401
-    old = Client(application, path=f"{BY}/sse", headers=bad._headers)
+    old = Client(site.application, path=f"{BY}/sse", headers=bad._headers)
     assert (await outcome(old.visit("GET"))).status == 401
 
 
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER"])
-async def test_the_name_of_the_scheme_has_no_case(
-    application: WireCheck, make: Make, scheme: str
-) -> None:
-    _, token = await make()
-    client = bearing(application, "")
+async def test_the_name_of_the_scheme_has_no_case(site: Site, scheme: str) -> None:
+    _, token = await site.make()
+    client = site.bearing("")
     header = {"authorization": f"{scheme}  {token} "}
     found = await client.sent(client.message("tools/list"), header)
     assert found.status == 200
@@ -134,26 +131,24 @@ async def test_the_name_of_the_scheme_has_no_case(
 @pytest.mark.parametrize(
     "header", ["Basic bWNwXzpx", "Bearer", "Bearer other", "mcp_x", "Bearermcp_x", ""]
 )
-async def test_what_is_no_token_of_ours_is_passed_by(
-    application: WireCheck, make: Make, header: str
-) -> None:
-    client = bearing(application, "")
+async def test_what_is_no_token_of_ours_is_passed_by(site: Site, header: str) -> None:
+    client = site.bearing("")
     found = await client.sent(client.message("tools/list"), {"authorization": header})
     assert found.status == 401
     assert found.headers["www-authenticate"] == 'Bearer realm="mcp"'
 
 
-async def test_a_wrong_token(application: WireCheck, make: Make) -> None:
-    _, token = await make()
+async def test_a_wrong_token(site: Site) -> None:
+    _, token = await site.make()
     for wrong in (token[:-1], f"{token}x", token.swapcase(), f"{token} x", "mcp_"):
-        found = await bearing(application, wrong).request("tools/list")
+        found = await site.bearing(wrong).request("tools/list")
         if wrong.startswith("mcp_"):
             refused(found, "There is no such access token.")
         assert found.status == 401
 
 
-async def test_a_token_is_kept_by_its_digest_alone(make: Make) -> None:
-    row, token = await make()
+async def test_a_token_is_kept_by_its_digest_alone(site: Site) -> None:
+    row, token = await site.make()
     values = await writer.run(
         lambda: AccessToken.objects.filter(pk=row.pk).values().get()
     )
@@ -166,20 +161,18 @@ async def test_a_token_is_kept_by_its_digest_alone(make: Make) -> None:
 # -- and who no more ------------------------------------------------------------------
 
 
-async def test_a_revoked_token(
-    application: WireCheck, make: Make, commit: Commit
-) -> None:
-    row, token = await make()
-    client = bearing(application, token)
+async def test_a_revoked_token(site: Site, commit: Commit) -> None:
+    row, token = await site.make()
+    client = site.bearing(token)
     assert (await client.request("tools/list")).status == 200
     await commit(row.revoke)
     refused(await client.request("tools/list"), "This access token was revoked.")
 
 
 async def test_whoever_revokes_goes_on_when_that_is_true_everywhere(
-    make: Make, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row, _ = await make()
+    row, _ = await site.make()
     held: list[bool] = []
     # Where nobody has opened a transaction, too.
     monkeypatch.setattr(here, "committed", lambda: held.append(True))
@@ -187,57 +180,49 @@ async def test_whoever_revokes_goes_on_when_that_is_true_everywhere(
     assert held == [True]
 
 
-async def test_a_deleted_token(
-    application: WireCheck, make: Make, commit: Commit
-) -> None:
-    row, token = await make()
-    client = bearing(application, token)
-    assert (await client.request("tools/list")).status == 200
-    await commit(row.delete)
-    refused(await client.request("tools/list"), "There is no such access token.")
+def _disable_user(row: AccessToken) -> None:
+    row.user.is_active = False
+    row.user.save()
 
 
-async def test_tokens_that_are_revoked_together(
-    application: WireCheck, make: Make, commit: Commit
-) -> None:
-    _, token = await make()
-    client = bearing(application, token)
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (lambda row: row.delete(), "There is no such access token."),
+        (
+            lambda row: AccessToken.objects.update(revoked=timezone.now()),
+            "This access token was revoked.",
+        ),
+        (_disable_user, "The user of this access token may not log in."),
+    ],
+)
+async def test_other_ends(site: Site, commit: Commit, end: Any, said: str) -> None:
+    row, token = await site.make()
+    client = site.bearing(token)
     assert (await client.request("tools/list")).status == 200
-    await commit(lambda: AccessToken.objects.update(revoked=timezone.now()))
-    refused(await client.request("tools/list"), "This access token was revoked.")
+    await commit(end, row)
+    refused(await client.request("tools/list"), said)
 
 
 async def test_a_token_expires_at_its_stroke(
-    application: WireCheck, make: Make, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing tells of it: what is kept has to know."""
     ends = timezone.now() + timedelta(hours=1)
-    _, token = await make(expires=ends)
-    client = bearing(application, token)
+    _, token = await site.make(expires=ends)
+    client = site.bearing(token)
     for seconds, status in ((-1, 200), (0, 401)):
         monkeypatch.setattr(timezone, "now", lambda s=seconds: ends + timedelta(0, s))
         assert (await client.request("tools/list")).status == status
     refused(await client.request("tools/list"), "This access token has expired.")
 
 
-async def test_the_token_of_somebody_who_may_not_log_in(
-    application: WireCheck, make: Make, user: Any, commit: Commit
-) -> None:
-    _, token = await make()
-    client = bearing(application, token)
-    assert (await client.request("tools/list")).status == 200
-    user.is_active = False
-    await commit(user.save)
-    said = "The user of this access token may not log in."
-    refused(await client.request("tools/list"), said)
-
-
 async def test_a_token_is_for_some_servers(
-    application: WireCheck, make: Make, server: Server, commit: Commit
+    site: Site, server: Server, commit: Commit
 ) -> None:
     other = await writer.run(published, Server(slug="other", access="token"))
-    row, token = await make(servers=[other])
-    client = bearing(application, token)
+    row, token = await site.make(servers=[other])
+    client = site.bearing(token)
     said = "This access token is not valid for this server."
     refused(await client.request("tools/list"), said)
     await commit(row.servers.add, server)
@@ -248,31 +233,31 @@ async def test_a_token_is_for_some_servers(
 
 
 async def test_a_token_for_a_server_that_is_gone_is_good_nowhere(
-    application: WireCheck, make: Make, commit: Commit
+    site: Site, commit: Commit
 ) -> None:
     other = await writer.run(published, Server(slug="other", access="token"))
-    row, token = await make(servers=[other])
+    row, token = await site.make(servers=[other])
     _, new = await writer.run(row.replace, timedelta(hours=1))
     await commit(other.delete)
     for each in (token, new):
-        found = await bearing(application, each).request("tools/list")
+        found = await site.bearing(each).request("tools/list")
         refused(found, "This access token is not valid for this server.")
 
 
-async def test_a_token_is_for_some_networks(application: WireCheck, make: Make) -> None:
-    _, token = await make(networks="192.0.2.0/24")
-    found = await bearing(application, token).request("tools/list")
+async def test_a_token_is_for_some_networks(site: Site) -> None:
+    _, token = await site.make(networks="192.0.2.0/24")
+    found = await site.bearing(token).request("tools/list")
     refused(found, "This access token is not valid from your network address.")
-    _, token = await make(networks="192.0.2.0/24 127.0.0.1")
-    assert (await bearing(application, token).request("tools/list")).status == 200
+    _, token = await site.make(networks="192.0.2.0/24 127.0.0.1")
+    assert (await site.bearing(token).request("tools/list")).status == 200
 
 
 @pytest.mark.parametrize(
     "mcp", [{"AUTHENTICATION": BY_TOKEN, "TRUSTED_PROXIES": ["127.0.0.1"]}]
 )
-async def test_the_network_behind_a_proxy(application: WireCheck, make: Make) -> None:
-    _, token = await make(networks="2001:db8::/32")
-    client = bearing(application, token)
+async def test_the_network_behind_a_proxy(site: Site) -> None:
+    _, token = await site.make(networks="2001:db8::/32")
+    client = site.bearing(token)
     for address, status in (("2001:db8::7", 200), ("2001:db9::7", 401)):
         found = await client.sent(
             client.message("tools/list"), {"x-forwarded-for": address}
@@ -284,7 +269,6 @@ async def test_the_network_behind_a_proxy(application: WireCheck, make: Make) ->
 
 
 async def standing(client: Client) -> Visit:
-    """Open a stream that would go on for ever."""
     if client.revision.sessions:
         return await client.standing()
     notifications = {"resourceSubscriptions": ["test://static-text"]}
@@ -296,8 +280,7 @@ async def standing(client: Client) -> Visit:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("end", ["revoke", "delete", "user", "expire"])
 async def test_what_is_open_ends_with_the_token(
-    application: WireCheck,
-    make: Make,
+    site: Site,
     stage: Stage,
     user: Any,
     commit: Commit,
@@ -307,9 +290,9 @@ async def test_what_is_open_ends_with_the_token(
 ) -> None:
     """T34; the streams and calls of others go on."""
     over = timezone.now() + timedelta(hours=1)
-    row, token = await make(expires=over if end == "expire" else None)
-    _, other = await make(user=await admin())
-    ends, stays = bearing(application, token, version), bearing(application, other)
+    row, token = await site.make(expires=over if end == "expire" else None)
+    _, other = await site.make(user=await admin())
+    ends, stays = site.bearing(token, version), site.bearing(other)
     for client in (ends, stays):
         await client.open()
     stream, kept = await standing(ends), await standing(stays)
@@ -332,15 +315,15 @@ async def test_what_is_open_ends_with_the_token(
 
 
 async def test_what_is_open_goes_on_with_the_next_token(
-    application: WireCheck, make: Make, commit: Commit
+    site: Site, commit: Commit
 ) -> None:
-    row, token = await make()
-    client = bearing(application, token)
+    row, token = await site.make()
+    client = site.bearing(token)
     stream = await standing(client)
     _, new = await writer.run(row.replace, timedelta(0))
     await commit(lambda: None)
     assert (await client.request("tools/list")).status == 401
-    assert (await bearing(application, new).request("tools/list")).status == 200
+    assert (await site.bearing(new).request("tools/list")).status == 200
     await stream.quiet()
     assert not stream.ended
     await writer.run(lambda: AccessToken.objects.of(new).get().revoke())
@@ -360,27 +343,26 @@ def _revoke_long_ago(row: AccessToken) -> None:
 
 @pytest.mark.parametrize("end", [_forget, _revoke_long_ago])
 async def test_what_is_open_ends_with_its_token_though_the_next_is_good(
-    application: WireCheck,
-    make: Make,
+    site: Site,
     commit: Commit,
     end: Callable[[AccessToken], None],
 ) -> None:
     """By no clock: this process may stand still, or that of another host go wrong."""
-    row, token = await make()
+    row, token = await site.make()
     await writer.run(row.replace, timedelta(hours=1))
-    stream = await standing(bearing(application, token))
+    stream = await standing(site.bearing(token))
     await commit(partial(end, row))
     await stream.done()
 
 
 async def test_whoever_came_with_a_revoked_token_is_sent_away_once(
-    application: WireCheck, make: Make, commit: Commit
+    site: Site, commit: Commit
 ) -> None:
     """The next token is good, and who has it comes back."""
-    row, old = await make()
-    await (await standing(bearing(application, old))).leave()
+    row, old = await site.make()
+    await (await standing(site.bearing(old))).leave()
     _, new = await writer.run(row.replace, timedelta(hours=1))
-    client = bearing(application, new)
+    client = site.bearing(new)
     stream = await standing(client)
     await commit(row.revoke)
     await stream.done()
@@ -394,10 +376,10 @@ async def test_whoever_came_with_a_revoked_token_is_sent_away_once(
 
 @pytest.mark.parametrize("method", ["tools/list", "subscriptions/listen"])
 async def test_a_slow_body_outlives_no_token(
-    application: WireCheck, make: Make, commit: Commit, method: str
+    site: Site, commit: Commit, method: str
 ) -> None:
-    row, token = await make()
-    client = bearing(application, token)
+    row, token = await site.make()
+    client = site.bearing(token)
     notifications = {"resourceSubscriptions": ["test://static-text"]}
     message = client.message(method, {"notifications": notifications})
     body = json.dumps(message).encode()
@@ -412,10 +394,10 @@ async def test_a_slow_body_outlives_no_token(
 
 
 async def test_an_outage_ends_nobody_and_forgets_nothing(
-    application: WireCheck, make: Make, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row, token = await make()
-    stream = await standing(bearing(application, token))
+    row, token = await site.make()
+    stream = await standing(site.bearing(token))
     tried = asyncio.Event()
 
     def away(_: list[str]) -> Any:
@@ -442,12 +424,10 @@ async def listed(client: Client) -> set[str]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_a_token_that_may_read(
-    application: WireCheck, make: Make, version: str
-) -> None:
-    (_, all_of_it), (_, reading) = await make(), await make(may="read")
-    every = await bearing(application, all_of_it, version).open()
-    reader = await bearing(application, reading, version).open()
+async def test_a_token_that_may_read(site: Site, version: str) -> None:
+    (_, all_of_it), (_, reading) = await site.make(), await site.make(may="read")
+    every = await site.bearing(all_of_it, version).open()
+    reader = await site.bearing(reading, version).open()
     # In this order: what everybody sees is kept, and what one sees must not be it.
     assert {"drill_add", "drill_ledger"} <= await listed(every)
     seen = await listed(reader)
@@ -464,20 +444,18 @@ async def test_a_token_that_may_read(
     assert (await every.call("drill_ledger", key="k")).result
 
 
-async def test_a_token_for_some_tags(application: WireCheck, make: Make) -> None:
-    (_, token), (_, every) = await make(tags="shown"), await make()
-    seen = await listed(bearing(application, token))
+async def test_a_token_for_some_tags(site: Site) -> None:
+    (_, token), (_, every) = await site.make(tags="shown"), await site.make()
+    seen = await listed(site.bearing(token))
     assert seen
-    assert seen < await listed(bearing(application, every))
-    tagged = Client(application, NEWEST, path="/mcp/tagged")
+    assert seen < await listed(site.bearing(every))
+    tagged = Client(site.application, NEWEST, path="/mcp/tagged")
     assert seen == await listed(tagged)
 
 
-async def test_what_a_token_does_not_reach_is_read_by_nobody(
-    application: WireCheck, make: Make
-) -> None:
-    (_, token), (_, every) = await make(tags="nothing"), await make()
-    client, other = bearing(application, token), bearing(application, every)
+async def test_what_a_token_does_not_reach_is_read_by_nobody(site: Site) -> None:
+    (_, token), (_, every) = await site.make(tags="nothing"), await site.make()
+    client, other = site.bearing(token), site.bearing(every)
     for method, member in (
         ("resources/list", "resources"),
         ("resources/templates/list", "resourceTemplates"),
@@ -495,9 +473,9 @@ async def test_what_a_token_does_not_reach_is_read_by_nobody(
 # -- what it costs ------------------------------------------------------------------
 
 
-async def test_a_token_is_read_once(application: WireCheck, make: Make) -> None:
-    _, token = await make()
-    client = bearing(application, token)
+async def test_a_token_is_read_once(site: Site) -> None:
+    _, token = await site.make()
+    client = site.bearing(token)
     assert (await client.request("tools/list")).status == 200
     kept = token_cache._entries
     found = next(iter(kept.values()))
@@ -506,8 +484,8 @@ async def test_a_token_is_read_once(application: WireCheck, make: Make) -> None:
     assert next(iter(kept.values())) is found
 
 
-async def test_an_unknown_token_is_not_kept(application: WireCheck, make: Make) -> None:
-    await bearing(application, "mcp_unknown").request("tools/list")
+async def test_an_unknown_token_is_not_kept(site: Site) -> None:
+    await site.bearing("mcp_unknown").request("tools/list")
     assert len(token_cache) == 0
 
 
@@ -519,32 +497,32 @@ async def last_use(row: AccessToken) -> Any:
     return await writer.run(lambda: AccessToken.objects.get(pk=row.pk).used)
 
 
-async def test_the_last_use_comes_behind(application: WireCheck, make: Make) -> None:
-    row, token = await make()
+async def test_the_last_use_comes_behind(site: Site) -> None:
+    row, token = await site.make()
     before = timezone.now()
     for _ in range(3):
-        await bearing(application, token).request("tools/list")
+        await site.bearing(token).request("tools/list")
     assert await last_use(row) is None
     await token_cache.write_uses()
     first = await last_use(row)
     assert before <= first <= timezone.now()
     assert token_cache._used == set()
     # Another one so soon is not worth a write.
-    await bearing(application, token).request("tools/list")
+    await site.bearing(token).request("tools/list")
     await token_cache.write_uses()
     assert await last_use(row) == first
     earlier = first - timedelta(minutes=2)
     await writer.run(lambda: AccessToken.objects.update(used=earlier))
-    await bearing(application, token).request("tools/list")
+    await site.bearing(token).request("tools/list")
     await token_cache.write_uses()
     assert await last_use(row) > first
 
 
 async def test_a_use_that_cannot_be_written_is_written_later(
-    application: WireCheck, make: Make, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row, token = await make()
-    await bearing(application, token).request("tools/list")
+    row, token = await site.make()
+    await site.bearing(token).request("tools/list")
     with monkeypatch.context() as broken:
         broken.setattr(AccessTokenRows, "note_uses", away)
         with pytest.raises(Unavailable):
@@ -554,17 +532,15 @@ async def test_a_use_that_cannot_be_written_is_written_later(
     assert await last_use(row) is not None
 
 
-async def test_no_token_is_logged(
-    application: WireCheck, make: Make, caplog: pytest.LogCaptureFixture
-) -> None:
-    row, token = await make()
+async def test_no_token_is_logged(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    row, token = await site.make()
     caplog.set_level(logging.DEBUG)
-    await bearing(application, token).request("tools/list")
+    await site.bearing(token).request("tools/list")
     await writer.run(row.revoke)
-    await bearing(application, token).request("tools/list")
-    await bearing(application, f"{token}x").request("tools/list")
+    await site.bearing(token).request("tools/list")
+    await site.bearing(f"{token}x").request("tools/list")
     _warn_about_token.cache_clear()
-    client = Client(application, NEWEST, path=f"{BY}?{PARAMETER}={token}")
+    client = Client(site.application, NEWEST, path=f"{BY}?{PARAMETER}={token}")
     assert (await client.request("tools/list")).status == 401
     assert "sends its access token in the address" in caplog.text
     assert token not in caplog.text

@@ -11,7 +11,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 def write_certificate(folder: Path, name: str) -> None:
-    """Write a certificate that signs itself, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)

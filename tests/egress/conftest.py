@@ -13,7 +13,6 @@ from tests.egress.peer import Peer, peer_on
 
 @pytest.fixture
 async def peer(settings: Settings) -> AsyncIterator[Peer]:
-    """Another site, which the settings name."""
     async with peer_on() as other:
         settings.MCP = {**settings.MCP, "HTTP": other.settings()}
         yield other
@@ -21,7 +20,6 @@ async def peer(settings: Settings) -> AsyncIterator[Peer]:
 
 @pytest.fixture
 async def own() -> AsyncIterator[Connections]:
-    """Connections of a test."""
     made = Connections()
     yield made
     await made.close()

@@ -18,8 +18,6 @@ LOOPBACK = ["127.0.0.0/8", "::1/128"]
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A request as it came."""
-
     method: str
     target: str
     headers: list[tuple[str, str]]
@@ -99,7 +97,6 @@ async def _read(reader: asyncio.StreamReader) -> Received | None:
 
 @asynccontextmanager
 async def peer_on(host: str = "127.0.0.1") -> AsyncIterator[Peer]:
-    """Serve a peer on loopback."""
     peer = Peer()
     server = await asyncio.start_server(peer.serve, host, 0)
     peer.port = server.sockets[0].getsockname()[1]
@@ -118,7 +115,6 @@ async def settled() -> None:
 
 @contextmanager
 def peer_in_thread() -> Iterator[Peer]:
-    """Serve a peer for tests that have no loop."""
     ready: Future[Peer] = Future()
     ended = threading.Event()
 
@@ -137,5 +133,4 @@ def peer_in_thread() -> Iterator[Peer]:
 
 
 def site(key: str = "peer") -> Site:
-    """Return a site of the settings in force."""
     return usable_sites()[key]

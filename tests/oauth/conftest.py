@@ -25,7 +25,6 @@ __all__ = ["ana", "hers"]
 
 @pytest.fixture(autouse=True)
 def site(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The two lines, and a public address."""
     settings.MCP = {**settings.MCP, "PUBLIC_URL": ORIGIN, "AUTHENTICATION": WAYS}
     settings.ALLOWED_HOSTS = ["*"]
     # The same person may have opened too many in another test.
@@ -40,7 +39,6 @@ def support() -> Server:
 
 @pytest.fixture
 def program(client: Client) -> Program:
-    """A program that has registered, as Claude does."""
     return Program(Client())
 
 

@@ -72,7 +72,6 @@ class Program:
         return f"{AUTHORIZE}?{urlencode(named, doseq=True)}"
 
     def post(self, path: str = "token", **form: str) -> Any:
-        """Send a form as a program does."""
         sent = {"client_id": self.client_id, **form}
         return self.http.post(
             f"/mcp-oauth/{path}",
@@ -98,19 +97,16 @@ class Program:
 
 
 def page_of(browser: Client, address: str) -> str:
-    """Open a page and return its HTML."""
     return browser.get(address).content.decode()
 
 
 def sealed_in(page: str) -> str:
-    """Return what a consent page brings back."""
     match = SEALED.search(page)
     assert match, page
     return match[1]
 
 
 def allow(browser: Client, address: str, **typed: Any) -> Any:
-    """Open the page, press *Allow*, and return the answer."""
     sealed = sealed_in(page_of(browser, address))
     usual = {"may": "change", "which": "all", "ends": "90"}
     return browser.post(CONSENT, {"sealed": sealed, **usual, **typed})
@@ -125,7 +121,6 @@ def answer_in(response: Any) -> dict[str, str]:
 
 
 def sign_in(program: Program, browser: Client, **typed: Any) -> dict[str, Any]:
-    """Register, allow and exchange; return what the program got."""
     if not program.client_id:
         program.register()
     code = answer_in(allow(browser, program.request(), **typed))["code"]

@@ -15,8 +15,12 @@ from tests.oauth.web import HOST, Web
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("support")]
 
 
+def known(web: Web) -> Program:
+    return Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
+
+
 def test_it_signs_in(web: Web, hers: Client) -> None:
-    program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
+    program = known(web)
     assert web.requests == 0
     page = page_of(hers, program.request())
     assert f"“Claude Code”, says {web.host}" in page
@@ -30,7 +34,7 @@ def test_it_signs_in(web: Web, hers: Client) -> None:
 
 
 def test_nothing_is_fetched_for_who_is_not_signed_in(web: Web, client: Client) -> None:
-    program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
+    program = known(web)
     assert client.get(program.request()).status_code == 302
     assert web.requests == 0
 
@@ -52,22 +56,17 @@ def test_on_this_computer_its_host_proves_nothing(web: Web, hers: Client) -> Non
         {"redirect_uris": ["https://evil.example/back"]},
         {"token_endpoint_auth_method": "client_secret_post"},
         {"padding": "x" * 17_000},
+        {},
     ],
 )
 def test_a_document_that_cannot_be_used(
     web: Web, hers: Client, changed: dict[str, Any]
 ) -> None:
     web.document.update(changed)
-    program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
-    response = hers.get(program.request())
+    web.content_type = "application/json" if changed else "text/html"
+    response = hers.get(known(web).request())
     assert response.status_code == 400
     assert 'href="https://program' not in response.content.decode()
-
-
-def test_another_type(web: Web, hers: Client) -> None:
-    web.content_type = "text/html"
-    program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
-    assert hers.get(program.request()).status_code == 400
 
 
 def test_its_answer_goes_nowhere_else(web: Web, hers: Client) -> None:
@@ -99,8 +98,7 @@ def test_a_document_in_a_private_network_is_not_had(
 def test_a_site_that_fetches_nothing(web: Web, hers: Client, settings: Any) -> None:
     options = {**settings.MCP["OAUTH"], "documents": False}
     settings.MCP = {**settings.MCP, "OAUTH": options}
-    program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
-    response = hers.get(program.request())
+    response = hers.get(known(web).request())
     assert response.status_code == 400
     assert "Remove the connection there and add it" in response.content.decode()
     assert web.requests == 0
@@ -109,7 +107,7 @@ def test_a_site_that_fetches_nothing(web: Web, hers: Client, settings: Any) -> N
 def test_it_needs_no_registration(web: Web, hers: Client, settings: Any) -> None:
     options = {**settings.MCP["OAUTH"], "registration": False}
     settings.MCP = {**settings.MCP, "OAUTH": options}
-    program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
+    program = known(web)
     assert sign_in(program, hers)["token_type"] == "Bearer"
 
 
@@ -118,6 +116,5 @@ def test_the_host_of_a_document_may_be_kept_out(
 ) -> None:
     options = {**settings.MCP["OAUTH"], "clients": [f"!{HOST}"]}
     settings.MCP = {**settings.MCP, "OAUTH": options}
-    program = Program(Client(), client_id=web.url, redirect=f"https://{web.host}/back")
-    response = hers.get(program.request())
+    response = hers.get(known(web).request())
     assert f"does not let programs of {web.host} in" in response.content.decode()

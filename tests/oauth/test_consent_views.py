@@ -41,6 +41,13 @@ def words(response: Any) -> str:
     return re.sub(r"\s+", " ", text)
 
 
+def filled(hers: Client, program: Program) -> dict[str, str]:
+    """Register, open the page, and return what *Allow* sends."""
+    program.register()
+    sealed = sealed_in(page_of(hers, program.request()))
+    return {"sealed": sealed, "may": "read", "which": "all", "ends": "90"}
+
+
 def test_whoever_is_not_known_logs_in_first(client: Client, program: Program) -> None:
     program.register()
     response = client.get(program.request())
@@ -183,9 +190,7 @@ def test_sign_out_comes_back_to_its_question(hers: Client, program: Program) -> 
 
 
 def test_allow_pressed_twice_makes_one_app(hers: Client, program: Program) -> None:
-    program.register()
-    sealed = sealed_in(page_of(hers, program.request()))
-    sent = {"sealed": sealed, "may": "read", "which": "all", "ends": "90"}
+    sent = filled(hers, program)
     first, second = (answer_in(hers.post(CONSENT, sent)) for _ in range(2))
     assert first == second
     assert Connection.objects.count() == 1
@@ -200,9 +205,7 @@ def test_allow_pressed_twice_while_the_other_press_is_stored(
     hers: Client, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second one looked before the first one was there."""
-    program.register()
-    sealed = sealed_in(page_of(hers, program.request()))
-    sent = {"sealed": sealed, "may": "read", "which": "all", "ends": "90"}
+    sent = filled(hers, program)
     first, look = answer_in(hers.post(CONSENT, sent)), connections._code_of_page
     looks: list[Any] = [lambda _: None, look]
 
@@ -221,10 +224,8 @@ def test_an_outage_is_a_page_that_says_so(
     def fail(*_: object) -> None:
         raise error
 
-    program.register()
-    sealed = sealed_in(page_of(hers, program.request()))
+    sent = filled(hers, program)
     monkeypatch.setattr(consent, "visible_to", fail)
-    sent = {"sealed": sealed, "may": "read", "which": "all", "ends": "90"}
     for response in (hers.get(program.request()), hers.post(CONSENT, sent)):
         assert response.status_code == 503
         assert response["Retry-After"] == "5"
@@ -235,9 +236,7 @@ def test_an_outage_is_a_page_that_says_so(
 def test_a_page_of_somebody_else_or_that_is_too_old(
     hers: Client, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program.register()
-    sealed = sealed_in(page_of(hers, program.request()))
-    sent = {"sealed": sealed, "may": "read", "which": "all", "ends": "90"}
+    sent = filled(hers, program)
     other = Client()
     other.force_login(User.objects.create_user("bert"))
     assert other.post(CONSENT, sent).status_code == 400
@@ -276,8 +275,7 @@ def test_other_connections_are_told_and_ended(hers: Client, program: Program) ->
 
 def test_ending_others_twice_spares_the_new_app(hers: Client, program: Program) -> None:
     sign_in(program, hers)
-    sealed = sealed_in(page_of(hers, program.request()))
-    sent = {"sealed": sealed, "may": "read", "ends": "90", "end_others": "on"}
+    sent = {**filled(hers, program), "end_others": "on"}
     first, second = (answer_in(hers.post(CONSENT, sent)) for _ in range(2))
     assert first == second
     assert program.exchange(second["code"]).status_code == 200

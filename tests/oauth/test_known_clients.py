@@ -21,6 +21,8 @@ CODE: Final = "authorization_code"
 REFRESH: Final = "refresh_token"
 JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 DEVICE_CODE: Final = "urn:ietf:params:oauth:grant-type:device_code"
+PUBLIC: Final = {"response_types": ["code"], "token_endpoint_auth_method": "none"}
+USUAL: Final = {"grant_types": [CODE, REFRESH], **PUBLIC}
 CURSOR: Final = "cursor://anysphere.cursor-mcp/oauth/callback"
 HERE: Final = "a program on this computer"
 
@@ -35,8 +37,7 @@ DOCUMENTS: Final[dict[str, tuple[dict[str, Any], str, str]]] = {
                 "https://claude.com/api/mcp/auth_callback",
             ],
             "grant_types": [CODE, REFRESH, JWT_BEARER],
-            "response_types": ["code"],
-            "token_endpoint_auth_method": "none",
+            **PUBLIC,
         },
         "https://claude.com/api/mcp/auth_callback",
         "claude.com",
@@ -45,9 +46,7 @@ DOCUMENTS: Final[dict[str, tuple[dict[str, Any], str, str]]] = {
         {
             "client_name": "Claude Code",
             "redirect_uris": ["http://localhost/callback", "http://127.0.0.1/callback"],
-            "grant_types": [CODE, REFRESH],
-            "response_types": ["code"],
-            "token_endpoint_auth_method": "none",
+            **USUAL,
         },
         "http://localhost:53682/callback",
         HERE,
@@ -76,8 +75,7 @@ DOCUMENTS: Final[dict[str, tuple[dict[str, Any], str, str]]] = {
                 "https://vscode.dev/redirect",
             ],
             "grant_types": [CODE, REFRESH, DEVICE_CODE],
-            "response_types": ["code"],
-            "token_endpoint_auth_method": "none",
+            **PUBLIC,
             "application_type": "native",
         },
         "http://127.0.0.1:50021/",
@@ -90,9 +88,7 @@ REGISTRATIONS: Final[dict[str, tuple[dict[str, Any], str, int, str]]] = {
     "Claude": (
         {
             "redirect_uris": ["https://claude.ai/api/mcp/auth_callback"],
-            "grant_types": [CODE, REFRESH],
-            "response_types": ["code"],
-            "token_endpoint_auth_method": "none",
+            **USUAL,
             "scope": "mcp:read mcp:change",
         },
         "https://claude.ai/api/mcp/auth_callback",
@@ -109,8 +105,7 @@ REGISTRATIONS: Final[dict[str, tuple[dict[str, Any], str, int, str]]] = {
                 "http://127.0.0.1:33418/",
             ],
             "grant_types": [CODE, REFRESH, DEVICE_CODE],
-            "response_types": ["code"],
-            "token_endpoint_auth_method": "none",
+            **PUBLIC,
             "application_type": "native",
         },
         "http://127.0.0.1:50021/",
@@ -124,9 +119,7 @@ REGISTRATIONS: Final[dict[str, tuple[dict[str, Any], str, int, str]]] = {
                 "https://www.cursor.com/agents/mcp/oauth/callback",
                 "http://localhost:8787/callback",
             ],
-            "grant_types": [CODE, REFRESH],
-            "response_types": ["code"],
-            "token_endpoint_auth_method": "none",
+            **USUAL,
             "application_type": "web",
         },
         "http://localhost:8787/callback",
@@ -136,9 +129,7 @@ REGISTRATIONS: Final[dict[str, tuple[dict[str, Any], str, int, str]]] = {
     "Claude Code": (
         {
             "redirect_uris": ["http://localhost:53682/callback"],
-            "grant_types": [CODE, REFRESH],
-            "response_types": ["code"],
-            "token_endpoint_auth_method": "none",
+            **USUAL,
         },
         "http://localhost:53682/callback",
         1,

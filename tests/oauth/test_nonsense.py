@@ -95,7 +95,6 @@ few: Final = [25, *long_cases(1_000)]
 
 
 def examples(number: int, strategy: Any, check: Callable[[Any], None]) -> None:
-    """Call a check with so many examples."""
     quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
     some = settings(max_examples=number, suppress_health_check=quiet, deadline=None)
     drawing: Any = given(strategy)

@@ -46,8 +46,6 @@ def mcp() -> dict[str, Any]:
 
 
 async def taken(most: int, act: Callable[[], Result]) -> Result:
-    """Return what comes of an act that takes so many statements at most."""
-
     def captured() -> tuple[Result, list[str]]:
         with CaptureQueriesContext(connection) as statements:
             result = act()

@@ -17,8 +17,6 @@ HOST: Final = "program.example"
 
 
 class Web(ThreadingHTTPServer):
-    """Serves one document over TLS, and counts how often."""
-
     name: str
     document: dict[str, Any]
     content_type = "application/json"

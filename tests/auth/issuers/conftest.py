@@ -11,7 +11,6 @@ from tests.auth.issuers.loopback_issuer import LoopbackIssuer, loopback_issuer
 
 @pytest.fixture
 def issuer() -> Iterator[LoopbackIssuer]:
-    """An issuer of a test's own, which the settings name."""
     with loopback_issuer() as made:
         yield made
 
@@ -28,7 +27,6 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """A clock that a test moves."""
     made = Clock()
     monkeypatch.setattr("mcp_app.auth.issuer_keys.monotonic", made)
     return made

@@ -137,7 +137,6 @@ class LoopbackIssuer:
         return made
 
     def start(self) -> None:
-        """Serve, at the same port as before."""
         handler = type("Handler", (_Handler,), {"issuer": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", self.port), handler)
         self.port = self._server.server_address[1]
@@ -189,6 +188,5 @@ def loopback_issuer() -> Iterator[LoopbackIssuer]:
 
 
 def encoded(part: dict[str, Any] | bytes) -> str:
-    """Return a part of a token as it is sent."""
     plain = part if isinstance(part, bytes) else json.dumps(part).encode()
     return base64.urlsafe_b64encode(plain).rstrip(b"=").decode()

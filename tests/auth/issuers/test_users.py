@@ -28,7 +28,6 @@ def options(claim: str = "sub", field: str = "username", **more: Any) -> IssuerO
 
 
 def outcome(given: IssuerOptions, **claims: object) -> str:
-    """Return the name of the user, or why there is none."""
     try:
         found: User = find_user(given, claims)
     except AuthenticationFailed as error:

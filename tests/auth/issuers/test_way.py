@@ -82,7 +82,6 @@ async def asked(application: WireCheck, token: str) -> Outcome:
 async def principal(
     token: str, slug: str = "by-issuer", ways: tuple[str, ...] = ("keycloak",)
 ) -> Principal:
-    """Return whom a token lets in at a server."""
     request = AuthenticationRequest(
         headers=Headers([(b"authorization", f"Bearer {token}".encode())]),
         host="localhost",
