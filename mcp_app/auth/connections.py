@@ -31,6 +31,7 @@ from mcp_app.models.fields import digest
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction, persistently
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.oauth import texts
 from mcp_app.protocol.oauth.clients import is_document_url, registration_of
 from mcp_app.protocol.oauth.requests import (
     CHANGE,
@@ -40,14 +41,6 @@ from mcp_app.protocol.oauth.requests import (
     OAuthError,
     RefreshGrant,
     is_verifier_of,
-)
-from mcp_app.protocol.oauth.texts import (
-    code_of,
-    is_access,
-    new_access,
-    new_refresh,
-    refresh_parts,
-    successor,
 )
 
 CODE_LASTS: Final = timedelta(seconds=60)
@@ -112,7 +105,7 @@ def store_grant(
     code = _code_of_page(idempotency_key)
     if code is not None:
         return code, None
-    code = Secret(code_of(idempotency_key.hex, secret_keys()[0]))
+    code = Secret(texts.code_of(idempotency_key.hex, secret_keys()[0]))
     try:
         with own_transaction(_database_alias()):
             row = _create_connection(grant, idempotency_key, code)
@@ -162,7 +155,7 @@ def _code_of_page(idempotency_key: UUID) -> Secret | None:
         return None
     if not row.code_used and row.code_ends > timezone.now():
         for secret in secret_keys():
-            code = code_of(idempotency_key.hex, secret)
+            code = texts.code_of(idempotency_key.hex, secret)
             if _is_digest(row.code, code):
                 return Secret(code)
     raise PageUsed
@@ -216,7 +209,7 @@ def exchange_code(
         raise _invalid_grant("This code is too old. Start again.")
     _check_open(connection, now)
     connection.code_used = True
-    token = new_refresh() if connection.refreshes else ""
+    token = texts.new_refresh() if connection.refreshes else ""
     if token:
         _replace_refresh(connection, token, now)
     connection.save()
@@ -224,7 +217,7 @@ def exchange_code(
 
 
 def _replace_refresh(connection: Connection, token: str, now: datetime) -> None:
-    name, _ = refresh_parts(token) or ("", "")
+    name, _ = texts.refresh_parts(token) or ("", "")
     connection.refresh_name, connection.refresh = digest(name), digest(token)
     connection.refreshed, connection.received = now, False
 
@@ -243,7 +236,7 @@ def refresh_tokens(
     connection, now = _locked("refresh token", row, client_id, slug), timezone.now()
     _check_open(connection, now)
     if _is_digest(connection.refresh, grant.refresh_token):
-        token: str | None = successor(grant.refresh_token, secret_keys()[0])
+        token: str | None = texts.successor(grant.refresh_token, secret_keys()[0])
         _replace_refresh(connection, str(token), now)
         connection.save()
     else:
@@ -257,7 +250,7 @@ def refresh_tokens(
 
 
 def _of_refresh_token(token: str) -> Connection | None:
-    parts = refresh_parts(token)
+    parts = texts.refresh_parts(token)
     if parts is None:
         return None
     return Connection.objects.filter(refresh_name=digest(parts[0])).first()
@@ -269,7 +262,9 @@ def _current_refresh_token(
     """Return the current refresh token for an earlier one that may have it again."""
     age, later = now - (connection.refreshed or now), [token]
     for step in range(1, STEPS + 1):
-        later = [successor(each, secret) for each in later for secret in secret_keys()]
+        later = [
+            texts.successor(each, secret) for each in later for secret in secret_keys()
+        ]
         for each in later:
             if _is_digest(connection.refresh, each):
                 lost = step == 1 and not connection.received and age <= ASK_AGAIN
@@ -282,7 +277,7 @@ def _current_refresh_token(
 def revoke_token(client_id: str, token: str) -> JsonObject:
     """End the app of a token that its program shows (RFC 7009); else do nothing."""
     connection = _of_refresh_token(token)
-    if connection is None and is_access(token):
+    if connection is None and texts.is_access(token):
         rows = Connection.objects.filter(token__issued__digest=digest(token))
         connection = rows.first()
     if connection is not None and connection.client_id == client_id:
@@ -405,7 +400,7 @@ def _token_response(
     ends = connection_end(connection, connection.until, now)
     AccessToken.objects.using(_database_alias()).move_end(row.pk, ends)
     key_ends = min(ends, now + timedelta(seconds=limits.oauth_access))
-    key = new_access()
+    key = texts.new_access()
     IssuedToken.objects.using(_database_alias()).create(
         digest=digest(key),
         token=row,

@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
+from mcp_app.egress import resolving
 from mcp_app.egress.requests import (
     Secrets,
     SiteAnswer,
@@ -27,16 +28,6 @@ from mcp_app.egress.requests import (
     headers_of,
     secrets_for,
     target_of,
-)
-from mcp_app.egress.resolving import (
-    EgressError,
-    Lookup,
-    Resolver,
-    TooLarge,
-    TooSlow,
-    Unreachable,
-    Unreadable,
-    system_lookup,
 )
 from mcp_app.egress.sites import Site
 from mcp_app.interface.errors import with_remedy
@@ -64,7 +55,7 @@ async def read_body(chunks: AsyncIterable[bytes], encoding: str, most: int) -> b
     coding = encoding.strip().lower()
     if coding not in _WINDOWS:
         message = f"The answer has the Content-Encoding {coding[:40]!r}."
-        raise Unreadable(message, submitted=True)
+        raise resolving.Unreadable(message, submitted=True)
     decoder, body, size = _Decoder(_WINDOWS[coding]), bytearray(), 0
     async for chunk in _chunks_with_end(chunks):
         size += len(chunk)
@@ -84,8 +75,10 @@ async def _chunks_with_end(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]
     yield b""
 
 
-def _too_large(most: int) -> TooLarge:
-    return TooLarge(f"The answer is larger than {most:,} bytes.", submitted=True)
+def _too_large(most: int) -> resolving.TooLarge:
+    return resolving.TooLarge(
+        f"The answer is larger than {most:,} bytes.", submitted=True
+    )
 
 
 class _Decoder:
@@ -105,7 +98,7 @@ class _Decoder:
             yield from self._inflate_pieces(chunk) if chunk else self._inflate_rest()
         except zlib.error:
             message = "The answer is broken: it cannot be decompressed."
-            raise Unreadable(message, submitted=True) from None
+            raise resolving.Unreadable(message, submitted=True) from None
 
     def _inflate_pieces(self, chunk: bytes) -> Iterator[bytes]:
         while chunk:
@@ -153,8 +146,8 @@ _SENDING: Final = "http11.send_request_headers.started"
 class Connections:
     """The connections of one loop to all sites, by site."""
 
-    def __init__(self, lookup: Lookup = system_lookup) -> None:
-        self._resolver = Resolver(lookup)
+    def __init__(self, lookup: resolving.Lookup = resolving.system_lookup) -> None:
+        self._resolver = resolving.Resolver(lookup)
         self._pools: dict[Site, AsyncConnectionPool] = {}
 
     async def call_site(
@@ -167,7 +160,7 @@ class Connections:
         progress = _Progress()
         try:
             answer = await self._call_in_time(site, request, access_request, progress)
-        except EgressError as error:
+        except resolving.EgressError as error:
             # What the other site sent may be in the message.
             error.message = progress.secrets.blot(error.message)
             error.args = (error.message,)
@@ -179,7 +172,7 @@ class Connections:
             trace = progress.secrets.blot(traceback.format_exc())
             logger.error("A call of the site %s failed.\n%s", site.key, trace)
             message = f"The call failed: {type(error).__name__}."
-            raise Unreachable(message, submitted=progress.submitted) from None
+            raise resolving.Unreachable(message, submitted=progress.submitted) from None
         outcome = f"{answer.status}, {len(answer.body)} bytes"
         _log_call(site, request, progress, outcome)
         return answer
@@ -208,7 +201,7 @@ class Connections:
                 return await _send_with_retry(send, request, progress)
         except TimeoutError:
             message = f"The call took longer than {site.timeout:g} s."
-            raise TooSlow(message, submitted=progress.submitted) from None
+            raise resolving.TooSlow(message, submitted=progress.submitted) from None
 
     async def _send_request(
         self,
@@ -224,7 +217,7 @@ class Connections:
             from mcp_app.egress import backend  # noqa: PLC0415 - an extra
         except ImportError as error:
             message = "Calls of other sites need a package that is not installed"
-            raise Unreachable(with_remedy(message, error)) from error
+            raise resolving.Unreachable(with_remedy(message, error)) from error
         if site not in self._pools:
             self._pools[site] = backend.connection_pool_for(site, self._resolver)
         url = httpcore2.URL(
@@ -259,7 +252,7 @@ class Connections:
             why = type(error).__name__
         except (httpcore2.NetworkError, httpcore2.TimeoutException) as error:
             why = f"{type(error).__name__}: {error}"
-        raise Unreachable(why, submitted=progress.submitted)
+        raise resolving.Unreachable(why, submitted=progress.submitted)
 
 
 @dataclass(slots=True)
@@ -287,7 +280,7 @@ async def _send_with_retry(
     """Send it, once more where a kept connection turns out to be closed."""
     try:
         return await send()
-    except Unreachable:
+    except resolving.Unreachable:
         if not request.idempotent or progress.connected or progress.answered:
             raise
     return await send()
@@ -312,7 +305,7 @@ async def call_once(
     site: Site,
     request: SiteRequest,
     access_request: AccessRequest,
-    lookup: Lookup = system_lookup,
+    lookup: resolving.Lookup = resolving.system_lookup,
 ) -> SiteAnswer:
     """Send a request over connections of its own, which are closed then."""
     own = Connections(lookup)

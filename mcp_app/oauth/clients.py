@@ -21,20 +21,11 @@ from mcp_app.conf import secret_keys
 from mcp_app.egress.documents import Bounds, fetch
 from mcp_app.egress.resolving import EgressError
 from mcp_app.interface.rules import visible
+from mcp_app.protocol.oauth import clients
 from mcp_app.protocol.oauth.addresses import (
     is_same_redirect,
     redirect_host,
     redirect_problem,
-)
-from mcp_app.protocol.oauth.clients import (
-    MAX_METADATA_BYTES,
-    ClientDocument,
-    Registration,
-    cache_seconds,
-    document_url_problem,
-    is_document_url,
-    read_document,
-    registration_of,
 )
 from mcp_app.protocol.oauth.requests import AuthorizationRequest, OAuthError
 from mcp_app.protocol.oauth.texts import CLIENT
@@ -84,7 +75,7 @@ MAX_FETCHES_PER_MINUTE: Final = 10
 MAX_CONCURRENT_FETCHES: Final = 20
 MAX_STORED_DOCUMENTS: Final = 1_000
 
-Fetch = Callable[[str], tuple[ClientDocument, int]]
+Fetch = Callable[[str], tuple[clients.ClientDocument, int]]
 """Returns a document, and for how many seconds it is good; raises `OAuthError`."""
 
 REMEDY: Final = (
@@ -110,7 +101,7 @@ class Busy(NoDocument):
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    document: ClientDocument | None
+    document: clients.ClientDocument | None
     """None where the last fetch failed and none was read before."""
     read: float
     until: float
@@ -131,9 +122,9 @@ class Documents:
         self._busy: set[str] = set()
         self._limit = MinuteLimit(MAX_FETCHES_PER_MINUTE)
 
-    def find_document(self, url: str, user: AbstractBaseUser) -> ClientDocument:
+    def find_document(self, url: str, user: AbstractBaseUser) -> clients.ClientDocument:
         """Return the document at a URL; raise `OAuthError` if it cannot be had."""
-        problem = document_url_problem(url)
+        problem = clients.document_url_problem(url)
         if problem is not None:
             raise OAuthError("invalid_client", f"client_id is no document. {problem}")
         now = self._clock()
@@ -180,25 +171,27 @@ class Documents:
             self._stored[url] = stored
 
 
-def fetch_document(url: str) -> tuple[ClientDocument, int]:
+def fetch_document(url: str) -> tuple[clients.ClientDocument, int]:
     """Return the document at a URL, and for how many seconds it is good; blocks."""
     options = oauth_settings()
     bounds = Bounds(
         networks=options.networks,
         ca=options.ca,
         timeout=TIMEOUT_S,
-        answer=MAX_METADATA_BYTES,
+        answer=clients.MAX_METADATA_BYTES,
     )
     try:
         answer = async_to_sync(fetch)(url, bounds, key="a client's document")
-        document = read_document(url, answer.media_type, answer.body, options.schemes)
+        document = clients.read_document(
+            url, answer.media_type, answer.body, options.schemes
+        )
     except EgressError as error:
         logger.warning("No document of %s: %s %s", url, error.message, REMEDY)
         raise NotFetched from None
     except OAuthError as error:
         logger.warning("No document of the client %s: %s", url, error.description)
         raise
-    return document, cache_seconds(answer.headers.get("cache-control"))
+    return document, clients.cache_seconds(answer.headers.get("cache-control"))
 
 
 documents: Final = Documents(fetch_document)
@@ -241,7 +234,7 @@ def find_client(request: AuthorizationRequest, user: AbstractBaseUser) -> Client
             )
             % {"where": visible(redirect)}
         )
-    host = known.host if isinstance(known, ClientDocument) else ""
+    host = known.host if isinstance(known, clients.ClientDocument) else ""
     hosts = [host] if host else [*filter(None, map(redirect_host, known.redirects))]
     if not oauth_settings().admits_hosts(hosts):
         raise Refusal(
@@ -260,10 +253,10 @@ def find_client(request: AuthorizationRequest, user: AbstractBaseUser) -> Client
 
 def _known_program(
     client_id: str, user: AbstractBaseUser
-) -> Registration | ClientDocument:
+) -> clients.Registration | clients.ClientDocument:
     if not client_id:
         raise Refusal(_("The program did not say which one it is (client_id)."))
-    has_document = is_document_url(client_id)
+    has_document = clients.is_document_url(client_id)
     if has_document and oauth_settings().documents:
         try:
             return documents.find_document(client_id, user)
@@ -286,7 +279,7 @@ def _known_program(
                 )
                 % {"host": visible(client_id.split("/")[2]), "why": error.description}
             ) from None
-    registration = registration_of(client_id, secret_keys())
+    registration = clients.registration_of(client_id, secret_keys())
     if registration is None and (has_document or client_id.startswith(CLIENT)):
         raise Refusal(
             _(

@@ -42,15 +42,8 @@ from mcp_app.oauth.endpoints import issuer_of
 from mcp_app.process.visible import visible_to
 from mcp_app.protocol.cursors import Sealer
 from mcp_app.protocol.errors import Unavailable
+from mcp_app.protocol.oauth import requests
 from mcp_app.protocol.oauth.addresses import is_on_own_computer, with_answer
-from mcp_app.protocol.oauth.requests import (
-    CHANGE,
-    AuthorizationRequest,
-    OAuthError,
-    check_after_resource,
-    check_before_resource,
-    read_authorization,
-)
 
 LASTS_S: Final = 600
 """A page that is older counts as closed."""
@@ -252,15 +245,15 @@ def _read_question(
 ) -> Question:
     query = request.META.get("QUERY_STRING", "")
     try:
-        authorization = read_authorization(query)
-    except OAuthError as error:
+        authorization = requests.read_authorization(query)
+    except requests.OAuthError as error:
         raise Refusal(error.description) from None
     client = find_client(authorization, user)
     try:
-        check_before_resource(authorization)
+        requests.check_before_resource(authorization)
         slug = _requested_slug(authorization, issuer)
-        check_after_resource(authorization)
-    except OAuthError as error:
+        requests.check_after_resource(authorization)
+    except requests.OAuthError as error:
         answer = {"error": error.error, "error_description": error.description}
         link = _answer_address(client, authorization.state, issuer, answer)
         raise Refusal(error.description, link) from None
@@ -270,24 +263,26 @@ def _read_question(
         slug=slug,
         challenge=authorization.challenge,
         state=authorization.state,
-        may_ask=may.CHANGE if CHANGE in authorization.scope else may.READ,
+        may_ask=may.CHANGE if requests.CHANGE in authorization.scope else may.READ,
         query=query,
         once=random.token_hex(16),
         asked_at=int(time.time()),
     )
 
 
-def _requested_slug(authorization: AuthorizationRequest, issuer: str) -> str:
+def _requested_slug(authorization: requests.AuthorizationRequest, issuer: str) -> str:
     if not authorization.resources:
         # Revision 2025-03-26 has no resources.
         slug: str | None = DEFAULT_SLUG
     elif len(set(authorization.resources)) > 1:
-        raise OAuthError("invalid_target", "One resource at a time can be asked for.")
+        raise requests.OAuthError(
+            "invalid_target", "One resource at a time can be asked for."
+        )
     else:
         slug = slug_of_resource(authorization.resources[0], issuer)
     server = open_server(slug)
     if server is None or not allows_sign_in(server):
-        raise OAuthError(
+        raise requests.OAuthError(
             "invalid_target", "resource must be a server of this site to sign in to."
         )
     return server.slug

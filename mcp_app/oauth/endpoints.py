@@ -19,27 +19,14 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 
 from mcp_app.account.presentation import open_servers
-from mcp_app.auth import connections
+from mcp_app.auth import connections, resources
 from mcp_app.auth.authenticators import authenticators_of, issuers_of, sign_in_names
 from mcp_app.auth.principals import outage_answer
-from mcp_app.auth.resources import (
-    is_usable,
-    oauth_settings,
-    server_url,
-    site_origin,
-    slug_of_resource,
-)
 from mcp_app.conf import secret_keys
 from mcp_app.interface.errors import is_installed
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.oauth.clients import (
-    client_id_of,
-    read_registration,
-    registration_answer,
-    resource_metadata,
-    server_metadata,
-)
+from mcp_app.protocol.oauth import clients
 from mcp_app.protocol.oauth.requests import (
     MAX_FORM_BYTES,
     CodeGrant,
@@ -85,14 +72,16 @@ class NoSecrets(SafeExceptionReporterFilter):
 def issuer_of(request: HttpRequest) -> str:
     """Return the issuer of this site; raise 404 if nobody can sign in."""
     origin = origin_of(request)
-    if origin is None or not (is_usable() and sign_in_names()):
+    if origin is None or not (resources.is_usable() and sign_in_names()):
         raise Http404("Nobody can sign in at this site.")
     return origin
 
 
 def origin_of(request: HttpRequest) -> str | None:
     """Return the origin of all addresses here, None without one."""
-    return site_origin(request.scheme or "http", request.META.get("HTTP_HOST", ""))
+    return resources.site_origin(
+        request.scheme or "http", request.META.get("HTTP_HOST", "")
+    )
 
 
 def for_programs(
@@ -233,20 +222,20 @@ def protected_resource(request: HttpRequest, path: str = "") -> JsonObject:
     origin = origin_of(request)
     if origin is None:
         raise Http404("This site has no public address.")
-    url = f"{origin}{path}" if path else server_url(DEFAULT_SLUG, origin)
-    ways = authenticators_of(servers.access_of(slug_of_resource(url, origin)))
+    url = f"{origin}{path}" if path else resources.server_url(DEFAULT_SLUG, origin)
+    ways = authenticators_of(servers.access_of(resources.slug_of_resource(url, origin)))
     issuers = issuers_of(ways or (), origin)
     if not issuers:
         raise Http404("No issuer has tokens for this address.")
-    return resource_metadata(url, issuers)
+    return clients.resource_metadata(url, issuers)
 
 
 @for_programs("GET", MAX_AGE, from_memory=True)
 def authorization_server(request: HttpRequest) -> JsonObject:
     """Say how programs sign in at this site."""
-    issuer, options = issuer_of(request), oauth_settings()
+    issuer, options = issuer_of(request), resources.oauth_settings()
     endpoints = {name: f"{issuer}{reverse(f'mcp_oauth:{name}')}" for name in ENDPOINTS}
-    return server_metadata(
+    return clients.server_metadata(
         issuer,
         endpoints,
         documents=options.documents and is_installed("httpcore2"),
@@ -262,14 +251,14 @@ def authorization_server(request: HttpRequest) -> JsonObject:
 def register_program(request: HttpRequest) -> JsonObject:
     """Give a program its id, which is its own metadata, signed (RFC 7591)."""
     issuer_of(request)
-    options = oauth_settings()
+    options = resources.oauth_settings()
     if not options.registration:
         raise Http404("Programs cannot register at this site.")
-    registration = read_registration(
+    registration = clients.read_registration(
         body_of_request(request), options.schemes, issued=int(time.time())
     )
-    client_id = client_id_of(registration, secret_keys()[0])
-    return registration_answer(registration, client_id)
+    client_id = clients.client_id_of(registration, secret_keys()[0])
+    return clients.registration_answer(registration, client_id)
 
 
 @for_programs("POST")
@@ -307,7 +296,7 @@ def _requested_slug(resource: str, issuer: str) -> str | None:
     """Return the server that a request names, None if it names none."""
     if not resource:
         return None
-    slug = slug_of_resource(resource, issuer)
+    slug = resources.slug_of_resource(resource, issuer)
     if slug is None:
         raise OAuthError("invalid_target", "resource is no server of this site.")
     return slug

@@ -14,15 +14,7 @@ from django.contrib.auth.models import User
 from django.test import Client, override_settings
 from django.utils import timezone
 
-from mcp_app.models import (
-    AccessToken,
-    Connection,
-    Prompt,
-    Resource,
-    ResourceTemplate,
-    Server,
-    Tool,
-)
+from mcp_app import models
 from tests.account.apps import app, end, many_apps
 from tests.account.conftest import Make, account, filled, made, shown
 from tests.audit.rows import call
@@ -72,7 +64,7 @@ def test_anothers_token_is_not_there(
     hers: Client, bert: User, token: Make, page: str
 ) -> None:
     his = token(bert, name="of bert")
-    before = AccessToken.objects.values().get()
+    before = models.AccessToken.objects.values().get()
     sent = {"name": "mine", "overlap": "0", "once": "0" * 32}
     for key in (his.pk, his.pk + 1, 10**30):
         url = account(page, key)
@@ -81,7 +73,7 @@ def test_anothers_token_is_not_there(
             assert hers.get(url).status_code == 404
         else:
             assert hers.get(url).status_code == 405
-    assert AccessToken.objects.values().get() == before
+    assert models.AccessToken.objects.values().get() == before
     assert "of bert" not in text_of(hers.get(account("tokens")))
 
 
@@ -94,7 +86,7 @@ def test_a_form_of_another_site_does_nothing(ana: User, token: Make) -> None:
     for url in (account("add"), account("app", found.pk), account("end_all")):
         assert client.post(url).status_code == 403
     assert client.get(account("app", found.pk)).status_code == 200
-    assert AccessToken.objects.filter(revoked=None).count() == 2
+    assert models.AccessToken.objects.filter(revoked=None).count() == 2
 
 
 # -- making ------------------------------------------------------------------------
@@ -104,7 +96,7 @@ def test_a_token_is_shown_once(hers: Client, ana: User) -> None:
     sent = filled(hers, account("add"))
     response = hers.post(account("add"), sent)
     token = shown(response)
-    row = AccessToken.objects.of(token).get()
+    row = models.AccessToken.objects.of(token).get()
     assert (row.user, row.name, row.may) == (ana, "a laptop", "read")
     assert row.expires is not None
     assert abs(row.expires - timezone.now() - timedelta(days=30)) < timedelta(hours=1)
@@ -126,7 +118,7 @@ def test_a_token_is_shown_once(hers: Client, ana: User) -> None:
 
 @pytest.mark.parametrize("access", ["token", "public", "token public"])
 def test_a_server_for_everyone_asks_for_no_token(hers: Client, access: str) -> None:
-    server = Server.objects.get()
+    server = models.Server.objects.get()
     server.access = access
     server.save()
     published(server)
@@ -141,7 +133,7 @@ def test_to_load_the_page_again_makes_no_second_one(hers: Client, bert: User) ->
     again = hers.post(account("add"), sent)
     assert ALREADY in text_of(again)
     assert token not in again.content.decode()
-    assert AccessToken.objects.count() == 1
+    assert models.AccessToken.objects.count() == 1
     # What somebody else's page held is another one.
     hers.force_login(bert)
     shown(hers.post(account("add"), sent))
@@ -151,30 +143,30 @@ def test_to_load_the_page_again_makes_no_second_one(hers: Client, bert: User) ->
 def test_a_form_that_is_none_of_ours_makes_nothing(hers: Client, once: str) -> None:
     sent = filled(hers, account("add"), once=once)
     assert hers.post(account("add"), sent).status_code == 200
-    assert not AccessToken.objects.exists()
+    assert not models.AccessToken.objects.exists()
 
 
 def test_whatever_else_is_sent_is_ignored(hers: Client, ana: User, bert: User) -> None:
     wrong = {"user": bert.pk, "service_user": "bert", "family": "f" * 32}
     token = made(hers, account("add"), **wrong, everywhere="", digest="d" * 64)
-    row = AccessToken.objects.of(token).get()
+    row = models.AccessToken.objects.of(token).get()
     assert (row.user, row.everywhere) == (ana, True)
     assert row.family != "f" * 32
 
 
 def test_only_servers_that_let_somebody_in_are_named(hers: Client) -> None:
-    shop = published(Server(slug="shop", title="The shop", access="token"))
-    published(Server(slug="shut", title="The shut one", access=""))
-    Server.objects.create(slug="draft", title="The draft", access="token")
+    shop = published(models.Server(slug="shop", title="The shop", access="token"))
+    published(models.Server(slug="shut", title="The shut one", access=""))
+    models.Server.objects.create(slug="draft", title="The draft", access="token")
     off = stopped(
-        published(Server(slug="off", title="The stopped one", access="token"))
+        published(models.Server(slug="off", title="The stopped one", access="token"))
     )
     text = text_of(hers.get(account("add")))
     assert "The shop" in text
     for hidden in ("The shut one", "The draft", "The stopped one"):
         assert hidden not in text
     token = made(hers, account("add"), servers=[shop.pk])
-    row = AccessToken.objects.of(token).get()
+    row = models.AccessToken.objects.of(token).get()
     assert (row.everywhere, list(row.servers.all())) == (False, [shop])
     everywhere = text_of(hers.post(account("add"), filled(hers, account("add"))))
     assert "/mcp/shop" in everywhere
@@ -203,7 +195,7 @@ def test_the_list_asks_no_more_for_many_tokens(
     hers: Client, ana: User, count: int, django_assert_max_num_queries: Any
 ) -> None:
     rows = [
-        AccessToken(
+        models.AccessToken(
             user=ana,
             name=f"token {number}",
             prefix="mcp_abcdef",
@@ -213,7 +205,7 @@ def test_the_list_asks_no_more_for_many_tokens(
         )
         for number in range(count)
     ]
-    AccessToken.objects.bulk_create(rows)
+    models.AccessToken.objects.bulk_create(rows)
     with django_assert_max_num_queries(5):
         text = hers.get(account("tokens")).content.decode()
     assert text.count('<th scope="row">') == min(count, 50)
@@ -234,18 +226,21 @@ def test_a_token_is_deleted_at_once_and_then_taken_off(
     row.refresh_from_db()
     assert row.revoked == revoked
     hers.post(account("forget", row.pk))
-    assert not AccessToken.objects.exists()
+    assert not models.AccessToken.objects.exists()
 
 
 def test_another_name_changes_only_that(hers: Client, ana: User, token: Make) -> None:
     row = token(ana)
-    before = AccessToken.objects.values().get()
+    before = models.AccessToken.objects.values().get()
     sent = {"name": "the old laptop", "may": "change", "revoked": "", "networks": "::1"}
     assert hers.post(account("token", row.pk), sent).status_code == 302
-    assert AccessToken.objects.values().get() == {**before, "name": "the old laptop"}
+    assert models.AccessToken.objects.values().get() == {
+        **before,
+        "name": "the old laptop",
+    }
     response = hers.post(account("token", row.pk), {"name": "a\u202eb"})
     assert "the old laptop" in text_of(response)
-    assert AccessToken.objects.values().get()["name"] == "the old laptop"
+    assert models.AccessToken.objects.values().get()["name"] == "the old laptop"
 
 
 @pytest.mark.parametrize(("overlap", "good_for"), [("0", 0), ("1", 1), ("24", 24)])
@@ -255,7 +250,7 @@ def test_a_token_is_replaced(
     old = token(ana, may="change", networks="::1")
     url = account("replace", old.pk)
     sent = filled(hers, url, overlap=overlap)
-    new = AccessToken.objects.of(shown(hers.post(url, sent))).get()
+    new = models.AccessToken.objects.of(shown(hers.post(url, sent))).get()
     assert (new.family, new.may, new.networks) == (old.family, "change", "::1")
     old.refresh_from_db()
     assert old.expires is not None
@@ -264,7 +259,7 @@ def test_a_token_is_replaced(
     # Whoever may have it goes at once, with all that is open.
     assert (old.revoked is not None) == (good_for == 0)
     assert ALREADY in text_of(hers.post(url, sent))
-    assert AccessToken.objects.count() == 2
+    assert models.AccessToken.objects.count() == 2
 
 
 def test_what_has_ended_is_not_replaced(hers: Client, ana: User, token: Make) -> None:
@@ -275,12 +270,12 @@ def test_what_has_ended_is_not_replaced(hers: Client, ana: User, token: Make) ->
     response = hers.post(url, sent, follow=True)
     assert "This token has ended. Make a new one." in text_of(response)
     assert "Make a new one." in text_of(hers.get(url))
-    assert AccessToken.objects.count() == 1
+    assert models.AccessToken.objects.count() == 1
 
 
 def test_what_was_done_is_logged(hers: Client, ana: User) -> None:
     token = made(hers, account("add"), name="laptop")
-    row = AccessToken.objects.of(token).get()
+    row = models.AccessToken.objects.of(token).get()
     hers.post(account("token", row.pk), {"name": "old"})
     hers.post(account("delete", row.pk))
     hers.post(account("forget", row.pk))
@@ -316,7 +311,7 @@ def app_views_text_of(response: Any) -> str:
     return " ".join(html.unescape(text).split())
 
 
-def form(client: Client, row: AccessToken, **typed: Any) -> dict[str, Any]:
+def form(client: Client, row: models.AccessToken, **typed: Any) -> dict[str, Any]:
     page = client.get(account("app", row.pk)).content.decode()
     found = BEFORE.search(page)
     assert found, page
@@ -324,13 +319,13 @@ def form(client: Client, row: AccessToken, **typed: Any) -> dict[str, Any]:
     return {**usual, "before": found[1], **typed}
 
 
-def send(client: Client, row: AccessToken, **typed: Any) -> Any:
+def send(client: Client, row: models.AccessToken, **typed: Any) -> Any:
     sent = form(client, row, **typed)
     return client.post(account("app", row.pk), sent, follow=True)
 
 
 def tool(name: str, tags: str) -> None:
-    published(Tool(name=name, read_only=True, tags=tags, config=TEXT))
+    published(models.Tool(name=name, read_only=True, tags=tags, config=TEXT))
 
 
 # -- whose -------------------------------------------------------------------------
@@ -343,7 +338,7 @@ def test_anothers_app_is_not_there(hers: Client, bert: User) -> None:
     assert hers.post(account("app", his.pk), sent).status_code == 404
     assert hers.post(account("delete", his.pk)).status_code == 404
     hers.post(account("end_all"))
-    assert AccessToken.objects.get().revoked is None
+    assert models.AccessToken.objects.get().revoked is None
 
 
 def test_a_token_has_no_page_of_an_app(hers: Client, ana: User, token: Make) -> None:
@@ -440,7 +435,7 @@ def test_less_and_again_all_that_it_asked_for(hers: Client, ana: User) -> None:
     response = send(hers, row, may="read", which="some", tags=["orders"], ends="30")
     assert "The changes were saved." in app_views_text_of(response)
     row.refresh_from_db()
-    until = Connection.objects.get().until
+    until = models.Connection.objects.get().until
     assert (row.may, row.tags) == ("read", "orders")
     assert until is not None
     assert abs(until - timezone.now() - timedelta(days=30)) < timedelta(hours=1)
@@ -450,7 +445,7 @@ def test_less_and_again_all_that_it_asked_for(hers: Client, ana: User) -> None:
     send(hers, row, may="change")
     row.refresh_from_db()
     assert (row.may, row.tags) == ("change", "")
-    assert Connection.objects.get().until == until
+    assert models.Connection.objects.get().until == until
     said = [each.change_message for each in LogEntry.objects.order_by("pk")]
     assert said[0].startswith("Changed this connected app: “Claude”, Read, orders")
     assert len(said) == 2
@@ -523,10 +518,10 @@ def test_it_is_ended_now_and_taken_off_later(hers: Client, ana: User) -> None:
     row = app(ana)
     response = hers.post(account("delete", row.pk), follow=True)
     assert "Ended: “Claude" in app_views_text_of(response)
-    assert Connection.objects.get().ended == "person"
+    assert models.Connection.objects.get().ended == "person"
     assert LogEntry.objects.get().change_message.startswith("Ended this connected")
     hers.post(account("forget", row.pk))
-    assert not AccessToken.objects.exists()
+    assert not models.AccessToken.objects.exists()
 
 
 def test_all_are_ended_and_tokens_stay(
@@ -539,9 +534,9 @@ def test_all_are_ended_and_tokens_stay(
     assert "Ended: 2 connected apps let nobody in any more." in app_views_text_of(
         response
     )
-    still = AccessToken.objects.filter(revoked=None)
+    still = models.AccessToken.objects.filter(revoked=None)
     assert {each.pk for each in still} == {mine.pk, his.pk}
-    ended = Connection.objects.filter(ended="person")
+    ended = models.Connection.objects.filter(ended="person")
     assert {each.pk for each in ended} == {each.pk for each in apps}
 
 
@@ -553,7 +548,7 @@ def test_an_app_is_not_replaced(hers: Client, ana: User) -> None:
         hers.post(account("replace", row.pk), sent, follow=True),
     ):
         assert "A connected app is not replaced." in app_views_text_of(response)
-    assert AccessToken.objects.count() == 1
+    assert models.AccessToken.objects.count() == 1
 
 
 @pytest.mark.parametrize("count", [1, 300])
@@ -564,10 +559,10 @@ def test_the_pages_ask_no_more_for_many(
     first = app(ana)
     # Without a process that serves here, all definitions are read, kind by kind.
     for row in (
-        Tool(name="find", config=TEXT),
-        Resource(name="text", uri="shop://text", config=TEXT),
-        ResourceTemplate(name="order", uri_template="shop://{id}", config=TEXT),
-        Prompt(name="ask", config=TEXT),
+        models.Tool(name="find", config=TEXT),
+        models.Resource(name="text", uri="shop://text", config=TEXT),
+        models.ResourceTemplate(name="order", uri_template="shop://{id}", config=TEXT),
+        models.Prompt(name="ask", config=TEXT),
     ):
         published(row)
     many_apps(ana, count - 1)

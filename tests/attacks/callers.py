@@ -17,26 +17,7 @@ from mcp_app.pools.database import writer
 from mcp_app.transports.addresses import endpoint
 from mcp_app.transports.asgi_types import Receive, Scope, Send
 from tests.asgi_client import BASE_HEADERS, Client, Visit, routing_headers
-from tests.attacks.matrix import (
-    APP,
-    APP_ELSEWHERE,
-    APP_ENDED,
-    CLOSED,
-    DELETE,
-    GET,
-    HTTP,
-    ISSUED,
-    LACKING,
-    OTHER_CLIENT,
-    OTHER_USER,
-    OWN,
-    RESUME,
-    REVOKED,
-    SSE,
-    JsonObject,
-    Named,
-    message,
-)
+from tests.attacks import matrix
 from tests.auth.apps import Program, end
 from tests.auth.issuers.loopback_issuer import LoopbackIssuer
 from tests.behaviours import Stage
@@ -46,7 +27,7 @@ from tests.published import published
 from tests.wire.middleware import WireCheck
 
 SLUG: Final = "by-token"
-PATHS: Final[Mapping[str, str]] = {CLOSED: "closed", LACKING: "lacking"}
+PATHS: Final[Mapping[str, str]] = {matrix.CLOSED: "closed", matrix.LACKING: "lacking"}
 UNKNOWN: Final = "u" * 43
 NO_EVENT: Final = "nothing.1.1"
 Bytes: TypeAlias = tuple[int, list[tuple[str, str]], bytes]
@@ -92,12 +73,16 @@ async def callers(issuer: LoopbackIssuer | None = None) -> AsyncIterator[Callers
             each.save()
         for server in servers:
             published(server)
-        tokens = {OTHER_USER: _token(ben), OTHER_CLIENT: _token(ana), **_replaced(ana)}
-        for closed in (CLOSED, LACKING):
-            tokens[closed] = tokens[OWN]
+        tokens = {
+            matrix.OTHER_USER: _token(ben),
+            matrix.OTHER_CLIENT: _token(ana),
+            **_replaced(ana),
+        }
+        for closed in (matrix.CLOSED, matrix.LACKING):
+            tokens[closed] = tokens[matrix.OWN]
         if issuer is not None:
             tokens |= _of_apps(servers[0], servers[-1], ana)
-            tokens[ISSUED] = issuer.token(aud=f"{ORIGIN}/mcp/{SLUG}")
+            tokens[matrix.ISSUED] = issuer.token(aud=f"{ORIGIN}/mcp/{SLUG}")
         return Callers(tokens)
 
     def gone() -> None:
@@ -116,12 +101,12 @@ def _token(user: Any) -> str:
 
 def _of_apps(own: Server, elsewhere: Server, user: Any) -> dict[str, str]:
     programs = {
-        APP: Program(own, user),
-        APP_ELSEWHERE: Program(elsewhere, user),
-        APP_ENDED: Program(own, user),
+        matrix.APP: Program(own, user),
+        matrix.APP_ELSEWHERE: Program(elsewhere, user),
+        matrix.APP_ENDED: Program(own, user),
     }
     keys = {caller: each.sign_in().access for caller, each in programs.items()}
-    end(programs[APP_ENDED].row.token)
+    end(programs[matrix.APP_ENDED].row.token)
     return keys
 
 
@@ -133,7 +118,7 @@ def _replaced(user: Any) -> dict[str, str]:
     row.refresh_from_db()
     earlier = timezone.now() - timedelta(hours=1)
     AccessToken.objects.filter(pk=row.pk).update(revoked=earlier)
-    return {OWN: own, REVOKED: revoked}
+    return {matrix.OWN: own, matrix.REVOKED: revoked}
 
 
 async def without_streams(scope: Scope, receive: Receive, send: Send) -> None:
@@ -167,9 +152,9 @@ def sent(
     what: Any,
     event: str = NO_EVENT,
 ) -> Visit:
-    if row in (GET, RESUME, DELETE):
-        last = {"last-event-id": event} if row == RESUME else {}
-        method = "DELETE" if row == DELETE else "GET"
+    if row in (matrix.GET, matrix.RESUME, matrix.DELETE):
+        last = {"last-event-id": event} if row == matrix.RESUME else {}
+        method = "DELETE" if row == matrix.DELETE else "GET"
         return _visit(application, method, path, {**headers, **last})
     return posted(application, path, headers, what)
 
@@ -196,7 +181,7 @@ class Victim:
     """Where the messages of its session go."""
     headers: dict[str, str]
     """Those of its session, without who it is."""
-    named: Named = field(default_factory=Named)
+    named: matrix.Named = field(default_factory=matrix.Named)
     event: str = NO_EVENT
     """The newest id of an event that it got."""
     open: list[Visit] = field(default_factory=list)
@@ -230,10 +215,10 @@ async def victim(
     application: WireCheck,
     who: Callers,
     stage: Stage,
-    owner: str = OWN,
+    owner: str = matrix.OWN,
 ) -> Victim:
     headers = who.headers(owner)
-    if transport == SSE:
+    if transport == matrix.SSE:
         return await _on_sse(version, application, who.path(owner), headers, stage)
     client = Client(application, version, path=who.path(owner), headers=headers)
     await client.open()
@@ -245,7 +230,7 @@ async def victim(
         client=client,
     )
     calls = ("waits", "roots") if client.revision.sessions else ("waits",)
-    streams = transport == HTTP
+    streams = transport == matrix.HTTP
     if streams and client.revision.sessions:
         found.open.append(await client.standing())
     elif streams:
@@ -265,7 +250,7 @@ async def victim(
         assert told is not None
         question = told["id"]
         found.event = (asked.ids or [NO_EVENT])[-1]
-    found.named = Named("call of waits", question)
+    found.named = matrix.Named("call of waits", question)
     for each in found.open:
         # What begins a stream, such as an event that has an id alone.
         await each.quiet()
@@ -287,17 +272,19 @@ async def _on_sse(
     question = (await old.told("roots/list"))["id"]
     await old.stream.quiet()
     return Victim(
-        transport=SSE,
+        transport=matrix.SSE,
         version=version,
         path=old.messages,
         headers={},
-        named=Named("of waits", question),
+        named=matrix.Named("of waits", question),
         open=[old.stream],
         old=old,
     )
 
 
-def of_era(version: str, row: str, what: Any, client: Client | None) -> JsonObject:
+def of_era(
+    version: str, row: str, what: Any, client: Client | None
+) -> matrix.JsonObject:
     """Return a message, and what the revision adds to a request of its own."""
     if client is None or not client.revision.stateless or not isinstance(what, dict):
         return {"message": what, "headers": {}}
@@ -306,7 +293,7 @@ def of_era(version: str, row: str, what: Any, client: Client | None) -> JsonObje
     return {"message": what, "headers": routing_headers(what)}
 
 
-def initializing(version: str) -> JsonObject:
+def initializing(version: str) -> matrix.JsonObject:
     return {
         "jsonrpc": "2.0",
         "id": "id of initialize",
@@ -319,5 +306,5 @@ def initializing(version: str) -> JsonObject:
     }
 
 
-def whole(row: str, named: Named, version: str) -> Any:
-    return initializing(version) if row == "initialize" else message(row, named)
+def whole(row: str, named: matrix.Named, version: str) -> Any:
+    return initializing(version) if row == "initialize" else matrix.message(row, named)

@@ -21,6 +21,7 @@ from mcp_app.server.subscriptions import METHOD as LISTEN
 from mcp_app.transports.client_messages import _NOTIFICATIONS
 from mcp_app.transports.stdio.connection import NotServed
 from tests.asgi_client import PREFIX, Client, outcome
+from tests.attacks import matrix
 from tests.attacks.callers import (
     Bytes,
     Callers,
@@ -33,36 +34,6 @@ from tests.attacks.callers import (
     whole,
     without_streams,
 )
-from tests.attacks.matrix import (
-    ANSWER,
-    BATCH,
-    CALLERS,
-    CANCELS,
-    CANNOT,
-    CLOSED,
-    DELETE,
-    GET,
-    HTTP,
-    LACKING,
-    NO_SUCH_CALLER,
-    NOTIFICATIONS,
-    OTHER_USER,
-    OWN,
-    OWNERS,
-    REFUSAL,
-    REQUESTS,
-    RESUME,
-    ROWS,
-    SHUT_OUT,
-    SSE,
-    STDIO,
-    STRANGERS,
-    TRANSPORTS,
-    WSGI,
-    Named,
-    exists,
-    pairs,
-)
 from tests.auth.issuers.loopback_issuer import LoopbackIssuer, loopback_issuer
 from tests.behaviours import Stage
 from tests.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST, long_cases
@@ -73,28 +44,30 @@ from tests.transports.stdio.test_connection import META, Channel, called
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"
-ON_HTTP: Final = list(pairs(HTTP, WSGI, SSE))
+ON_HTTP: Final = list(matrix.pairs(matrix.HTTP, matrix.WSGI, matrix.SSE))
 MIDDLE: Final = ("2025-03-26", "2025-06-18")
 """Revisions that the other transports treat as Streamable HTTP does."""
 OTHERS_ON_HTTP: Final = [
-    *(each for each in ON_HTTP if each[0] == HTTP or each[1] not in MIDDLE),
-    *long_cases(*(each for each in ON_HTTP if each[0] != HTTP and each[1] in MIDDLE)),
+    *(each for each in ON_HTTP if each[0] == matrix.HTTP or each[1] not in MIDDLE),
+    *long_cases(
+        *(each for each in ON_HTTP if each[0] != matrix.HTTP and each[1] in MIDDLE)
+    ),
 ]
 OWN_ON_HTTP: Final = [
-    *((transport, version, OWN) for transport, version in ON_HTTP),
-    *((HTTP, NEWEST, owner) for owner in OWNERS if owner != OWN),
+    *((transport, version, matrix.OWN) for transport, version in ON_HTTP),
+    *((matrix.HTTP, NEWEST, owner) for owner in matrix.OWNERS if owner != matrix.OWN),
     *long_cases(
         *(
             (transport, version, owner)
             for transport, version in ON_HTTP
-            for owner in OWNERS
-            if owner != OWN and (transport, version) != (HTTP, NEWEST)
+            for owner in matrix.OWNERS
+            if owner != matrix.OWN and (transport, version) != (matrix.HTTP, NEWEST)
         )
     ),
 ]
 RATED: Final = [
-    *((HTTP, version) for version in (NEWEST, "2025-03-26")),
-    (SSE, "2024-11-05"),
+    *((matrix.HTTP, version) for version in (NEWEST, "2025-03-26")),
+    (matrix.SSE, "2024-11-05"),
     *long_cases(*((transport, version) for transport, version in ON_HTTP)),
 ]
 HOUR_S: Final = 3_600
@@ -126,7 +99,7 @@ async def who(process: Process, issuer: LoopbackIssuer) -> AsyncIterator[Callers
 @pytest.fixture
 def served(application: WireCheck) -> Callable[[str], WireCheck]:
     def on(transport: str) -> WireCheck:
-        if transport == WSGI:
+        if transport == matrix.WSGI:
             application._application = without_streams
         return application
 
@@ -138,19 +111,19 @@ def served(application: WireCheck) -> Callable[[str], WireCheck]:
 
 def test_every_method_has_a_row() -> None:
     spoken = frozenset[str]().union(*(each.methods for each in REVISIONS.values()))
-    assert set(REQUESTS) == spoken == {*HANDLERS, LISTEN}
-    assert set(_NOTIFICATIONS) <= set(NOTIFICATIONS)
+    assert set(matrix.REQUESTS) == spoken == {*HANDLERS, LISTEN}
+    assert set(_NOTIFICATIONS) <= set(matrix.NOTIFICATIONS)
 
 
 def test_cells_that_cannot_be_name_cells() -> None:
-    for some in CANNOT.values():
+    for some in matrix.CANNOT.values():
         for transport, version, row in some:
-            assert transport in TRANSPORTS
+            assert transport in matrix.TRANSPORTS
             assert version in REVISIONS
-            assert row in ROWS
-    for transport, caller in NO_SUCH_CALLER:
-        assert transport in TRANSPORTS
-        assert caller in set(CALLERS) - {OWN}
+            assert row in matrix.ROWS
+    for transport, caller in matrix.NO_SUCH_CALLER:
+        assert transport in matrix.TRANSPORTS
+        assert caller in set(matrix.CALLERS) - {matrix.OWN}
 
 
 # -- with what is somebody else's -----------------------------------------------------
@@ -168,12 +141,14 @@ class Attack:
         target = self._target
         own = {**target.headers, **self._who.headers(caller)}
         path = target.path
-        if caller in (CLOSED, LACKING):
-            path = path.replace(self._who.path(OWN), self._who.path(caller))
+        if caller in (matrix.CLOSED, matrix.LACKING):
+            path = path.replace(self._who.path(matrix.OWN), self._who.path(caller))
         found = await self._sent(row, path, own)
         unknown, headers = target.unknown()
-        if caller in (CLOSED, LACKING):
-            unknown = unknown.replace(self._who.path(OWN), self._who.path(caller))
+        if caller in (matrix.CLOSED, matrix.LACKING):
+            unknown = unknown.replace(
+                self._who.path(matrix.OWN), self._who.path(caller)
+            )
         twin = await self._sent(row, unknown, {**headers, **self._who.headers(caller)})
         return self._judged(caller, row, found, twin)
 
@@ -182,7 +157,7 @@ class Attack:
         what = whole(row, target.named, target.version)
         era = of_era(target.version, row, what, target.client)
         named = {**headers, **era["headers"]}
-        if target.transport == SSE and row == GET:
+        if target.transport == matrix.SSE and row == matrix.GET:
             path = f"{path.partition('/messages')[0]}/sse"
         visit = sent(self._outside, row, path, named, era["message"], target.event)
         return await read(visit)
@@ -192,15 +167,20 @@ class Attack:
     ) -> Iterator[str]:
         target, (status, _, raw) = self._target, found
         place = f"{target.transport} {target.version}, {row} by {caller}"
-        if caller in SHUT_OUT and status != 401:
+        if caller in matrix.SHUT_OUT and status != 401:
             yield f"{place}: {status} {raw!r}"
         # Whoever opens something new is given an id of their own.
-        opens = target.transport == SSE and row == GET
+        opens = target.transport == matrix.SSE and row == matrix.GET
         stateful = not (REVISIONS[target.version].stateless or opens)
-        if found != twin and (stateful or caller in SHUT_OUT):
+        if found != twin and (stateful or caller in matrix.SHUT_OUT):
             yield f"{place}: {found} is not {twin}"
-        there = exists(target.transport, target.version, row) and stateful
-        if there and caller in STRANGERS and row != "initialize" and status != 404:
+        there = matrix.exists(target.transport, target.version, row) and stateful
+        if (
+            there
+            and caller in matrix.STRANGERS
+            and row != "initialize"
+            and status != 404
+        ):
             yield f"{place}: {status} {raw!r}"
         if any(each.encode() in raw for each in target.secrets):
             yield f"{place}: it has what is the victim's: {raw!r}"
@@ -224,8 +204,8 @@ async def test_nobody_else_reaches_a_session_a_stream_or_a_call(
     attack = Attack(target, outside, who)
     wrong = [
         sentence
-        for row in ROWS
-        for caller in (*STRANGERS, *SHUT_OUT)
+        for row in matrix.ROWS
+        for caller in (*matrix.STRANGERS, *matrix.SHUT_OUT)
         for sentence in await attack.by(caller, row)
     ]
     assert wrong == []
@@ -242,14 +222,14 @@ async def goes_on(target: Victim, stage: Stage) -> None:
         return
     client = target.client
     assert client is not None
-    if client.revision.sessions and target.transport == HTTP:
+    if client.revision.sessions and target.transport == matrix.HTTP:
         assert (await client.reply(target.named.question, TALE)).status == 202
         asked = target.open[-1]
         assert (await outcome(asked)).text == "file:///mine=mine"
     running = next(each for each in target.open if _is_call(each))
     assert (await outcome(running)).text == "waited"
     assert stage.told == ["done"]
-    if target.transport == HTTP:
+    if target.transport == matrix.HTTP:
         await target.open[0].quiet()
         await target.open[0].leave()
     if client.revision.sessions:
@@ -274,7 +254,10 @@ async def _goes_on_sse(old: OldClient, target: Victim) -> None:
 # -- one's own ------------------------------------------------------------------------
 
 
-ENDINGS: Final = ((CANCELS, BATCH, ANSWER, DELETE), (REFUSAL,))
+ENDINGS: Final = (
+    (matrix.CANCELS, matrix.BATCH, matrix.ANSWER, matrix.DELETE),
+    (matrix.REFUSAL,),
+)
 """What ends a call, a question, or the session."""
 ENDS: Final = {row for rows in ENDINGS for row in rows}
 
@@ -291,7 +274,7 @@ async def test_what_is_ones_own_is_served(
 ) -> None:
     """A cell exists exactly where its own caller is not refused."""
     served_rows = set()
-    for rows in ([each for each in ROWS if each not in ENDS], *ENDINGS):
+    for rows in ([each for each in matrix.ROWS if each not in ENDS], *ENDINGS):
         stage.entered.clear()
         stage.released.clear()
         target = await victim(transport, version, served(transport), who, stage, owner)
@@ -300,14 +283,16 @@ async def test_what_is_ones_own_is_served(
                 served_rows.add(row)
         stage.released.set()
         await left(target)
-    assert served_rows == {row for row in ROWS if exists(transport, version, row)}
+    assert served_rows == {
+        row for row in matrix.ROWS if matrix.exists(transport, version, row)
+    }
 
 
 async def serves(
     row: str, target: Victim, own: dict[str, str], application: WireCheck
 ) -> bool:
     headers, path = {**target.headers, **own}, target.path
-    if row == "initialize" or (target.old is not None and row == GET):
+    if row == "initialize" or (target.old is not None and row == matrix.GET):
         headers.pop("mcp-session-id", None)
         if target.old is not None:
             # It has been initialized by this message, or its stream opened.
@@ -317,14 +302,14 @@ async def serves(
     named = {**headers, **era["headers"]}
     visit = sent(application, row, path, named, era["message"], target.event)
     status, _, raw = await read(visit)
-    if target.old is not None and status == 202 and row in REQUESTS:
+    if target.old is not None and status == 202 and row in matrix.REQUESTS:
         return "result" in (await target.old.answered(f"id of {row}")).answer
     if status == 200 and raw.startswith(b"{"):
         return "result" in json.loads(raw)
     return status in (200, 202, 204)
 
 
-NEVER_REFUSED: Final = (CANCELS, ANSWER, DELETE)
+NEVER_REFUSED: Final = (matrix.CANCELS, matrix.ANSWER, matrix.DELETE)
 """There are as many of them as is open."""
 
 
@@ -344,12 +329,15 @@ async def test_t20_who_is_over_the_limit_is_refused_whatever_it_is(
     transport: str,
     version: str,
 ) -> None:
-    site, own = served(transport), who.headers(OWN)
+    site, own = served(transport), who.headers(matrix.OWN)
     target = await victim(transport, version, site, who, stage)
     _spend(process)
     wrong: list[tuple[object, ...]] = []
-    for row in ROWS:
-        if exists(transport, version, row) and row not in (*NEVER_REFUSED, REFUSAL):
+    for row in matrix.ROWS:
+        if matrix.exists(transport, version, row) and row not in (
+            *NEVER_REFUSED,
+            matrix.REFUSAL,
+        ):
             status, headers, raw = await _sent_over_the_limit(row, target, own, site)
             told = json.loads(raw or b"{}").get("error", {})
             if status == 202 and target.old is not None:
@@ -362,7 +350,7 @@ async def test_t20_who_is_over_the_limit_is_refused_whatever_it_is(
                 wrong.append((row, told))
     assert wrong == []
     for row in NEVER_REFUSED:
-        if exists(transport, version, row):
+        if matrix.exists(transport, version, row):
             assert await serves(row, target, own, site), row
     stage.released.set()
     await left(target)
@@ -377,7 +365,7 @@ async def _sent_over_the_limit(
     path = target.path
     if row == "initialize":
         headers.pop("mcp-session-id", None)
-    if target.transport == SSE and row == GET:
+    if target.transport == matrix.SSE and row == matrix.GET:
         path = f"{path.partition('/messages')[0]}/sse"
     visit = sent(application, row, path, headers, era["message"], target.event)
     return await read(visit)
@@ -402,12 +390,14 @@ async def test_the_stateless_era_has_no_stream_of_its_own_session(
 ) -> None:
     """All of HTTP+SSE and 2026-07-28 is refused."""
     (version,) = STATELESS
-    target = await victim(SSE, "2024-11-05", served(SSE), who, stage)
-    client = Client(served(SSE), version)
-    for row in REQUESTS:
+    target = await victim(matrix.SSE, "2024-11-05", served(matrix.SSE), who, stage)
+    client = Client(served(matrix.SSE), version)
+    for row in matrix.REQUESTS:
         what = whole(row, target.named, version)
         said = of_era(version, row, what, client)["message"]
-        found = await read(sent(served(SSE), row, target.path, who.headers(OWN), said))
+        found = await read(
+            sent(served(matrix.SSE), row, target.path, who.headers(matrix.OWN), said)
+        )
         assert found[0] in (202, 400), (row, found)
         if found[0] == 202:
             assert target.old is not None
@@ -434,12 +424,12 @@ STATEFUL: Final = [name for name, each in REVISIONS.items() if each.sessions]
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-@pytest.mark.parametrize("caller", STRANGERS)
+@pytest.mark.parametrize("caller", matrix.STRANGERS)
 async def test_what_others_name_of_mine_in_their_own_session(
     application: WireCheck, who: Callers, stage: Stage, version: str, caller: str
 ) -> None:
     """T31: cancelling is ignored; T3: answers and ids of events are nobody's."""
-    target = await victim(HTTP, version, application, who, stage)
+    target = await victim(matrix.HTTP, version, application, who, stage)
     other = await own_client(application, who, version, caller)
     requested = {"requestId": target.named.call}
     assert (await other.notify("notifications/cancelled", requested)).status == 202
@@ -465,10 +455,10 @@ async def test_ids_of_my_events_are_nobody_elses(
     application: WireCheck, who: Callers, stage: Stage, version: str
 ) -> None:
     """T3: 400, with one body for all, and not a byte of the stream."""
-    target = await victim(HTTP, version, application, who, stage)
+    target = await victim(matrix.HTTP, version, application, who, stage)
     ids = [*target.open[-1].ids, *target.open[0].ids]
     assert ids
-    for caller in STRANGERS:
+    for caller in matrix.STRANGERS:
         other = await own_client(application, who, version, caller)
         found = {
             (await outcome(other.visit("GET", headers={"last-event-id": each}))).raw
@@ -534,8 +524,8 @@ async def test_what_is_hidden_is_unknown(
     application: WireCheck, who: Callers, version: str
 ) -> None:
     """The same bytes, but for the name; and she has it."""
-    ana = await own_client(application, who, version, OWN)
-    ben = await own_client(application, who, version, OTHER_USER)
+    ana = await own_client(application, who, version, matrix.OWN)
+    ben = await own_client(application, who, version, matrix.OTHER_USER)
     for method, name, params in HIDDEN:
         if method not in ben.revision.methods:
             continue
@@ -564,8 +554,8 @@ async def test_t11_my_cursors_show_others_what_is_theirs(
     """T11: a cursor is a place, no right; hidden things stay hidden."""
     await writer.run(_small_pages)
     await process.gate.wait_for_check()
-    ana = await own_client(application, who, version, OWN)
-    ben = await own_client(application, who, version, OTHER_USER)
+    ana = await own_client(application, who, version, matrix.OWN)
+    ben = await own_client(application, who, version, matrix.OTHER_USER)
     for method, member in LISTS.items():
         theirs = {str(each) for each in await _all(ben, method, member)}
         seen = 0
@@ -608,13 +598,13 @@ async def test_t10_my_request_state_is_nobody_elses(
     application: WireCheck, who: Callers
 ) -> None:
     """T10: one body for whatever is not valid here; and it stays valid for me."""
-    ana = await own_client(application, who, NEWEST, OWN)
+    ana = await own_client(application, who, NEWEST, matrix.OWN)
     call = {"name": "asks_in_private", "arguments": {}}
     asked = (await ana.request("tools/call", call)).result
     answer = {"action": "accept", "content": {"item": "tea"}}
     brought = {**call, "inputResponses": dict.fromkeys(asked["inputRequests"], answer)}
     bodies = set()
-    for caller in STRANGERS:
+    for caller in matrix.STRANGERS:
         other = await own_client(application, who, NEWEST, caller)
         for state in (asked["requestState"], "nonsense", asked["requestState"][:-1]):
             found = await other.request(
@@ -632,19 +622,23 @@ async def test_t10_my_request_state_is_nobody_elses(
 # -- stdio ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("version"), [version for _, version in pairs(STDIO)])
+@pytest.mark.parametrize(
+    ("version"), [version for _, version in matrix.pairs(matrix.STDIO)]
+)
 async def test_pipes_serve_own(process: Process, who: Callers, version: str) -> None:
     principal = Principal(
         kind="user", user_id="1", permissions=frozenset(), client="stdio"
     )
     wrong = []
-    for row in ROWS:
+    for row in matrix.ROWS:
         channel = Channel(process, "by-token", principal)
         channel.version = version
-        there = row not in (GET, RESUME, DELETE) and await _answers(
-            channel, row, version
-        )
-        if there != exists(STDIO, version, row):
+        there = row not in (
+            matrix.GET,
+            matrix.RESUME,
+            matrix.DELETE,
+        ) and await _answers(channel, row, version)
+        if there != matrix.exists(matrix.STDIO, version, row):
             wrong.append(row)
     for listener in process.listeners:
         listener.end()
@@ -657,16 +651,16 @@ async def _answers(channel: Channel, row: str, version: str) -> bool:
     opened = None if stateless else await channel.initialize(version)
     if row == "initialize" and opened is not None:
         return "result" in opened
-    if row in (ANSWER, REFUSAL):
-        return await _asks(channel, whole(row, Named(), version), stateless)
-    what = whole(row, Named(), version)
-    if row == BATCH:
+    if row in (matrix.ANSWER, matrix.REFUSAL):
+        return await _asks(channel, whole(row, matrix.Named(), version), stateless)
+    what = whole(row, matrix.Named(), version)
+    if row == matrix.BATCH:
         await channel.send(*what, batch=True)
         return isinstance(await channel.next(), list)
-    if row not in REQUESTS:
+    if row not in matrix.REQUESTS:
         await channel.send(what)
         # Whoever is not refused goes on.
-        row, what = "tools/list", whole("tools/list", Named(), version)
+        row, what = "tools/list", whole("tools/list", matrix.Named(), version)
     if stateless:
         what["params"] = {**what["params"], "_meta": META}
     await channel.send(what)
@@ -692,8 +686,8 @@ async def _asks(channel: Channel, reply: Any, stateless: bool) -> bool:
 
 async def test_pipes_are_nobody_elses(process: Process, who: Callers) -> None:
     """What `NO_SUCH_CALLER` says of stdio."""
-    for caller in set(CALLERS) - {OWN}:
-        assert (STDIO, caller) in NO_SUCH_CALLER
+    for caller in set(matrix.CALLERS) - {matrix.OWN}:
+        assert (matrix.STDIO, caller) in matrix.NO_SUCH_CALLER
     channel = Channel(process, "by-token", Principal.ANONYMOUS)
     with pytest.raises(NotServed):
         await channel.connection.catalog_and_rights()

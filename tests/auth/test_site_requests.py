@@ -9,13 +9,7 @@ from typing import Any, Final
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group, User
 
-from mcp_app.auth.site_requests import (
-    CallerAddresses,
-    client_address,
-    insufficient_scope,
-    principal_of_user,
-    site_request,
-)
+from mcp_app.auth import site_requests
 from mcp_app.interface.principal import AuthenticationRequest
 from mcp_app.protocol.headers import Headers
 from mcp_app.server.handlers import HANDLERS
@@ -38,7 +32,7 @@ def asked(**more: Any) -> AuthenticationRequest:
 
 
 def test_it_has_the_credentials_and_nothing_of_the_body() -> None:
-    request = site_request(asked(scheme="https", peer="192.0.2.7"))
+    request = site_requests.site_request(asked(scheme="https", peer="192.0.2.7"))
     assert request.headers["Authorization"] == "Bearer x"
     assert request.COOKIES == {"sessionid": "7"}
     assert (request.method, request.path, request.scheme) == ("POST", "/mcp", "https")
@@ -50,9 +44,9 @@ def test_it_has_the_credentials_and_nothing_of_the_body() -> None:
 
 
 def test_another_method_and_no_peer() -> None:
-    request = site_request(asked(method="DELETE"), "GET")
+    request = site_requests.site_request(asked(method="DELETE"), "GET")
     assert request.method == "GET"
-    assert site_request(asked(method="DELETE")).method == "DELETE"
+    assert site_requests.site_request(asked(method="DELETE")).method == "DELETE"
     assert "REMOTE_ADDR" not in request.META
 
 
@@ -61,7 +55,7 @@ def test_another_method_and_no_peer() -> None:
 )
 def test_who_is_no_user_stands_for_nobody(user: Any) -> None:
     with pytest.raises(TypeError, match=r"^shop\.Basic authenticated a \w+, which is"):
-        principal_of_user(user, kind="drf", client="shop.Basic")
+        site_requests.principal_of_user(user, kind="drf", client="shop.Basic")
 
 
 # -- addresses -------------------------------------------------------------------------
@@ -99,7 +93,7 @@ INNER = ["10.0.0.0/8", "fd00::/8"]
 def test_the_address_of_the_client(
     peer: str, forwarded: str | None, trusted: int | Sequence[str], address: str | None
 ) -> None:
-    found = client_address(peer, forwarded, trusted)
+    found = site_requests.client_address(peer, forwarded, trusted)
     assert (None if found is None else str(found)) == address
 
 
@@ -132,7 +126,7 @@ FAR: Final = "203.0.113.7"
 def test_an_address_counts_where_it_is_vouched_for(
     peer: str, forwarded: str | None, trusted: int | Sequence[str], key: str
 ) -> None:
-    addresses = CallerAddresses(trusted)
+    addresses = site_requests.CallerAddresses(trusted)
     assert addresses.address_key(peer, forwarded) == key
     assert addresses.address_key(peer, forwarded) == key
 
@@ -140,7 +134,7 @@ def test_an_address_counts_where_it_is_vouched_for(
 def test_unknown_addresses_are_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    addresses = CallerAddresses(0)
+    addresses = site_requests.CallerAddresses(0)
     with caplog.at_level(logging.INFO, "mcp_app.auth"):
         for number in range(5):
             assert addresses.address_key(FAR, f"198.51.100.{number}") == ""
@@ -156,7 +150,7 @@ def test_a_client_whose_token_allows_too_little() -> None:
         ("", ""),
         ("https://a/b", ', resource_metadata="https://a/b"'),
     ):
-        refused = insufficient_scope("Too little.", "mcp:read", metadata)
+        refused = site_requests.insufficient_scope("Too little.", "mcp:read", metadata)
         assert (refused.http_status, refused.message) == (403, "Too little.")
         assert refused.headers == {
             "WWW-Authenticate": 'Bearer realm="mcp", error="insufficient_scope",'

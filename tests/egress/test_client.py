@@ -19,6 +19,7 @@ from pytest_django import Settings
 
 from mcp_app.conf import MIB
 from mcp_app.egress import client as client_module
+from mcp_app.egress import resolving
 from mcp_app.egress.client import (
     _PIECE,
     Connections,
@@ -27,14 +28,6 @@ from mcp_app.egress.client import (
     read_body,
 )
 from mcp_app.egress.requests import SiteAnswer, SiteRequest
-from mcp_app.egress.resolving import (
-    EgressError,
-    Forbidden,
-    TooLarge,
-    TooSlow,
-    Unreachable,
-    Unreadable,
-)
 from mcp_app.interface.principal import AccessRequest, Principal
 from tests.egress.certificates import write_certificate
 from tests.egress.peer import Peer, Received, answer, site
@@ -48,8 +41,10 @@ async def call(own: Connections, request: SiteRequest = GET) -> SiteAnswer:
     return await own.call_site(site(), request, ASKED)
 
 
-async def failure(own: Connections, request: SiteRequest = GET) -> EgressError:
-    with pytest.raises(EgressError) as caught:
+async def failure(
+    own: Connections, request: SiteRequest = GET
+) -> resolving.EgressError:
+    with pytest.raises(resolving.EgressError) as caught:
         await call(own, request)
     return caught.value
 
@@ -119,7 +114,7 @@ async def test_nobody_listens(settings: Settings, own: Connections) -> None:
         free.bind(("127.0.0.1", 0))
         settings.MCP = {"HTTP": Peer(free.getsockname()[1]).settings()}
         error = await failure(own)
-    assert type(error) is Unreachable
+    assert type(error) is resolving.Unreachable
     assert not error.sent
 
 
@@ -153,7 +148,7 @@ async def test_what_changes_things_is_sent_once(peer: Peer, own: Connections) ->
     await call(own)
     peer.send = _dropping(lambda request: True)
     error = await failure(own, POST)
-    assert type(error) is Unreachable
+    assert type(error) is resolving.Unreachable
     assert error.sent
     assert [each.method for each in peer.received] == ["GET", "POST"]
 
@@ -174,7 +169,7 @@ async def test_a_body_shorter_than_promised(peer: Peer, own: Connections) -> Non
 
     peer.send = send
     error = await failure(own, POST)
-    assert type(error) is Unreachable
+    assert type(error) is resolving.Unreachable
     assert error.sent
 
 
@@ -196,7 +191,7 @@ async def test_one_byte_at_a_time_is_ended(
 
     peer.send = send
     error = await failure(own, POST)
-    assert type(error) is TooSlow
+    assert type(error) is resolving.TooSlow
     assert error.message == "The call took longer than 1 s."
     assert error.sent
     # The connection is gone, too.
@@ -216,7 +211,7 @@ async def test_a_reset_in_the_middle_of_an_answer(peer: Peer, own: Connections) 
 
     peer.send = send
     error = await failure(own, POST)
-    assert type(error) is Unreachable
+    assert type(error) is resolving.Unreachable
     assert error.sent
     assert [each.method for each in peer.received] == ["POST"]
 
@@ -243,7 +238,7 @@ async def test_a_small_body_that_becomes_large(peer: Peer, own: Connections) -> 
     peer.send = send
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     error = await failure(own)
-    assert type(error) is TooLarge
+    assert type(error) is resolving.TooLarge
     assert "larger than 4,194,304 bytes" in error.message
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 32 * 1024
@@ -257,7 +252,7 @@ async def test_headers_without_end(peer: Peer, own: Connections) -> None:
             await writer.drain()
 
     peer.send = send
-    assert type(await failure(own)) is Unreachable
+    assert type(await failure(own)) is resolving.Unreachable
 
 
 async def test_a_name_that_leads_to_a_private_address(
@@ -267,7 +262,7 @@ async def test_a_name_that_leads_to_a_private_address(
     settings.MCP = {"HTTP": {"peer": {"url": f"https://peer.example:{peer.port}"}}}
     own = Connections(lambda host, port: ["93.184.216.34", "127.0.0.1"])
     error = await failure(own)
-    assert type(error) is Forbidden
+    assert type(error) is resolving.Forbidden
     assert "peer.example leads to 127.0.0.1, which is not public" in error.message
     assert peer.connections == 0
 
@@ -281,7 +276,7 @@ async def test_a_name_that_changes_its_address(peer: Peer, settings: Settings) -
     peer.send = answer(Connection="close")
     assert (await call(own)).status == 200
     assert peer.received[0].header("Host") == [f"peer.example:{peer.port}"]
-    assert type(await failure(own)) is Forbidden
+    assert type(await failure(own)) is resolving.Forbidden
     assert peer.connections == 1
 
 
@@ -478,19 +473,19 @@ async def test_bodies(encoding: str, body: bytes) -> None:
     assert await read(body, encoding) == TEXT
     assert await read_body(chunked(body, 1), encoding, MIB) == TEXT
     assert await read(body, encoding, len(TEXT)) == TEXT
-    with pytest.raises(TooLarge):
+    with pytest.raises(resolving.TooLarge):
         await read(body, encoding, len(TEXT) - 1)
 
 
 @pytest.mark.parametrize("encoding", ["br", "gzip, gzip", "zstd"])
 async def test_codings_that_nobody_asked_for(encoding: str) -> None:
-    with pytest.raises(Unreadable, match=encoding):
+    with pytest.raises(resolving.Unreadable, match=encoding):
         await read(TEXT, encoding)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 async def test_what_is_not_compressed(encoding: str) -> None:
-    with pytest.raises(Unreadable, match="cannot be decompressed"):
+    with pytest.raises(resolving.Unreadable, match="cannot be decompressed"):
         await read(TEXT, encoding)
 
 
@@ -505,7 +500,7 @@ async def test_what_is_not_compressed(encoding: str) -> None:
 )
 @pytest.mark.parametrize("missing", [1, 4, 12])
 async def test_a_body_that_is_cut_off(encoding: str, body: bytes, missing: int) -> None:
-    with pytest.raises(Unreadable, match="cannot be decompressed"):
+    with pytest.raises(resolving.Unreadable, match="cannot be decompressed"):
         await read(body[:-missing], encoding)
 
 

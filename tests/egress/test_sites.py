@@ -10,13 +10,7 @@ import pytest
 from pytest_django import Settings
 
 from mcp_app.conf import MIB
-from mcp_app.egress.sites import (
-    header_problem,
-    is_public,
-    parse_address,
-    setting_problems,
-    usable_sites,
-)
+from mcp_app.egress import sites
 from mcp_app.interface.principal import AccessRequest
 
 SECRET = "canary-of-settings"
@@ -49,14 +43,14 @@ def test_a_site(settings: Settings, tmp_path: Path) -> None:
             "rates": {"url": "https://rates.example"},
         }
     }
-    site = usable_sites()["helpdesk"]
+    site = sites.usable_sites()["helpdesk"]
     assert site.url == "https://help.example.com:8443/api/v2"
     assert site.authority == "help.example.com:8443"
     assert (site.title, site.timeout, site.connections) == ("Help desk", 5.0, 3)
     assert site.secret_names == {"x-partner"}
     assert not site.per_caller
     assert SECRET not in repr(site)
-    plain = usable_sites()["rates"]
+    plain = sites.usable_sites()["rates"]
     assert (plain.title, plain.port, plain.prefix) == ("rates", 443, "")
     assert (plain.timeout, plain.connections, plain.answer) == (30.0, 10, 4 * MIB)
     assert plain.url == "https://rates.example"
@@ -65,7 +59,7 @@ def test_a_site(settings: Settings, tmp_path: Path) -> None:
 def test_headers_of_the_caller(settings: Settings) -> None:
     path = f"{__name__}.own_headers"
     settings.MCP = {"HTTP": {"peer": {"url": URL, "secret_headers": path}}}
-    site = usable_sites()["peer"]
+    site = sites.usable_sites()["peer"]
     assert site.per_caller
     assert site.secret_names == frozenset()
 
@@ -73,8 +67,8 @@ def test_headers_of_the_caller(settings: Settings) -> None:
 def test_an_address_with_colons(settings: Settings) -> None:
     options = {"url": "http://[fd00::1]:81/x", "networks": ["fd00::/8"]}
     settings.MCP = {"HTTP": {"peer": options}}
-    assert usable_sites()["peer"].url == "http://[fd00::1]:81/x"
-    assert usable_sites()["peer"].host == "fd00::1"
+    assert sites.usable_sites()["peer"].url == "http://[fd00::1]:81/x"
+    assert sites.usable_sites()["peer"].host == "fd00::1"
 
 
 NEEDS = 'needs "url", an address such as'
@@ -156,29 +150,29 @@ PRIVATE_ALONE = "which is for private networks alone"
 )
 def test_what_cannot_be_used(settings: Settings, options: Any, sentence: str) -> None:
     given = {"peer": options, "other": {"url": URL}}
-    (problem,) = setting_problems(given)
+    (problem,) = sites.setting_problems(given)
     assert problem.startswith("MCP[\"HTTP\"]['peer'] ")
     assert sentence in problem
     assert SECRET not in problem
     settings.MCP = {"HTTP": given}
-    assert [*usable_sites()] == ["other"]
+    assert [*sites.usable_sites()] == ["other"]
 
 
 def test_networks_that_were_read(settings: Settings) -> None:
     network = ip_network("10.2.0.0/16")
     settings.MCP = {"HTTP": {"peer": {"url": URL, "networks": [network]}}}
-    assert usable_sites()["peer"].networks == [network]
+    assert sites.usable_sites()["peer"].networks == [network]
 
 
 @pytest.mark.parametrize("key", ["", "Help", "1a", "a b", "a" * 41, 5, None, b"a"])
 def test_keys(key: Any) -> None:
-    (problem,) = setting_problems({key: {"url": URL}})
+    (problem,) = sites.setting_problems({key: {"url": URL}})
     assert "no row can name" in problem
 
 
 @pytest.mark.parametrize("value", [" a", "a ", "a\r\nb", "a\x00", "ä", "\x7f"])
 def test_headers_that_cannot_be_sent(value: str) -> None:
-    problem = header_problem("X-A", value)
+    problem = sites.header_problem("X-A", value)
     assert "X-A" in problem
     assert repr(value) not in problem
 
@@ -240,14 +234,14 @@ PUBLIC = [
 
 @pytest.mark.parametrize("text", PRIVATE)
 def test_private_addresses(text: str) -> None:
-    assert not is_public(ip_address(text))
+    assert not sites.is_public(ip_address(text))
 
 
 @pytest.mark.parametrize("text", PUBLIC)
 def test_public_addresses(text: str) -> None:
-    assert is_public(ip_address(text))
+    assert sites.is_public(ip_address(text))
 
 
 @pytest.mark.parametrize("text", ["example.org", "127.1", "2130706433", "0x7f.1", ""])
 def test_what_is_no_address(text: str) -> None:
-    assert parse_address(text) is None
+    assert sites.parse_address(text) is None

@@ -275,7 +275,8 @@ def test_other_connections_are_told_and_ended(hers: Client, program: Program) ->
 
 def test_ending_others_twice_spares_the_new_app(hers: Client, program: Program) -> None:
     sign_in(program, hers)
-    sent = {**filled(hers, program), "end_others": "on"}
+    sealed = sealed_in(page_of(hers, program.request()))
+    sent = {"sealed": sealed, "may": "read", "ends": "90", "end_others": "on"}
     first, second = (answer_in(hers.post(CONSENT, sent)) for _ in range(2))
     assert first == second
     assert program.exchange(second["code"]).status_code == 200

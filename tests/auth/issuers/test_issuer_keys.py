@@ -10,18 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.auth.issuer_keys import (
-    AGAIN_S,
-    AWAY_S,
-    FRESH_S,
-    GOOD_S,
-    LATEST,
-    MAX_KEY_SET_BYTES,
-    RETENTION_S,
-    KeyEnds,
-    KeySet,
-    metadata_addresses,
-)
+from mcp_app.auth import issuer_keys
 from mcp_app.interface.principal import AuthenticationFailed, AuthenticationUnavailable
 from tests.auth.issuers.conftest import Clock
 from tests.auth.issuers.loopback_issuer import (
@@ -35,7 +24,7 @@ from tests.egress.peer import peer_on, settled
 
 
 def test_the_latest_end_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    ends = KeyEnds()
+    ends = issuer_keys.KeyEnds()
     monkeypatch.setattr(time, "time", lambda: 1_000.0)
     for end in (1_100.0, 1_300.0, 1_200.0):
         ends.note_key_end("ana", end)
@@ -56,22 +45,22 @@ def test_the_latest_end_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_old_ends_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    ends = KeyEnds()
+    ends = issuer_keys.KeyEnds()
     monkeypatch.setattr(time, "time", lambda: 1_000.0)
     ends.note_key_end("ana", 1_000.0)
-    monkeypatch.setattr(time, "time", lambda: 1_000.0 + RETENTION_S)
+    monkeypatch.setattr(time, "time", lambda: 1_000.0 + issuer_keys.RETENTION_S)
     assert ends.ended_keys(["ana"]) == {"ana"}
-    monkeypatch.setattr(time, "time", lambda: 1_000.1 + RETENTION_S)
+    monkeypatch.setattr(time, "time", lambda: 1_000.1 + issuer_keys.RETENTION_S)
     assert ends.ended_keys(["ana"]) == set()
     assert not ends._ends
 
 
 def test_any_number_may_be_an_end() -> None:
-    ends = KeyEnds()
+    ends = issuer_keys.KeyEnds()
     ends.note_key_end("ana", 1e300)
     found = ends.next_key_end(["ana"])
     assert found is not None
-    assert found.timestamp() == LATEST
+    assert found.timestamp() == issuer_keys.LATEST
 
 
 # -- key sets --------------------------------------------------------------------------
@@ -81,7 +70,9 @@ ONE = "ES256 one"
 TWO = "ES256 two"
 
 
-async def outcome(keys: KeySet, kid: str | None = ONE, algorithm: str = "ES256") -> str:
+async def outcome(
+    keys: issuer_keys.KeySet, kid: str | None = ONE, algorithm: str = "ES256"
+) -> str:
     try:
         return str((await keys.find(kid, algorithm)).algorithm_name)
     except AuthenticationFailed:
@@ -129,23 +120,23 @@ def fetches(issuer: LoopbackIssuer) -> int:
     ],
 )
 def test_where_metadata_may_be(issuer: str, addresses: list[str]) -> None:
-    assert list(metadata_addresses(issuer)) == addresses
+    assert list(issuer_keys.metadata_addresses(issuer)) == addresses
 
 
 async def test_metadata_of_oauth_come_before_openid_s(
     issuer: LoopbackIssuer,
 ) -> None:
-    assert await outcome(KeySet(issuer.options())) == "ES256"
+    assert await outcome(issuer_keys.KeySet(issuer.options())) == "ES256"
     assert issuer.requests == [RFC_8414, OPENID, KEYS]
     issuer.documents[RFC_8414] = issuer.metadata()
     issuer.requests.clear()
-    assert await outcome(KeySet(issuer.options())) == "ES256"
+    assert await outcome(issuer_keys.KeySet(issuer.options())) == "ES256"
     assert issuer.requests == [RFC_8414, KEYS]
 
 
 async def test_a_named_key_set_needs_no_metadata(issuer: LoopbackIssuer) -> None:
     issuer.documents.pop(OPENID)
-    keys = KeySet(issuer.options(jwks=f"{issuer.origin}{KEYS}?policy=a"))
+    keys = issuer_keys.KeySet(issuer.options(jwks=f"{issuer.origin}{KEYS}?policy=a"))
     issuer.documents[f"{KEYS}?policy=a"] = {"keys": [public_jwk("ES256")]}
     assert await outcome(keys) == "ES256"
     assert issuer.requests == [f"{KEYS}?policy=a"]
@@ -176,7 +167,7 @@ WRONG: dict[str, tuple[Break, str]] = {
         "larger than 16,384 bytes",
     ),
     "a large key set": (
-        lambda _: {KEYS: {"keys": [], "more": "x" * MAX_KEY_SET_BYTES}},
+        lambda _: {KEYS: {"keys": [], "more": "x" * issuer_keys.MAX_KEY_SET_BYTES}},
         "larger than 262,144 bytes",
     ),
     "no keys": (lambda _: {KEYS: {"keys": []}}, "has no key that signs by"),
@@ -207,7 +198,7 @@ async def test_what_cannot_be_read_is_an_outage_that_the_log_explains(
     changes, said = WRONG[case]
     issuer.documents.update(changes(issuer))
     with caplog.at_level(logging.WARNING):
-        assert await outcome(KeySet(issuer.options())) == "away"
+        assert await outcome(issuer_keys.KeySet(issuer.options())) == "away"
     (message,) = (each.getMessage() for each in caplog.records)
     assert message.startswith("The keys of the issuer 'keycloak' cannot be read: ")
     assert said in message
@@ -219,7 +210,7 @@ async def test_nothing_is_fetched_from_other_networks(
     async with peer_on("::1") as canary:
         named = f"http://[::1]:{canary.port}/keys"
         issuer.documents[OPENID] = issuer.metadata(jwks_uri=named)
-        assert await outcome(KeySet(issuer.options())) == "away"
+        assert await outcome(issuer_keys.KeySet(issuer.options())) == "away"
         assert canary.connections == 0
 
 
@@ -235,7 +226,10 @@ async def test_an_issuer_that_never_answers_is_given_up(
     async with peer_on() as peer:
         peer.send = say_nothing
         jwks = f"http://127.0.0.1:{peer.port}/keys"
-        assert await outcome(KeySet(issuer.options(jwks=jwks, timeout=0.05))) == "away"
+        assert (
+            await outcome(issuer_keys.KeySet(issuer.options(jwks=jwks, timeout=0.05)))
+            == "away"
+        )
         await settled()
     assert "cannot be read: " in caplog.text
 
@@ -265,7 +259,7 @@ async def test_a_key_is_for_its_algorithm_and_its_use(issuer: LoopbackIssuer) ->
     ]  # fmt: skip
     for served, kid, algorithm, found in table:
         issuer.serve_keys(*served)
-        keys = KeySet(issuer.options(jwks=f"{issuer.origin}{KEYS}"))
+        keys = issuer_keys.KeySet(issuer.options(jwks=f"{issuer.origin}{KEYS}"))
         assert await outcome(keys, kid, algorithm) == found, (served, kid, algorithm)
 
 
@@ -273,8 +267,8 @@ async def test_a_key_is_for_its_algorithm_and_its_use(issuer: LoopbackIssuer) ->
 
 
 async def test_a_set_is_read_every_hour(issuer: LoopbackIssuer, clock: Clock) -> None:
-    keys = KeySet(issuer.options())
-    for passed, times in ((0, 1), (1, 0), (FRESH_S - 2, 0), (1, 1), (1, 0)):
+    keys = issuer_keys.KeySet(issuer.options())
+    for passed, times in ((0, 1), (1, 0), (issuer_keys.FRESH_S - 2, 0), (1, 1), (1, 0)):
         clock.now += passed
         assert await outcome(keys) == "ES256"
         assert fetches(issuer) == times
@@ -283,10 +277,10 @@ async def test_a_set_is_read_every_hour(issuer: LoopbackIssuer, clock: Clock) ->
 async def test_a_key_that_is_taken_away_signs_no_more(
     issuer: LoopbackIssuer, clock: Clock
 ) -> None:
-    keys = KeySet(issuer.options())
+    keys = issuer_keys.KeySet(issuer.options())
     assert await outcome(keys) == "ES256"
     issuer.serve_keys(public_jwk("ES256", "two"))
-    clock.now += FRESH_S
+    clock.now += issuer_keys.FRESH_S
     assert await outcome(keys) == "wrong"
     assert await outcome(keys, TWO) == "ES256"
 
@@ -294,13 +288,13 @@ async def test_a_key_that_is_taken_away_signs_no_more(
 async def test_an_unknown_key_is_asked_for_once_a_minute(
     issuer: LoopbackIssuer, clock: Clock
 ) -> None:
-    keys = KeySet(issuer.options())
+    keys = issuer_keys.KeySet(issuer.options())
     assert await outcome(keys) == "ES256"
     issuer.serve_keys(public_jwk("ES256", "two"))
     fetches(issuer)
     for passed, found, times in (
         (0, "wrong", 0),
-        (AGAIN_S - 1, "wrong", 0),
+        (issuer_keys.AGAIN_S - 1, "wrong", 0),
         (1, "ES256", 1),
         (1, "ES256", 0),
     ):
@@ -312,14 +306,14 @@ async def test_an_unknown_key_is_asked_for_once_a_minute(
 async def test_nothing_is_remembered_of_keys_that_strangers_name(
     issuer: LoopbackIssuer, clock: Clock
 ) -> None:
-    keys = KeySet(issuer.options())
+    keys = issuer_keys.KeySet(issuer.options())
     for kid in (ONE, *(f"key {number}" for number in range(20))):
         await outcome(keys, kid)
     assert list(keys._built_keys) == [(ONE, "ES256")]
 
 
 async def test_those_who_ask_at_once_wait_for_one_fetch(issuer: LoopbackIssuer) -> None:
-    keys = KeySet(issuer.options())
+    keys = issuer_keys.KeySet(issuer.options())
     asked = [asyncio.create_task(outcome(keys)) for _ in range(20)]
     await asyncio.sleep(0)
     # Whoever asked first may go.
@@ -331,13 +325,13 @@ async def test_those_who_ask_at_once_wait_for_one_fetch(issuer: LoopbackIssuer) 
 async def test_while_the_issuer_is_away_known_keys_are_good_for_a_day(
     issuer: LoopbackIssuer, clock: Clock
 ) -> None:
-    keys = KeySet(issuer.options())
+    keys = issuer_keys.KeySet(issuer.options())
     assert await outcome(keys) == "ES256"
     issuer.stop()
     for passed, known, unknown in (
-        (FRESH_S, "ES256", "away"),
+        (issuer_keys.FRESH_S, "ES256", "away"),
         (1, "ES256", "away"),
-        (GOOD_S - FRESH_S - 2, "ES256", "away"),
+        (issuer_keys.GOOD_S - issuer_keys.FRESH_S - 2, "ES256", "away"),
         (1, "away", "away"),
     ):
         clock.now += passed
@@ -345,19 +339,19 @@ async def test_while_the_issuer_is_away_known_keys_are_good_for_a_day(
         assert await outcome(keys, TWO) == unknown
     issuer.start()
     assert await outcome(keys) == "away"
-    clock.now += AWAY_S
+    clock.now += issuer_keys.AWAY_S
     assert await outcome(keys) == "ES256"
     assert await outcome(keys, TWO) == "wrong"
 
 
 async def test_known_keys_wait_for_nobody(issuer: LoopbackIssuer, clock: Clock) -> None:
-    keys = KeySet(issuer.options(jwks=f"{issuer.origin}{KEYS}"))
+    keys = issuer_keys.KeySet(issuer.options(jwks=f"{issuer.origin}{KEYS}"))
     assert await outcome(keys) == "ES256"
     issuer.stop()
-    clock.now += FRESH_S
+    clock.now += issuer_keys.FRESH_S
     assert await outcome(keys) == "ES256"
     issuer.start()
-    clock.now += AGAIN_S
+    clock.now += issuer_keys.AGAIN_S
     fetches(issuer)
     # The answer is there before the set is asked for, and the set is read all the same.
     assert await outcome(keys) == "ES256"
@@ -372,9 +366,9 @@ async def test_an_issuer_that_was_never_there_is_asked_again_soon(
     issuer: LoopbackIssuer, clock: Clock
 ) -> None:
     issuer.stop()
-    keys = KeySet(issuer.options())
+    keys = issuer_keys.KeySet(issuer.options())
     assert await outcome(keys) == "away"
     issuer.start()
-    for passed, found in ((AWAY_S - 1, "away"), (1, "ES256")):
+    for passed, found in ((issuer_keys.AWAY_S - 1, "away"), (1, "ES256")):
         clock.now += passed
         assert await outcome(keys) == found
