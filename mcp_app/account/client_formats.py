@@ -123,7 +123,6 @@ def _after_space(text: str, place: int) -> int:
 
 
 def _with_member(text: str, start: int, name: str, value: Value) -> str:
-    """Return the text with this member set in the object that begins at `start`."""
     members, unit = _member_positions(text, start), _indentation(text)
     if name in members:
         old = members[name]

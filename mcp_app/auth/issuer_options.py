@@ -24,7 +24,6 @@ FindUser: TypeAlias = Callable[[dict[str, Any]], object]
 EMAIL: Final = "email"
 CHANGEABLE: Final = "preferred_username"
 """A claim that names another person tomorrow (OpenID Connect Core, section 5.7)."""
-PACKAGES: Final = ("jwt", "httpcore2")
 
 
 class UnusableIssuer(ValueError):
@@ -66,7 +65,7 @@ class EntryOptions(Options, extra="ignore"):
 
 def read_options(name: str, values: Mapping[str, Any]) -> IssuerOptions:
     """Return the options of an entry; raises `UnusableIssuer`."""
-    for each in PACKAGES:
+    for each in ("jwt", "httpcore2"):
         if find_spec(each) is None:
             sentence = "needs a package that is not installed"
             raise UnusableIssuer(with_remedy(sentence, ImportError(name=each)))

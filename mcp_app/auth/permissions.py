@@ -215,31 +215,19 @@ Key: TypeAlias = tuple[Principal, str, frozenset[AccessRequirements]]
 """Who asks, at which server, and for what: rights for less are no rights for more."""
 
 
-class RightsCache:
+class RightsCache(AgedCache[Key, Rights]):
     """Rights by principal and server; used on the loop only."""
 
     def __init__(self, rules: Mapping[str, Rule]) -> None:
+        super().__init__()
         self._rules = rules
-        self._entries: AgedCache[Key, Rights] = AgedCache()
-
-    def cached_rights(
-        self, principal: Principal, server: str, demands: frozenset[AccessRequirements]
-    ) -> Rights | None:
-        """Return the cached rights of a principal, None if they must be read."""
-        return self._entries.cached_value((principal, server, demands))
-
-    def good_until(
-        self, principal: Principal, server: str, demands: frozenset[AccessRequirements]
-    ) -> float:
-        """Return when cached rights get too old (monotonic); -inf if there are none."""
-        return self._entries.good_until((principal, server, demands))
 
     async def find(
         self, principal: Principal, server: str, demands: frozenset[AccessRequirements]
     ) -> Rights:
         """Return which of a server's requirements the principal meets."""
         read = partial(self._read_rights, principal, server, demands)
-        return await self._entries.find_or_load((principal, server, demands), read)
+        return await self.find_or_load((principal, server, demands), read)
 
     async def _read_rights(
         self, principal: Principal, server: str, demands: frozenset[AccessRequirements]
@@ -257,10 +245,6 @@ class RightsCache:
         rules = [self._rules.get(each) for each in dict.fromkeys(keys)]
         asking = [each for each in rules if each is not None and each.arguments]
         return not asking or await judges.run(_all_rules_allow, asking, request)
-
-    def forget_all(self) -> None:
-        """Read all rights again at their next use."""
-        self._entries.forget_all()
 
 
 def rights_of(

@@ -168,12 +168,6 @@ def _required_sentence(server: ServerDefinition, *, signs_in: bool) -> str:
     return f"Authentication is required.{advice}"
 
 
-def cached_principal(server: ServerDefinition, headers: Headers) -> Principal | None:
-    """Return the cached principal of a request, None if it must be looked up."""
-    cached = cached_token(server, headers)
-    return None if cached is None else cached[0].principal
-
-
 def cached_token(
     server: ServerDefinition, headers: Headers
 ) -> tuple[TokenEntry, float] | None:

@@ -370,7 +370,6 @@ def _families(names: list[str]) -> dict[str, Family]:
 
 
 def _disabled_users(users: Collection[str]) -> set[str]:
-    """Return those of these users who may not log in any more; blocks."""
     return set(users) - {str(each) for each in active_users(users)}
 
 

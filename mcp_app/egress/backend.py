@@ -7,15 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
 
-from httpcore2 import (
-    AnyIOBackend,
-    AsyncConnectionPool,
-    AsyncNetworkBackend,
-    AsyncNetworkStream,
-    ConnectError,
-    ConnectTimeout,
-    default_ssl_context,
-)
+import httpcore2
 
 from mcp_app.egress.resolving import Forbidden, Resolver
 from mcp_app.egress.sites import Site, is_allowed, parse_address
@@ -31,9 +23,11 @@ cannot be seen here.
 """
 
 
-def connection_pool_for(site: Site, resolver: Resolver) -> AsyncConnectionPool:
+def connection_pool_for(
+    site: Site, resolver: Resolver
+) -> httpcore2.AsyncConnectionPool:
     """Return the connections to one site."""
-    return AsyncConnectionPool(
+    return httpcore2.AsyncConnectionPool(
         ssl_context=_ssl_context(site.ca),
         max_connections=site.connections,
         max_keepalive_connections=site.connections,
@@ -48,10 +42,12 @@ def _ssl_context(ca: str) -> ssl.SSLContext:
 
     To read those takes longer than most calls.
     """
-    return ssl.create_default_context(cafile=ca) if ca else default_ssl_context()
+    return (
+        ssl.create_default_context(cafile=ca) if ca else httpcore2.default_ssl_context()
+    )
 
 
-class AnswerStream(AsyncNetworkStream):
+class AnswerStream(httpcore2.AsyncNetworkStream):
     """A connection that is dropped once more came than one answer.
 
     Whoever asks next would be given what came too much: httpcore2 keeps it.  So the
@@ -59,7 +55,7 @@ class AnswerStream(AsyncNetworkStream):
     it leaves it here, and a connection that is readable is not used again.
     """
 
-    def __init__(self, below: AsyncNetworkStream) -> None:
+    def __init__(self, below: httpcore2.AsyncNetworkStream) -> None:
         self._below = below
         self._last = b""
         self._size = 0
@@ -88,7 +84,7 @@ class AnswerStream(AsyncNetworkStream):
         ssl_context: ssl.SSLContext,
         server_hostname: str | None = None,
         timeout: float | None = None,
-    ) -> AsyncNetworkStream:
+    ) -> httpcore2.AsyncNetworkStream:
         """Return the connection with TLS."""
         below = await self._below.start_tls(ssl_context, server_hostname, timeout)
         return AnswerStream(below)
@@ -116,13 +112,13 @@ class AnswerStream(AsyncNetworkStream):
             return True
 
 
-class GuardedBackend(AsyncNetworkBackend):
+class GuardedBackend(httpcore2.AsyncNetworkBackend):
     """Connects to the vetted addresses of one site's name."""
 
     def __init__(self, site: Site, resolver: Resolver) -> None:
         self._site = site
         self._resolver = resolver
-        self._below = AnyIOBackend()
+        self._below = httpcore2.AnyIOBackend()
 
     async def connect_tcp(
         self,
@@ -131,18 +127,18 @@ class GuardedBackend(AsyncNetworkBackend):
         timeout: float | None = None,
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
-    ) -> AsyncNetworkStream:
+    ) -> httpcore2.AsyncNetworkStream:
         """Connect to the first address that answers; raise `Forbidden`."""
-        refusal: ConnectError | ConnectTimeout | None = None
+        refusal: httpcore2.ConnectError | httpcore2.ConnectTimeout | None = None
         for address in await self._vetted_addresses(host, port):
             try:
                 stream = await self._below.connect_tcp(
                     address, port, timeout, local_address, socket_options
                 )
                 return AnswerStream(stream)
-            except (ConnectError, ConnectTimeout) as error:
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 refusal = error
-        raise refusal or ConnectError(f"The name {host} has no address.")
+        raise refusal or httpcore2.ConnectError(f"The name {host} has no address.")
 
     async def _vetted_addresses(self, host: str, port: int) -> list[str]:
         literal = parse_address(host) is not None

@@ -69,12 +69,12 @@ class Question:
 
     def seal_for_user(self, user: AbstractBaseUser) -> str:
         """Return it as a text that only this user's page can bring back."""
-        return _consent_sealer().seal(asdict(self), _associated_data(user))
+        return _consent_sealer().seal(asdict(self), str(user.pk).encode())
 
     @classmethod
     def open_sealed(cls, text: str, user: AbstractBaseUser) -> Question | None:
         """Return what a page brings back; None if it is another's, or too old."""
-        members = _consent_sealer().open(text, _associated_data(user))
+        members = _consent_sealer().open(text, str(user.pk).encode())
         if members is None or time.time() - members["asked_at"] > LASTS_S:
             return None
         client = Client(**members.pop("client"))
@@ -83,10 +83,6 @@ class Question:
 
 def _consent_sealer() -> Sealer:
     return Sealer(secret_keys(), "consent", size=MAX_SEALED_LENGTH)
-
-
-def _associated_data(user: AbstractBaseUser) -> bytes:
-    return str(user.pk).encode()
 
 
 class ConsentForm(RightsChoice):

@@ -26,19 +26,7 @@ from mcp_app.conf import secret_keys
 from mcp_app.interface.errors import is_installed
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.oauth import clients
-from mcp_app.protocol.oauth.requests import (
-    MAX_FORM_BYTES,
-    CodeGrant,
-    MachineGrant,
-    OAuthError,
-    RefreshGrant,
-    client_of,
-    invalid_request,
-    read_form,
-    read_grant,
-    read_revocation,
-)
+from mcp_app.protocol.oauth import clients, requests
 from mcp_app.transports.http.bridge import lacks_host
 from mcp_app.transports.http.host_and_origin import NO_HOST
 from mcp_app.transports.http.view import forget_query
@@ -51,7 +39,7 @@ NO_STORE: Final = "no-store"
 MAX_DIGITS: Final = 20
 MAX_CONCURRENT_REQUESTS: Final = 16
 """Requests of programs that are served at once: each may need a database connection."""
-BUSY: Final = OAuthError(
+BUSY: Final = requests.OAuthError(
     "temporarily_unavailable",
     f"{MAX_CONCURRENT_REQUESTS} programs are being served already. Try again in 2"
     f" seconds.",
@@ -143,22 +131,22 @@ def _run_program_view(
 ) -> HttpResponse:
     try:
         if lacks_host(request.META):
-            raise OAuthError("invalid_request", NO_HOST)
+            raise requests.OAuthError("invalid_request", NO_HOST)
         return JsonResponse(view(), status=status)
-    except OAuthError as error:
+    except requests.OAuthError as error:
         return error_response(error)
     except Http404 as error:
-        return error_response(OAuthError("not_found", str(error), status=404))
+        return error_response(requests.OAuthError("not_found", str(error), status=404))
     except DatabaseError as error:
         if (away := outage_answer(error)) is None:
             raise
         return error_response(
-            OAuthError("temporarily_unavailable", away.message, status=503),
+            requests.OAuthError("temporarily_unavailable", away.message, status=503),
             retry_after=away.headers.get("Retry-After", "5"),
         )
 
 
-def error_response(error: OAuthError, retry_after: str = "") -> HttpResponse:
+def error_response(error: requests.OAuthError, retry_after: str = "") -> HttpResponse:
     """Return the answer of RFC 6749, section 5.2; `retry_after` is in seconds."""
     response = JsonResponse(error.json_body(), status=error.status)
     if retry_after:
@@ -173,10 +161,10 @@ def body_of_request(request: HttpRequest) -> bytes:
     length = request.META.get("CONTENT_LENGTH") or "0"
     # int() takes no more than 4,300 digits.
     is_number = length.isdecimal() and len(length) <= MAX_DIGITS
-    fits = is_number and int(length) <= MAX_FORM_BYTES
-    if not fits or len(request.body) > MAX_FORM_BYTES:
-        sentence = f"The body has more than {MAX_FORM_BYTES} bytes."
-        raise invalid_request(sentence, status=413)
+    fits = is_number and int(length) <= requests.MAX_FORM_BYTES
+    if not fits or len(request.body) > requests.MAX_FORM_BYTES:
+        sentence = f"The body has more than {requests.MAX_FORM_BYTES} bytes."
+        raise requests.invalid_request(sentence, status=413)
     return request.body
 
 
@@ -266,15 +254,15 @@ def issue_token(request: HttpRequest) -> JsonObject:
     """Exchange a code, a refresh token or an access token (RFC 6749, section 3.2)."""
     issuer = issuer_of(request)
     form = _read_request_form(request)
-    credentials = client_of(form, request.headers.get("Authorization"))
-    grant = read_grant(form)
+    credentials = requests.client_of(form, request.headers.get("Authorization"))
+    grant = requests.read_grant(form)
     slug = _requested_slug(grant.resource, issuer)
     match grant:
-        case CodeGrant():
+        case requests.CodeGrant():
             return connections.exchange_code(credentials.client_id, grant, slug)
-        case RefreshGrant():
+        case requests.RefreshGrant():
             return connections.refresh_tokens(credentials.client_id, grant, slug)
-        case MachineGrant():
+        case requests.MachineGrant():
             return connections.token_of_machine(credentials, slug)
 
 
@@ -283,13 +271,17 @@ def revoke_token(request: HttpRequest) -> JsonObject:
     """End the app that a token belongs to; 200 whether there was one or not."""
     issuer_of(request)
     form = _read_request_form(request)
-    credentials = client_of(form, request.headers.get("Authorization"))
-    return connections.revoke_token(credentials.client_id, read_revocation(form))
+    credentials = requests.client_of(form, request.headers.get("Authorization"))
+    return connections.revoke_token(
+        credentials.client_id, requests.read_revocation(form)
+    )
 
 
 def _read_request_form(request: HttpRequest) -> dict[str, str]:
     content_type = request.headers.get("Content-Type", "")
-    return read_form(content_type, body_of_request(request), request.META[_QUERY])
+    return requests.read_form(
+        content_type, body_of_request(request), request.META[_QUERY]
+    )
 
 
 def _requested_slug(resource: str, issuer: str) -> str | None:
@@ -298,5 +290,7 @@ def _requested_slug(resource: str, issuer: str) -> str | None:
         return None
     slug = resources.slug_of_resource(resource, issuer)
     if slug is None:
-        raise OAuthError("invalid_target", "resource is no server of this site.")
+        raise requests.OAuthError(
+            "invalid_target", "resource is no server of this site."
+        )
     return slug

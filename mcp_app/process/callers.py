@@ -115,10 +115,10 @@ class Callers:
             principal = token.principal
         if catalog.restricted:
             key = principal, slug, catalog.demands
-            cached = self._process.rights.cached_rights(*key)
+            cached = self._process.rights.cached_value(key)
             if cached is None or not cached.meets_demands(catalog.server.demands):
                 return None
-            rights, until = cached, min(until, self._process.rights.good_until(*key))
+            rights, until = cached, min(until, self._process.rights.good_until(key))
         return Caller(catalog, principal, rights, until, token)
 
 

@@ -6,17 +6,7 @@ import pytest
 from django.test import override_settings
 from pytest_django import Settings
 
-from mcp_app.auth.resources import (
-    LOCAL,
-    audience_of,
-    is_audience,
-    metadata_of,
-    metadata_url,
-    oauth_settings,
-    server_url,
-    site_origin,
-    slug_of_resource,
-)
+from mcp_app.auth import resources
 
 ORIGIN = "https://shop.example"
 
@@ -24,8 +14,8 @@ ORIGIN = "https://shop.example"
 @pytest.mark.parametrize(
     ("public", "slug", "url"),
     [
-        ("", "default", f"{LOCAL}/mcp"),
-        ("", "shop", f"{LOCAL}/mcp/shop"),
+        ("", "default", f"{resources.LOCAL}/mcp"),
+        ("", "shop", f"{resources.LOCAL}/mcp/shop"),
         ("https://shop.example/mcp", "default", "https://shop.example/mcp"),
         ("https://shop.example/mcp/", "shop", "https://shop.example/mcp/shop"),
         ("https://shop.example/a/b", "shop", "https://shop.example/a/b/shop"),
@@ -36,20 +26,22 @@ ORIGIN = "https://shop.example"
 )
 def test_an_address(settings: Settings, public: str, slug: str, url: str) -> None:
     settings.MCP = {"PUBLIC_URL": public} if public else {}
-    assert server_url(slug) == url
+    assert resources.server_url(slug) == url
 
 
 def test_the_public_address_comes_before_that_of_the_site(settings: Settings) -> None:
     settings.MCP = {}
-    assert server_url("shop", "https://here/") == "https://here/mcp/shop"
+    assert resources.server_url("shop", "https://here/") == "https://here/mcp/shop"
     settings.MCP = {"PUBLIC_URL": "https://shop.example/m"}
-    assert server_url("shop", "https://here/") == "https://shop.example/m/shop"
+    assert (
+        resources.server_url("shop", "https://here/") == "https://shop.example/m/shop"
+    )
 
 
 def test_a_site_whose_urls_have_no_endpoint(settings: Settings) -> None:
     settings.MCP = {}
     with override_settings(ROOT_URLCONF=__name__):
-        assert server_url("shop") == f"{LOCAL}/mcp/shop"
+        assert resources.server_url("shop") == f"{resources.LOCAL}/mcp/shop"
 
 
 urlpatterns: list[object] = []
@@ -80,7 +72,7 @@ def test_the_server_of_a_resource(
     settings: Settings, resource: str, slug: str | None
 ) -> None:
     settings.MCP = {"PUBLIC_URL": ORIGIN}
-    assert slug_of_resource(resource, ORIGIN) == slug
+    assert resources.slug_of_resource(resource, ORIGIN) == slug
 
 
 @pytest.mark.parametrize(
@@ -98,16 +90,18 @@ def test_the_origin_is_never_that_of_the_host_header(
 ) -> None:
     settings.MCP = {} if public is None else {"PUBLIC_URL": public}
     settings.DEBUG = debug
-    assert site_origin("http", host) == origin
+    assert resources.site_origin("http", host) == origin
 
 
 def test_the_metadata_is_that_of_the_address_that_was_asked(settings: Settings) -> None:
     where = f"{ORIGIN}/.well-known/oauth-protected-resource"
     settings.MCP = {"PUBLIC_URL": ORIGIN}
-    assert metadata_url(ORIGIN, "/mcp/office/") == f"{where}/mcp/office/"
+    assert resources.metadata_url(ORIGIN, "/mcp/office/") == f"{where}/mcp/office/"
     # A proxy maps another path to ours.
     settings.MCP = {"PUBLIC_URL": f"{ORIGIN}/tools"}
-    assert metadata_url(ORIGIN, "/mcp/office/sse") == f"{where}/tools/office/sse"
+    assert (
+        resources.metadata_url(ORIGIN, "/mcp/office/sse") == f"{where}/tools/office/sse"
+    )
 
 
 def test_the_address_of_a_server(settings: Settings) -> None:
@@ -128,15 +122,15 @@ def test_the_address_of_a_server(settings: Settings) -> None:
         ),
     ):
         settings.MCP = {"PUBLIC_URL": public}
-        assert audience_of(slug) == audience
-        assert metadata_of(slug) == metadata
+        assert resources.audience_of(slug) == audience
+        assert resources.metadata_of(slug) == metadata
 
 
 def test_a_setting_that_is_no_address(settings: Settings) -> None:
     settings.MCP = {"PUBLIC_URL": "shop.example.com"}
     with pytest.raises(ValueError, match="http"):
-        audience_of("default")
-    assert not is_audience("shop.example.com/mcp", "default")
+        resources.audience_of("default")
+    assert not resources.is_audience("shop.example.com/mcp", "default")
 
 
 def test_an_address_may_be_written_in_several_forms(settings: Settings) -> None:
@@ -146,7 +140,7 @@ def test_an_address_may_be_written_in_several_forms(settings: Settings) -> None:
         "https://shop.example.com/mcp/",
         "https://shop.example.com/mcp/sse",
     ):
-        assert is_audience(text, "default")
+        assert resources.is_audience(text, "default")
     for text in (
         "https://shop.example.com/mcp?a",
         "https://shop.example.com/mcp#a",
@@ -155,7 +149,7 @@ def test_an_address_may_be_written_in_several_forms(settings: Settings) -> None:
         "https://shop.example.com/MCP",
         "",
     ):
-        assert not is_audience(text, "default")
+        assert not resources.is_audience(text, "default")
 
 
 # -- oauth settings --------------------------------------------------------------------
@@ -201,4 +195,4 @@ def test_whom_it_lets_in(
     settings: Settings, clients: list[str], hosts: list[str], is_in: bool
 ) -> None:
     settings.MCP = {**settings.MCP, "OAUTH": {"clients": clients}}
-    assert oauth_settings().admits_hosts(hosts) is is_in
+    assert resources.oauth_settings().admits_hosts(hosts) is is_in

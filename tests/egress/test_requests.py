@@ -10,23 +10,12 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from mcp_app.egress import requests as secrets_module
-from mcp_app.egress.requests import (
-    BLOT,
-    MAX_TARGET_LENGTH,
-    Secrets,
-    SiteAnswer,
-    SiteRequest,
-    check_path,
-    headers_of,
-    secrets_for,
-    target_of,
-)
+from mcp_app.egress import requests
 from mcp_app.egress.resolving import Forbidden
 from mcp_app.egress.sites import Site, usable_sites
 from mcp_app.interface.principal import AccessRequest, Principal
 
-NONE = Secrets({}, {})
+NONE = requests.Secrets({}, {})
 
 
 @pytest.fixture
@@ -40,7 +29,7 @@ def site(settings: Settings) -> Site:
     ["/", "/a/b", "/a//b", "/a%2Fb", "/...", "/.a", "/a..", "/%C3%A9", "/a:b@c;d=.."],
 )
 def test_paths_that_may_be_asked(path: str) -> None:
-    check_path(path)
+    requests.check_path(path)
 
 
 @pytest.mark.parametrize(
@@ -56,17 +45,19 @@ def test_paths_that_may_be_asked(path: str) -> None:
 )
 def test_paths_that_may_not(path: str) -> None:
     with pytest.raises(Forbidden):
-        check_path(path)
+        requests.check_path(path)
 
 
-def target(site: Site, secrets: Secrets = NONE, **request: Any) -> str:
-    return target_of(site, SiteRequest(method="GET", **request), secrets)
+def target(site: Site, secrets: requests.Secrets = NONE, **request: Any) -> str:
+    return requests.target_of(
+        site, requests.SiteRequest(method="GET", **request), secrets
+    )
 
 
 def test_targets(site: Site) -> None:
     assert target(site, path="/a") == "/api/a"
     assert target(site, path="/a", query="b=c%20d&e[]=f") == "/api/a?b=c%20d&e[]=f"
-    secrets = Secrets({}, {"key": "a&b"})
+    secrets = requests.Secrets({}, {"key": "a&b"})
     assert target(site, secrets, path="/a") == "/api/a?key=a%26b"
     assert target(site, secrets, path="/a", query="b=c") == "/api/a?b=c&key=a%26b"
 
@@ -79,12 +70,12 @@ def test_queries_that_may_not_be_sent(site: Site, query: str) -> None:
 
 def test_a_long_address(site: Site) -> None:
     with pytest.raises(Forbidden, match="longer than 16,384 characters"):
-        target(site, path="/" + "a" * MAX_TARGET_LENGTH)
+        target(site, path="/" + "a" * requests.MAX_TARGET_LENGTH)
 
 
 def headers(site: Site, *given: tuple[str, str], **secret: str) -> dict[str, str]:
-    request = SiteRequest(method="GET", path="/", headers=given)
-    return dict(headers_of(site, request, Secrets(secret, {})))
+    request = requests.SiteRequest(method="GET", path="/", headers=given)
+    return dict(requests.headers_of(site, request, requests.Secrets(secret, {})))
 
 
 def test_headers(site: Site) -> None:
@@ -109,10 +100,12 @@ def test_headers_that_may_not_be_sent(site: Site, header: tuple[str, str]) -> No
 CANARY = "canary-of-requests"
 
 
-def answer(media_type: str, body: bytes = b"") -> SiteAnswer:
+def answer(media_type: str, body: bytes = b"") -> requests.SiteAnswer:
     given = {"content-type": media_type}
-    secrets = Secrets({"X-Key": CANARY}, {})
-    return SiteAnswer(status=200, headers=given, body=body, took=0, secrets=secrets)
+    secrets = requests.Secrets({"X-Key": CANARY}, {})
+    return requests.SiteAnswer(
+        status=200, headers=given, body=body, took=0, secrets=secrets
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +130,7 @@ def test_what_error_pages_show() -> None:
     shown = repr(answer(CANARY, CANARY.encode()))
     assert "status=200" in shown
     assert CANARY not in shown
-    request = SiteRequest(
+    request = requests.SiteRequest(
         method="POST",
         path=f"/{CANARY}",
         query=CANARY,
@@ -189,7 +182,7 @@ async def secrets_headers(settings: Settings, name: str) -> Any:
     path = f"{__name__}.{name}"
     given = {"url": "https://peer.example", "secret_headers": path}
     settings.MCP = {"HTTP": {"peer": given}}
-    return (await secrets_for(usable_sites()["peer"], LEE)).headers
+    return (await requests.secrets_for(usable_sites()["peer"], LEE)).headers
 
 
 async def test_headers_of_a_caller(settings: Settings) -> None:
@@ -219,7 +212,7 @@ async def test_headers_that_cannot_be_sent(
 async def test_a_function_that_takes_long(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(secrets_module, "CALLER_S", 0.01)
+    monkeypatch.setattr(requests, "CALLER_S", 0.01)
     with pytest.raises(Forbidden, match="longer than"):
         await secrets_headers(settings, "slow")
     go_on.set()
@@ -227,7 +220,7 @@ async def test_a_function_that_takes_long(
 
 def test_secrets_are_blotted_out() -> None:
     basic = base64.b64encode(b"partner:long-password").decode()
-    secrets = Secrets(
+    secrets = requests.Secrets(
         {"Authorization": f"Basic {basic}", "X-Key": "Bearer 12345678", "X-A": "short"},
         {"key": "in the query"},
     )
@@ -237,41 +230,41 @@ def test_secrets_are_blotted_out() -> None:
         "e": "short",
     }
     assert secrets.blot(value) == {
-        BLOT: [BLOT, BLOT, f"my {BLOT}", "partner"],
-        "a": {"b": f"x {BLOT} x", "c": 12345678, "d": None},
+        requests.BLOT: [requests.BLOT, requests.BLOT, f"my {requests.BLOT}", "partner"],
+        "a": {"b": f"x {requests.BLOT} x", "c": 12345678, "d": None},
         "e": "short",
     }
-    assert secrets.blot("Bearer 12345678!") == f"{BLOT}!"
+    assert secrets.blot("Bearer 12345678!") == f"{requests.BLOT}!"
     assert "12345678" not in repr(secrets)
 
 
 @pytest.mark.parametrize(
     ("header", "answer", "shown"),
     [
-        ("sid=cookiecanary12345; a=b", "cookiecanary12345", BLOT),
-        ('Token token="tokencanary123"', "tokencanary123", BLOT),
-        ("Custom canary+of/a+key==", "canary+of/a+key", BLOT),
-        ("A id=first-canary,key=second-canary", "first-canary", BLOT),
+        ("sid=cookiecanary12345; a=b", "cookiecanary12345", requests.BLOT),
+        ('Token token="tokencanary123"', "tokencanary123", requests.BLOT),
+        ("Custom canary+of/a+key==", "canary+of/a+key", requests.BLOT),
+        ("A id=first-canary,key=second-canary", "first-canary", requests.BLOT),
         ("sessionid=cookiecanary12345", "sessionid", "sessionid"),
         ('Digest username="lee", nonce="abc"', "username", "username"),
     ],
 )
 def test_parts_of_secrets(header: str, answer: str, shown: str) -> None:
     """A part is blotted out, but no name of one, which answers may have as well."""
-    assert Secrets({"A": header}, {}).blot(answer) == shown
+    assert requests.Secrets({"A": header}, {}).blot(answer) == shown
 
 
 def test_a_secret_of_the_query_as_it_is_sent() -> None:
-    assert Secrets({}, {"key": "canary & key"}).blot("?key=canary+%26+key") == (
-        f"?key={BLOT}"
-    )
+    assert requests.Secrets({}, {"key": "canary & key"}).blot(
+        "?key=canary+%26+key"
+    ) == (f"?key={requests.BLOT}")
 
 
 def test_without_secrets_nothing_is_blotted() -> None:
     value = {"a": "b"}
-    assert Secrets({}, {}).blot(value) is value
+    assert requests.Secrets({}, {}).blot(value) is value
 
 
 @pytest.mark.parametrize("text", ["Basic ???", "Basic /w==", "Basic"])
 def test_basic_that_encodes_nothing(text: str) -> None:
-    assert Secrets({"A": text}, {}).blot("hello") == "hello"
+    assert requests.Secrets({"A": text}, {}).blot("hello") == "hello"

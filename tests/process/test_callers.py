@@ -123,7 +123,7 @@ async def test_it_is_asked_again_when_what_was_read_is_old(
     first = at(process, token)
     assert first is not None
     read = [entry[0] for entry in token_cache._entries.values()]
-    rights = [entry[0] for entry in process.rights._entries._entries.values()]
+    rights = [entry[0] for entry in process.rights._entries.values()]
     assert first.until == min(*read, *rights) + caches.MAX_AGE_S
     assert at(process, token, first.until - 0.001) is first
     assert at(process, token, first.until) is not first

@@ -227,13 +227,14 @@ class HttpRequestHandler:
         catalog = self._catalog
         if not catalog.public:
             forget_token(self._scope, self._slug)
-            cached = principals.cached_principal(catalog.server, self._headers)
-            self._principal = cached or await self._authenticate()
+            cached = principals.cached_token(catalog.server, self._headers)
+            known = cached and cached[0].principal
+            self._principal = known or await self._authenticate()
         self._identified = True
         if catalog.restricted:
             rights = self._process.rights
             key = self._principal, self._slug, catalog.demands
-            self._rights = rights.cached_rights(*key) or await rights.find(*key)
+            self._rights = rights.cached_value(key) or await rights.find(*key)
             if not self._rights.meets_demands(catalog.server.demands):
                 raise RequestRefused(403, MAY_NOT)
 
