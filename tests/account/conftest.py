@@ -72,9 +72,7 @@ Make = Callable[..., AccessToken]
 @pytest.fixture
 def token() -> Make:
     def make(user: User, **columns: Any) -> AccessToken:
-        row, _ = AccessToken.objects.make(
-            **{"user": user, "name": "a laptop", **columns}
-        )
-        return row
+        given = {"user": user, "name": "a laptop", **columns}
+        return AccessToken.objects.make(**given)[0]
 
     return make

@@ -26,10 +26,7 @@ from mcp_app.protocol.json_types import JsonObject
 
 LAUNCH = Launch(command="/venv/python", arguments=["/site/manage.py", "mcp_stdio"])
 URL = "https://example.org/mcp"
-COMMAND: JsonObject = {
-    "command": "/venv/python",
-    "args": ["/site/manage.py", "mcp_stdio"],
-}
+COMMAND: JsonObject = {"command": LAUNCH.command, "args": [*LAUNCH.arguments]}
 AUTHORIZED = {"headers": {"Authorization": "Bearer YOUR-TOKEN"}}
 ASKED = {"headers": {"Authorization": "Bearer ${input:site-token}"}}
 QUESTION: JsonObject = {
@@ -113,14 +110,12 @@ def test_a_toml_file_is_read_as_it_is_meant(name: str) -> None:
     table = {"url": URL, "http_headers": {"Authorization": "Bearer mcp_x"}}
     text = codex.http_text(name, URL, token="mcp_x")
     assert tomllib.loads(text) == {"mcp_servers": {name: table}}
-    assert tomllib.loads(codex.http_text(name, URL)) == {
-        "mcp_servers": {name: {"url": URL}}
-    }
+    bare = {"mcp_servers": {name: {"url": URL}}}
+    assert tomllib.loads(codex.http_text(name, URL)) == bare
     launch = Launch(command="/a b/python", arguments=["manage.py", HOSTILE])
     table = {"command": launch.command, "args": [*launch.arguments]}
-    assert tomllib.loads(codex.stdio_text(name, launch)) == {
-        "mcp_servers": {name: table}
-    }
+    text = codex.stdio_text(name, launch)
+    assert tomllib.loads(text) == {"mcp_servers": {name: table}}
 
 
 def test_a_name_that_toml_has_bare_has_no_quotes() -> None:
@@ -135,10 +130,8 @@ def test_who_starts_no_server_has_no_text_for_it() -> None:
 def test_a_client_without_a_format_of_its_own_gets_the_address() -> None:
     client = ClientProgram(title="A", steps=(), check="", verified=(2026, 11))
     assert client.http_text("site", URL, token=TOKEN) == f"{URL}\n"
-    assert (client.place_for_people, client.month_checked.isoformat()) == (
-        "",
-        "2026-11-01",
-    )
+    assert client.place_for_people == ""
+    assert client.month_checked.isoformat() == "2026-11-01"
 
 
 @pytest.mark.parametrize("name", ["site", "a&b=c#d ö"])
@@ -175,7 +168,6 @@ def test_texts_are_quoted_alike_for_three_languages() -> None:
 JSON_CLIENTS: Final = {
     name: client for name, client in CLIENTS.items() if isinstance(client, JsonClient)
 }
-JSON_MERGING_URL: Final = "https://example.org/mcp"
 
 
 @pytest.fixture(params=JSON_CLIENTS)
@@ -186,17 +178,14 @@ def client(request: pytest.FixtureRequest) -> JsonClient:
 def test_what_else_is_in_a_file_stays_in_its_order(client: JsonClient) -> None:
     others: JsonObject = {"z": {"command": "x"}, "site": {"command": "old"}, "a": 1}
     before: JsonObject = {"theme": "dark", client.root: others, "last": ["ü", None]}
-    merged = client.merge_entry(_compact(before), "site", {"command": "new"})
+    written = json.dumps(before, ensure_ascii=False)
+    merged = client.merge_entry(written, "site", {"command": "new"})
     expected = {**before, client.root: {**others, "site": {"command": "new"}}}
     assert json.loads(merged) == expected
     assert list(json.loads(merged)) == list(before)
     assert list(json.loads(merged)[client.root]) == list(others)
     assert "ü" in merged
     assert client.merge_entry(merged, "site", {"command": "new"}) == merged
-
-
-def _compact(value: JsonObject) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 ENTRY: JsonObject = {"command": "new", "args": ["a"]}
@@ -266,9 +255,7 @@ def test_what_is_not_understood_is_not_merged(text: str) -> None:
 
 def with_token(text: str, name: str = "site") -> str:
     client = JSON_CLIENTS["vscode"]
-    return client.merge_entry(
-        text, name, client.over_http(name, JSON_MERGING_URL, token=TOKEN)
-    )
+    return client.merge_entry(text, name, client.over_http(name, URL, token=TOKEN))
 
 
 @pytest.mark.parametrize("before", ["", "{}", '{"a": 1}', '{"inputs": []}'])
@@ -300,16 +287,11 @@ def test_questions_that_are_no_list_are_not_merged(inputs: str) -> None:
 
 def test_items_that_are_no_objects_stay() -> None:
     text = '{"inputs": [1, "x"]}'
-    assert (
-        merge_item(text, "inputs", {"id": "x"}) == '{"inputs": [1, "x", {"id": "x"}]}'
-    )
+    merged = merge_item(text, "inputs", {"id": "x"})
+    assert merged == '{"inputs": [1, "x", {"id": "x"}]}'
 
 
 def test_without_a_token_nothing_is_asked() -> None:
     client = JSON_CLIENTS["vscode"]
-    merged = client.merge_entry(
-        "{}", "site", client.over_http("site", JSON_MERGING_URL)
-    )
-    assert json.loads(merged) == {
-        "servers": {"site": {"type": "http", "url": JSON_MERGING_URL}}
-    }
+    merged = client.merge_entry("{}", "site", client.over_http("site", URL))
+    assert json.loads(merged) == {"servers": {"site": {"type": "http", "url": URL}}}

@@ -57,9 +57,8 @@ def test_a_change_by_its_owner(ana: User) -> None:
     after = replace(before, may="read", tags="orders")
     connected_apps.change_app(ana, row, before, after)
     assert AccessToken.objects.get().may == "read"
-    assert said() == [
-        "Changed this connected app: “Claude”, Read, orders, until never."
-    ]
+    (entry,) = said()
+    assert entry == "Changed this connected app: “Claude”, Read, orders, until never."
     # Whoever saw what it was before that is told so.
     with pytest.raises(ChangedMeanwhile):
         connected_apps.change_app(ana, row, before, before)
@@ -72,10 +71,8 @@ def test_staff_narrow_and_everybody_is_told(ana: User, bert: User) -> None:
     apps.end(ended, "person")
     Change.objects.all().delete()
     assert connected_apps.narrow_to_reading(bert, row)
-    assert not connected_apps.narrow_to_reading(
-        bert, AccessToken.objects.get(pk=row.pk)
-    )
-    assert not connected_apps.narrow_to_reading(bert, ended)
+    for other in (AccessToken.objects.get(pk=row.pk), ended):
+        assert not connected_apps.narrow_to_reading(bert, other)
     assert AccessToken.objects.get(pk=row.pk).may == "read"
     assert [each.ref for each in Change.objects.filter(kind=RIGHTS)] == [str(ana.pk)]
     assert said() == [f"Let the connected app “{row}” only look things up."]
@@ -155,11 +152,8 @@ def test_calls_are_counted_by_app_up_to_a_bound(
     assert [calls.count_words(row) for row in rows] == ["4", "1", "0"]
     monkeypatch.setattr(connected_apps, "MOST_CALLS", 3)
     some = recent_calls_of(ana)
-    assert [some.count_words(row) for row in rows] == [
-        "2 or more",
-        "1 or more",
-        "0 or more",
-    ]
+    words = [some.count_words(row) for row in rows]
+    assert words == ["2 or more", "1 or more", "0 or more"]
 
 
 # -- app form --------------------------------------------------------------------------

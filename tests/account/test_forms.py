@@ -95,9 +95,8 @@ def test_a_service_user_is_an_active_one(ana: User, bert: User) -> None:
     bert.is_active = False
     bert.save()
     refused = form(ana, AnyonesTokenForm, service_user="bert")
-    assert "no active user whose username is “bert”." in str(
-        refused.errors["service_user"]
-    )
+    said = str(refused.errors["service_user"])
+    assert "no active user whose username is “bert”." in said
 
 
 def test_every_page_has_a_number_that_all_databases_keep(ana: User) -> None:

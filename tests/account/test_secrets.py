@@ -60,9 +60,7 @@ def heard(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], str]]:
     logger = logging.getLogger("mcp_app")
     logger.propagate, before = True, logger.propagate
     connection.force_debug_cursor = True
-    yield lambda: "\n".join(
-        f"{each.getMessage()} {each.args}" for each in caplog.records
-    )
+    yield lambda: "\n".join(f"{x.getMessage()} {x.args}" for x in caplog.records)
     connection.force_debug_cursor = False
     logger.propagate = before
 
@@ -85,9 +83,8 @@ def test_it_is_kept_nowhere(
     assert BARE not in str(response.headers) + str(response.cookies)
     key = AccessToken.objects.get().pk
     AccessToken.objects.update(digest="0" * 64)
-    replaced = client.post(
-        replace_url(key), filled(client, replace_url(key), overlap="24")
-    )
+    again = replace_url(key)
+    replaced = client.post(again, filled(client, again, overlap="24"))
     assert shown(replaced) == canary
     assert LogEntry.objects.count() == 3
     assert "INSERT INTO" in heard()

@@ -158,9 +158,8 @@ def test_only_servers_that_let_somebody_in_are_named(hers: Client) -> None:
     shop = published(models.Server(slug="shop", title="The shop", access="token"))
     published(models.Server(slug="shut", title="The shut one", access=""))
     models.Server.objects.create(slug="draft", title="The draft", access="token")
-    off = stopped(
-        published(models.Server(slug="off", title="The stopped one", access="token"))
-    )
+    off = published(models.Server(slug="off", title="The stopped one", access="token"))
+    stopped(off)
     text = text_of(hers.get(account("add")))
     assert "The shop" in text
     for hidden in ("The shut one", "The draft", "The stopped one"):
@@ -234,10 +233,8 @@ def test_another_name_changes_only_that(hers: Client, ana: User, token: Make) ->
     before = models.AccessToken.objects.values().get()
     sent = {"name": "the old laptop", "may": "change", "revoked": "", "networks": "::1"}
     assert hers.post(account("token", row.pk), sent).status_code == 302
-    assert models.AccessToken.objects.values().get() == {
-        **before,
-        "name": "the old laptop",
-    }
+    after = {**before, "name": "the old laptop"}
+    assert models.AccessToken.objects.values().get() == after
     response = hers.post(account("token", row.pk), {"name": "a\u202eb"})
     assert "the old laptop" in text_of(response)
     assert models.AccessToken.objects.values().get()["name"] == "the old laptop"
@@ -531,9 +528,8 @@ def test_all_are_ended_and_tokens_stay(
     apps = [app(ana), app(ana, may="read")]
     assert hers.get(account("end_all")).status_code == 405
     response = hers.post(account("end_all"), follow=True)
-    assert "Ended: 2 connected apps let nobody in any more." in app_views_text_of(
-        response
-    )
+    said = "Ended: 2 connected apps let nobody in any more."
+    assert said in app_views_text_of(response)
     still = models.AccessToken.objects.filter(revoked=None)
     assert {each.pk for each in still} == {mine.pk, his.pk}
     ended = models.Connection.objects.filter(ended="person")

@@ -91,9 +91,7 @@ _FOR_STREAMS: Final = (
     "subscriptions/listen",
 )
 _WITHOUT_BATCHES: Final = [name for name, each in REVISIONS.items() if not each.batches]
-_WITHOUT_EVENT_IDS: Final = [
-    name for name, each in REVISIONS.items() if not each.resumable
-]
+_NO_EVENT_IDS: Final = [name for name, each in REVISIONS.items() if not each.resumable]
 
 CANNOT: Final[Reasons] = {
     "The revision has no such method.": (
@@ -110,7 +108,7 @@ CANNOT: Final[Reasons] = {
     ),
     "The revision has no batches.": cells(TRANSPORTS, _WITHOUT_BATCHES, [BATCH]),
     "Events of this revision have no ids.": cells(
-        [HTTP], set(_WITHOUT_EVENT_IDS) & set(_OLD), [RESUME]
+        [HTTP], set(_NO_EVENT_IDS) & set(_OLD), [RESUME]
     ),
     "One stream is the session: none comes back, and its end is the DELETE.": cells(
         [SSE], _OLD, (RESUME, DELETE)

@@ -28,9 +28,8 @@ class Program:
     def __init__(self, url: str, canaries: Canaries) -> None:
         self._canaries = canaries
         self._url = f"{url}/by-token"
-        self._http = httpx.Client(
-            base_url=url.removesuffix("/mcp"), follow_redirects=True
-        )
+        site = url.removesuffix("/mcp")
+        self._http = httpx.Client(base_url=site, follow_redirects=True)
         answer = self._http.post(
             "/mcp-oauth/register",
             json={

@@ -414,9 +414,8 @@ async def test_the_stateless_era_has_no_stream_of_its_own_session(
 async def own_client(
     application: WireCheck, who: Callers, version: str, caller: str
 ) -> Client:
-    client = Client(
-        application, version, path=who.path(caller), headers=who.headers(caller)
-    )
+    headers = who.headers(caller)
+    client = Client(application, version, path=who.path(caller), headers=headers)
     return await client.open()
 
 
@@ -607,15 +606,13 @@ async def test_t10_my_request_state_is_nobody_elses(
     for caller in matrix.STRANGERS:
         other = await own_client(application, who, NEWEST, caller)
         for state in (asked["requestState"], "nonsense", asked["requestState"][:-1]):
-            found = await other.request(
-                "tools/call", {**brought, "requestState": state}, id=1
-            )
+            again = {**brought, "requestState": state}
+            found = await other.request("tools/call", again, id=1)
             assert found.error["code"] == -32602
             bodies.add(found.raw)
     assert len(bodies) == 1
-    mine = await ana.request(
-        "tools/call", {**brought, "requestState": asked["requestState"]}
-    )
+    brought["requestState"] = asked["requestState"]
+    mine = await ana.request("tools/call", brought)
     assert mine.text == "1 tea"
 
 

@@ -92,9 +92,8 @@ async def test_user_code_is_not_given_the_token(
     """What a tool knows of its caller has it nowhere."""
     token = who.tokens[OWN]
     for version in REVISIONS:
-        client = Client(
-            application, version, path=who.path(OWN), headers=who.headers(OWN)
-        )
+        path, headers = who.path(OWN), who.headers(OWN)
+        client = Client(application, version, path=path, headers=headers)
         await client.open()
         found = await client.call("whoami")
         assert found.result["content"]

@@ -42,10 +42,8 @@ async def test_versions_of_sessions_headers_and_bodies(
         params: JsonObject = {"name": "drill_add", "arguments": {"a": 1, "b": 2}}
         message = sender.message("tools/call", params)
         routing = {"mcp-method": "tools/call", "mcp-name": "drill_add"}
-        headers = {
-            "mcp-protocol-version": header,
-            **(routing if header == NEWEST else {}),
-        }
+        named = routing if header == NEWEST else {}
+        headers = {"mcp-protocol-version": header, **named}
         found = await client.sent(message, headers)
         status = expected(session, header, in_body)
         assert found.status == status, (session, header, in_body, found.raw)
@@ -60,9 +58,8 @@ async def test_a_request_of_the_stateless_era_has_no_session(
 ) -> None:
     client = await connect(NEWEST)
     for header in (None, "x" * 43):
-        found = await outcome(
-            client.begin("tools/list", headers={"mcp-session-id": header})
-        )
+        headers = {"mcp-session-id": header}
+        found = await outcome(client.begin("tools/list", headers=headers))
         assert found.status == 200
         assert "mcp-session-id" not in found.headers
     assert (await counted())["Session"] == 0

@@ -95,9 +95,8 @@ async def test_t20_requests_are_refused_with_their_ids(
     assert (await later.call("open_to_all")).text == "hanna"
     rows = await kept(process)
     assert {each.outcome for each in rows} == {"answered"}
-    reasons = {
-        reason: number for _, reason, _, number in process.turned_away.counts_of_day()
-    }
+    counts = process.turned_away.counts_of_day()
+    reasons = {reason: number for _, reason, _, number in counts}
     assert reasons[Reason.TOO_MANY] == 2
 
 

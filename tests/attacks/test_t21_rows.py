@@ -57,9 +57,8 @@ async def refuse(application: WireCheck, who: Callers, times: int) -> None:
             headers = who.headers(caller)
             if caller == "nobody":
                 headers = {"authorization": f"Bearer mcp_{number:043}"}
-            client = Client(
-                application, "2025-11-25", path=who.path(caller), headers=headers
-            )
+            path = who.path(caller)
+            client = Client(application, "2025-11-25", path=path, headers=headers)
             client.session = f"{number:043}"
             for body in BODIES:
                 found = await outcome(client.visit("POST", body))
@@ -104,9 +103,8 @@ async def test_sessions_that_were_closed_leave_nothing(
 ) -> None:
     before = await counted()
     for _ in range(10):
-        client = Client(
-            application, version, path=who.path(OWN), headers=who.headers(OWN)
-        )
+        path, headers = who.path(OWN), who.headers(OWN)
+        client = Client(application, version, path=path, headers=headers)
         await client.open()
         await client.request("resources/subscribe", {"uri": "test://static-text"})
         await client.call("drill_ledger", key="k", seconds=0)

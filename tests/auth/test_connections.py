@@ -55,9 +55,8 @@ def program(server: Server, user: Any, process: Process) -> Program:
 
 
 def bearing(application: WireCheck, token: str, path: str = PATH) -> Client:
-    return Client(
-        application, NEWEST, path=path, headers={"authorization": f"Bearer {token}"}
-    )
+    headers = {"authorization": f"Bearer {token}"}
+    return Client(application, NEWEST, path=path, headers=headers)
 
 
 def refusal(error: pytest.ExceptionInfo[OAuthError]) -> str:
@@ -72,9 +71,8 @@ async def test_a_key_opens_its_server_alone(
     client = bearing(application, program.access)
     found = await client.call("drill_whoami")
     assert found.result["structuredContent"]["user"] == "ana"
-    refused = await bearing(application, program.access, "/mcp/other").request(
-        "tools/list"
-    )
+    stranger = bearing(application, program.access, "/mcp/other")
+    refused = await stranger.request("tools/list")
     assert refused.status == 401
     assert refused.headers["www-authenticate"] == (
         'Bearer realm="mcp", resource_metadata="https://shop.example.com/.well-known/'

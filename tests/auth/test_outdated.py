@@ -158,9 +158,8 @@ async def test_rights_for_less_are_no_rights_for_more(
 async def test_a_servers_rule_looks_at_arguments(
     people: dict[str, Any], connect: Connect, process: Process
 ) -> None:
-    row = await writer.run(
-        published, Server(slug="modestly", access="header", rule="small")
-    )
+    row = Server(slug="modestly", access="header", rule="small")
+    await writer.run(published, row)
     registry.rules["small"] = Rule(
         "small", lambda asked: (asked.arguments or {}).get("a", 0) != 7, True
     )

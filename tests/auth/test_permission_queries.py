@@ -99,9 +99,7 @@ def backends(settings: LazySettings, *classes: type) -> None:
 )
 def test_who_has_a_permission(name: str, who: set[str]) -> None:
     assert names(permissions.with_permission(name)) == who
-    assert who == {
-        each.username for each in permissions.all_users() if each.has_perm(name)
-    }
+    assert who == {x.username for x in permissions.all_users() if x.has_perm(name)}
 
 
 @pytest.mark.parametrize(
@@ -127,11 +125,8 @@ def test_what_several_backends_grant(
 
 def test_which_backends_cannot_say_whom(settings: LazySettings) -> None:
     backends(settings, ModelBackend, OnlyLogin, Asking, Listing, StricterThanItsList)
-    here = __name__
-    assert permissions.uncounted_backends() == [
-        f"{here}.Asking",
-        f"{here}.StricterThanItsList",
-    ]
+    named = [f"{__name__}.{each}" for each in ("Asking", "StricterThanItsList")]
+    assert permissions.uncounted_backends() == named
 
 
 def test_users_with_own_rights_are_not_counted(
@@ -168,8 +163,7 @@ def test_groups_that_matter_the_named_ones_first() -> None:
     Group.objects.create(name="Other")
     # The inactive one is not counted, nor is one counted twice.
     assert groups(both) == [
-        ("Night", 1, set()),
-        ("Zebra", 0, set()),
+        *(("Night", 1, set()), ("Zebra", 0, set())),
         ("Support", 1, {VIEW}),
     ]
 

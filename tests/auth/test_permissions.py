@@ -181,9 +181,8 @@ async def test_users_are_fresh_rows(users: dict[str, Any]) -> None:
     assert await writer.run(rows.active_user, who) is not first
     assert await writer.run(rows.active_user, principal(users["inactive"])) is None
     assert await writer.run(rows.active_user, Principal(kind="badge")) is None
-    assert (
-        await writer.run(rows.active_user, Principal(kind="user", user_id="0")) is None
-    )
+    nobody = Principal(kind="user", user_id="0")
+    assert await writer.run(rows.active_user, nobody) is None
 
 
 # -- groups and rules -----------------------------------------------------------
@@ -198,10 +197,8 @@ async def test_groups(users: dict[str, Any], name: str, may: bool) -> None:
     """One of each set is enough; superusers are in all."""
     own = users["group"].name
     who = principal(users[name])
-    assert (
-        await Store().may(who, AccessRequirements(groups=(frozenset({own, "x"}),)))
-        is may
-    )
+    either = AccessRequirements(groups=(frozenset({own, "x"}),))
+    assert await Store().may(who, either) is may
     both = AccessRequirements(groups=(frozenset({own}), frozenset({"x"})))
     assert await Store().may(who, both) is (name == "superuser")
 
@@ -249,18 +246,14 @@ async def test_rules_bind_superusers_and_see_a_fresh_row(users: dict[str, Any]) 
 
 
 async def test_a_failing_rule_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    await Store(RULES).may(
-        Principal(kind="badge"), AccessRequirements(rules=("broken",))
-    )
+    await Store(RULES).may(Principal(kind="badge"), needs(rules=("broken",)))
     assert [each.message for each in caplog.records] == ["A rule failed."]
     assert caplog.records[0].__dict__["rule"] == "broken"
 
 
 async def test_an_outage_in_a_rule_is_none_of_the_callers() -> None:
     with pytest.raises(Unavailable):
-        await Store(RULES).may(
-            Principal(kind="badge"), AccessRequirements(rules=("outage",))
-        )
+        await Store(RULES).may(Principal(kind="badge"), needs(rules=("outage",)))
 
 
 async def test_a_key_that_no_user_can_have(users: dict[str, Any]) -> None:

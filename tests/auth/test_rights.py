@@ -147,9 +147,8 @@ def test_what_it_may_is_stored_and_everybody_is_told(ana: User) -> None:
     Change.objects.all().delete()
     soon = timezone.now() + timedelta(days=3)
     changed_to(row, may="read", tags="orders refunds", until=soon)
-    assert stored(row) == Choice(
-        name="Claude", may="read", tags="orders refunds", until=soon
-    )
+    chosen = Choice(name="Claude", may="read", tags="orders refunds", until=soon)
+    assert stored(row) == chosen
     assert AccessToken.objects.get().expires == soon
     assert told() == [str(ana.pk)]
 

@@ -118,9 +118,8 @@ async def test_a_rule_that_looks_at_arguments(
     assert not fine.result.get("isError")
     refused = (await client.call("withdraw", amount=101)).result
     assert refused["isError"]
-    assert refused["content"][0]["text"] == (
-        "You may not use withdraw with these arguments."
-    )
+    said = "You may not use withdraw with these arguments."
+    assert refused["content"][0]["text"] == said
     assert stage().told == ["withdrew 100"]
     named = {"name": "withdrawal", "arguments": {"amount": "101"}}
     error = (await client.request("prompts/get", named)).error

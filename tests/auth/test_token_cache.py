@@ -149,9 +149,7 @@ async def test_a_wrong_token(site: Site) -> None:
 
 async def test_a_token_is_kept_by_its_digest_alone(site: Site) -> None:
     row, token = await site.make()
-    values = await writer.run(
-        lambda: AccessToken.objects.filter(pk=row.pk).values().get()
-    )
+    values = await writer.run(AccessToken.objects.values().get)
     assert len(token) == 47
     assert token not in str(values)
     assert token.startswith(row.prefix)
@@ -259,9 +257,8 @@ async def test_the_network_behind_a_proxy(site: Site) -> None:
     _, token = await site.make(networks="2001:db8::/32")
     client = site.bearing(token)
     for address, status in (("2001:db8::7", 200), ("2001:db9::7", 401)):
-        found = await client.sent(
-            client.message("tools/list"), {"x-forwarded-for": address}
-        )
+        headers = {"x-forwarded-for": address}
+        found = await client.sent(client.message("tools/list"), headers)
         assert found.status == status
 
 
@@ -418,9 +415,7 @@ async def test_an_outage_ends_nobody_and_forgets_nothing(
 
 
 async def listed(client: Client) -> set[str]:
-    return {
-        each["name"] for each in (await client.request("tools/list")).result["tools"]
-    }
+    return {x["name"] for x in (await client.request("tools/list")).result["tools"]}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -465,9 +460,8 @@ async def test_what_a_token_does_not_reach_is_read_by_nobody(site: Site) -> None
         assert (await client.request(method)).result[member] == []
     uri = (await other.request("resources/list")).result["resources"][0]["uri"]
     assert (await other.request("resources/read", {"uri": uri})).result
-    assert (await client.request("resources/read", {"uri": uri})).error[
-        "code"
-    ] == -32602
+    found = await client.request("resources/read", {"uri": uri})
+    assert found.error["code"] == -32602
 
 
 # -- what it costs ------------------------------------------------------------------

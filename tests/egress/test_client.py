@@ -59,11 +59,8 @@ async def test_a_call(peer: Peer, own: Connections) -> None:
         body=b"{}",
     )
     got = await call(own, request)
-    assert (got.status, got.body, got.media_type) == (
-        200,
-        b'{"a": [1]}',
-        "application/json",
-    )
+    assert (got.status, got.media_type) == (200, "application/json")
+    assert got.body == b'{"a": [1]}'
     assert got.headers["x-other"] == "b"
     assert got.took > 0
     (sent,) = peer.received
@@ -318,10 +315,8 @@ async def test_certificates(
     works: bool,
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    options: dict[str, Any] = {
-        "url": f"https://{host}:{tls_port}",
-        "networks": ["127.0.0.1/32"],
-    }
+    url = f"https://{host}:{tls_port}"
+    options: dict[str, Any] = {"url": url, "networks": ["127.0.0.1/32"]}
     if trusted:
         options["ca"] = str(tmp_path / "certificate.pem")
     settings.MCP = {"HTTP": {"peer": options}}
@@ -340,12 +335,9 @@ async def test_what_is_logged(
 ) -> None:
     peer.send = answer("a")
     with caplog.at_level(logging.INFO, "mcp_app.egress"):
-        await call(
-            own, SiteRequest(method="GET", path="/q/secret", log_path="/q/{{q}}")
-        )
-    (line,) = [
-        each.getMessage() for each in caplog.records if each.name == "mcp_app.egress"
-    ]
+        secret = SiteRequest(method="GET", path="/q/secret", log_path="/q/{{q}}")
+        await call(own, secret)
+    (line,) = [x.getMessage() for x in caplog.records if x.name == "mcp_app.egress"]
     assert line.startswith("GET /q/{{q}} of the site peer: 200, 1 bytes, ")
 
 

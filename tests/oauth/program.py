@@ -91,9 +91,8 @@ class Program:
         )
 
     def refresh(self, token: str, **changed: str) -> Any:
-        return self.post(
-            **{"grant_type": "refresh_token", "refresh_token": token, **changed}
-        )
+        form = {"grant_type": "refresh_token", "refresh_token": token, **changed}
+        return self.post(**form)
 
 
 def page_of(browser: Client, address: str) -> str:

@@ -126,9 +126,7 @@ def test_t12_whatever_the_page_is_asked(
 ) -> None:
     monkeypatch.setattr(consent, "page_limit", MinuteLimit(10**9))
     program.register()
-    right = dict(
-        each.split("=", 1) for each in urlsplit(program.request()).query.split("&")
-    )
+    right = dict(x.split("=", 1) for x in urlsplit(program.request()).query.split("&"))
 
     def check(asked: tuple[dict[str, str | None], list[tuple[str, str]]]) -> None:
         changes, more = asked

@@ -84,9 +84,8 @@ def mcp(issuer: Introspection, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any
     assert given["INTROSPECTION_AUTHORIZATION"] == CREDENTIALS
     entry = {**given["MCP"]["AUTHENTICATION"]["opaque"]}
     assert entry["path"] == "shop.introspection.principal"
-    return {
-        "AUTHENTICATION": {"opaque": {**entry, "path": f"{module.__name__}.principal"}}
-    }
+    entry["path"] = f"{module.__name__}.principal"
+    return {"AUTHENTICATION": {"opaque": entry}}
 
 
 @pytest.fixture(autouse=True)

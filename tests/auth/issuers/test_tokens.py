@@ -224,9 +224,8 @@ BAD: dict[str, tuple[Make, str]] = {
 
 
 async def test_what_is_not(issuer: LoopbackIssuer) -> None:
-    issuer.serve_keys(
-        public_jwk("ES256"), public_jwk("RS256"), public_jwk("RS256", "short")
-    )
+    served = [("ES256", "one"), ("RS256", "one"), ("RS256", "short")]
+    issuer.serve_keys(*(public_jwk(*each) for each in served))
     keys = KeySet(issuer.options())
     for name, (make, said) in BAD.items():
         assert said in await outcome(issuer, make(issuer), keys), name

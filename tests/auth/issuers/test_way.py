@@ -200,9 +200,7 @@ async def test_a_function_of_the_site_finds_users(
 
 
 async def listed(client: Client) -> set[str]:
-    return {
-        each["name"] for each in (await client.request("tools/list")).result["tools"]
-    }
+    return {x["name"] for x in (await client.request("tools/list")).result["tools"]}
 
 
 async def test_who_may_not_change_sees_only_what_reads(
@@ -342,9 +340,7 @@ async def test_what_is_open_ends_after_the_newest_token(
     began = time.time()
     first = staff.token(exp=began + 300)
     other = staff.token(exp=began + 900, client_id="other")
-    ends, stays = [
-        await standing(bearing(application, each)) for each in (first, other)
-    ]
+    ends, stays = [await standing(bearing(application, x)) for x in (first, other)]
     # The client has a newer one.
     assert (await asked(application, staff.token(exp=began + 600))).status == 200
     for seconds in (300 + LEEWAY_S, 600 + LEEWAY_S - 1):
