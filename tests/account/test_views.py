@@ -211,9 +211,7 @@ def test_the_list_asks_no_more_for_many_tokens(
     assert ("Older" in text) == (count > 50)
 
 
-def test_a_token_is_deleted_at_once_and_then_taken_off(
-    hers: Client, ana: User, token: Make
-) -> None:
+def test_a_token_is_ended_then_taken_off(hers: Client, ana: User, token: Make) -> None:
     row = token(ana)
     hers.post(account("forget", row.pk))
     response = hers.post(account("delete", row.pk), follow=True)
@@ -521,9 +519,7 @@ def test_it_is_ended_now_and_taken_off_later(hers: Client, ana: User) -> None:
     assert not models.AccessToken.objects.exists()
 
 
-def test_all_are_ended_and_tokens_stay(
-    hers: Client, ana: User, bert: User, token: Make
-) -> None:
+def test_all_apps_are_ended(hers: Client, ana: User, bert: User, token: Make) -> None:
     mine, his = token(ana), app(bert)
     apps = [app(ana), app(ana, may="read")]
     assert hers.get(account("end_all")).status_code == 405

@@ -113,9 +113,7 @@ def scene(play: Play, connect: Connect) -> Scene:
 
 @pytest.mark.parametrize("mcp", [{"THREADS": 40}])
 @pytest.mark.parametrize("tool", ["async", "sync"])
-async def test_t19_one_person_has_few_questions_open(
-    scene: Scene, process: Process, tool: str
-) -> None:
+async def test_t19_few_questions(scene: Scene, process: Process, tool: str) -> None:
     programs = [await scene.person("maria", each) for each in ("a", "b")]
     other = await scene.person("jan")
     for number in range(process.limits.questions_per_person):
@@ -133,9 +131,7 @@ async def test_t19_one_person_has_few_questions_open(
 
 
 @pytest.mark.parametrize("tool", THREADED)
-async def test_t19_who_waits_holds_half_of_the_threads(
-    scene: Scene, process: Process, tool: str
-) -> None:
+async def test_t19_half_the_threads(scene: Scene, process: Process, tool: str) -> None:
     people = [await scene.person(f"person {number}") for number in range(6)]
     for person in people[:4]:
         await scene.asked(person, tool)
@@ -194,9 +190,7 @@ async def test_without_rates_all_may_wait_that_the_pool_lets_wait(scene: Scene) 
 
 
 @pytest.mark.parametrize("mcp", [{"THREADS": 1}])
-async def test_several_questions_of_a_thread_hold_it_once(
-    play: Play, scene: Scene, process: Process
-) -> None:
+async def test_one_thread_held_once(play: Play, scene: Scene, process: Process) -> None:
     async def asks_twice(ctx: Context) -> str:
         cakes = [ctx.elicit("Which cake?", Order, key=key) for key in "ab"]
         return f"{len(await asyncio.gather(*cakes))} cakes"
@@ -219,9 +213,7 @@ async def test_a_call_that_asks_a_person_too_much(play: Play, scene: Scene) -> N
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"questions_per_person": 1}}])
-async def test_what_is_no_tool_is_refused_with_an_error(
-    play: Play, scene: Scene, process: Process
-) -> None:
+async def test_prompts_are_refused(play: Play, scene: Scene, process: Process) -> None:
     person = await scene.person("maria")
     await scene.asked(person, "async")
     found = await person.request("prompts/get", play.params("prompt", asks))

@@ -144,9 +144,7 @@ def _asked_and_over(session: Session) -> None:
 
 
 @pytest.mark.parametrize("mcp", [DOOR])
-async def test_t20_strangers_have_the_rates_of_their_addresses(
-    connect: Connect, process: Process
-) -> None:
+async def test_t20_rates_of_addresses(connect: Connect, process: Process) -> None:
     near = await connect(NEWEST, headers={"x-forwarded-for": "203.0.113.7"})
     far = await connect(NEWEST, headers={"x-forwarded-for": "203.0.113.8"})
     for _ in range(20):
@@ -162,9 +160,7 @@ async def test_t20_strangers_have_the_rates_of_their_addresses(
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_rate": 10, "tool_burst": 10}}])
 @pytest.mark.parametrize("version", [SESSIONS, NEWEST])
-async def test_t20_strangers_whose_address_is_not_known_share_a_rate(
-    connect: Connect, version: str
-) -> None:
+async def test_t20_unknown_addresses_share_one(connect: Connect, version: str) -> None:
     """A header that no trusted proxy has written makes nobody somebody else."""
     clients = [
         await connect(version, headers=headers)

@@ -144,9 +144,7 @@ async def test_t28_what_json_cannot_say_is_an_error_for_the_model(
         assert said in found.text
 
 
-async def test_t28_the_call_log_has_the_error_as_the_client_got_it(
-    play: Play, process: Process
-) -> None:
+async def test_t28_the_call_log_has_that_error(play: Play, process: Process) -> None:
     async def script(ctx: Context) -> None:
         raise ToolError(RAW)
 

@@ -116,9 +116,7 @@ async def test_what_ends_a_program_fails_a_call(
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_context_asks_nothing_after_its_call(
-    play: Play, connect: Connect, era: str
-) -> None:
+async def test_a_context_ends_with_call(play: Play, connect: Connect, era: str) -> None:
     kept: list[Any] = []
 
     def keeps(ctx: SyncContext) -> str:

@@ -294,9 +294,7 @@ async def test_t18_without_token_or_origin(
     assert said in found.error["message"]
 
 
-async def test_t18_without_the_cookie_of_the_token(
-    browser: Client, cookie: str
-) -> None:
+async def test_t18_without_the_cookie_of_a_token(browser: Client, cookie: str) -> None:
     found = await asked(browser, cookie=cookie.partition("; ")[2])
     assert found.status == FORBIDDEN
     assert "CSRF cookie not set" in found.error["message"]
@@ -375,9 +373,7 @@ async def test_a_stream_of_a_page_of_this_site(
 @pytest.mark.parametrize(
     ("origin", "status"), [(ORIGIN, 204), ("https://app.example", 204), (EVIL, 403)]
 )
-async def test_t18_no_credentials_for_other_origins(
-    browser: Client, origin: str, status: int
-) -> None:
+async def test_t18_no_other_origins(browser: Client, origin: str, status: int) -> None:
     wanted = {
         "origin": origin,
         "cookie": None,

@@ -73,7 +73,7 @@ async def test_it_is_asked_once_where_the_entry_says_so(application: WireCheck) 
         assert callables.answers == ["ana"] * times
 
 
-async def test_another_header_and_another_server_are_asked_about(
+async def test_other_headers_and_servers_are_asked(
     application: WireCheck,
 ) -> None:
     for shown in ("ana", "Ana", "ana"):

@@ -226,9 +226,7 @@ async def test_a_page_makes_one_code(program: Program) -> None:
         await writer.run(program.allowed, page)
 
 
-async def test_a_code_is_old_after_a_minute(
-    program: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_old_code(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     code = await writer.run(program.allowed)
     later = timezone.now() + timedelta(seconds=61)
     monkeypatch.setattr(timezone, "now", lambda: later)
@@ -309,9 +307,7 @@ async def test_when_an_app_ends(program: Program) -> None:
     assert (await writer.run(lambda: program.row.token.expires)) == soon
 
 
-async def test_some_keys_are_good_at_the_same_time(
-    program: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_keys(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     await writer.run(program.sign_in)
     began = timezone.now()
     for number in range(1, 40):

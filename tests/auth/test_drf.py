@@ -91,7 +91,7 @@ async def test_the_user_of_a_class_comes_in(
 @pytest.mark.usefixtures("server", "user")
 @pytest.mark.parametrize("more", ["\xa0", "\x85", " \xa0"])
 @pytest.mark.parametrize("scheme", ["Token", "Bearer"])
-async def test_a_token_with_something_after_it_is_another_one(
+async def test_a_longer_token_is_another_one(
     application: WireCheck, scheme: str, more: str
 ) -> None:
     found = await listed(application, authorization=f"{scheme} ana{more}")

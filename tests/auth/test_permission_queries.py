@@ -185,7 +185,7 @@ def test_a_group_is_read_whatever_letters_hide_in_its_name() -> None:
     assert shown.startswith("Sup")
 
 
-def test_only_so_many_groups_are_read_and_none_that_is_named_is_left_out(
+def test_only_so_many_groups_but_all_the_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(permissions, "MOST_GROUPS", 1)

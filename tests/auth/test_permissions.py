@@ -129,7 +129,7 @@ async def test_permissions_of_a_principal_stand_alone(
     assert not await Store().may(narrowed)
 
 
-async def test_rights_are_kept_for_one_caller_on_one_server_and_for_what_was_asked(
+async def test_rights_are_of_one_caller_server_and_need(
     users: dict[str, Any],
 ) -> None:
     rules = {"here": Rule("here", lambda asked: asked.server == "default")}
@@ -338,9 +338,7 @@ async def test_sessions_belong_to_their_principal(
 
 
 @pytest.mark.parametrize("mcp", [BY_NAME])
-async def test_a_session_of_another_server_does_not_exist(
-    users: dict[str, Any], connect: Connect
-) -> None:
+async def test_a_session_of_one_server(users: dict[str, Any], connect: Connect) -> None:
     headers = {"x-name": users["plain"].get_username()}
     client = await connect(STATEFUL, path="/mcp/private", headers=headers)
     client.path = "/mcp"

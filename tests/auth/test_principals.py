@@ -132,9 +132,7 @@ async def test_wrong_credentials_end_the_matter() -> None:
 
 
 @pytest.mark.parametrize("said", ['a "b"', "a\\b", "é", "a\nb"])
-async def test_what_a_challenge_cannot_say_is_said_in_the_body(
-    monkeypatch: pytest.MonkeyPatch, said: str
-) -> None:
+async def test_what_only_bodies_say(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     async def refuse(_: AuthenticationRequest) -> Principal | None:
         raise AuthenticationFailed(said)
 

@@ -102,9 +102,7 @@ async def test_a_token_lets_its_user_in(site: Site, user: Any, version: str) -> 
 
 
 @pytest.mark.parametrize("more", [b"\xa0", b"\x85", b"\x0c", b"\x1f", b" \xa0"])
-async def test_a_token_with_something_after_it_is_another_one(
-    site: Site, more: bytes
-) -> None:
+async def test_a_longer_token_is_another_one(site: Site, more: bytes) -> None:
     """Python's own idea of white space is wider than that of HTTP."""
     _, token = await site.make()
     shown = f"Bearer {token}".encode() + more
@@ -230,9 +228,7 @@ async def test_a_token_is_for_some_servers(
     await writer.run(other.delete)
 
 
-async def test_a_token_for_a_server_that_is_gone_is_good_nowhere(
-    site: Site, commit: Commit
-) -> None:
+async def test_a_token_for_a_lost_server_is_no_good(site: Site, commit: Commit) -> None:
     other = await writer.run(published, Server(slug="other", access="token"))
     row, token = await site.make(servers=[other])
     _, new = await writer.run(row.replace, timedelta(hours=1))
@@ -311,9 +307,7 @@ async def test_what_is_open_ends_with_the_token(
     await kept.leave()
 
 
-async def test_what_is_open_goes_on_with_the_next_token(
-    site: Site, commit: Commit
-) -> None:
+async def test_what_is_open_goes_on_with_a_next_one(site: Site, commit: Commit) -> None:
     row, token = await site.make()
     client = site.bearing(token)
     stream = await standing(client)
@@ -352,9 +346,7 @@ async def test_what_is_open_ends_with_its_token_though_the_next_is_good(
     await stream.done()
 
 
-async def test_whoever_came_with_a_revoked_token_is_sent_away_once(
-    site: Site, commit: Commit
-) -> None:
+async def test_a_revoked_token_sends_away_once(site: Site, commit: Commit) -> None:
     """The next token is good, and who has it comes back."""
     row, old = await site.make()
     await (await standing(site.bearing(old))).leave()
@@ -390,9 +382,7 @@ async def test_a_slow_body_outlives_no_token(
     refused(found, "This access token was revoked.")
 
 
-async def test_an_outage_ends_nobody_and_forgets_nothing(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_outage_ends_none(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     row, token = await site.make()
     stream = await standing(site.bearing(token))
     tried = asyncio.Event()
@@ -512,9 +502,7 @@ async def test_the_last_use_comes_behind(site: Site) -> None:
     assert await last_use(row) > first
 
 
-async def test_a_use_that_cannot_be_written_is_written_later(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_use_written_later(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     row, token = await site.make()
     await site.bearing(token).request("tools/list")
     with monkeypatch.context() as broken:

@@ -125,9 +125,7 @@ def _dropping(when: Callable[[Received], bool]) -> Any:
     return send
 
 
-async def test_a_connection_that_was_closed_is_replaced_once(
-    peer: Peer, own: Connections
-) -> None:
+async def test_closed_connections_are_replaced(peer: Peer, own: Connections) -> None:
     seen: list[Received] = []
 
     def second(request: Received) -> bool:
@@ -150,9 +148,7 @@ async def test_what_changes_things_is_sent_once(peer: Peer, own: Connections) ->
     assert [each.method for each in peer.received] == ["GET", "POST"]
 
 
-async def test_a_new_connection_that_breaks_is_not_tried_again(
-    peer: Peer, own: Connections
-) -> None:
+async def test_new_connections_are_not_retried(peer: Peer, own: Connections) -> None:
     peer.send = _dropping(lambda request: True)
     await failure(own)
     assert len(peer.received) == 1
@@ -170,9 +166,7 @@ async def test_a_body_shorter_than_promised(peer: Peer, own: Connections) -> Non
     assert error.sent
 
 
-async def test_one_byte_at_a_time_is_ended(
-    peer: Peer, own: Connections, settings: Settings
-) -> None:
+async def test_a_slow_answer(peer: Peer, own: Connections, settings: Settings) -> None:
     settings.MCP = {"HTTP": peer.settings(timeout=1)}
     ended = asyncio.Event()
 

@@ -125,9 +125,7 @@ def test_a_code_that_is_used_twice_ends_the_app(program: Program, hers: Client) 
     assert AccessToken.objects.get().revoked is not None
 
 
-def test_a_refresh_token_that_is_sent_twice_gets_the_same(
-    program: Program, hers: Client
-) -> None:
+def test_a_refresh_token_sent_twice_is_the_same(program: Program, hers: Client) -> None:
     first = sign_in(program, hers)["refresh_token"]
     answers = [program.refresh(first).json() for _ in range(3)]
     assert len({each["refresh_token"] for each in answers}) == 1

@@ -274,9 +274,7 @@ async def test_a_set_is_read_every_hour(issuer: LoopbackIssuer, clock: Clock) ->
         assert fetches(issuer) == times
 
 
-async def test_a_key_that_is_taken_away_signs_no_more(
-    issuer: LoopbackIssuer, clock: Clock
-) -> None:
+async def test_a_lost_key_signs_no_more(issuer: LoopbackIssuer, clock: Clock) -> None:
     keys = issuer_keys.KeySet(issuer.options())
     assert await outcome(keys) == "ES256"
     issuer.serve_keys(public_jwk("ES256", "two"))
@@ -285,9 +283,7 @@ async def test_a_key_that_is_taken_away_signs_no_more(
     assert await outcome(keys, TWO) == "ES256"
 
 
-async def test_an_unknown_key_is_asked_for_once_a_minute(
-    issuer: LoopbackIssuer, clock: Clock
-) -> None:
+async def test_unknown_keys_once_a_minute(issuer: LoopbackIssuer, clock: Clock) -> None:
     keys = issuer_keys.KeySet(issuer.options())
     assert await outcome(keys) == "ES256"
     issuer.serve_keys(public_jwk("ES256", "two"))
@@ -303,9 +299,7 @@ async def test_an_unknown_key_is_asked_for_once_a_minute(
         assert fetches(issuer) == times
 
 
-async def test_nothing_is_remembered_of_keys_that_strangers_name(
-    issuer: LoopbackIssuer, clock: Clock
-) -> None:
+async def test_unknown_keys_are_forgotten(issuer: LoopbackIssuer, clock: Clock) -> None:
     keys = issuer_keys.KeySet(issuer.options())
     for kid in (ONE, *(f"key {number}" for number in range(20))):
         await outcome(keys, kid)
@@ -322,9 +316,7 @@ async def test_those_who_ask_at_once_wait_for_one_fetch(issuer: LoopbackIssuer) 
     assert fetches(issuer) == 1
 
 
-async def test_while_the_issuer_is_away_known_keys_are_good_for_a_day(
-    issuer: LoopbackIssuer, clock: Clock
-) -> None:
+async def test_known_keys_are_good_a_day(issuer: LoopbackIssuer, clock: Clock) -> None:
     keys = issuer_keys.KeySet(issuer.options())
     assert await outcome(keys) == "ES256"
     issuer.stop()
@@ -362,9 +354,7 @@ async def test_known_keys_wait_for_nobody(issuer: LoopbackIssuer, clock: Clock) 
     assert await outcome(keys) == "ES256"
 
 
-async def test_an_issuer_that_was_never_there_is_asked_again_soon(
-    issuer: LoopbackIssuer, clock: Clock
-) -> None:
+async def test_a_lost_issuer_asked_again(issuer: LoopbackIssuer, clock: Clock) -> None:
     issuer.stop()
     keys = issuer_keys.KeySet(issuer.options())
     assert await outcome(keys) == "away"

@@ -167,9 +167,7 @@ async def test_what_is_not_good(
     assert "unheard-of" not in caplog.text
 
 
-async def test_access_tokens_are_shown_to_nobody_else(
-    application: WireCheck, issuer: Introspection
-) -> None:
+async def test_our_tokens_stay(application: WireCheck, issuer: Introspection) -> None:
     assert (await listing(application, "mcp_9fK2ab")).status == 401
     assert issuer.asked == []
 

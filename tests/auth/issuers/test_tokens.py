@@ -53,9 +53,7 @@ async def outcome(
 
 
 @pytest.mark.parametrize("more", ["\xa0", "\x85", "\xa0\xa0", "!!!!", "====", "="])
-async def test_a_token_with_something_after_it_is_another_one(
-    issuer: LoopbackIssuer, more: str
-) -> None:
+async def test_a_longer_token_is_another_one(issuer: LoopbackIssuer, more: str) -> None:
     options = issuer.options()
     shown = f"Bearer {issuer.token()}{more}".encode("latin-1")
     found = token_from_headers(Headers([(b"authorization", shown)]), options.issuer)
