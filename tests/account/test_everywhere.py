@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from django.contrib.auth.models import User
@@ -13,117 +13,66 @@ from django.urls import reverse
 from mcp_app.invalidation.workers import here
 from mcp_app.models import AccessToken
 from tests.account.apps import app
+from tests.account.conftest import account
 from tests.account.test_views import form
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ADMIN: Final = "admin:mcp_app_accesstoken"
 REPLACE: Final = {"overlap": "0", "once": "a" * 32}
+WAYS: Final = [
+    *((False, f"{place} {way}", "revoked") for place in ("account", "admin")
+      for way in ("delete", "replace")),
+    (False, "admin action end_chosen", "revoked"),
+    *((True, f"{place} delete", "revoked") for place in ("account", "admin")),
+    *((True, "account end_all", "revoked"), (True, "account change", "may")),
+    *((True, "admin narrow", "may"), (True, "admin action end_chosen", "revoked")),
+    (True, "admin action narrow_to_reading", "may"),
+]  # fmt: skip
+"""Whether it is of an app, how a token is ended or changed, and the column of that."""
 
 
-def sent(which: str, key: int) -> tuple[str, dict[str, object]]:
-    ways: dict[str, tuple[str, dict[str, object]]] = {
-        "account delete": (reverse("mcp_account:delete", args=[key]), {}),
-        "account replace": (reverse("mcp_account:replace", args=[key]), {**REPLACE}),
-        "admin delete": (reverse(f"{ADMIN}_revoke", args=[key]), {}),
-        "admin replace": (reverse(f"{ADMIN}_replace", args=[key]), {**REPLACE}),
-        "admin action": (
-            reverse(f"{ADMIN}_changelist"),
-            {"action": "end_chosen", "_selected_action": [key]},
-        ),
-    }
-    return ways[which]
+def sent(client: Client, way: str, rows: list[AccessToken]) -> tuple[str, Any]:
+    key, (place, *words) = rows[0].pk, way.split()
+    if words == ["change"]:
+        return account("app", key), form(client, rows[0], may="read")
+    if len(words) > 1:
+        chosen = {"action": words[1], "_selected_action": [each.pk for each in rows]}
+        return reverse(f"{ADMIN}_changelist"), chosen
+    typed = REPLACE if words == ["replace"] else {}
+    if place == "account":
+        return account(words[0], *([] if words == ["end_all"] else [key])), typed
+    name = {"delete": "revoke"}.get(words[0], words[0])
+    return reverse(f"{ADMIN}_{name}", args=[key]), typed
 
 
 @pytest.mark.parametrize("in_requests", [False, True])
-@pytest.mark.parametrize(
-    "which",
-    [
-        "account delete",
-        "account replace",
-        "admin delete",
-        "admin replace",
-        "admin action",
-    ],
-)
+@pytest.mark.parametrize(("is_app", "way", "column"), WAYS)
 def test_a_page_waits_for_every_process(
-    client: Client, monkeypatch: pytest.MonkeyPatch, which: str, in_requests: bool
-) -> None:
-    root = User.objects.create_superuser("root")
-    client.force_login(root)
-    row, _ = AccessToken.objects.make(user=root, name="x")
-    monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", in_requests)
-    held: list[bool] = []
-
-    def committed() -> None:
-        ended = AccessToken.objects.get(pk=row.pk).revoked is not None
-        held.append(ended and not connection.in_atomic_block)
-
-    monkeypatch.setattr(here, "committed", committed)
-    url, form = sent(which, row.pk)
-    response = client.post(url, form)
-    assert response.status_code in (200, 302)
-    # One wait, after the commit, for all that was done; the list waits on its own, too.
-    assert held
-    assert all(held)
-    assert len(held) == 1 or which == "admin action"
-
-
-@pytest.mark.parametrize("in_requests", [False, True])
-@pytest.mark.parametrize(
-    ("which", "column"),
-    [
-        ("account end", "revoked"),
-        ("account end all", "revoked"),
-        ("account change", "may"),
-        ("admin end", "revoked"),
-        ("admin narrow", "may"),
-        ("admin action end", "revoked"),
-        ("admin action narrow", "may"),
-    ],
-)
-def test_what_is_done_to_an_app_waits_for_every_process(
     client: Client,
     monkeypatch: pytest.MonkeyPatch,
-    which: str,
+    is_app: bool,
+    way: str,
     column: str,
     in_requests: bool,
 ) -> None:
     root = User.objects.create_superuser("root")
     client.force_login(root)
-    rows = [app(root), app(root)]
-    row = rows[0]
-    before = getattr(row, column)
-    url, sent_form = ways_of_apps(client, row, [each.pk for each in rows])[which]
+    rows = [AccessToken.objects.make(user=root, name="x")[0]]
+    if is_app:
+        rows = [app(root), app(root)]
+    before = getattr(rows[0], column)
+    url, typed = sent(client, way, rows)
     monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", in_requests)
     held: list[bool] = []
 
     def committed() -> None:
-        now = AccessToken.objects.values_list(column, flat=True).get(pk=row.pk)
+        now = AccessToken.objects.values_list(column, flat=True).get(pk=rows[0].pk)
         held.append(now != before and not connection.in_atomic_block)
 
     monkeypatch.setattr(here, "committed", committed)
-    assert client.post(url, sent_form).status_code == 302
+    assert client.post(url, typed).status_code in (200, 302)
+    # One wait, after the commit, for all that was done; the list waits on its own, too.
     assert held
     assert all(held)
-    # However many apps, there is one wait; the list waits on its own, too.
-    assert len(held) == 1 or "action" in which
-
-
-def ways_of_apps(
-    client: Client, row: AccessToken, keys: list[int]
-) -> dict[str, tuple[str, dict[str, object]]]:
-    chosen = {"_selected_action": keys}
-    listed = reverse(f"{ADMIN}_changelist")
-    return {
-        "account end": (reverse("mcp_account:delete", args=[row.pk]), {}),
-        "account end all": (reverse("mcp_account:end_all"), {}),
-        "account change": (
-            reverse("mcp_account:app", args=[row.pk]),
-            form(client, row, may="read"),
-        ),
-        "admin end": (reverse(f"{ADMIN}_revoke", args=[row.pk]), {}),
-        "admin narrow": (reverse(f"{ADMIN}_narrow", args=[row.pk]), {}),
-        "admin action end": (listed, {"action": "end_chosen", **chosen}),
-        "admin action narrow": (listed, {"action": "narrow_to_reading", **chosen}),
-    }
+    assert len(held) == 1 or "action" in way

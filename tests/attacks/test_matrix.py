@@ -129,6 +129,15 @@ def test_cells_that_cannot_be_name_cells() -> None:
 # -- with what is somebody else's -----------------------------------------------------
 
 
+async def send_row(
+    row: str, target: Victim, site: WireCheck, path: str, headers: dict[str, str]
+) -> Bytes:
+    what = whole(row, target.named, target.version)
+    era = of_era(target.version, row, what, target.client)
+    named = {**headers, **era["headers"]}
+    return await read(sent(site, row, path, named, era["message"], target.event))
+
+
 class Attack:
     """Somebody sends what names a victim's things, and what names nothing."""
 
@@ -153,14 +162,9 @@ class Attack:
         return self._judged(caller, row, found, twin)
 
     async def _sent(self, row: str, path: str, headers: dict[str, str]) -> Bytes:
-        target = self._target
-        what = whole(row, target.named, target.version)
-        era = of_era(target.version, row, what, target.client)
-        named = {**headers, **era["headers"]}
-        if target.transport == matrix.SSE and row == matrix.GET:
+        if self._target.transport == matrix.SSE and row == matrix.GET:
             path = f"{path.partition('/messages')[0]}/sse"
-        visit = sent(self._outside, row, path, named, era["message"], target.event)
-        return await read(visit)
+        return await send_row(row, self._target, self._outside, path, headers)
 
     def _judged(
         self, caller: str, row: str, found: Bytes, twin: Bytes
@@ -297,11 +301,7 @@ async def serves(
         if target.old is not None:
             # It has been initialized by this message, or its stream opened.
             return True
-    what = whole(row, target.named, target.version)
-    era = of_era(target.version, row, what, target.client)
-    named = {**headers, **era["headers"]}
-    visit = sent(application, row, path, named, era["message"], target.event)
-    status, _, raw = await read(visit)
+    status, _, raw = await send_row(row, target, application, path, headers)
     if target.old is not None and status == 202 and row in matrix.REQUESTS:
         return "result" in (await target.old.answered(f"id of {row}")).answer
     if status == 200 and raw.startswith(b"{"):
@@ -359,16 +359,12 @@ async def test_t20_who_is_over_the_limit_is_refused_whatever_it_is(
 async def _sent_over_the_limit(
     row: str, target: Victim, own: dict[str, str], application: WireCheck
 ) -> Bytes:
-    what = whole(row, target.named, target.version)
-    era = of_era(target.version, row, what, target.client)
-    headers = {**target.headers, **own, **era["headers"]}
-    path = target.path
+    headers, path = {**target.headers, **own}, target.path
     if row == "initialize":
         headers.pop("mcp-session-id", None)
     if target.transport == matrix.SSE and row == matrix.GET:
         path = f"{path.partition('/messages')[0]}/sse"
-    visit = sent(application, row, path, headers, era["message"], target.event)
-    return await read(visit)
+    return await send_row(row, target, application, path, headers)
 
 
 async def left(target: Victim) -> None:

@@ -38,6 +38,7 @@ class Program:
     client_id: str = field(default_factory=registered)
     access: str = ""
     refresh_token: str = ""
+    application: Any = None
 
     def allowed(self, made_with: Any = None, **changes: Any) -> str:
         client = Client(

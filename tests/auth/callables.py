@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import functools
 import socket
-import ssl
 import threading
 from typing import Any, Final
 
@@ -137,22 +135,6 @@ async def async_elsewhere(request: AuthenticationRequest) -> Principal | None:
 def said_away(request: AuthenticationRequest) -> Principal | None:
     """Say that what knows is away."""
     raise AuthenticationUnavailable("the secret of the site", retry_after=77)
-
-
-ERRORS: Final[dict[str, Exception]] = {
-    "timeout": TimeoutError(),
-    "dns": socket.gaierror(-2, "Name or service not known"),
-    "tls": ssl.SSLError("handshake"),
-    "route": OSError(errno.EHOSTUNREACH, "No route to host"),
-    "file": FileNotFoundError(errno.ENOENT, "a file"),
-    "rights": PermissionError(errno.EACCES, "a file"),
-    "value": ValueError("wrong"),
-}
-
-
-def raising(request: AuthenticationRequest) -> Principal | None:
-    """Raise what the header names."""
-    raise ERRORS[request.headers.get("x-raise", "")]
 
 
 async def hanging(request: AuthenticationRequest) -> Principal | None:

@@ -8,8 +8,10 @@ from typing import Any, TypeAlias
 import pytest
 from django.contrib.auth import get_user_model
 
+from mcp_app.models import Server
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
+from tests.published import published
 
 Commit: TypeAlias = Callable[..., Any]
 
@@ -20,6 +22,16 @@ async def user(served_rows: None) -> AsyncIterator[Any]:
     await writer.run(made.save)
     yield made
     await writer.run(made.delete)
+
+
+@pytest.fixture
+async def server(
+    served_rows: None, request: pytest.FixtureRequest
+) -> AsyncIterator[Server]:
+    """The server that a module describes."""
+    row = Server(page_size=1000, **request.module.SERVER)
+    yield await writer.run(published, row)
+    await writer.run(row.delete)
 
 
 @pytest.fixture

@@ -33,7 +33,6 @@ from mcp_app.protocol.headers import Headers
 from mcp_app.transports.http.request_handler import policy
 from tests.asgi_client import Client, HeaderChanges, Outcome, outcome, routing_headers
 from tests.drill.ports import free_port
-from tests.published import published
 from tests.serving import counted
 from tests.wire.middleware import Application, WireCheck
 
@@ -107,6 +106,7 @@ def test_other_settings_are_seen_at_once() -> None:
 
 
 BY: Final = "/mcp/by-session"
+SERVER: Final = {"slug": "by-session", "access": "session token"}
 SECRET: Final = "s" * 32
 ORIGIN: Final = "http://localhost"
 PROOF: Final = {"x-csrftoken": SECRET, "origin": ORIGIN}
@@ -124,13 +124,6 @@ def mcp() -> dict[str, Any]:
         },
         "ORIGINS": [ORIGIN, "https://app.example"],
     }
-
-
-@pytest.fixture
-async def server(served_rows: None) -> AsyncIterator[Server]:
-    row = Server(slug="by-session", access="session token", page_size=1000)
-    yield await writer.run(published, row)
-    await writer.run(row.delete)
 
 
 @pytest.fixture

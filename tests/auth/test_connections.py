@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
@@ -33,6 +32,7 @@ from tests.wire.middleware import WireCheck
 pytestmark = pytest.mark.databases
 
 PATH: Final = "/mcp/signed"
+SERVER: Final = {"slug": "signed", "access": "oauth token"}
 NEWEST: Final = "2026-07-28"
 
 
@@ -42,36 +42,27 @@ def mcp() -> dict[str, Any]:
 
 
 @pytest.fixture
-async def server(served_rows: None) -> AsyncIterator[Server]:
-    row = Server(slug="signed", access="oauth token", page_size=1000)
-    yield await writer.run(published, row)
-    await writer.run(row.delete)
-
-
-@pytest.fixture
-def program(server: Server, user: Any, process: Process) -> Program:
+def program(application: WireCheck, server: Server, user: Any) -> Program:
     token_cache.forget_all()
-    return Program(server, user)
+    return Program(server, user, application=application)
 
 
-def bearing(application: WireCheck, token: str, path: str = PATH) -> Client:
+def bearing(program: Program, token: str, path: str = PATH) -> Client:
     headers = {"authorization": f"Bearer {token}"}
-    return Client(application, NEWEST, path=path, headers=headers)
+    return Client(program.application, NEWEST, path=path, headers=headers)
 
 
 def refusal(error: pytest.ExceptionInfo[OAuthError]) -> str:
     return error.value.error
 
 
-async def test_a_key_opens_its_server_alone(
-    application: WireCheck, program: Program
-) -> None:
+async def test_a_key_opens_its_server_alone(program: Program) -> None:
     other = await writer.run(published, Server(slug="other", access="oauth"))
     await writer.run(program.sign_in)
-    client = bearing(application, program.access)
+    client = bearing(program, program.access)
     found = await client.call("drill_whoami")
     assert found.result["structuredContent"]["user"] == "ana"
-    stranger = bearing(application, program.access, "/mcp/other")
+    stranger = bearing(program, program.access, "/mcp/other")
     refused = await stranger.request("tools/list")
     assert refused.status == 401
     assert refused.headers["www-authenticate"] == (
@@ -83,12 +74,10 @@ async def test_a_key_opens_its_server_alone(
     await writer.run(other.delete)
 
 
-async def test_who_brings_nothing_is_told_where_to_sign_in(
-    application: WireCheck, program: Program
-) -> None:
+async def test_who_brings_nothing_is_told_where_to_sign_in(program: Program) -> None:
     """What stands at that address is about the server that was asked."""
     found = [
-        await Client(application, version, path=PATH).request("tools/list")
+        await Client(program.application, version, path=PATH).request("tools/list")
         for version in ("2025-11-25", NEWEST)
     ]
     assert [each.status for each in found] == [401, 401]
@@ -98,40 +87,38 @@ async def test_who_brings_nothing_is_told_where_to_sign_in(
         f'Bearer realm="mcp", resource_metadata="{metadata}",'
         ' scope="mcp:read mcp:change"'
     }
-    visit = Client(application, path=metadata.removeprefix(ORIGIN)).visit("GET")
+    visit = Client(program.application, path=metadata.removeprefix(ORIGIN)).visit("GET")
     said = json.loads(await visit.body())
     assert said["resource"] == f"{ORIGIN}{PATH}"
     assert said["authorization_servers"] == [ORIGIN]
     assert " ".join(said["scopes_supported"]) == "mcp:read mcp:change"
 
 
-async def test_nothing_else_of_an_app_opens_anything(
-    application: WireCheck, program: Program
-) -> None:
+async def test_nothing_else_of_an_app_opens_anything(program: Program) -> None:
     code = await writer.run(program.allowed)
     await writer.run(program.exchange, code)
     texts = [code, program.refresh_token, program.client_id, program.access[:-1]]
     for text in [*texts, "mcp_at_" + "x" * 43]:
-        found = await bearing(application, text).request("tools/list")
+        found = await bearing(program, text).request("tools/list")
         assert found.status == 401, text
 
 
 async def test_the_end_of_a_key_and_of_its_app(
-    application: WireCheck, program: Program, monkeypatch: pytest.MonkeyPatch
+    program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await writer.run(program.sign_in)
-    client, began = bearing(application, program.access), timezone.now()
+    client, began = bearing(program, program.access), timezone.now()
     for hours, status in ((7, 200), (8, 401)):
         later = began + timedelta(hours=hours, seconds=1)
         monkeypatch.setattr(timezone, "now", lambda later=later: later)
         assert (await client.request("tools/list")).status == status
     await writer.run(program.refresh)
-    client = bearing(application, program.access)
+    client = bearing(program, program.access)
     assert (await client.request("tools/list")).status == 200
 
 
 async def test_its_call_asks_no_more_than_that_of_a_token(
-    application: WireCheck, program: Program, process: Process
+    program: Program, process: Process
 ) -> None:
     """Not the first one; the next ones take none but, now and then, the check."""
     await writer.run(program.sign_in)
@@ -142,7 +129,7 @@ async def test_its_call_asks_no_more_than_that_of_a_token(
     await process.gate.wait_for_check()
     counts = []
     for bearer in (token, program.access):
-        client = bearing(application, bearer)
+        client = bearing(program, bearer)
         for _ in range(2):
             # Checks for changes come by themselves.
             async with counted([reader, lookups]) as statements:
@@ -155,14 +142,13 @@ async def test_its_call_asks_no_more_than_that_of_a_token(
 
 
 async def test_a_call_outlives_the_key_that_began_it(
-    application: WireCheck,
     program: Program,
     stage: Stage,
     process: Process,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await writer.run(program.sign_in)
-    client, began = bearing(application, program.access), timezone.now()
+    client, began = bearing(program, program.access), timezone.now()
     call = client.begin("tools/call", {"name": "waits", "arguments": {}})
     await stage.begun()
     later = began + timedelta(hours=8, seconds=1)
@@ -174,10 +160,10 @@ async def test_a_call_outlives_the_key_that_began_it(
 
 
 async def test_an_app_that_ends_takes_what_is_open_along(
-    application: WireCheck, program: Program, stage: Stage, commit: Commit
+    program: Program, stage: Stage, commit: Commit
 ) -> None:
     await writer.run(program.sign_in)
-    client = bearing(application, program.access)
+    client = bearing(program, program.access)
     call = client.begin("tools/call", {"name": "waits", "arguments": {}})
     await stage.begun()
     row = await writer.run(lambda: program.row)
@@ -188,10 +174,10 @@ async def test_an_app_that_ends_takes_what_is_open_along(
 
 
 async def test_what_a_person_did_not_allow_is_not_there(
-    application: WireCheck, program: Program, commit: Commit
+    program: Program, commit: Commit
 ) -> None:
     await writer.run(lambda: program.sign_in(may="read"))
-    client = bearing(application, program.access)
+    client = bearing(program, program.access)
     listed = await client.request("tools/list")
     names = {each["name"] for each in listed.result["tools"]}
     assert names
@@ -256,7 +242,7 @@ async def test_whoever_is_another_client_gets_and_changes_nothing(
 
 
 async def test_an_answer_that_was_lost_can_be_asked_for_again(
-    application: WireCheck, program: Program, monkeypatch: pytest.MonkeyPatch
+    program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Long after the overlap, too, but only until the app was used."""
     await writer.run(program.sign_in)
@@ -267,7 +253,7 @@ async def test_an_answer_that_was_lost_can_be_asked_for_again(
     monkeypatch.setattr(timezone, "now", lambda: later)
     await writer.run(program.refresh, old)
     assert program.refresh_token == current
-    await bearing(application, program.access).request("tools/list")
+    await bearing(program, program.access).request("tools/list")
     with pytest.raises(OAuthError):
         await writer.run(program.refresh, old)
     row = await writer.run(lambda: Connection.objects.select_related("token").get())

@@ -13,19 +13,18 @@ from django.contrib.auth import get_user_model
 
 from mcp_app.auth.drf import Bridge
 from mcp_app.interface.principal import DRF, AuthenticationRequest
-from mcp_app.models import Server
 from mcp_app.pools.database import authenticators, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.headers import Headers
 from tests.asgi_client import Client, Outcome
 from tests.auth import drf_classes
 from tests.drill.running import ROOT
-from tests.published import published
 from tests.wire.middleware import WireCheck
 
 CLASSES: Final = "tests.auth.drf_classes"
 BASIC: Final = "rest_framework.authentication.BasicAuthentication"
 BY: Final = "/mcp/by-class"
+SERVER: Final = {"slug": "by-class", "access": "odd named bearer basic"}
 PASSWORD: Final = "correct horse battery staple"
 VERSIONS: Final = ("2025-11-25", "2026-07-28")
 
@@ -41,13 +40,6 @@ def mcp() -> dict[str, Any]:
             "token": "mcp_app.authentication.access_token",
         }
     }
-
-
-@pytest.fixture
-async def server(served_rows: None) -> AsyncIterator[Server]:
-    row = Server(slug="by-class", access="odd named bearer basic", page_size=1000)
-    yield await writer.run(published, row)
-    await writer.run(row.delete)
 
 
 @pytest.fixture

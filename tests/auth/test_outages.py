@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import ssl
 from typing import Any
 
 import pytest
@@ -51,9 +52,13 @@ def test_what_it_comes_from_decides(how: str) -> None:
         (OperationalError("gone"), True),
         (IntegrityError("twice"), False),
         (ConnectionResetError(), True),
+        (TimeoutError(), True),
+        (ssl.SSLError("handshake"), True),
         (socket.gaierror(), True),
-        (OSError(errno.ENETUNREACH, ""), True),
-        (OSError(errno.ENOENT, ""), False),
+        *((OSError(getattr(errno, f"E{e}UNREACH"), ""), True) for e in ("NET", "HOST")),
+        (FileNotFoundError(errno.ENOENT, ""), False),
+        (PermissionError(errno.EACCES, ""), False),
+        (ValueError("wrong"), False),
         (OSError(), False),
         (AuthenticationUnavailable(), True),
     ],

@@ -22,7 +22,7 @@ METHODS: Final = {
     for name in (
         *("by_name", "by_badge", "by_lost_badge", "by_object", "outage"),
         *("async_outage", "wrong", "broken", "slowly", "claiming", "elsewhere"),
-        *("async_elsewhere", "said_away", "raising", "hanging"),
+        *("async_elsewhere", "said_away", "hanging"),
     )
 }
 
@@ -268,17 +268,6 @@ async def test_t33_a_verifier_stops(verifier: asyncio.Server, method: str) -> No
     await verifier.wait_closed()
     refused = await unavailable(method)
     assert int(refused.headers["Retry-After"]) > 0
-
-
-@pytest.mark.parametrize("error", ["timeout", "dns", "tls", "route"])
-async def test_t33_errors_of_sockets(error: str) -> None:
-    await unavailable("raising", x_raise=error)
-
-
-@pytest.mark.parametrize("error", ["file", "rights", "value"])
-async def test_a_fault_is_no_outage(error: str) -> None:
-    with pytest.raises(type(callables.ERRORS[error])):
-        await asking(("raising",), x_raise=error)
 
 
 async def test_t33_a_callable_says_so(caplog: pytest.LogCaptureFixture) -> None:

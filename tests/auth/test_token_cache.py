@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -34,6 +34,7 @@ from tests.wire.middleware import WireCheck
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("each_way")]
 
 BY: Final = "/mcp/by-token"
+SERVER: Final = {"slug": "by-token", "access": "token"}
 NEWEST: Final = "2026-07-28"
 VERSIONS: Final = ("2025-11-25", NEWEST)
 
@@ -41,13 +42,6 @@ VERSIONS: Final = ("2025-11-25", NEWEST)
 @pytest.fixture
 def mcp() -> dict[str, Any]:
     return {"AUTHENTICATION": BY_TOKEN}
-
-
-@pytest.fixture
-async def server(served_rows: None) -> AsyncIterator[Server]:
-    row = Server(slug="by-token", access="token", page_size=1000)
-    yield await writer.run(published, row)
-    await writer.run(row.delete)
 
 
 async def admin() -> Any:

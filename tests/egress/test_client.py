@@ -154,16 +154,26 @@ async def test_new_connections_are_not_retried(peer: Peer, own: Connections) -> 
     assert len(peer.received) == 1
 
 
-async def test_a_body_shorter_than_promised(peer: Peer, own: Connections) -> None:
+@pytest.mark.parametrize("reset", [False, True])
+async def test_an_answer_that_breaks_off(
+    peer: Peer, own: Connections, reset: bool
+) -> None:
     async def send(request: Received, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
         await writer.drain()
+        if reset:
+            connection, linger = (
+                writer.get_extra_info("socket"),
+                struct.pack("ii", 1, 0),
+            )
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            writer.transport.abort()
         writer.close()
 
     peer.send = send
     error = await failure(own, POST)
-    assert type(error) is resolving.Unreachable
-    assert error.sent
+    assert (type(error), error.sent) == (resolving.Unreachable, True)
+    assert [each.method for each in peer.received] == ["POST"]
 
 
 async def test_a_slow_answer(peer: Peer, own: Connections, settings: Settings) -> None:
@@ -188,23 +198,6 @@ async def test_a_slow_answer(peer: Peer, own: Connections, settings: Settings) -
     # The connection is gone, too.
     async with asyncio.timeout(30):
         await ended.wait()
-
-
-async def test_a_reset_in_the_middle_of_an_answer(peer: Peer, own: Connections) -> None:
-    async def send(request: Received, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
-        await writer.drain()
-        # Closing resets the connection.
-        linger = struct.pack("ii", 1, 0)
-        connection = writer.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-        writer.transport.abort()
-
-    peer.send = send
-    error = await failure(own, POST)
-    assert type(error) is resolving.Unreachable
-    assert error.sent
-    assert [each.method for each in peer.received] == ["POST"]
 
 
 async def test_a_small_body_that_becomes_large(peer: Peer, own: Connections) -> None:
@@ -347,15 +340,15 @@ async def test_no_failure_shows_a_secret(
     settings.MCP = {"HTTP": peer.settings(secret_headers={"X-Partner": secret})}
 
     def broken(*_: object) -> Any:
-        raise RuntimeError("A bug.")
+        raise RuntimeError(f"A bug with {secret}.")
 
     monkeypatch.setattr(client_module, "_first_of_each", broken)
     peer.send = answer()
     with caplog.at_level(logging.DEBUG):
         error = await failure(own)
     assert peer.received[0].header("X-Partner") == [secret]
-    assert error.message == "The call failed: RuntimeError."
-    assert "A bug." in caplog.text
+    assert (error.message, error.sent) == ("The call failed: RuntimeError.", True)
+    assert "A bug with" in caplog.text
     assert secret not in caplog.text
     trace = error.__traceback__
     while trace is not None:
