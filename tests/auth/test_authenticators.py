@@ -198,25 +198,25 @@ async def test_no_session_is_not_mine(browser: Client, cookie_of: str) -> None:
     assert found.headers["www-authenticate"] == 'Bearer realm="mcp"'
 
 
-async def test_a_session_that_is_over(browser: Client, user: Any) -> None:
+def end_session(user: Any, way: str) -> int:
+    """End it, by its row or for its user; return how many rows are left."""
+    if way == "row":
+        Session.objects.all().delete()
+    elif way == "password":
+        user.set_password("another")
+    else:
+        user.is_active = False
+    user.save()
+    return Session.objects.count()
+
+
+@pytest.mark.parametrize(("way", "rows"), [("row", 0), ("password", 1), ("user", 1)])
+async def test_a_session_ends(browser: Client, user: Any, way: str, rows: int) -> None:
     assert (await asked(browser)).status == 200
-    await writer.run(Session.objects.all().delete)
+    assert await writer.run(end_session, user, way) == rows
     assert (await asked(browser)).status == 401
-
-
-async def test_a_new_password_ends_the_sessions(browser: Client, user: Any) -> None:
-    """Django's hash of the session says so; the row stays the site's to delete."""
-    assert (await asked(browser)).status == 200
-    user.set_password("another")
-    await writer.run(user.save)
-    assert (await asked(browser)).status == 401
-    assert await writer.run(Session.objects.count) == 1
-
-
-async def test_who_may_not_log_in_any_more(browser: Client, user: Any) -> None:
-    user.is_active = False
-    await writer.run(user.save)
-    assert (await asked(browser)).status == 401
+    # The row stays the site's to delete.
+    assert await writer.run(Session.objects.count) == rows
 
 
 async def test_what_is_open_ends_for_who_may_not_log_in_any_more(

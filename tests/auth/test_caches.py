@@ -8,14 +8,12 @@ from itertools import product
 from typing import Any, Final
 
 import pytest
-from django.contrib.auth import get_user_model
 
 from mcp_app.auth import caches
 from mcp_app.auth.caches import MAX_AGE_S, AuthenticationCache, authentication_cache
 from mcp_app.interface.principal import AuthenticationRequest, Principal
 from mcp_app.models import Server
 from mcp_app.pools.database import writer
-from mcp_app.process.runtime import Process
 from mcp_app.protocol.headers import Headers
 from tests.asgi_client import Client
 from tests.auth import callables
@@ -121,18 +119,6 @@ async def test_no_secret_is_kept(application: WireCheck) -> None:
     (key,) = authentication_cache._entries
     assert len(key) == 32
     assert b"secret" not in key
-
-
-async def test_a_change_forgets_all(application: WireCheck, process: Process) -> None:
-    users: Any = get_user_model()._default_manager
-    assert await status(application, "/mcp/kept", "ana") == 200
-    user = await writer.run(users.create_user, "somebody")
-    user.is_active = False
-    await writer.run(user.save)
-    await process.gate.wait_for_check()
-    assert await status(application, "/mcp/kept", "ana") == 200
-    assert callables.answers == ["ana", "ana"]
-    await writer.run(user.delete)
 
 
 async def test_it_grows_old(

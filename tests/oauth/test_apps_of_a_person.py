@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from mcp_app.models import AccessToken, Connection
-from tests.oauth.program import Program, page_of, sign_in
+from tests.oauth.program import Program, sign_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("support")]
 
@@ -45,19 +45,6 @@ def test_narrowed_and_widened_to_what_was_asked(program: Program, hers: Client) 
         assert answer["scope"] == scope
 
 
-def test_never_more_than_the_program_asked_for(program: Program, hers: Client) -> None:
-    program.register()
-    assert "also change things" in page_of(hers, program.request())
-    less = page_of(hers, program.request(scope="mcp:read"))
-    assert "also change things" not in less
-    answer = sign_in(program, hers, may="read")
-    # It asked for both, and its owner allowed one.
-    assert answer["scope"] == "mcp:read"
-    assert "also change things" in hers.get(page_of_app()).content.decode()
-    Connection.objects.update(may_ask="read")
-    assert "also change things" not in hers.get(page_of_app()).content.decode()
-
-
 def test_the_key_ends_with_what_its_owner_says(program: Program, hers: Client) -> None:
     answer = sign_in(program, hers)
     choose(hers, ends="date", until=f"{AccessToken.objects.get().created:%Y-%m-%d}")
@@ -78,14 +65,3 @@ def test_ended_by_its_owner_and_signed_in_again(program: Program, hers: Client) 
     listed = text_of(hers, reverse("mcp_account:tokens"))
     assert listed.count("Its owner ended it.") == 1
     assert listed.count("End now") == 1
-
-
-def test_its_owner_reads_why_it_has_ended(program: Program, hers: Client) -> None:
-    token = first = sign_in(program, hers)["refresh_token"]
-    for _ in range(4):
-        token = program.refresh(token).json()["refresh_token"]
-    address = page_of_app()
-    assert program.refresh(first).status_code == 400
-    said = "Its sign-in was used twice. Somebody else may have had it."
-    assert said in text_of(hers, address)
-    assert said in text_of(hers, reverse("mcp_account:tokens"))
