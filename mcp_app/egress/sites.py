@@ -179,12 +179,12 @@ class Options(BaseModel, extra="forbid", strict=True):
 
 
 class SiteOptions(Options):
-    """An entry of `MCP["HTTP"]`; docs/http.md has each option."""
+    """An entry of `MCP["HTTP"]`; docs/settings.md has each option."""
 
     title: Annotated[Any, AfterValidator(str), Field(min_length=1)] = None
     url: Any = None
-    secret_headers: Mapping[str, str] | str = {}
-    secret_query: Mapping[str, str] = {}
+    secret_headers: Mapping[str, str] | str = Field({}, repr=False)
+    secret_query: Mapping[str, str] = Field({}, repr=False)
     timeout: Timeout = 30.0
     connections: int = Field(10, ge=1, le=MAX_CONNECTIONS)
     answer: int = Field(4 * MIB, ge=1, le=MAX_ANSWER_BYTES)
