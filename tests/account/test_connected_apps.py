@@ -103,11 +103,8 @@ def test_ones_own_and_others_are_locked_in_one_order(ana: User, bert: User) -> N
     rows = [app(bert), app(ana), app(bert)]
     with CaptureQueriesContext(connection) as statements:
         assert connected_apps.end_connected_apps(ana, rows[::-1]) == 3
-    locking = [
-        each["sql"]
-        for each in statements
-        if each["sql"].startswith("SELECT") and "mcp_app_connection" in each["sql"]
-    ]
+    reading = [x["sql"] for x in statements if x["sql"].startswith("SELECT")]
+    locking = [each for each in reading if "mcp_app_connection" in each]
     assert len(locking) == 1
     assert "ORDER BY" in locking[0]
     ended = Connection.objects.order_by("pk").values_list("ended", flat=True)

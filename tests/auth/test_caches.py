@@ -29,12 +29,8 @@ PATHS: Final = ("/mcp/kept", "/mcp/asked")
 
 @pytest.fixture
 def mcp() -> dict[str, Any]:
-    return {
-        "AUTHENTICATION": {
-            "kept": {"path": COUNTING, "cache": "header"},
-            "asked": COUNTING,
-        }
-    }
+    kept = {"path": COUNTING, "cache": "header"}
+    return {"AUTHENTICATION": {"kept": kept, "asked": COUNTING}}
 
 
 @pytest.fixture(autouse=True)

@@ -25,11 +25,11 @@ from tests.wire.middleware import WireCheck
 
 __all__ = ["people"]
 
+BY_NAME: Final = {"AUTHENTICATION": {"header": "tests.auth.callables.by_name"}}
+
 pytestmark = [
     pytest.mark.usefixtures("served_rows"),
-    pytest.mark.parametrize(
-        "mcp", [{"AUTHENTICATION": {"header": "tests.auth.callables.by_name"}}]
-    ),
+    pytest.mark.parametrize("mcp", [BY_NAME]),
 ]
 
 BATCHES: Final = "2025-03-26"

@@ -76,12 +76,8 @@ def _people() -> None:
 
 def names(which: Q | None) -> set[str]:
     assert which is not None
-    return {
-        each.username
-        for each in permissions.all_users().filter(
-            which & permissions.active_condition()
-        )
-    }
+    rows = permissions.all_users().filter(which & permissions.active_condition())
+    return {each.username for each in rows}
 
 
 def backends(settings: LazySettings, *classes: type) -> None:

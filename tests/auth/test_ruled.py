@@ -23,11 +23,11 @@ from tests.published import published
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
 
+BY_NAME: Final = {"AUTHENTICATION": {"header": "tests.auth.callables.by_name"}}
+
 pytestmark = [
     pytest.mark.usefixtures("served_rows"),
-    pytest.mark.parametrize(
-        "mcp", [{"AUTHENTICATION": {"header": "tests.auth.callables.by_name"}}]
-    ),
+    pytest.mark.parametrize("mcp", [BY_NAME]),
 ]
 
 RULED: Final = "/mcp/ruled"

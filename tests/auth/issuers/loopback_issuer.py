@@ -53,11 +53,8 @@ def public_jwk(algorithm: str, name: str = "one", **changes: Any) -> dict[str, A
     whole = json.loads(str(made.to_jwk(public)))
     # PyJWT writes operations, most issuers write the use.
     whole = {**whole, "use": "sig", "kid": f"{algorithm} {name}", **changes}
-    return {
-        key: value
-        for key, value in whole.items()
-        if value is not None and key != "key_ops"
-    }
+    whole.pop("key_ops", None)
+    return {key: value for key, value in whole.items() if value is not None}
 
 
 @dataclass
@@ -117,22 +114,15 @@ class LoopbackIssuer:
             "scope": "mcp:read mcp:change",
             **claims,
         }
-        headers = {"typ": "at+jwt", "kid": f"{algorithm} {name}", **(header or {})}
-        headers = {
-            key: value
-            for key, value in headers.items()
-            # Without any PyJWT writes a type of its own.
-            if value is not None or key == "typ"
-        }
+        claims = {key: value for key, value in whole.items() if value is not None}
+        given = {"typ": "at+jwt", "kid": f"{algorithm} {name}", **(header or {})}
+        # Without any PyJWT writes a type of its own.
+        headers = {key: given[key] for key in given if given[key] or key == "typ"}
+        key = private_key(algorithm, name)
         with warnings.catch_warnings():
             # One of the keys is short.
             warnings.simplefilter("ignore")
-            made = jwt.encode(
-                {key: value for key, value in whole.items() if value is not None},
-                private_key(algorithm, name),
-                algorithm,
-                headers=headers,
-            )
+            made = jwt.encode(claims, key, algorithm, headers=headers)
         note(made)
         return made
 

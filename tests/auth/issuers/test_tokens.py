@@ -334,10 +334,7 @@ async def test_no_page_about_an_error_shows_a_token(
     with pytest.raises(LookupError) as raised:
         await outcome(issuer, token)
     reporter = ExceptionReporter(None, raised.type, raised.value, raised.tb)
-    frames = [
-        each
-        for each in reporter.get_traceback_frames()
-        if "/mcp_app/" in each["filename"]
-    ]
+    frames = reporter.get_traceback_frames()
+    frames = [each for each in frames if "/mcp_app/" in each["filename"]]
     assert frames
     assert token.rpartition(".")[2] not in str(frames)
