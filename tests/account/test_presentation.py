@@ -67,9 +67,11 @@ def test_how_a_token_stands(
     revoked: timedelta | None, expires: timedelta | None, active: bool, word: str
 ) -> None:
     now = timezone.now()
-    ends = {"revoked": revoked, "expires": expires}
-    moments = {name: age and now + age for name, age in ends.items()}
-    made = row(active=active, **moments)
+    made = row(
+        active=active,
+        revoked=None if revoked is None else now + revoked,
+        expires=None if expires is None else now + expires,
+    )
     state = token_state(made)
     assert state.word == word
     assert state.has_ended is (word in {"Revoked", "Expired"})

@@ -92,8 +92,10 @@ async def test_a_longer_token_is_another_one(
 
 @pytest.mark.usefixtures("server")
 async def test_the_principal(process: Process, user: Any) -> None:
-    headers, place = Headers([(b"authorization", b"Token ana")]), {"path": BY}
-    asked = AuthenticationRequest(headers=headers, host="a", server="by-class", **place)
+    headers = Headers([(b"authorization", b"Token ana")])
+    asked = AuthenticationRequest(
+        headers=headers, host="localhost", path=BY, server="by-class"
+    )
     bridge = Bridge(drf_classes.NamedToken)
     found = await authenticators.run(bridge, asked)
     assert found is not None

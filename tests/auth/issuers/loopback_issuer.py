@@ -117,7 +117,11 @@ class LoopbackIssuer:
         claims = {key: value for key, value in whole.items() if value is not None}
         given = {"typ": "at+jwt", "kid": f"{algorithm} {name}", **(header or {})}
         # Without any PyJWT writes a type of its own.
-        headers = {key: given[key] for key in given if given[key] or key == "typ"}
+        headers = {
+            key: value
+            for key, value in given.items()
+            if value is not None or key == "typ"
+        }
         key = private_key(algorithm, name)
         with warnings.catch_warnings():
             # One of the keys is short.
