@@ -6,29 +6,36 @@ link to one. Anything else raises `NotRepresentable`, and staff edit it as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any, Final
 
 from django.utils.translation import gettext
 
-from mcp_app.admin.editors.rows import NotRepresentable
+from mcp_app.admin.editors.rows import (
+    NotRepresentable,
+    check_same,
+    stored_or_written,
+    typed_text,
+)
 from mcp_app.protocol.json_types import JsonObject
 
-KINDS: Final = ("text", "file", "contents", "link")
 MEDIA: Final = ("image", "audio")
 """Media types that a file in a message may have, without their subtypes."""
 MAX_MESSAGES: Final = 40
 
-_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
-    "text": ("text",),
-    "image": ("upload", "mimeType"),
-    "audio": ("upload", "mimeType"),
-    "resource": ("resource",),
-    "resource_link": ("uri", "name", "title", "description", "mimeType"),
+_EMPTY: Final = {"role": "user"}
+"""Members that say nothing."""
+_MEMBERS: Final = {
+    "upload": "upload",
+    "mime_type": "mimeType",
+    "uri": "uri",
+    "name": "name",
+    "title": "title",
+    "description": "description",
 }
-_CONTENTS: Final = ("uri", "mimeType", "text", "upload")
+"""The columns of a row that are one line, and the members that have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,80 +71,46 @@ def messages_of(config: Mapping[str, Any]) -> list[Message]:
         raise NotRepresentable("messages")
     if len(messages) > MAX_MESSAGES:
         raise NotRepresentable(f"{len(messages)} messages")
-    return [
-        _parse_message(item, number, f"message {number + 1}")
-        for number, item in enumerate(messages)
-    ]
+    return [_parse_message(item, number) for number, item in enumerate(messages)]
 
 
-def _parse_message(item: object, number: int, where: str) -> Message:
-    message = _checked_members(item, ("role", "content"), where)
-    role = message.get("role", "user")
-    if role not in ("user", "assistant"):
-        raise NotRepresentable(f"role in {where}")
-    content = message.get("content")
-    kind = str(content.get("type")) if isinstance(content, dict) else ""
-    if kind not in _MEMBERS:
-        raise NotRepresentable(f"type in {where}")
-    block = _checked_members(content, ("type", *_MEMBERS[kind]), where)
-    if kind == "resource":
-        inner = _checked_members(block.get("resource"), _CONTENTS, where)
-        if "text" in inner and "upload" in inner:
-            raise NotRepresentable(f"text and upload in {where}")
-        return _message_row(inner, role, "contents", number, where)
-    names = {"text": "text", "resource_link": "link"}
-    return _message_row(block, role, names.get(kind, "file"), number, where)
-
-
-def _checked_members(value: object, known: tuple[str, ...], where: str) -> JsonObject:
-    if not isinstance(value, dict):
-        raise NotRepresentable(where)
-    for member in value:
-        if member not in known:
-            raise NotRepresentable(f"{member} in {where}")
-    return value
-
-
-def _message_row(
-    block: JsonObject, role: str, kind: str, number: int, where: str
-) -> Message:
-    def member_text(member: str) -> str:
-        value = block.get(member, "")
-        if not isinstance(value, str) or "\r" in value:
-            raise NotRepresentable(f"{member} in {where}")
-        if member != "text" and (value != value.strip() or "\n" in value):
-            raise NotRepresentable(f"{member} in {where}")
-        return value
-
-    return Message(
-        role=role,
-        kind=kind,
-        text=member_text("text"),
-        upload=member_text("upload"),
-        mime_type=member_text("mimeType"),
-        uri=member_text("uri"),
-        name=member_text("name"),
-        title=member_text("title"),
-        description=member_text("description"),
-        was=str(number),
-    )
+def _parse_message(item: Any, number: int) -> Message:
+    block: Any
+    where = f"message {number + 1}"
+    match item:
+        case {"content": {"type": "text", **block}}:
+            kind = "text"
+        case {"content": {"type": "image" | "audio", **block}}:
+            kind = "file"
+        case {"content": {"type": "resource", "resource": {**block}}}:
+            kind = "contents"
+        case {"content": {"type": "resource_link", **block}}:
+            kind = "link"
+        case _:
+            raise NotRepresentable(where)
+    texts = {
+        column: typed_text(block.get(member, "")).replace("\n", " ")
+        for column, member in _MEMBERS.items()
+    }
+    texts["text"] = str(block.get("text", "")).replace("\r", "")
+    role = "assistant" if item.get("role") == "assistant" else "user"
+    row = Message(role=role, kind=kind, was=str(number), **texts)
+    check_same(item, message_of(row), _EMPTY, where)
+    return row
 
 
 def config_of(
     rows: Iterable[Message], base: Mapping[str, Any] | None = None
 ) -> JsonObject:
-    """Return the config of rows; a row that equals its one in `base` keeps its JSON."""
-    before = base.get("messages", []) if base else []
-    base_rows = messages_of(base) if base else []
-    known = {row.was: (row, before[int(row.was)]) for row in base_rows}
-    return {"messages": [_unchanged_or_new(row, known) for row in rows]}
-
-
-def _unchanged_or_new(
-    row: Message, known: Mapping[str, tuple[Message, JsonObject]]
-) -> JsonObject:
-    known_row, message = known.get(row.was, (None, {}))
-    return message if known_row == row else message_of(row)
+    """Return the config of rows; a row that says the same as before keeps its JSON."""
+    before = (base or {}).get("messages", ())
+    known = {str(number): message for number, message in enumerate(before)}
+    return {
+        "messages": [
+            stored_or_written(known.get(row.was, {}), message_of(row), _EMPTY)
+            for row in rows
+        ]
+    }
 
 
 def replaced_files(
@@ -147,54 +120,36 @@ def replaced_files(
 
     Rows may have been added or removed meanwhile; a diff that ignores files pairs them.
     """
-    pairs = {}
-    for old, new in _same_rows(before, after):
-        if old.upload and new.upload and old.upload != new.upload:
-            pairs[old.was] = (old, new)
-    return pairs
-
-
-def _same_rows(
-    before: Sequence[Message], after: Sequence[Message]
-) -> Iterator[tuple[Message, Message]]:
     one, other = (
         [replace(row, upload="", mime_type="") for row in rows]
         for rows in (before, after)
     )
+    pairs = {}
     matcher = SequenceMatcher(a=one, b=other, autojunk=False)
     for what, *spans in matcher.get_opcodes():
-        old, new = before[slice(*spans[:2])], after[slice(*spans[2:])]
-        if what in ("equal", "replace") and len(old) == len(new):
-            yield from zip(old, new, strict=True)
+        olds, news = before[slice(*spans[:2])], after[slice(*spans[2:])]
+        if what in ("equal", "replace") and len(olds) == len(news):
+            for old, new in zip(olds, news, strict=True):
+                if old.upload and new.upload and old.upload != new.upload:
+                    pairs[old.was] = (old, new)
+    return pairs
 
 
 def message_of(row: Message) -> JsonObject:
     """Return the JSON of one row."""
-    return {"role": row.role, "content": _content_block(row)}
-
-
-def _content_block(row: Message) -> JsonObject:
+    lines = {
+        member: getattr(row, column)
+        for column, member in _MEMBERS.items()
+        if getattr(row, column)
+    }
+    content: JsonObject = {"type": "resource_link", **lines}
     if row.kind == "text":
-        return {"type": "text", "text": row.text}
-    if row.kind == "file":
+        content = {"type": "text", "text": row.text}
+    elif row.kind == "file":
         kind = row.mime_type.partition("/")[0]
         kind = kind if kind in MEDIA else "image"
-        return {"type": kind, "upload": row.upload, "mimeType": row.mime_type}
-    if row.kind == "contents":
-        inside = _without_empty(uri=row.uri, mimeType=row.mime_type)
-        content = {"upload": row.upload} if row.upload else {"text": row.text}
-        return {"type": "resource", "resource": {**inside, **content}}
-    return {
-        "type": "resource_link",
-        **_without_empty(
-            uri=row.uri,
-            name=row.name,
-            title=row.title,
-            description=row.description,
-            mimeType=row.mime_type,
-        ),
-    }
-
-
-def _without_empty(**members: str) -> JsonObject:
-    return {name: value for name, value in members.items() if value}
+        content = {"type": kind, "upload": row.upload, "mimeType": row.mime_type}
+    elif row.kind == "contents":
+        text = {} if row.upload else {"text": row.text}
+        content = {"type": "resource", "resource": {**lines, **text}}
+    return {"role": row.role, "content": content}

@@ -11,14 +11,8 @@ from mcp_app.protocol.json_types import JsonObject
 Number: TypeAlias = "int | float"
 
 
-class Missing:
-    """Says that there is no default or example; null would be a value."""
-
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING: Final = Missing()
+MISSING: Final = object()
+"""Says that there is no default or example; null would be a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +28,7 @@ class Parameter:
     """One row of the table.
 
     `least` and `most` limit the value, the number of characters or of entries,
-    depending on the type. `rest` are members that the table keeps but does not show.
-    `was` is the name of the parameter in the schema.
+    depending on the type. `was` is the name of the parameter in the schema.
     """
 
     name: str
@@ -49,7 +42,6 @@ class Parameter:
     pattern: str = ""
     choices: tuple[Choice, ...] = ()
     unique: bool = False
-    rest: Mapping[str, object] = field(default_factory=dict)
     was: str = field(default="", compare=False)
 
 
@@ -80,20 +72,12 @@ SHAPES: Final[Mapping[str, JsonObject]] = {
 TYPES: Final = tuple(SHAPES)
 TITLED_OPTIONS: Final = {"choice": "oneOf", "choices": "anyOf"}
 """The keywords of titled choices (elicitation, "Titled Multi-Select Enum")."""
-STRING: Final = (str,)
-INTEGER: Final = (int,)
-NUMBER: Final = (int, float)
-_PLAIN: Final[Mapping[str, tuple[type, ...]]] = {
-    **dict.fromkeys((*TEXTS, "choice", "date", "datetime"), STRING),
-    "integer": INTEGER,
-    "number": NUMBER,
+_VALUES: Final[Mapping[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("integer", "integers"), (int,)),
+    **dict.fromkeys(("number", "numbers"), (int, float)),
+    "boolean": (bool,),
 }
-_ENTRIES: Final[Mapping[str, tuple[type, ...]]] = {
-    "choices": STRING,
-    "texts": STRING,
-    "integers": INTEGER,
-    "numbers": NUMBER,
-}
+"""Of what type a value is, or each of its entries, if that is no text."""
 
 
 def limit_keywords(kind: str) -> tuple[str, str] | None:
@@ -105,43 +89,17 @@ def limit_keywords(kind: str) -> tuple[str, str] | None:
     return ("minItems", "maxItems") if kind in LISTS else None
 
 
-def is_choice(choice: Choice) -> bool:
-    """Return whether a choice can be written on one line, as `value = shown`."""
-    written = (choice.value, choice.label)
-    return all(map(is_single_line, written)) and (
-        choice.value != "" and " = " not in choice.value
-    )
-
-
-def is_plain_text(text: str) -> bool:
-    """Return whether a browser's text area sends a text back unchanged."""
-    return text == text.strip() and "\r" not in text
-
-
-def is_single_line(text: str) -> bool:
-    return is_plain_text(text) and "\n" not in text
-
-
 def fits_type(kind: str, value: object) -> bool:
     """Return whether a value is of a type of the table, ignoring its limits."""
-    if kind in _PLAIN:
-        return is_of_types(value, _PLAIN[kind])
-    if kind in _ENTRIES:
-        return are_of_types(value, _ENTRIES[kind])
-    return kind == "json" or isinstance(value, bool)
-
-
-def is_of_types(value: object, types: tuple[type, ...]) -> bool:
-    return isinstance(value, types) and not isinstance(value, bool)
-
-
-def are_of_types(value: object, types: tuple[type, ...]) -> bool:
-    return isinstance(value, list) and all(is_of_types(item, types) for item in value)
+    values = value if kind in LISTS else [value]
+    types = _VALUES.get(kind, (str,))
+    fits = isinstance(values, list) and all(type(each) in types for each in values)
+    return fits or kind == "json"
 
 
 def property_of(row: Parameter) -> JsonObject:
     """Return the schema of one row."""
-    schema: JsonObject = {**row.rest, **_shape_of_row(row)}
+    schema = _shape_of_row(row)
     if row.description:
         schema["description"] = row.description
     for member, limit in zip(
@@ -162,21 +120,16 @@ def property_of(row: Parameter) -> JsonObject:
 
 def _shape_of_row(row: Parameter) -> JsonObject:
     shape = SHAPES[row.type]
+    if row.type not in CHOOSING:
+        return {**shape}
+    options: JsonObject = {"enum": [choice.value for choice in row.choices]}
+    if any(choice.label for choice in row.choices):
+        titled = [{"const": each.value, "title": each.label} for each in row.choices]
+        options = {
+            TITLED_OPTIONS[row.type]: [
+                {name: text for name, text in each.items() if text} for each in titled
+            ]
+        }
     if row.type == "choice":
-        return {**shape, **_choice_options(row)}
-    if row.type == "choices":
-        return {**shape, "items": {**shape["items"], **_choice_options(row)}}
-    return dict(shape)
-
-
-def _choice_options(row: Parameter) -> JsonObject:
-    if not any(choice.label for choice in row.choices):
-        return {"enum": [choice.value for choice in row.choices]}
-    return {
-        TITLED_OPTIONS[row.type]: [_titled_option(choice) for choice in row.choices]
-    }
-
-
-def _titled_option(choice: Choice) -> JsonObject:
-    option = {"const": choice.value}
-    return {**option, "title": choice.label} if choice.label else option
+        return {**shape, **options}
+    return {**shape, "items": {**shape["items"], **options}}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 from django import forms
@@ -15,9 +16,10 @@ from mcp_app.admin.editors import json_texts, parameter_values
 from mcp_app.admin.editors.json_editor import Initial, JsonEditor
 from mcp_app.admin.editors.parameter import (
     CHOOSING,
+    LISTS,
+    MISSING,
     PATTERNED,
     TYPES,
-    Number,
     Parameter,
     limit_keywords,
 )
@@ -26,7 +28,6 @@ from mcp_app.admin.editors.parameter_tables import (
     parameters_of,
     schema_of,
     summaries,
-    with_hidden_members,
 )
 from mcp_app.admin.editors.parameter_values import LABELS, choices_of_text
 from mcp_app.admin.editors.rows import (
@@ -36,9 +37,6 @@ from mcp_app.admin.editors.rows import (
     formset_class_of,
 )
 from mcp_app.interface.rules import text_problem, visible
-
-# -- parameter forms -------------------------------------------------------------------
-# The parameters of a tool as rows of forms.
 
 NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -96,8 +94,9 @@ class ParameterForm(RowForm):
             raise ValidationError(_("A parameter needs a name."))
         if name == self.data.get(self.add_prefix("was")):
             return name
-        problem = text_problem(name)
-        if problem is None and not NAME.fullmatch(name):
+        if problem := text_problem(name):
+            raise ValidationError(problem)
+        if not NAME.fullmatch(name):
             raise ValidationError(
                 _(
                     "“%(name)s” cannot name a parameter: only letters, digits and "
@@ -105,8 +104,6 @@ class ParameterForm(RowForm):
                 ),
                 params={"name": visible(name)},
             )
-        if problem:
-            raise ValidationError(problem)
         return name
 
     def clean_type(self) -> str:
@@ -141,8 +138,7 @@ class ParameterForm(RowForm):
             most=self._parse_limit("most") if limited else None,
             pattern=values["pattern"] if kind in PATTERNED else "",
             choices=choices_of_text(values["choices"]) if kind in CHOOSING else (),
-            unique=values["unique"]
-            and limit_keywords(kind) == ("minItems", "maxItems"),
+            unique=values["unique"] and kind in LISTS,
             was=values["was"],
         )
 
@@ -153,16 +149,9 @@ class ParameterForm(RowForm):
             self.add_error(field, str(error))
             return None
 
-    def _parse_limit(self, field: str) -> Number | None:
-        text = self.cleaned_data[field]
-        if not text:
-            return None
-        try:
-            number = parameter_values.value_of_text("number", text)
-        except ValueError as error:
-            self.add_error(field, str(error))
-            return None
-        return number if isinstance(number, int | float) else None
+    def _parse_limit(self, field: str) -> Any:
+        number = self._parse_field(field, "number")
+        return None if number is MISSING else number
 
 
 class ParameterSheet(JsonEditor):
@@ -170,7 +159,6 @@ class ParameterSheet(JsonEditor):
 
     formset = formset_class_of(ParameterForm, MAX_PARAMETERS)
     row_template = "mcp_app/widgets/parameter.html"
-    summary_template = "mcp_app/widgets/schema_summary.html"
     words = {
         "as_table": _("Edit as a table"),
         "as_json": _("Edit as JSON Schema"),
@@ -198,27 +186,17 @@ class ParameterSheet(JsonEditor):
         return [_initial_row(row) for row in parameters_of(value or {})]
 
     def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
-        base = base or {}
-        parameters = with_hidden_members(_parameters(rows), base)
-        return schema_of(parameters, base)
+        forms = (form for form in rows if isinstance(form, ParameterForm))
+        return schema_of([form.parameter for form in forms], base)
 
     def parse_typed_json(self, text: str) -> Any:
         return json_texts.check_schema_text(text)
 
     def summary_of_value(self, value: Any) -> object:
+        rows = summaries(value if isinstance(value, dict) else {})
         return [
-            {
-                "name": each.name,
-                "type": parameter_values.type_label(each.type),
-                "required": each.required,
-                "description": each.description,
-            }
-            for each in summaries(value if isinstance(value, dict) else {})
+            replace(row, type=parameter_values.type_label(row.type)) for row in rows
         ]
-
-
-def _parameters(rows: Iterable[RowForm]) -> Iterator[Parameter]:
-    return (form.parameter for form in rows if isinstance(form, ParameterForm))
 
 
 def _initial_row(row: Parameter) -> dict[str, Any]:
@@ -231,13 +209,9 @@ def _initial_row(row: Parameter) -> dict[str, Any]:
         "default": parameter_values.text_of_value(row.type, row.default),
         "description": row.description,
         "choices": parameter_values.text_of_choices(row.choices),
-        "least": _number_text(row.least),
-        "most": _number_text(row.most),
+        "least": "" if row.least is None else str(row.least),
+        "most": "" if row.most is None else str(row.most),
         "pattern": row.pattern,
         "unique": row.unique,
         "example": parameter_values.text_of_value(row.type, row.example),
     }
-
-
-def _number_text(value: Number | None) -> str:
-    return "" if value is None else str(value)

@@ -6,32 +6,31 @@ A table shows schemas whose properties are flat. Any other schema raises
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from mcp_app.admin.editors.parameter import (
     CHOOSING,
-    LISTS,
     MISSING,
-    NUMBER,
-    PATTERNED,
     SHAPES,
-    STRING,
     TITLED_OPTIONS,
     Choice,
-    Number,
     Parameter,
-    are_of_types,
-    fits_type,
-    is_choice,
-    is_of_types,
-    is_plain_text,
-    is_single_line,
     limit_keywords,
     property_of,
 )
-from mcp_app.admin.editors.rows import NotRepresentable
+from mcp_app.admin.editors.parameter_values import (
+    choices_of_text,
+    text_of_choices,
+    text_of_value,
+    value_of_text,
+)
+from mcp_app.admin.editors.rows import (
+    NotRepresentable,
+    check_same,
+    stored_or_written,
+    typed_text,
+)
 from mcp_app.interface.rules import visible
 from mcp_app.protocol.json_types import JsonObject
 
@@ -40,22 +39,27 @@ MAX_PARAMETERS: Final = 40
 
 _SHAPE_MEMBERS: Final = ("type", "format", "contentMediaType", "items")
 _REST: Final = ("title", "deprecated", "readOnly", "writeOnly", "$comment")
+"""Members of a property that the table keeps but does not show."""
+_OF_ALL: Final = ("type", "properties", "required", "additionalProperties")
 _REST_OF_ALL: Final = ("$schema", "title", "description", "$comment")
+_EMPTY: Final = {"description": "", "pattern": "", "uniqueItems": False, "examples": []}
+"""Members that say nothing."""
 
 
 def parameters_of(schema: Mapping[str, Any]) -> list[Parameter]:
     """Return the rows that show a schema; raise `NotRepresentable`."""
     for member in schema:
-        if member not in ("type", "properties", "required", "additionalProperties"):
-            _check_rest(member in _REST_OF_ALL, member)
+        if member not in _OF_ALL and member not in _REST_OF_ALL:
+            raise NotRepresentable(member)
+    properties, required = schema.get("properties", {}), schema.get("required", [])
     if schema.get("type", "object") != "object":
         raise NotRepresentable("type")
     if not isinstance(schema.get("additionalProperties", True), bool):
         raise NotRepresentable("additionalProperties")
-    properties, required = schema.get("properties", {}), schema.get("required", [])
     if not isinstance(properties, dict):
         raise NotRepresentable("properties")
-    if not are_of_types(required, STRING) or set(required) - properties.keys():
+    names = [*properties]
+    if not isinstance(required, list) or any(each not in names for each in required):
         raise NotRepresentable("required")
     if len(properties) > MAX_PARAMETERS:
         raise NotRepresentable(f"{len(properties)} properties")
@@ -69,147 +73,66 @@ def parameter_of(name: str, schema: object, *, required: bool = False) -> Parame
     """Return the row that shows one property; raise `NotRepresentable`."""
     if not isinstance(schema, dict):
         raise NotRepresentable(name)
-    _check_rest(is_single_line(name), "a name that is not a line of text")
-    kind, choices = _type_and_choices(name, schema)
-    for member in schema:
-        known = member in _members_of(kind, choices) or member in _REST
-        _check_rest(known, f"{member} in {name}")
-    least, most = _bounds_of(name, kind, schema)
-    return Parameter(
+    if name != _typed_line(name):
+        raise NotRepresentable("a name that is not a line of text")
+    kind, options = _type_and_options(schema)
+    least, most = (
+        _typed_value("number", schema.get(member, MISSING))
+        for member in limit_keywords(kind) or ("", "")
+    )
+    examples = schema.get("examples")
+    example = examples[0] if isinstance(examples, list) and examples else MISSING
+    row = Parameter(
         name=name,
         type=kind,
         required=required,
-        description=_member_text(name, schema, "description"),
-        default=_default_of(name, kind, schema),
-        example=_example_of(name, kind, schema),
-        least=least,
-        most=most,
-        pattern=_member_text(name, schema, "pattern"),
-        choices=choices,
-        unique=_unique_of(name, schema),
-        rest={member: schema[member] for member in _REST if member in schema},
+        description=typed_text(schema.get("description", "")),
+        default=_typed_value(kind, schema.get("default", MISSING)),
+        example=_typed_value(kind, example),
+        least=None if least is MISSING else least,
+        most=None if most is MISSING else most,
+        pattern=_typed_line(schema.get("pattern", "")),
+        choices=choices_of_text(text_of_choices(map(_choice_of, options))),
+        unique=schema.get("uniqueItems") is True,
         was=name,
     )
+    check_same(schema, _property_schema(schema, row), _EMPTY, name)
+    return row
 
 
-def _check_rest(known: bool, what: str) -> None:
-    if not known:
-        raise NotRepresentable(what)
-
-
-def _type_and_choices(name: str, schema: JsonObject) -> tuple[str, tuple[Choice, ...]]:
-    for kind in CHOOSING:
-        options = _options_of(kind, schema)
-        if options is not None:
-            return kind, tuple(_choices_of(name, options))
+def _type_and_options(schema: JsonObject) -> tuple[str, list[Any]]:
+    for kind, within in (("choice", schema), ("choices", schema.get("items"))):
+        if isinstance(within, dict):
+            options = within.get("enum") or within.get(TITLED_OPTIONS[kind])
+            if isinstance(options, list) and options:
+                return kind, options
     shape = {each: schema[each] for each in _SHAPE_MEMBERS if each in schema}
-    for kind, wanted in SHAPES.items():
-        if shape == wanted and kind not in CHOOSING:
-            return kind, ()
-    raise NotRepresentable(_unsupported_part(name, schema))
+    kinds = (kind for kind in SHAPES if kind not in CHOOSING and SHAPES[kind] == shape)
+    return next(kinds, "json"), []
 
 
-def _options_of(kind: str, schema: JsonObject) -> object:
-    """Return the options of a property if it is of this type, else None."""
-    within = schema if kind == "choice" else schema.get("items")
-    outer = {each: schema[each] for each in _SHAPE_MEMBERS if each in schema}
-    if not isinstance(within, dict) or within.get("type") != "string":
-        return None
-    if kind == "choices":
-        outer["items"] = {"type": "string"}
-        if within.keys() - {"type", "enum", TITLED_OPTIONS[kind]}:
-            return None
-    options = [
-        within[each] for each in ("enum", TITLED_OPTIONS[kind]) if each in within
-    ]
-    return options[0] if len(options) == 1 and outer == SHAPES[kind] else None
+def _choice_of(option: object) -> Choice:
+    if isinstance(option, dict):
+        return Choice(str(option.get("const")), str(option.get("title", "")))
+    return Choice(str(option))
 
 
-def _choices_of(name: str, options: object) -> Iterator[Choice]:
-    if not isinstance(options, list) or not options:
-        raise NotRepresentable(f"the choices of {name}")
-    for option in options:
-        choice = _choice_of(option)
-        if choice is None or not is_choice(choice):
-            raise NotRepresentable(f"the choices of {name}")
-        yield choice
-
-
-def _choice_of(option: object) -> Choice | None:
-    if isinstance(option, str):
-        return Choice(option)
-    if not isinstance(option, dict) or option.keys() - {"const", "title"}:
-        return None
-    value, title = option.get("const"), option.get("title", "")
-    if isinstance(value, str) and isinstance(title, str):
-        return Choice(value, title)
-    return None
-
-
-def _unsupported_part(name: str, schema: JsonObject) -> str:
-    """Name the part of a property that a row cannot show."""
-    telling = ("$ref", "oneOf", "anyOf", "allOf", "not", "if", "properties", "const")
-    for member in telling:
-        if member in schema:
-            return f"{member} in {name}"
-    if isinstance(schema.get("items"), dict) and "properties" in schema["items"]:
-        return f"properties in the items of {name}"
-    return f"the type of {name}"
-
-
-def _members_of(kind: str, choices: tuple[Choice, ...]) -> set[str]:
-    members = {"description", "default", "examples", *SHAPES[kind]}
-    if kind == "choice":
-        members |= {"enum", TITLED_OPTIONS[kind]} if choices else set()
-    if kind in PATTERNED:
-        members.add("pattern")
-    if kind in LISTS:
-        members.add("uniqueItems")
-    return members.union(limit_keywords(kind) or ())
-
-
-def _member_text(name: str, schema: JsonObject, member: str) -> str:
-    text = schema.get(member, "")
-    fits = is_single_line if member == "pattern" else is_plain_text
-    if not isinstance(text, str) or not fits(text):
-        raise NotRepresentable(f"{member} in {name}")
-    return text
-
-
-def _bounds_of(
-    name: str, kind: str, schema: JsonObject
-) -> tuple[Number | None, Number | None]:
-    limits: list[Number | None] = []
-    for member in limit_keywords(kind) or ():
-        value = schema.get(member)
-        if member in schema and not is_of_types(value, NUMBER):
-            raise NotRepresentable(f"{member} in {name}")
-        limits.append(value)
-    return (limits[0], limits[1]) if limits else (None, None)
-
-
-def _unique_of(name: str, schema: JsonObject) -> bool:
-    unique = schema.get("uniqueItems", False)
-    if not isinstance(unique, bool):
-        raise NotRepresentable(f"uniqueItems in {name}")
-    return unique
-
-
-def _default_of(name: str, kind: str, schema: JsonObject) -> object:
-    if "default" not in schema:
+def _typed_value(kind: str, value: object) -> Any:
+    """Return the value that staff type for this one; MISSING if there is none."""
+    try:
+        return value_of_text(kind, text_of_value(kind, value))
+    except ValueError:
         return MISSING
-    if not fits_type(kind, schema["default"]):
-        raise NotRepresentable(f"default in {name}")
-    return schema["default"]
 
 
-def _example_of(name: str, kind: str, schema: JsonObject) -> object:
-    examples = schema.get("examples", [])
-    if not isinstance(examples, list) or len(examples) > 1:
-        raise NotRepresentable(f"examples in {name}")
-    if examples and not fits_type(kind, examples[0]):
-        raise NotRepresentable(f"examples in {name}")
-    return examples[0] if examples else MISSING
+def _typed_line(text: object) -> str:
+    return typed_text(text).replace("\n", " ")
+
+
+def _property_schema(stored: JsonObject, row: Parameter) -> JsonObject:
+    """Return what a row writes in the place of a property, or of {}."""
+    rest: JsonObject = {member: stored[member] for member in _REST if member in stored}
+    return {**rest, **property_of(row)}
 
 
 def schema_of(
@@ -220,64 +143,33 @@ def schema_of(
     `base` is a schema that `parameters_of` accepts. An unchanged parameter keeps its
     exact JSON.
     """
-    rows = list(parameters)
-    base = base or {}
-    schema: JsonObject = dict(base) if "type" in base else {"type": "object", **base}
-    before = base.get("properties", {})
-    schema["properties"] = {row.name: _property_schema(row, before) for row in rows}
-    required = _required_names(rows, base.get("required", []))
+    rows, base = list(parameters), base or {}
+    schema: JsonObject = {**base, "type": "object", "properties": {}}
+    for row in rows:
+        stored = base.get("properties", {}).get(row.was, {})
+        written = _property_schema(stored, row)
+        schema["properties"][row.name] = stored_or_written(stored, written, _EMPTY)
+    # Known names keep their earlier order.
+    places = {name: place for place, name in enumerate(base.get("required", ()))}
+    required = [row for row in rows if row.required]
+    required.sort(key=lambda row: places.get(row.was, len(places)))
     if required or "required" in base:
-        schema["required"] = required
+        schema["required"] = [row.name for row in required]
     return schema
 
 
-def _property_schema(row: Parameter, before: Mapping[str, Any]) -> object:
-    stored = before.get(row.was)
-    if stored is not None:
-        as_it_was = parameter_of(row.name, stored, required=row.required)
-        if as_it_was == row:
-            return stored
-    return property_of(row)
+def summaries(schema: Mapping[str, Any]) -> list[Parameter]:
+    """Return a row for each property of any schema, with all that is known of it.
 
-
-def _required_names(rows: list[Parameter], before: list[str]) -> list[str]:
-    """Return the names of required rows, known ones in their earlier order."""
-    places = {name: place for place, name in enumerate(before)}
-    required = [row for row in rows if row.required]
-    required.sort(key=lambda row: places.get(row.was, len(before)))
-    return [row.name for row in required]
-
-
-def with_hidden_members(
-    parameters: Iterable[Parameter], base: Mapping[str, Any]
-) -> list[Parameter]:
-    """Return the rows with the members of `base` that the form does not show."""
-    known = {each.name: each.rest for each in parameters_of(base)}
-    return [replace(each, rest=known.get(each.was, {})) for each in parameters]
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """A one-line summary of a property that rows cannot show."""
-
-    name: str
-    type: str
-    required: bool
-    description: str
-
-
-def summaries(schema: Mapping[str, Any]) -> list[Summary]:
-    """Return a line for each property of any schema; `type` is one of TYPES or JSON's.
-
-    For display only: hidden characters are made visible. A property without a type has
-    the type "json".
+    For display only: hidden characters are made visible. `type` is one of TYPES or
+    JSON's; a property without a type has the type "json".
     """
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict):
         return []
     names = required if isinstance(required, list) else []
     return [
-        Summary(
+        Parameter(
             name=visible(name, None),
             type=_type_text(about),
             required=name in names,

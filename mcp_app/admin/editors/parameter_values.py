@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -17,7 +18,6 @@ from mcp_app.admin.editors.parameter import (
     PATTERNED,
     TEXTS,
     Choice,
-    Number,
     Parameter,
     fits_type,
     limit_keywords,
@@ -27,9 +27,6 @@ from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models.fields import parse_json
 from mcp_app.protocol import schemas
-
-if TYPE_CHECKING:
-    pass
 
 LABELS: Final[dict[str, Label]] = {
     "text": gettext_lazy("Text"),
@@ -56,9 +53,6 @@ OTHER_LABELS: Final[dict[str, Label]] = {
 }
 """JSON's own types, for properties that the table cannot show."""
 
-_YES: Final = ("yes", "true")
-_NO: Final = ("no", "false")
-
 
 def value_of_text(kind: str, text: str) -> object:
     """Parse a typed value; "" is no value. The ValueError is a sentence.
@@ -67,14 +61,13 @@ def value_of_text(kind: str, text: str) -> object:
     """
     if not text:
         return MISSING
+    value: object = text
     if kind == "boolean":
         return _yes_or_no(text)
     if kind in LISTS:
         value = _list_value(kind, text)
-    elif kind in NUMBERS or kind == "json":
+    elif kind in NUMBERS or kind == "json" or _is_quoted(text):
         value = _json_value(kind, text)
-    else:
-        value = _json_value(kind, text) if _is_quoted(text) else text
     if not fits_type(kind, value):
         raise ValueError(_mismatch_sentence(kind, text))
     return value
@@ -89,7 +82,9 @@ def text_of_value(kind: str, value: object) -> str:
     if kind in LISTS and isinstance(value, list):
         return _list_text(kind, value)
     if isinstance(value, str) and kind != "json":
-        return value if _reads_as_itself(value) else _json_text(value)
+        is_line = value == value.strip() and "\n" not in value and "\r" not in value
+        if value and is_line and not _is_quoted(value):
+            return value
     return _json_text(value)
 
 
@@ -101,16 +96,11 @@ def _is_quoted(text: str) -> bool:
     return len(text) > 1 and text[0] == text[-1] == '"'
 
 
-def _reads_as_itself(text: str) -> bool:
-    plain = bool(text) and text == text.strip() and not _is_quoted(text)
-    return plain and "\n" not in text and "\r" not in text
-
-
 def _yes_or_no(text: str) -> bool:
     word = text.casefold()
-    if word in (*_YES, _("yes").casefold()):
+    if word in ("yes", "true", _("yes").casefold()):
         return True
-    if word in (*_NO, _("no").casefold()):
+    if word in ("no", "false", _("no").casefold()):
         return False
     raise ValueError(_("“%(text)s” is neither yes nor no.") % {"text": visible(text)})
 
@@ -158,16 +148,12 @@ def _mismatch_sentence(kind: str, text: str) -> str:
 
 def choices_of_text(text: str) -> tuple[Choice, ...]:
     """Parse choices, one per line, each optionally as `value = shown text`."""
-    lines = [line.strip() for line in text.splitlines()]
-    return tuple(_parse_choice(line) for line in lines if line)
+    lines = filter(None, map(str.strip, text.splitlines()))
+    parts = [line.partition(" = ") for line in lines]
+    return tuple(Choice(value.strip(), label.strip()) for value, _, label in parts)
 
 
-def _parse_choice(line: str) -> Choice:
-    value, _equals, label = line.partition(" = ")
-    return Choice(value.strip(), label.strip())
-
-
-def text_of_choices(choices: tuple[Choice, ...]) -> str:
+def text_of_choices(choices: Iterable[Choice]) -> str:
     """Return the lines to type for choices."""
     return "\n".join(
         f"{choice.value} = {choice.label}" if choice.label else choice.value
@@ -177,7 +163,7 @@ def text_of_choices(choices: tuple[Choice, ...]) -> str:
 
 def limits_in_words(row: Parameter) -> str:
     """Describe the limits of a parameter briefly; "" if it has none."""
-    texts = [*_bounds_in_words(row)]
+    texts = [_bounds_in_words(row)]
     if row.type in CHOOSING and row.choices:
         values = ", ".join(choice.label or choice.value for choice in row.choices[:5])
         texts.append(values if len(row.choices) <= 5 else f"{values} …")  # noqa: PLR2004 - as many as a line holds
@@ -185,29 +171,22 @@ def limits_in_words(row: Parameter) -> str:
         texts.append(_("pattern %(pattern)s") % {"pattern": row.pattern})
     if row.unique:
         texts.append(_("each only once"))
-    return ", ".join(texts)
+    return ", ".join(filter(None, texts))
 
 
-def _bounds_in_words(row: Parameter) -> Iterator[str]:
-    if limit_keywords(row.type) is None:
-        return
-    sentence = ""
-    if row.least is not None and row.most is not None:
-        sentence = _("%(least)s to %(most)s")
-    elif row.least is not None:
-        sentence = _("at least %(least)s")
-    elif row.most is not None:
-        sentence = _("at most %(most)s")
-    if sentence:
-        unit = _limit_unit(row.type)
-        text = sentence % {"least": row.least, "most": row.most}
-        yield f"{text} {unit}" if unit else text
-
-
-def _limit_unit(kind: str) -> str:
-    if kind in TEXTS:
-        return _("characters")
-    return _("entries") if kind in LISTS else ""
+def _bounds_in_words(row: Parameter) -> str:
+    bounds = (row.least is not None, row.most is not None)
+    if limit_keywords(row.type) is None or bounds == (False, False):
+        return ""
+    sentences = {
+        (True, True): _("%(least)s to %(most)s"),
+        (True, False): _("at least %(least)s"),
+        (False, True): _("at most %(most)s"),
+    }
+    text = sentences[bounds] % {"least": row.least, "most": row.most}
+    if row.type in TEXTS:
+        return f"{text} {_('characters')}"
+    return f"{text} {_('entries')}" if row.type in LISTS else text
 
 
 def problems_of_row(row: Parameter) -> Iterator[tuple[str, str]]:
@@ -215,25 +194,18 @@ def problems_of_row(row: Parameter) -> Iterator[tuple[str, str]]:
     if row.type in CHOOSING and not row.choices:
         yield "choices", _("Write the choices, one in each line.")
         return
-    yield from _doubled_choices(row)
+    for choice, count in Counter(each.value for each in row.choices).items():
+        if count > 1:
+            sentence = _("“%(value)s” is there more than once.")
+            yield "choices", sentence % {"value": choice}
     wrong = _wrong_limits(row)
     if wrong is not None:
         yield wrong
         return
     for name, value in (("default", row.default), ("example", row.example)):
-        problem = None if value is MISSING else value_problem(row, value)
+        problem = None if value is MISSING else _value_problem(row, value)
         if problem:
             yield name, problem
-
-
-def _doubled_choices(row: Parameter) -> Iterator[tuple[str, str]]:
-    values = [choice.value for choice in row.choices]
-    for value in dict.fromkeys(values):
-        if values.count(value) > 1:
-            yield (
-                "choices",
-                _("“%(value)s” is there more than once.") % {"value": value},
-            )
 
 
 def _wrong_limits(row: Parameter) -> tuple[str, str] | None:
@@ -247,62 +219,40 @@ def _wrong_limits(row: Parameter) -> tuple[str, str] | None:
             "least": row.least,
         }
     if row.pattern and row.type in PATTERNED:
-        return _wrong_pattern(row.pattern)
+        try:
+            schemas.compile_schema({"type": "string", "pattern": row.pattern})
+        except schemas.SchemaError:
+            sentence = _("“%(pattern)s” is not a pattern (a regular expression).")
+            return "pattern", sentence % {"pattern": row.pattern}
     return None
 
 
-def _wrong_pattern(pattern: str) -> tuple[str, str] | None:
-    try:
-        schemas.compile_schema({"type": "string", "pattern": pattern})
-    except schemas.SchemaError:
-        sentence = _("“%(pattern)s” is not a pattern (a regular expression).")
-        return "pattern", sentence % {"pattern": pattern}
-    return None
-
-
-def value_problem(row: Parameter, value: object) -> str | None:
+def _value_problem(row: Parameter, value: object) -> str | None:
     """Say which limit of a parameter a value breaks; None if it breaks none."""
-    return _limit_problem(row, value) or _against_schema(row, value)
+    text = text_of_value(row.type, value)
+    if limit_keywords(row.type) is not None:
+        size: Any = len(value) if isinstance(value, str | list) else value
+        if row.most is not None and size > row.most:
+            return _above_maximum(row.type) % {"value": text, "limit": row.most}
+        if row.least is not None and size < row.least:
+            return _below_minimum(row.type) % {"value": text, "limit": row.least}
+    return _against_schema(row, value)
 
 
-def _limit_problem(row: Parameter, value: object) -> str | None:
-    size = _limited_size(row.type, value)
-    if size is None:
-        return None
-    if row.most is not None and size > row.most:
-        return _above_maximum(row, value, row.most)
-    if row.least is not None and size < row.least:
-        return _below_minimum(row, value, row.least)
-    return None
+def _above_maximum(kind: str) -> str:
+    if kind in NUMBERS:
+        return _("The value %(value)s is above the largest, %(limit)s.")
+    if kind in TEXTS:
+        return _("“%(value)s” is longer than %(limit)s characters.")
+    return _("“%(value)s” has too many entries. The maximum is %(limit)s.")
 
 
-def _limited_size(kind: str, value: object) -> Number | None:
-    """Return the number that the limits of a type apply to; None if there is none."""
-    if kind in NUMBERS and isinstance(value, int | float):
-        return value
-    if limit_keywords(kind) is not None and isinstance(value, str | list):
-        return len(value)
-    return None
-
-
-def _above_maximum(row: Parameter, value: object, most: Number) -> str:
-    if row.type in NUMBERS:
-        sentence = _("The value %(value)s is above the largest, %(limit)s.")
-    elif row.type in TEXTS:
-        sentence = _("“%(value)s” is longer than %(limit)s characters.")
-    else:
-        sentence = _("“%(value)s” has too many entries. The maximum is %(limit)s.")
-    return sentence % {"value": text_of_value(row.type, value), "limit": most}
-
-
-def _below_minimum(row: Parameter, value: object, least: Number) -> str:
-    if row.type in NUMBERS:
-        sentence = _("The value %(value)s is below the smallest, %(limit)s.")
-    elif row.type in TEXTS:
-        sentence = _("“%(value)s” is shorter than %(limit)s characters.")
-    else:
-        sentence = _("“%(value)s” has too few entries. The minimum is %(limit)s.")
-    return sentence % {"value": text_of_value(row.type, value), "limit": least}
+def _below_minimum(kind: str) -> str:
+    if kind in NUMBERS:
+        return _("The value %(value)s is below the smallest, %(limit)s.")
+    if kind in TEXTS:
+        return _("“%(value)s” is shorter than %(limit)s characters.")
+    return _("“%(value)s” has too few entries. The minimum is %(limit)s.")
 
 
 def _against_schema(row: Parameter, value: object) -> str | None:

@@ -16,11 +16,13 @@ from mcp_app.admin.editors.rows import (
     LinesField,
     NotRepresentable,
     RowForm,
+    check_same,
     formset_class_of,
+    stored_or_written,
+    typed_text,
 )
 from mcp_app.admin.editors.text_answer import (
     SuggestionsField,
-    fit_lines,
     suggestions_of_text,
     text_of_suggestions,
 )
@@ -28,7 +30,13 @@ from mcp_app.interface.definitions import arguments_from_json
 from mcp_app.interface.rules import argument_problem, text_problem
 from mcp_app.protocol.json_types import JsonObject
 
-_TEXTS = ("name", "title", "description")
+_EMPTY: JsonObject = {
+    "title": "",
+    "description": "",
+    "required": False,
+    "suggestions": [],
+}
+"""Members that say nothing."""
 
 
 class ArgumentForm(RowForm):
@@ -60,16 +68,6 @@ class ArgumentForm(RowForm):
 
     def clean_description(self) -> str:
         return _check_visible(self.cleaned_data["description"], lines=True)
-
-    def argument_json(self) -> JsonObject:
-        """Return the JSON of the row."""
-        values = self.cleaned_data
-        argument = {name: values[name] for name in _TEXTS if values[name]}
-        if values["required"]:
-            argument["required"] = True
-        if values["suggestions"]:
-            argument["suggestions"] = values["suggestions"]
-        return argument
 
 
 def _check_visible(text: str, *, lines: bool) -> str:
@@ -112,17 +110,17 @@ class ArgumentSheet(JsonEditor):
             raise NotRepresentable(str(error)) from None
         if len(arguments) > MAX_ROWS:
             raise NotRepresentable(f"{len(arguments)} arguments")
-        return [
-            {**_initial_row(argument), "was": argument["name"]}
-            for argument in arguments
-        ]
+        return [*map(_initial_row, arguments)]
 
     def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
         known = {argument["name"]: argument for argument in base or []}
         return [
-            _unchanged_or_new(form, known)
+            stored_or_written(
+                known.get(form.cleaned_data["was"], {}),
+                _argument_json(form.cleaned_data),
+                _EMPTY,
+            )
             for form in rows
-            if isinstance(form, ArgumentForm)
         ]
 
     def parse_typed_json(self, text: str) -> Any:
@@ -132,27 +130,18 @@ class ArgumentSheet(JsonEditor):
 
 
 def _initial_row(argument: JsonObject) -> JsonObject:
-    texts = {name: argument.get(name, "") for name in _TEXTS}
-    for name, text in texts.items():
-        if (
-            text != text.strip()
-            or "\r" in text
-            or (name != "description" and "\n" in text)
-        ):
-            raise NotRepresentable(f"{name} of {argument['name']}")
-    suggestions = argument.get("suggestions", [])
-    if not fit_lines(suggestions):
-        raise NotRepresentable(f"suggestions of {argument['name']}")
-    return {
-        **texts,
-        "required": argument.get("required", False),
-        "suggestions": text_of_suggestions(suggestions),
+    texts = {
+        name: typed_text(argument.get(name, ""))
+        for name in ("name", "title", "description")
     }
+    texts["title"] = texts["title"].replace("\n", " ")
+    suggestions = text_of_suggestions(argument.get("suggestions", ()))
+    row = {**_EMPTY, **argument, **texts}
+    row["suggestions"] = suggestions_of_text(suggestions)
+    check_same(argument, _argument_json(row), _EMPTY, argument["name"])
+    return {**row, "suggestions": suggestions, "was": argument["name"]}
 
 
-def _unchanged_or_new(form: ArgumentForm, known: JsonObject) -> JsonObject:
-    """Return the JSON of a row, or the stored JSON if nothing has changed."""
-    argument = form.argument_json()
-    before = known.get(form.cleaned_data["was"])
-    unchanged = before is not None and _initial_row(before) == _initial_row(argument)
-    return before if unchanged and before is not None else argument
+def _argument_json(row: JsonObject) -> JsonObject:
+    """Return what the values of a row write."""
+    return {name: row[name] for name in ("name", *_EMPTY) if row[name]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -11,6 +12,7 @@ from django.forms.formsets import DELETION_FIELD_NAME, ORDERING_FIELD_NAME, Base
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.json_texts import lines_from_browser
+from mcp_app.protocol.json_types import JsonObject
 
 # -- composite -------------------------------------------------------------------------
 # The base class of widgets with several inputs under one name, or none.
@@ -41,6 +43,42 @@ class CompositeWidget(forms.Widget):
 
 class NotRepresentable(Exception):
     """A value says more than a table can show; the message names what and where."""
+
+
+def typed_text(text: object) -> str:
+    """Return a text as a browser's text area sends it back."""
+    return str(text).strip().replace("\r", "")
+
+
+def check_same(
+    stored: JsonObject, written: JsonObject, empty: JsonObject, where: str
+) -> None:
+    """Raise `NotRepresentable` unless what a row writes is the value that it shows.
+
+    `empty` are the members that say nothing, with these values.
+    """
+    member = _differing_member(stored, written, empty)
+    if member is not None:
+        raise NotRepresentable(f"{member} in {where}")
+
+
+def stored_or_written(
+    stored: JsonObject, written: JsonObject, empty: JsonObject
+) -> JsonObject:
+    """Return the stored value, as it is, if a row writes the same."""
+    member = _differing_member(stored, written, empty)
+    return stored if member is None else written
+
+
+def _differing_member(
+    stored: JsonObject, written: JsonObject, empty: JsonObject
+) -> str | None:
+    one, other = (
+        {name: json.dumps(value, sort_keys=True) for name, value in each.items()}
+        for each in ({**empty, **stored}, {**empty, **written})
+    )
+    names = (name for name in {**one, **other} if one.get(name) != other.get(name))
+    return next(names, None)
 
 
 # -- rows ------------------------------------------------------------------------------

@@ -176,8 +176,3 @@ def suggestions_of_text(text: str) -> list[str]:
 def text_of_suggestions(suggestions: Sequence[str]) -> str:
     """Return suggestions as text."""
     return "\n".join(suggestions)
-
-
-def fit_lines(suggestions: Sequence[str]) -> bool:
-    """Return whether the text shows these suggestions without loss."""
-    return suggestions_of_text(text_of_suggestions(suggestions)) == list(suggestions)

@@ -122,15 +122,18 @@ class VariablesField(forms.Field):
         )
         return {"": sorted(_lines_by_name(texts).items())}
 
-    def _text_to_store(self, submission: SentVariables) -> str:
+    def _text_to_store(self, value: SentVariables) -> str:
         """Return the text to store: the stored one if no suggestion changed."""
         stored = self.variables_widget.stored
-        lines = _lines_by_name(submission.texts)
-        if not submission.is_there or lines == _lines_by_name(texts_by_name(stored)):
+        shown, lines = (
+            _lines_by_name(texts_by_name(stored)),
+            _lines_by_name(value.texts),
+        )
+        if not value.is_there or lines == shown:
             return stored
         before = _suggestions_by_name(stored)
         after = {
-            name: _unchanged_or_new(each, before.get(name, ()))
+            name: before[name] if each == shown.get(name) else each
             for name, each in lines.items()
         }
         return jsonrpc.write(after).decode() if after else ""
@@ -185,10 +188,3 @@ def _suggestions_by_name(stored: str) -> Mapping[str, Sequence[str]]:
 def _lines_by_name(texts: Mapping[str, str]) -> dict[str, list[str]]:
     lines = {name: suggestions_of_text(text) for name, text in texts.items()}
     return {name: each for name, each in lines.items() if each}
-
-
-def _unchanged_or_new(lines: list[str], before: Sequence[str]) -> Sequence[str]:
-    """Return the lines; return `before` if it only differs in surrounding blanks."""
-    return (
-        before if lines == suggestions_of_text(text_of_suggestions(before)) else lines
-    )

@@ -153,7 +153,7 @@ def _with_titles(about: object) -> object:
     if isinstance(values, list) and isinstance(titles, list):
         rest = {key: about[key] for key in about.keys() - {"enum", "enumNames"}}
         pairs = zip_longest(values, titles, fillvalue="")
-        return {**rest, "oneOf": [{"const": v, "title": t} for v, t in pairs]}
+        return {**rest, "oneOf": [{"const": v, "title": t or v} for v, t in pairs]}
     items = about.get("items")
     if isinstance(items, dict) and items.keys() == {"anyOf"}:
         return {**about, "items": {"type": "string", **items}}

@@ -9,7 +9,6 @@ from mcp_app.admin.editors.text_answer import (
     CONFIGS,
     SuggestionsField,
     config_of_text,
-    fit_lines,
     needs_json,
     parts_of_config,
     suggestions_of_text,
@@ -125,14 +124,6 @@ def test_what_is_edited_as_json(
 def test_each_line_is_a_suggestion(text: str, suggestions: list[str]) -> None:
     assert suggestions_of_text(text) == suggestions
     assert suggestions_of_text(text_of_suggestions(suggestions)) == suggestions
-
-
-@pytest.mark.parametrize(
-    ("suggestions", "fits"),
-    [([], True), (["a", "b c"], True), ([" a"], False), (["a\nb"], False)],
-)
-def test_what_lines_can_show(suggestions: list[str], fits: bool) -> None:
-    assert fit_lines(suggestions) is fits
 
 
 def test_a_field_takes_what_browsers_send() -> None:

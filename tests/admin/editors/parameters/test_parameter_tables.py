@@ -6,14 +6,18 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.parameter import TYPES, Choice, Parameter
+from mcp_app.admin.editors.parameter import (
+    TYPES,
+    Choice,
+    Parameter,
+    limit_keywords,
+    property_of,
+)
 from mcp_app.admin.editors.parameter_tables import (
     MAX_PARAMETERS,
-    Summary,
     parameters_of,
     schema_of,
     summaries,
-    with_hidden_members,
 )
 from mcp_app.admin.editors.rows import NotRepresentable
 from mcp_app.protocol import schemas
@@ -47,7 +51,6 @@ TABLES: list[list[Parameter]] = [
             least=0,
             most=80,
             pattern="^x?$",
-            rest={"title": "A", "deprecated": True},
         ),
         Parameter(name="b", type="number", least=-1.5, most=3, default=0),
         Parameter(name="c", type="json", default=None, example={"a": [1]}),
@@ -63,6 +66,45 @@ def test_a_table_comes_back_from_its_schema(table: list[Parameter]) -> None:
     schemas.check_schema(schema)
     assert parameters_of(schema) == table
     assert parameters_of(json.loads(json.dumps(schema))) == table
+
+
+@pytest.mark.parametrize(
+    ("row", "schema"),
+    [
+        (Parameter("a"), {"type": "string"}),
+        (
+            Parameter("a", "choice", choices=(Choice("c", "Celsius"), Choice("f"))),
+            {
+                "type": "string",
+                "oneOf": [{"const": "c", "title": "Celsius"}, {"const": "f"}],
+            },
+        ),
+        (
+            Parameter("a", "choices", choices=(Choice("c"), Choice("f")), unique=True),
+            {
+                "type": "array",
+                "items": {"type": "string", "enum": ["c", "f"]},
+                "uniqueItems": True,
+            },
+        ),
+        # What a type does not have is not written.
+        (
+            Parameter("a", "boolean", least=1, most=2, pattern="x", unique=True),
+            {"type": "boolean"},
+        ),
+        (
+            Parameter("a", "number", default=0, example=0.5, least=0),
+            {"type": "number", "minimum": 0, "default": 0, "examples": [0.5]},
+        ),
+    ],
+)
+def test_a_row_as_a_schema(row: Parameter, schema: dict[str, Any]) -> None:
+    assert property_of(row) == schema
+
+
+def test_which_types_have_limits() -> None:
+    without = {kind for kind in TYPES if limit_keywords(kind) is None}
+    assert without == {"boolean", "choice", "date", "datetime", "json"}
 
 
 SHOWN: list[dict[str, Any]] = [
@@ -146,10 +188,11 @@ def test_names_that_change_places_do_not_change_their_schemas() -> None:
 def test_what_no_form_shows_is_kept() -> None:
     schema = {"properties": {"a": {"title": "T", "type": "string"}}}
     [row] = parameters_of(schema)
-    typed = replace(row, rest={}, name="b")
-    assert with_hidden_members([typed], schema) == [replace(row, name="b")]
-    new = Parameter(name="c")
-    assert with_hidden_members([new], schema) == [new]
+    again = schema_of([replace(row, name="b", most=5), Parameter("c")], schema)
+    assert again["properties"] == {
+        "b": {"title": "T", "type": "string", "maxLength": 5},
+        "c": {"type": "string"},
+    }
 
 
 BEYOND: list[tuple[dict[str, Any], str]] = [
@@ -162,71 +205,58 @@ BEYOND: list[tuple[dict[str, Any], str]] = [
     ({"required": "a"}, "required"),
     ({"required": ["a"], "properties": {}}, "required"),
     ({"additionalProperties": {}}, "additionalProperties"),
-    (
-        {"properties": {f"p{n}": {} for n in range(MAX_PARAMETERS + 1)}},
-        "41 properties",
-    ),
+    ({"properties": {f"p{n}": {} for n in range(MAX_PARAMETERS + 1)}}, "41 properties"),
+    ({"properties": {"a": True}}, "a"),
 ]
-BEYOND_IN_A: list[tuple[object, str]] = [
-    (True, "a"),
-    ({"$ref": "#/x"}, "$ref in a"),
-    ({"oneOf": [{"type": "string"}]}, "oneOf in a"),
-    ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "anyOf in a"),
-    ({"type": "object", "properties": {}}, "properties in a"),
-    (
+LIST: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+LIMITED = {"type": "string", "enum": ["a"], "minLength": 1}
+BEYOND_IN_A: dict[str, list[dict[str, Any]]] = {
+    "$ref": [{"$ref": "#/x"}],
+    "oneOf": [
+        {"oneOf": [{"type": "string"}]},
+        {"type": "string", "enum": ["a"], "oneOf": [{"const": "a"}]},
+        {"type": "string", "oneOf": [{"const": 1}]},
+        {"type": "string", "oneOf": [{"const": "a", "title": "A", "x": 1}]},
+    ],
+    "anyOf": [{"anyOf": [{"type": "string"}, {"type": "null"}]}],
+    "type": [
+        {"type": "object", "properties": {}},
         {"type": "array", "items": {"type": "object", "properties": {}}},
-        "properties in the items of a",
-    ),
-    ({"type": ["string", "null"]}, "the type of a"),
-    ({"type": "object"}, "the type of a"),
-    ({"type": "string", "format": "uuid"}, "the type of a"),
-    ({"type": "array"}, "the type of a"),
-    ({"type": "string", "exclusiveMinimum": 1}, "exclusiveMinimum in a"),
-    ({"type": "integer", "exclusiveMinimum": 1}, "exclusiveMinimum in a"),
-    ({"type": "integer", "maxLength": 1}, "maxLength in a"),
-    ({"type": "boolean", "pattern": "x"}, "pattern in a"),
-    ({"type": "integer", "minimum": "1"}, "minimum in a"),
-    ({"type": "integer", "minimum": True}, "minimum in a"),
-    ({"type": "string", "description": 1}, "description in a"),
-    ({"type": "string", "description": " x"}, "description in a"),
-    ({"type": "string", "description": "x\ry"}, "description in a"),
-    ({"type": "string", "pattern": "x\ny"}, "pattern in a"),
-    ({"type": "string", "default": 1}, "default in a"),
-    ({"type": "string", "default": None}, "default in a"),
-    ({"type": "integer", "default": True}, "default in a"),
-    ({"type": "integer", "default": 1.5}, "default in a"),
-    ({"type": "boolean", "default": 0}, "default in a"),
-    (
-        {"type": "array", "items": {"type": "string"}, "default": [1]},
-        "default in a",
-    ),
-    ({"type": "string", "examples": ["a", "b"]}, "examples in a"),
-    ({"type": "string", "examples": "a"}, "examples in a"),
-    ({"type": "string", "examples": [1]}, "examples in a"),
-    (
-        {"type": "array", "items": {"type": "string"}, "uniqueItems": 1},
-        "uniqueItems in a",
-    ),
-    ({"type": "string", "enum": []}, "the choices of a"),
-    ({"type": "string", "enum": "ab"}, "the choices of a"),
-    ({"type": "string", "enum": [1]}, "the choices of a"),
-    ({"type": "string", "enum": [""]}, "the choices of a"),
-    ({"type": "string", "enum": [" x"]}, "the choices of a"),
-    ({"type": "string", "enum": ["x\ny"]}, "the choices of a"),
-    ({"type": "string", "enum": ["x = y"]}, "the choices of a"),
-    ({"type": "string", "enum": ["a"], "oneOf": [{"const": "a"}]}, "enum in a"),
-    ({"type": "string", "oneOf": [{"const": 1}]}, "the choices of a"),
-    ({"type": "string", "oneOf": [{"const": "a", "x": 1}]}, "the choices of a"),
-    ({"enum": ["a"]}, "enum in a"),
-    (
-        {
-            "type": "array",
-            "items": {"type": "string", "enum": ["a"], "minLength": 1},
-        },
-        "the type of a",
-    ),
-    ({"type": "string", "x-mcp-header": "X"}, "x-mcp-header in a"),
-]
+        {"type": ["string", "null"]},
+        {"type": "object"},
+        {"type": "string", "format": "uuid"},
+        {"type": "array"},
+        {"enum": ["a"]},
+    ],
+    "items": [{"type": "array", "items": LIMITED}],
+    "exclusiveMinimum": [
+        {"type": kind, "exclusiveMinimum": 1} for kind in ("string", "integer")
+    ],
+    "maxLength": [{"type": "integer", "maxLength": 1}],
+    "minimum": [{"type": "integer", "minimum": value} for value in ("1", True)],
+    "description": [{"description": value} for value in (1, " x", "x\ry")],
+    "pattern": [
+        {"type": "boolean", "pattern": "x"},
+        {"type": "string", "pattern": "x\ny"},
+    ],
+    "default": [
+        {"type": "string", "default": 1},
+        {"type": "string", "default": None},
+        *({"type": "integer", "default": value} for value in (True, 1.0, 1.5)),
+        {"type": "boolean", "default": 0},
+        *({**LIST, "default": value} for value in ("a", [1])),
+        {"type": "array", "items": {"type": "number"}, "default": [True]},
+    ],
+    "examples": [
+        {"type": "string", "examples": value} for value in (["a", "b"], "a", [1])
+    ],
+    "uniqueItems": [{**LIST, "uniqueItems": 1}],
+    "enum": [
+        {"type": "string", "enum": value}
+        for value in ([], "ab", [1], [""], [" x"], ["x\ny"], ["x\u2028y"], ["x = y"])
+    ],
+    "x-mcp-header": [{"type": "string", "x-mcp-header": "X"}, {"x-mcp-header": None}],
+}
 
 
 @pytest.mark.parametrize(("schema", "reason"), BEYOND)
@@ -236,11 +266,12 @@ def test_what_a_table_cannot_show(schema: dict[str, Any], reason: str) -> None:
     assert str(caught.value) == reason
 
 
-@pytest.mark.parametrize(("about", "reason"), BEYOND_IN_A)
-def test_what_a_row_cannot_show(about: object, reason: str) -> None:
-    with pytest.raises(NotRepresentable) as caught:
-        parameters_of({"properties": {"a": about}})
-    assert str(caught.value) == reason
+@pytest.mark.parametrize("member", BEYOND_IN_A)
+def test_what_a_row_cannot_show(member: str) -> None:
+    for about in BEYOND_IN_A[member]:
+        with pytest.raises(NotRepresentable) as caught:
+            parameters_of({"properties": {"a": about}})
+        assert str(caught.value) == f"{member} in a", about
 
 
 @pytest.mark.parametrize("name", [" a", "a\nb", "a\r"])
@@ -261,13 +292,13 @@ def test_a_schema_that_no_table_shows_is_summed_up() -> None:
         "required": ["a", "d"],
     }
     assert summaries(schema) == [
-        Summary("a", "date", True, "Day"),
-        Summary("b", "json", False, ""),
-        Summary("c", "json", False, ""),
-        Summary("d", "object", True, ""),
-        Summary("e", "json", False, ""),
+        Parameter("a", "date", True, "Day"),
+        Parameter("b", "json", False, ""),
+        Parameter("c", "json", False, ""),
+        Parameter("d", "object", True, ""),
+        Parameter("e", "json", False, ""),
     ]
     assert summaries({"properties": {"a": {}}, "required": "a"}) == [
-        Summary("a", "json", False, "")
+        Parameter("a", "json", False, "")
     ]
     assert summaries({"properties": 1}) == []
