@@ -77,8 +77,13 @@ def _differing_member(
         {name: json.dumps(value, sort_keys=True) for name, value in each.items()}
         for each in ({**empty, **stored}, {**empty, **written})
     )
-    names = (name for name in {**one, **other} if one.get(name) != other.get(name))
-    return next(names, None)
+    for name in {**one, **other}:
+        if one.get(name) != other.get(name):
+            inner = stored.get(name), written.get(name)
+            if isinstance(inner[0], dict) and isinstance(inner[1], dict):
+                return _differing_member(*inner, {})
+            return name
+    return None
 
 
 # -- rows ------------------------------------------------------------------------------

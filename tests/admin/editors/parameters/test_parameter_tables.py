@@ -228,7 +228,7 @@ BEYOND_IN_A: dict[str, list[dict[str, Any]]] = {
         {"type": "array"},
         {"enum": ["a"]},
     ],
-    "items": [{"type": "array", "items": LIMITED}],
+    "minLength": [{"type": "array", "items": LIMITED}],
     "exclusiveMinimum": [
         {"type": kind, "exclusiveMinimum": 1} for kind in ("string", "integer")
     ],
