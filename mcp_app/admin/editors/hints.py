@@ -43,6 +43,13 @@ FIELD_BY_COLUMN: Final = dict.fromkeys(
 """The form field of each column that one common field edits."""
 
 
+_EFFECTS: Final[Mapping[str, tuple[bool, bool | None]]] = {
+    READS: (True, None),
+    ADDS: (False, False),
+    DELETES: (False, True),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Hints:
     """The four columns of a tool; None leaves the protocol's default."""
@@ -64,18 +71,13 @@ class Answer:
 
 def answer_of(hints: Hints) -> Answer:
     """Return the answer that shows the hints best."""
-    return Answer(
-        _effect_of_hints(hints), bool(hints.idempotent), bool(hints.open_world)
-    )
-
-
-def _effect_of_hints(hints: Hints) -> str:
-    if hints.read_only:
-        return READS
-    if hints.destructive is not None:
-        return DELETES if hints.destructive else ADDS
     # A tool that is not read-only is destructive by the protocol's default.
-    return "" if hints.read_only is None else DELETES
+    effect = "" if hints.read_only is None else DELETES
+    if hints.read_only:
+        effect = READS
+    elif hints.destructive is not None:
+        effect = DELETES if hints.destructive else ADDS
+    return Answer(effect, bool(hints.idempotent), bool(hints.open_world))
 
 
 def hints_of_answer(answer: Answer, before: Hints) -> Hints:
@@ -85,23 +87,14 @@ def hints_of_answer(answer: Answer, before: Hints) -> Hints:
     if answer.effect and answer.effect != previous.effect:
         effect = _EFFECTS[answer.effect]
     # The first answer also decides the checkboxes, even if they stay empty.
-    first = bool(answer.effect) and not previous.effect
-
-    def box_value(now: bool, then: bool | None) -> bool | None:
-        return now if first or now != bool(then) else then
-
-    return Hints(
-        *effect,
-        idempotent=box_value(answer.idempotent, before.idempotent),
-        open_world=box_value(answer.open_world, before.open_world),
-    )
-
-
-_EFFECTS: Final[Mapping[str, tuple[bool, bool | None]]] = {
-    READS: (True, None),
-    ADDS: (False, False),
-    DELETES: (False, True),
-}
+    is_first = bool(answer.effect) and not previous.effect
+    boxes = {
+        box: getattr(answer, box)
+        if is_first or getattr(answer, box) != getattr(previous, box)
+        else getattr(before, box)
+        for box in BOXES
+    }
+    return Hints(*effect, **boxes)
 
 
 class HintsWidget(CompositeWidget):
@@ -181,9 +174,8 @@ def importance_of(annotations: JsonObject) -> str:
     priority = annotations.get("priority")
     if isinstance(priority, bool) or not isinstance(priority, int | float):
         return ""
-    return next(
-        (key for key in IMPORTANCES if key and float(key) == priority), None
-    ) or (str(priority))
+    keys = (key for key in IMPORTANCES if key and float(key) == priority)
+    return next(keys, str(priority))
 
 
 def merge_annotations(
@@ -192,21 +184,12 @@ def merge_annotations(
     """Return annotations with those of the two choices that were changed."""
     chosen: JsonObject = dict(annotations)
     if audience != audience_of(annotations):
-        _set_or_remove(chosen, "audience", audience.split())
+        chosen["audience"] = audience.split()
+        if not audience:
+            del chosen["audience"]
     if importance != importance_of(annotations):
-        _set_or_remove(
-            chosen, "priority", _parse_number(importance) if importance else None
-        )
+        number = float(importance or 0)
+        chosen["priority"] = int(number) if number.is_integer() else number
+        if not importance:
+            del chosen["priority"]
     return chosen
-
-
-def _set_or_remove(annotations: JsonObject, name: str, value: Any) -> None:
-    if value is None or value == []:
-        annotations.pop(name, None)
-    else:
-        annotations[name] = value
-
-
-def _parse_number(text: str) -> int | float:
-    number = float(text)
-    return int(number) if number.is_integer() else number

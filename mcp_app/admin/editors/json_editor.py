@@ -10,12 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.editors import json_texts
 from mcp_app.admin.editors.json_texts import lines_from_browser
@@ -27,10 +27,19 @@ if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
     from django.utils.datastructures import MultiValueDict
 
-Way: TypeAlias = Literal["own", "table", "json"]
 Initial: TypeAlias = "list[dict[str, Any]]"
 
 WAYS: Final = ("own", "table", "json")
+WORDS: Final = {
+    "as_json": gettext_lazy("Edit as JSON"),
+    "own": gettext_lazy("The function's own"),
+    "own_help": gettext_lazy("The parameters are as in the code, and change with it."),
+    "json": gettext_lazy("The same as JSON"),
+    "json_label": gettext_lazy("JSON"),
+    "remove": gettext_lazy("Remove"),
+    "keep_json": gettext_lazy("Keep the JSON"),
+}
+"""Texts that most sheets have."""
 
 
 class JsonEditor(ABC):
@@ -38,9 +47,8 @@ class JsonEditor(ABC):
 
     formset: ClassVar[type[Rows]]
     row_template: ClassVar[str]
-    summary_template: ClassVar[str] = ""
     multipart: ClassVar[bool] = False
-    words: ClassVar[Mapping[str, Any]] = {}
+    words: ClassVar[Mapping[str, Any]]
     """Texts of the page; for scripts, `least` rows and `names_of` another sheet."""
 
     @abstractmethod
@@ -69,25 +77,20 @@ class JsonEditor(ABC):
         return {}
 
     def check_rows(self, rows: Rows) -> None:
-        """Add errors that concern several rows."""
-        check_names(rows, str(self.words["twice"]))
-
-
-def check_names(rows: Rows, twice: str) -> None:
-    """Add an error to each row that repeats the name of an earlier one."""
-    names: set[str] = set()
-    for form in rows.ordered_forms:
-        name = form.cleaned_data.get("name", "")
-        if name and name in names:
-            form.add_error("name", twice % {"name": name})
-        names.add(name)
+        """Add an error to each row that repeats the name of an earlier one."""
+        names: set[str] = set()
+        for form in rows.ordered_forms if "twice" in self.words else ():
+            name = form.cleaned_data.get("name", "")
+            if name and name in names:
+                form.add_error("name", str(self.words["twice"]) % {"name": name})
+            names.add(name)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """The result of a form: the text to store, or the problem."""
 
-    way: Way
+    way: str
     text: str = ""
     problem: str = ""
     both: bool = False
@@ -121,13 +124,6 @@ class EditorInput:
     def displayed_text(self) -> str:
         """The JSON that rows and text area showed when the page was opened."""
         return self._submitted_text("shown")
-
-    @property
-    def requested_way(self) -> Way | None:
-        """The way in which a script asks to render what was sent."""
-        # The prefix `show-` cannot collide: other names begin with that of a field.
-        way = self.data.get(f"show-{self.name}")
-        return cast("Way", way) if way in WAYS else None
 
     @property
     def original_text(self) -> str:
@@ -171,39 +167,50 @@ class EditorInput:
         except ValueError as error:
             return Result(way, problem=str(error))
 
-    def _choose_way(self) -> tuple[Way, bool]:
+    def _choose_way(self) -> tuple[str, bool]:
         """Return the way to read, and whether that is unambiguous."""
-        keep = self._submitted_text("keep")
+        keep, chosen = self._submitted_text("keep"), self._submitted_text("as")
         if keep in WAYS:
-            return cast("Way", keep), True
-        chosen = cast(
-            "Way",
-            self._submitted_text("as")
-            if self._submitted_text("as") in WAYS
-            else "table",
-        )
+            return keep, True
         changed = self._changed_ways()
         if len(changed) == 1:
             # Only one way was changed: read that, whatever is selected.
             return changed[0], True
-        return chosen, not changed
+        return chosen if chosen in WAYS else "table", not changed
 
-    def _changed_ways(self) -> list[Way]:
-        changed: list[Way] = []
+    def _changed_ways(self) -> list[str]:
+        changed = []
         if self.submitted_rows is not None and self.submitted_rows.has_changed():
             changed.append("table")
         if self.json_text.strip() != self.displayed_text.strip():
             changed.append("json")
         return changed
 
-    def _text_to_store(self, way: Way) -> str:
+    def _text_to_store(self, way: str) -> str:
+        """Return the original text if nothing says something else."""
+        original = self.original_text
         if way == "own" and self.own is not None:
             return ""
         if not self._changed_ways():
-            return self._unchanged_text()
-        if way == "json":
-            return self._as_it_was(self._validated_text())
-        return self._as_it_was(self._from_rows())
+            shown = json_texts.formatted_text(original).strip()
+            is_origin = self.displayed_text.strip() == shown
+            return original if is_origin else self.displayed_text
+        text = self.json_text.strip() if way == "json" else self._text_of_rows()
+        if way == "json" and text:
+            self.sheet.parse_typed_json(self.json_text)
+        return original if json_texts.is_same_json(text, original) else text
+
+    def _text_of_rows(self) -> str:
+        rows = self.submitted_rows
+        if rows is None:
+            raise ValueError(_("There are no rows."))
+        if not rows.is_valid():
+            raise ValueError(_error_summary(rows))
+        forms = rows.ordered_forms
+        if not forms and not self.original_text:
+            return ""
+        value = self.sheet.value_of_rows(forms, self.displayed_value)
+        return jsonrpc.write(value).decode()
 
     def with_newer_files(self) -> EditorInput:
         """Return a copy in which rows that kept their file have the file of now."""
@@ -216,39 +223,7 @@ class EditorInput:
             return self
         # Unpacking a QueryDict would give lists.
         data = {name: self.data[name] for name in self.data}
-        return replace(self, data=data | dict(newer))
-
-    def _unchanged_text(self) -> str:
-        is_origin = (
-            self.displayed_text.strip()
-            == json_texts.formatted_text(self.original_text).strip()
-        )
-        return self.original_text if is_origin else self.displayed_text
-
-    def _as_it_was(self, text: str) -> str:
-        """Return the stored text if it is the same JSON, else the new text."""
-        return (
-            self.original_text
-            if json_texts.is_same_json(text, self.original_text)
-            else text
-        )
-
-    def _validated_text(self) -> str:
-        if self.json_text.strip():
-            self.sheet.parse_typed_json(self.json_text)
-        return self.json_text.strip()
-
-    def _from_rows(self) -> str:
-        if self.submitted_rows is None:
-            raise ValueError(_("There are no rows."))
-        if not self.submitted_rows.is_valid():
-            raise ValueError(_error_summary(self.submitted_rows))
-        rows = self.submitted_rows.ordered_forms
-        if not rows and not self.original_text:
-            return ""
-        return jsonrpc.write(
-            self.sheet.value_of_rows(rows, self.displayed_value)
-        ).decode()
+        return replace(self, data={**data, **newer})
 
 
 def parse_or_none(text: str) -> Any:
@@ -261,8 +236,7 @@ def parse_or_none(text: str) -> Any:
 
 def _error_summary(rows: Rows) -> str:
     texts = [str(error) for error in rows.non_form_errors()]
-    count = len(rows.wrong)
-    if count:
+    if count := len(rows.wrong):
         sentence = ngettext(
             "%d entry below has an error.", "%d entries below have errors.", count
         )
@@ -274,28 +248,12 @@ def _error_summary(rows: Rows) -> str:
 # The form field of a sheet: rows, a text area, and the choice between them.
 
 
-@dataclass
-class EditorContent:
-    """What a page shows of a sheet."""
-
-    sheet: JsonEditor
-    way: Way
-    text: str
-    shown: str
-    rows: Rows | None
-    own: str | None
-    beyond: str = ""
-    both: bool = False
-    summary: object = None
-
-
 def _stored_content(
-    sheet: JsonEditor, name: str, stored: str, own: str | None, way: Way | None
-) -> EditorContent:
-    origin = stored or own or ""
-    text = json_texts.formatted_text(origin)
-    value, beyond = parse_or_none(text), ""
-    rows: Rows | None = None
+    sheet: JsonEditor, name: str, stored: str, own: str | None, way: str | None
+) -> dict[str, Any]:
+    """Return what a page shows of a sheet."""
+    text = json_texts.formatted_text(stored or own or "")
+    value, rows, beyond = parse_or_none(text), None, ""
     try:
         if value is None and text.strip():
             raise NotRepresentable(_("it is not JSON"))
@@ -306,56 +264,36 @@ def _stored_content(
         )
     except NotRepresentable as error:
         beyond = str(sheet.words["beyond"]) % {"reason": error}
-    usual: Way = "own" if own is not None and not stored else "table"
-    chosen = way or usual
-    return EditorContent(
-        sheet=sheet,
-        way="json" if beyond and chosen == "table" else chosen,
-        text=text,
-        shown=text,
-        rows=rows,
-        own=own,
-        beyond=beyond,
-        summary=sheet.summary_of_value(value) if beyond else None,
-    )
+    chosen = way or ("own" if own is not None and not stored else "table")
+    return {
+        "sheet": sheet,
+        "way": "json" if beyond and chosen == "table" else chosen,
+        "text": text,
+        "shown": text,
+        "rows": rows,
+        "own": own,
+        "beyond": beyond,
+        "both": False,
+        "summary": sheet.summary_of_value(value) if beyond else None,
+    }
 
 
-def _submitted_content(editor_input: EditorInput) -> EditorContent:
+def _submitted_content(sent: EditorInput) -> dict[str, Any]:
     """Show sent data again: rows and JSON alike if it is valid, else as it was sent."""
-    result = editor_input.result
+    result, rows = sent.result, sent.submitted_rows
     # Other fields may have added errors to rows that were valid by themselves.
-    wrong = (
-        editor_input.submitted_rows.wrong
-        if editor_input.submitted_rows is not None
-        else []
+    if not result.problem and (rows is None or not rows.wrong):
+        # A script may ask for a way. The prefix `show-` cannot collide: other names
+        # begin with that of a field.
+        way = sent.data.get(f"show-{sent.name}")
+        if way not in WAYS:
+            way = "own" if not result.text and sent.own is not None else result.way
+        return _stored_content(sent.sheet, sent.name, result.text, sent.own, way)
+    content = _stored_content(
+        sent.sheet, sent.name, sent.displayed_text, sent.own, result.way
     )
-    if not result.problem and not wrong:
-        return _stored_content(
-            editor_input.sheet,
-            editor_input.name,
-            result.text,
-            editor_input.own,
-            _way_to_show(editor_input, result),
-        )
-    as_it_was = _stored_content(
-        editor_input.sheet,
-        editor_input.name,
-        editor_input.displayed_text,
-        editor_input.own,
-        result.way,
-    )
-    as_it_was.text, as_it_was.both = editor_input.json_text, result.both
-    as_it_was.way = result.way
-    if editor_input.submitted_rows is not None:
-        as_it_was.rows = editor_input.submitted_rows
-    return as_it_was
-
-
-def _way_to_show(editor_input: EditorInput, result: Result) -> Way:
-    """Return the way to show: the one that a script asked for, or else the one read."""
-    if editor_input.requested_way is not None:
-        return editor_input.requested_way
-    return "own" if not result.text and editor_input.own is not None else result.way
+    content |= {"text": sent.json_text, "both": result.both, "way": result.way}
+    return content if rows is None else {**content, "rows": rows}
 
 
 class SheetWidget(CompositeWidget):
@@ -370,10 +308,7 @@ class SheetWidget(CompositeWidget):
         self.stored = ""
         self.own: str | None = None
         self._editor_input: EditorInput | None = None
-
-    @property
-    def needs_multipart_form(self) -> bool:  # type: ignore[override]
-        return self.sheet.multipart
+        self.needs_multipart_form = sheet.multipart
 
     def value_from_datadict(
         self,
@@ -396,15 +331,15 @@ class SheetWidget(CompositeWidget):
             content = _submitted_content(value)
         else:
             content = _stored_content(self.sheet, name, self.stored, self.own, None)
-        words = self.sheet.words
-        return {**context, "sheet": content, "words": words, "name": name}
+        return {**context, "sheet": content, "words": self.sheet.words, "name": name}
 
     def error_places(self, editor_input: EditorInput) -> Iterator[tuple[str, str, str]]:
         """Yield the id, label and message of each error in a row."""
-        if editor_input.submitted_rows is None:
+        rows = editor_input.submitted_rows
+        if rows is None:
             return
-        for form in editor_input.submitted_rows.wrong:
-            number = editor_input.submitted_rows.forms.index(form) + 1
+        for form in rows.wrong:
+            number = rows.forms.index(form) + 1
             for row, bound, message in form.error_places(str(number)):
                 label = f"{row}: {bound.label}" if row else str(bound.label)
                 yield bound.auto_id, label, message
@@ -432,11 +367,10 @@ class SheetField(forms.Field):
 
     def parts(self, value: Any) -> Mapping[str, object]:
         """Return the JSON to compare, or the whole result if it is invalid."""
-        if not isinstance(value, EditorInput):
-            return {"": json_texts.formatted_text(str(value or ""))}
-        if value.result.problem:
+        if isinstance(value, EditorInput) and value.result.problem:
             return {"": value.result}
-        return {"": json_texts.formatted_text(value.result.text)}
+        text = value.result.text if isinstance(value, EditorInput) else value
+        return {"": json_texts.formatted_text(str(text or ""))}
 
     def on_top(self, mine: EditorInput, touched: set[str]) -> EditorInput:
         """Return what was sent, with files that somebody else replaced meanwhile."""

@@ -68,20 +68,15 @@ def parse_strict_json(text: str) -> Any:
 
 
 def _syntax_error(text: str) -> str:
+    """Return our own sentence for what Python's JSON parser says; "" if it reads it."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        return _("Line %(line)d: This is not JSON. %(reason)s") % {
-            "line": error.lineno,
-            "reason": _error_reason(error.msg),
-        }
+        message, line = error.msg, error.lineno
     except RecursionError:
-        pass
-    return ""
-
-
-def _error_reason(message: str) -> str:
-    """Return our own sentence for a message of Python's JSON parser."""
+        return ""
+    else:
+        return ""
     reasons = {
         "Expecting property name": _("A name in double quotes is missing."),
         "Expecting ':'": _("A colon is missing."),
@@ -95,9 +90,9 @@ def _error_reason(message: str) -> str:
         ),
         "Invalid \\": _("A backslash is followed by something unknown."),
     }
-    return next(
-        (ours for start, ours in reasons.items() if message.startswith(start)), ""
-    )
+    ours = (ours for start, ours in reasons.items() if message.startswith(start))
+    sentence = _("Line %(line)d: This is not JSON. %(reason)s")
+    return sentence % {"line": line, "reason": next(ours, "")}
 
 
 def check_schema_text(text: str) -> Any:
@@ -105,9 +100,8 @@ def check_schema_text(text: str) -> Any:
     schema = parse_strict_json(text)
     if not isinstance(schema, dict):
         raise ValueError(_("This must be a JSON object."))
-    lines = _Lines(text)
-    problem = next(_schema_problems(schema, lines), None)
-    if problem:
+    lines = dict(_member_lines(text))
+    for problem in _schema_problems(schema, lines):
         raise ValueError(problem)
     limits = mcp_settings.limits
     try:
@@ -115,16 +109,31 @@ def check_schema_text(text: str) -> Any:
             schema, SchemaLimits(limits.schema, limits.schema_depth, limits.subschemas)
         )
     except SchemaError as error:
-        raise ValueError(lines.with_line_number(str(error))) from None
+        raise ValueError(_with_line_number(str(error), lines)) from None
     return schema
 
 
-def _schema_problems(schema: Mapping[str, Any], lines: _Lines) -> Iterator[str]:
+def _schema_problems(
+    schema: Mapping[str, Any], lines: Mapping[Path, int]
+) -> Iterator[str]:
     deepest, allowed = 0, mcp_settings.limits.schema_depth
     for path, depth, inner in every_subschema(schema):
         deepest = max(deepest, depth)
-        yield from _unknown_keywords(path, inner, lines)
-        yield from _foreign_references(path, inner, lines)
+        for name in inner.keys() - KEYWORDS:
+            for other in difflib.get_close_matches(name, KEYWORDS, 1, _ALIKE):
+                line = lines[(*path, name)]
+                yield _(
+                    "Line %(line)d: “%(name)s” is not a schema keyword. Did you mean "
+                    "“%(other)s”?"
+                ) % {"line": line, "name": name, "other": other}
+        for name in _REFERENCES:
+            reference = inner.get(name)
+            if isinstance(reference, str) and not reference.startswith("#"):
+                line = lines[(*path, name)]
+                yield _(
+                    "Line %(line)d: Only references inside the schema (#/…) are "
+                    "allowed, not %(reference)s."
+                ) % {"line": line, "reference": reference[:80]}
     if deepest > allowed:
         yield _("This schema is too deep (%(levels)d levels, %(allowed)d allowed).") % {
             "levels": deepest,
@@ -132,62 +141,18 @@ def _schema_problems(schema: Mapping[str, Any], lines: _Lines) -> Iterator[str]:
         }
 
 
-def _unknown_keywords(
-    path: Path, schema: Mapping[str, object], lines: _Lines
-) -> Iterator[str]:
-    for name in schema.keys() - KEYWORDS:
-        close = difflib.get_close_matches(name, KEYWORDS, 1, _ALIKE)
-        if close:
-            yield _(
-                "Line %(line)d: “%(name)s” is not a schema keyword. Did you mean "
-                "“%(other)s”?"
-            ) % {
-                "line": lines.line_of_member((*path, name)),
-                "name": name,
-                "other": close[0],
-            }
-
-
-def _foreign_references(
-    path: Path, schema: Mapping[str, object], lines: _Lines
-) -> Iterator[str]:
-    for name in _REFERENCES:
-        reference = schema.get(name)
-        if isinstance(reference, str) and not reference.startswith("#"):
-            yield _(
-                "Line %(line)d: Only references inside the schema (#/…) are allowed, "
-                "not %(reference)s."
-            ) % {
-                "line": lines.line_of_member((*path, name)),
-                "reference": reference[:80],
-            }
-
-
-class _Lines:
-    """The lines in which the members of valid JSON begin."""
-
-    def __init__(self, text: str) -> None:
-        self._lines = dict(_member_lines(text))
-
-    def line_of_member(self, path: Path) -> int:
-        """Return the line of a member of an object."""
-        return self._lines[path]
-
-    def with_line_number(self, message: str) -> str:
-        """Prefix a message that names a place with the line of that place."""
-        matches = [
-            (len(place), line)
-            for path, line in self._lines.items()
-            if re.search(
-                re.escape(place := jsonrpc.path_text(path)) + r"(?![\w.])", message
-            )
-        ]
-        if not matches:
-            return message
-        return _("Line %(line)d: %(message)s") % {
-            "line": max(matches)[1],
-            "message": message,
-        }
+def _with_line_number(message: str, lines: Mapping[Path, int]) -> str:
+    """Prefix a message that names a place with the line of that place."""
+    places = {jsonrpc.path_text(path): line for path, line in lines.items()}
+    matches = [
+        (len(place), line)
+        for place, line in places.items()
+        if re.search(re.escape(place) + r"(?![\w.])", message)
+    ]
+    if not matches:
+        return message
+    values = {"line": max(matches)[1], "message": message}
+    return _("Line %(line)d: %(message)s") % values
 
 
 def _member_lines(text: str) -> Iterator[tuple[Path, int]]:

@@ -16,7 +16,7 @@ from mcp_app.admin.editors.files import (
     stored_media_type,
     upload_of,
 )
-from mcp_app.admin.editors.json_editor import Initial, JsonEditor
+from mcp_app.admin.editors.json_editor import WORDS, Initial, JsonEditor
 from mcp_app.admin.editors.messages import (
     MAX_MESSAGES,
     Message,
@@ -193,20 +193,16 @@ class MessageSheet(JsonEditor):
     row_template = "mcp_app/widgets/message.html"
     multipart = True
     words = {
+        **WORDS,
         "as_table": _("Edit message by message"),
-        "as_json": _("Edit as JSON"),
-        "json": _("The same as JSON"),
-        "json_label": _("JSON"),
         "add": _("Add a message"),
         "new": _("New message"),
-        "remove": _("Remove"),
         "beyond": _(
             "This page cannot show all of these messages (%(reason)s). They are kept"
             " exactly as they are; edit them as JSON."
         ),
         "both": _("You changed both the messages and the JSON. Choose which to keep."),
         "keep_table": _("Keep the messages"),
-        "keep_json": _("Keep the JSON"),
         "empty": _("No messages yet."),
         "least": 1,
         "names_of": "arguments",
@@ -230,9 +226,6 @@ class MessageSheet(JsonEditor):
                 fields[form.add_prefix("upload")] = pair[1].upload
                 fields[form.add_prefix("mime_type")] = pair[1].mime_type
         return fields
-
-    def check_rows(self, rows: Rows) -> None:
-        """Do nothing: messages have no names to compare."""
 
 
 def _messages_of_rows(rows: Iterable[RowForm]) -> Iterator[Message]:

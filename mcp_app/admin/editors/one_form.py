@@ -9,7 +9,7 @@ from django import forms
 from django.forms.boundfield import BoundField
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.json_editor import JsonEditor
+from mcp_app.admin.editors.json_editor import WORDS, JsonEditor
 from mcp_app.admin.editors.rows import RowForm, Rows
 from mcp_app.protocol.json_types import JsonObject
 
@@ -78,17 +78,14 @@ class OneFormSheet(JsonEditor):
     """A config as one form, or as JSON."""
 
     words = {
+        **WORDS,
         "as_table": _("Choose"),
-        "as_json": _("Edit as JSON"),
-        "json": _("The same as JSON"),
-        "json_label": _("JSON"),
         "beyond": _(
             "This page cannot show all of it (%(reason)s). It is kept exactly as it is;"
             " edit it as JSON."
         ),
         "both": _("You changed both the choices and the JSON. Choose which to keep."),
         "keep_table": _("Keep the choices"),
-        "keep_json": _("Keep the JSON"),
     }
 
     def __init__(self, form: type[OneForm]) -> None:
@@ -99,6 +96,3 @@ class OneFormSheet(JsonEditor):
     def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
         (form,) = (each for each in rows if isinstance(each, OneForm))
         return form.build_config()
-
-    def check_rows(self, rows: Rows) -> None:
-        """Do nothing: there is one row."""

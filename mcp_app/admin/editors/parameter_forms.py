@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors import json_texts, parameter_values
-from mcp_app.admin.editors.json_editor import Initial, JsonEditor
+from mcp_app.admin.editors.json_editor import WORDS, Initial, JsonEditor
 from mcp_app.admin.editors.parameter import (
     CHOOSING,
     LISTS,
@@ -160,22 +160,19 @@ class ParameterSheet(JsonEditor):
     formset = formset_class_of(ParameterForm, MAX_PARAMETERS)
     row_template = "mcp_app/widgets/parameter.html"
     words = {
+        **WORDS,
         "as_table": _("Edit as a table"),
         "as_json": _("Edit as JSON Schema"),
-        "own": _("The function's own"),
-        "own_help": _("The parameters are as in the code, and change with it."),
         "json": _("The same as JSON Schema"),
         "json_label": _("JSON Schema"),
         "add": _("Add a parameter"),
         "new": _("New parameter"),
-        "remove": _("Remove"),
         "beyond": _(
             "The table cannot show all of this schema (%(reason)s). The schema is"
             " kept exactly as it is; edit it as JSON."
         ),
         "both": _("You changed both the table and the JSON. Choose which to keep."),
         "keep_table": _("Keep the table"),
-        "keep_json": _("Keep the JSON"),
         "empty": _("No parameters: the tool is called without any."),
         "twice": _("The parameter %(name)s is there more than once."),
     }

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors import json_texts
-from mcp_app.admin.editors.json_editor import Initial, JsonEditor
+from mcp_app.admin.editors.json_editor import WORDS, Initial, JsonEditor
 from mcp_app.admin.editors.rows import (
     MAX_ROWS,
     LinesField,
@@ -82,22 +82,16 @@ class ArgumentSheet(JsonEditor):
     formset = formset_class_of(ArgumentForm)
     row_template = "mcp_app/widgets/argument.html"
     words = {
+        **WORDS,
         "as_table": _("Edit one by one"),
-        "as_json": _("Edit as JSON"),
-        "own": _("The function's own"),
-        "own_help": _("The parameters are as in the code, and change with it."),
-        "json": _("The same as JSON"),
-        "json_label": _("JSON"),
         "add": _("Add an argument"),
         "new": _("New argument"),
-        "remove": _("Remove"),
         "beyond": _(
             "This page cannot show all of these arguments (%(reason)s). They are kept"
             " exactly as they are; edit them as JSON."
         ),
         "both": _("You changed both the arguments and the JSON. Choose which to keep."),
         "keep_table": _("Keep the arguments"),
-        "keep_json": _("Keep the JSON"),
         "empty": _("No arguments: the prompt is always the same."),
         "twice": _("The argument %(name)s is there more than once."),
     }

@@ -79,9 +79,9 @@ def _differing_member(
     )
     for name in {**one, **other}:
         if one.get(name) != other.get(name):
-            inner = stored.get(name), written.get(name)
-            if isinstance(inner[0], dict) and isinstance(inner[1], dict):
-                return _differing_member(*inner, {})
+            before, after = stored.get(name), written.get(name)
+            if isinstance(before, dict) and isinstance(after, dict):
+                return _differing_member(before, after, {})
             return name
     return None
 

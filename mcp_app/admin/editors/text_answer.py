@@ -5,7 +5,7 @@ Anything else (several texts, links, annotations) is edited as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,39 +27,24 @@ from mcp_app.interface.rules import (
     suggestions_problem,
     uri_problem,
 )
-from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
+from mcp_app.models import DefinitionRow, Resource, Tool
 from mcp_app.protocol.json_types import JsonObject
 
 # -- content ---------------------------------------------------------------------------
-# Simple configs, as the text box of a form shows them.
-#
-# Anything beyond one text (several blocks, images) is edited as JSON.
-
-
-def _tool_config(text: str) -> JsonObject:
-    return {"content": [{"type": "text", "text": text}]}
-
-
-def _plain_config(text: str) -> JsonObject:
-    return {"text": text}
-
-
-CONFIGS: Mapping[type[DefinitionRow], Callable[[str], JsonObject]] = {
-    Tool: _tool_config,
-    Resource: _plain_config,
-    ResourceTemplate: _plain_config,
-}
+# Configs that are one text, as the text box of a form shows them.
 
 
 def config_of_text(model: type[DefinitionRow], text: str) -> JsonObject:
     """Return the config that answers with one text."""
-    return CONFIGS[model](text)
+    if model is Tool:
+        return {"content": [{"type": "text", "text": text}]}
+    return {"text": text}
 
 
 def text_of_config(model: type[DefinitionRow], config: JsonObject) -> str | None:
     """Return the text of a config that consists of just one text, else None."""
     text = _first_text(config)
-    if text is None or CONFIGS[model](text) != config:
+    if text is None or config_of_text(model, text) != config:
         return None
     return text
 
@@ -112,20 +97,12 @@ def parts_of_config(config: Mapping[str, Any]) -> Parts | None:
         rows = messages_of({"messages": [{"content": block} for block in blocks]})
     except NotRepresentable:
         return None
-    parts = _parts_of_messages(rows)
-    return parts if parts and config_of(parts) == config else None
-
-
-def _parts_of_messages(rows: Sequence[Message]) -> Parts | None:
-    text = rows[0].text if rows and rows[0].kind == "text" else ""
-    files = rows[1:] if text else rows
-    if not files:
-        return Parts(text) if text else None
-    return (
-        Parts(text, files[0])
-        if len(files) == 1 and _is_acceptable_file(files[0])
-        else None
-    )
+    text = "".join(row.text for row in rows if row.kind == "text")
+    file = next((row for row in rows if row.kind != "text"), None)
+    parts = Parts(text, file)
+    if not rows or (file is not None and not _is_acceptable_file(file)):
+        return None
+    return parts if config_of(parts) == config else None
 
 
 def _is_acceptable_file(file: Message) -> bool:

@@ -6,7 +6,6 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from mcp_app.admin.editors.text_answer import (
-    CONFIGS,
     SuggestionsField,
     config_of_text,
     needs_json,
@@ -15,7 +14,7 @@ from mcp_app.admin.editors.text_answer import (
     text_of_config,
     text_of_suggestions,
 )
-from mcp_app.models import DefinitionRow, Resource, Tool
+from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
 
 TEXT = {"type": "text", "text": "a"}
 IMAGE = {"type": "image", "upload": "d", "mimeType": "image/png"}
@@ -74,7 +73,7 @@ def test_what_a_form_cannot_show(config: dict[str, Any]) -> None:
 # -- content ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", CONFIGS)
+@pytest.mark.parametrize("model", [Tool, Resource, ResourceTemplate])
 def test_a_text_comes_back_as_it_was(model: type[DefinitionRow]) -> None:
     config = config_of_text(model, "a\n{{b}}")
     assert text_of_config(model, config) == "a\n{{b}}"
