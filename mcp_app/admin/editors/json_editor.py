@@ -148,7 +148,6 @@ class EditorInput:
             self.files,
             initial=initial,
             prefix=self.name,
-            form_kwargs={"use_required_attribute": False},
         )
         if rows.is_valid():
             self.sheet.check_rows(rows)
@@ -260,7 +259,6 @@ def _stored_content(
         rows = sheet.formset(
             initial=sheet.initial_rows(value),
             prefix=name,
-            form_kwargs={"use_required_attribute": False},
         )
     except NotRepresentable as error:
         beyond = str(sheet.words["beyond"]) % {"reason": error}

@@ -11,12 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors import lookup_choices
 from mcp_app.admin.editors.json_editor import Initial
-from mcp_app.admin.editors.lookup_filters import (
-    FilterForm,
-    NameField,
-    filter_rows,
-    initial_of,
-)
+from mcp_app.admin.editors.lookup_filters import NameField, filter_rows, initial_of
 from mcp_app.admin.editors.one_form import OneForm, OneFormSheet
 from mcp_app.admin.editors.rows import NotRepresentable, Rows
 from mcp_app.catalog.open_models import (
@@ -40,7 +35,6 @@ from mcp_app.kinds.query.config import (
     USUAL_LISTED,
     USUAL_ROWS,
 )
-from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
 
 # -- sheet -----------------------------------------------------------------------------
@@ -53,19 +47,16 @@ class LookupSheet(OneFormSheet):
     row_template = "mcp_app/widgets/lookup.html"
 
     def __init__(self, opened: OpenModels, *, one: bool) -> None:
-        form = type("LookupForm", (LookupForm,), {"opened": opened, "one": one})
-        super().__init__(form)
+        super().__init__(LookupForm, SCHEMA, opened=opened, one=one)
 
     def initial_rows(self, value: Any) -> Initial:
-        config = value or {}
-        for violation in schemas.compile_schema(SCHEMA).violations(config):
-            raise NotRepresentable(f"{violation.path}: {violation.message}")
+        rows, config = super().initial_rows(value), value or {}
         for part in (config, *config.get("lists", ())):
             initial_of(part.get("filters", ()))
         paths = [each["path"] for each in config.get("lists", ())]
         if len(set(paths)) < len(paths):
             raise NotRepresentable(_("a relation is listed twice"))
-        return [{"config": config}]
+        return rows
 
 
 # -- lookup form -----------------------------------------------------------------------
@@ -110,35 +101,28 @@ class LookupForm(OneForm):
         super().__init__(*args, **options)
         self.filters: Rows | None = None
         self._lists: dict[str, tuple[OpenField, Rows]] = {}
-        label, _slash, self._answer = self._displayed_state().partition("/")
+        answer = ONE if self.one else self.base.get("answer", ROWS)
+        shows = f"{self.base.get('model', '')}/{answer}"
+        if self.is_bound:
+            shows = str(self.data.get(self.add_prefix("shows"), ""))
+        label, _slash, self._answer = shows.partition("/")
         self.open_model: OpenModel | None = self.opened.get(label)
         self.initial["shows"] = f"{label}/{self._answer}"
-        self._offer_models(str(self.base.get("model", "")))
+        self.initial["model"] = str(self.base.get("model", ""))
+        offered = [(each.label, each.title) for each in self.opened.values()]
+        self.offer_choices("model", [lookup_choices.NONE, *offered])
         if self.open_model is not None:
             self._add_parts(self.open_model)
 
-    def _displayed_state(self) -> str:
-        if self.is_bound:
-            return str(self.data.get(self.add_prefix("shows"), ""))
-        answer = ONE if self.one else self.base.get("answer", ROWS)
-        return f"{self.base.get('model', '')}/{answer}"
-
-    def _offer_models(self, chosen: str) -> None:
-        field: forms.ChoiceField = self.fields["model"]  # type: ignore[assignment]
-        offered = [(each.label, each.title) for each in self.opened.values()]
-        field.choices = [lookup_choices.NONE, *offered]
-        self.initial["model"] = chosen
-
     def everybody(self) -> bool:
         """Whether it looks up all rows of a model that belongs to a limited one."""
-        return any(
-            each[0] is self.open_model for each in rows_of_everybody(self.opened)
-        )
+        models = (model for model, *_ in rows_of_everybody(self.opened))
+        return any(each is self.open_model for each in models)
 
     # -- the parts of the page -------------------------------------------------------
 
     def _add_parts(self, model: OpenModel) -> None:
-        self._add_filters(model)
+        self.filters = self._filter_rows("filters", model, self.base)
         if not self.one:
             self.fields["answer"] = forms.ChoiceField(
                 label=_("The answer is"),
@@ -150,7 +134,7 @@ class LookupForm(OneForm):
         if self._answer == GROUPS:
             self._add_groups(model)
             return
-        self._add_field_choices(model)
+        self._add_checkboxes("shown", _("What is shown"), model, self.base)
         for field in model.fields.values():
             if field.kind is FieldKind.TO_MANY:
                 target = self.opened.get(field.target_model._meta.label)
@@ -159,29 +143,19 @@ class LookupForm(OneForm):
         if not self.one:
             self._add_sorting(model)
 
-    def _add_filters(self, model: OpenModel) -> None:
-        self.filters = self._filter_rows("filters", model, self.base.get("filters", ()))
-
-    def _filter_rows(
-        self, name: str, model: OpenModel, filters: Sequence[JsonObject]
-    ) -> Rows:
-        return filter_rows(model, self.opened)(
-            self.data if self.is_bound else None,
-            initial=initial_of(filters),
-            prefix=self.add_prefix(name),
-            form_kwargs={"use_required_attribute": False},
-        )
+    def _filter_rows(self, name: str, model: OpenModel, config: JsonObject) -> Rows:
+        initial = initial_of(config.get("filters", ()))
+        return self.make_rows(filter_rows(model, self.opened), name, initial)
 
     def _add_checkboxes(
-        self,
-        name: str,
-        label: Any,
-        offered: lookup_choices.Choices,
-        chosen: Sequence[str],
+        self, name: str, label: Any, model: OpenModel, config: JsonObject
     ) -> None:
+        chosen = config.get("fields", ())
+        groups = lookup_choices.groups_of(model, self.opened)
+        entry = lookup_choices.field_entry
         self.fields[name] = forms.MultipleChoiceField(
             label=label,
-            choices=offered,
+            choices=lookup_choices.grouped_choices(groups, entry, chosen),
             widget=forms.CheckboxSelectMultiple,
             required=False,
         )
@@ -200,22 +174,13 @@ class LookupForm(OneForm):
         for at, label in enumerate(labels):
             now = chosen[at] if at < len(chosen) else ""
             groups = lookup_choices.groups_of(model, self.opened)
-            known = {value for value, _label in first}
-            offered = lookup_choices.grouped_choices(groups, entry, {now} - known)
+            lost = {now} - {value for value, _label in first}
+            offered = lookup_choices.grouped_choices(groups, entry, lost)
+            choices = [lookup_choices.NONE, *first, *offered]
             self.fields[f"{name}_{at + 1}"] = forms.ChoiceField(
-                label=label,
-                choices=[lookup_choices.NONE, *first, *offered],
-                required=False,
+                label=label, choices=choices, required=False
             )
             self.initial[f"{name}_{at + 1}"] = now
-
-    def _add_field_choices(self, model: OpenModel) -> None:
-        chosen = self.base.get("fields", ())
-        groups = lookup_choices.groups_of(model, self.opened)
-        offered = lookup_choices.grouped_choices(
-            groups, lookup_choices.field_entry, chosen
-        )
-        self._add_checkboxes("shown", _("What is shown"), offered, chosen)
 
     def _add_sorting(self, model: OpenModel) -> None:
         self.initial["order"] = self.base.get("order", ())
@@ -256,12 +221,7 @@ class LookupForm(OneForm):
     def _add_relation_list(self, field: OpenField, target: OpenModel) -> None:
         name = f"list_{field.name}"
         listed = self._lists_by_path().get(field.name, {})
-        chosen = listed.get("fields", ())
-        groups = list(lookup_choices.groups_of(target, self.opened))
-        offered = lookup_choices.grouped_choices(
-            groups, lookup_choices.field_entry, chosen
-        )
-        self._add_checkboxes(name, _("What is shown of them"), offered, chosen)
+        self._add_checkboxes(name, _("What is shown of them"), target, listed)
         self.initial[f"{name}_order"] = listed.get("order", ())
         self._add_selects(
             f"{name}_order", (_("Sorted by"),), lookup_choices.sort_entries, target
@@ -270,7 +230,7 @@ class LookupForm(OneForm):
             label=_("At most"), min_value=1, max_value=MAX_LISTED_ROWS, required=False
         )
         self.initial[f"{name}_most"] = listed.get("most", USUAL_LISTED)
-        rows = self._filter_rows(f"{name}_filters", target, listed.get("filters", ()))
+        rows = self._filter_rows(f"{name}_filters", target, listed)
         self._lists[field.name] = field, rows
 
     def _lists_by_path(self) -> dict[str, JsonObject]:
@@ -305,10 +265,8 @@ class LookupForm(OneForm):
     # -- what was sent ---------------------------------------------------------------
 
     def inner_formsets(self) -> list[Rows]:
-        return [
-            *([] if self.filters is None else [self.filters]),
-            *(rows for _field, rows in self._lists.values()),
-        ]
+        lists = [rows for _field, rows in self._lists.values()]
+        return lists if self.filters is None else [self.filters, *lists]
 
     def build_config(self) -> JsonObject:
         """Return the config that the page makes, which is valid."""
@@ -324,27 +282,29 @@ class LookupForm(OneForm):
         if not self.one:
             config["answer"] = values["answer"] or ROWS
         if self._answer == GROUPS:
-            self._put_groups(config)
-        else:
-            self._put_row_members(config)
-        return config
-
-    def _put_row_members(self, config: JsonObject) -> None:
-        values = self.cleaned_data
-        self.put_member(
-            config, "fields", _in_earlier_order(values["shown"], config.get("fields"))
-        )
+            by = self._chosen_values("by", MAX_GROUPINGS)
+            self.put_member(config, "by", [*map(_group_config, by)])
+            self.put_member(config, "measures", [*self._chosen_measures()])
+            return config
+        self._put_fields(config, values["shown"])
         self.put_member(config, "lists", [*self._chosen_lists()])
-        if self.one:
-            return
-        self.put_member(config, "order", self._chosen_values("order", MAX_SORT_TERMS))
-        if values["most"] != config.get("most", USUAL_ROWS):
-            self.put_member(config, "most", values["most"])
-        self.put_member(config, "count", values["count"])
+        if not self.one:
+            order = self._chosen_values("order", MAX_SORT_TERMS)
+            self.put_member(config, "order", order)
+            if values["most"] != config.get("most", USUAL_ROWS):
+                self.put_member(config, "most", values["most"])
+            self.put_member(config, "count", values["count"])
+        return config
 
     def _chosen_values(self, name: str, most: int) -> list[str]:
         values = (self.cleaned_data.get(f"{name}_{at + 1}") for at in range(most))
         return [each for each in values if each]
+
+    def _put_fields(self, config: JsonObject, ticked: Sequence[str]) -> None:
+        """Put what was ticked, in the order that it had."""
+        known = [each for each in config.get("fields", ()) if each in ticked]
+        new = [each for each in ticked if each not in known]
+        self.put_member(config, "fields", known + new)
 
     def _chosen_lists(self) -> Iterator[JsonObject]:
         before = self._lists_by_path()
@@ -353,22 +313,14 @@ class LookupForm(OneForm):
             if not fields:
                 continue
             listed = dict(before.get(name, {"path": name}))
-            self.put_member(
-                listed, "fields", _in_earlier_order(fields, listed.get("fields"))
-            )
+            self._put_fields(listed, fields)
             self.put_member(listed, "filters", _filter_configs(rows))
-            self.put_member(
-                listed, "order", self._chosen_values(f"list_{name}_order", 1)
-            )
+            order = self._chosen_values(f"list_{name}_order", 1)
+            self.put_member(listed, "order", order)
             most = self.cleaned_data[f"list_{name}_most"]
             if most != listed.get("most", USUAL_LISTED):
                 self.put_member(listed, "most", most)
             yield listed
-
-    def _put_groups(self, config: JsonObject) -> None:
-        by = [_group_config(each) for each in self._chosen_values("by", MAX_GROUPINGS)]
-        self.put_member(config, "by", by)
-        self.put_member(config, "measures", [*self._chosen_measures()])
 
     def _chosen_measures(self) -> Iterator[JsonObject]:
         for at in range(MAX_MEASURES):
@@ -379,14 +331,8 @@ class LookupForm(OneForm):
 
 
 def _filter_configs(rows: Rows) -> list[JsonObject]:
-    forms_there = (form for form in rows.ordered_forms if isinstance(form, FilterForm))
+    forms_there: list[Any] = rows.ordered_forms
     return [form.filter_config() for form in forms_there]
-
-
-def _in_earlier_order(ticked: Sequence[str], before: Sequence[str] | None) -> list[str]:
-    """Return what was ticked, in the order that it had."""
-    known = [each for each in before or () if each in ticked]
-    return known + [each for each in ticked if each not in known]
 
 
 def _group_config(text: str) -> Any:

@@ -88,17 +88,15 @@ class FilterForm(RowForm):
         super().__init__(*args, **options)
         chosen = [str(self.initial.get("path", ""))]
         groups = [*lookup_choices.groups_of(self.model, self.opened, "filters")]
-        self._choice_field("path").choices = [
-            lookup_choices.NONE,
-            *lookup_choices.grouped_choices(
-                groups, lookup_choices.filter_entry, chosen
-            ),
-        ]
+        paths = lookup_choices.grouped_choices(
+            groups, lookup_choices.filter_entry, chosen
+        )
+        self.offer_choices("path", [lookup_choices.NONE, *paths])
         chosen = self.initial.get("others", [])
         texts = lookup_choices.grouped_choices(
             groups, lookup_choices.text_entry, chosen
         )
-        self._choice_field("others").choices = texts
+        self.offer_choices("others", texts)
 
     def legend(self) -> str:
         """Return what the row says: “State is one of”; "" for a new one."""
@@ -118,21 +116,17 @@ class FilterForm(RowForm):
     def _resolve_field(self, path: str) -> OpenField:
         return resolve_path(path, self.model, self.opened, "filters").field
 
-    def _choice_field(self, name: str) -> forms.ChoiceField:
-        field: forms.ChoiceField = self.fields[name]  # type: ignore[assignment]
-        return field
-
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
         if not self.errors and self.has_changed():
-            if not self.cleaned_data["path"]:
-                self.add_error("path", _("Choose a field, or remove this filter."))
-            else:
-                self._clean_filter()
+            self._clean_filter()
         return cleaned
 
     def _clean_filter(self) -> None:
         values = self.cleaned_data
+        if not values["path"]:
+            self.add_error("path", _("Choose a field, or remove this filter."))
+            return
         try:
             field = self._resolve_field(values["path"])
         except KindError as error:
@@ -175,10 +169,9 @@ class FilterForm(RowForm):
         if not self.has_changed():
             return dict(self.initial["filter"])
         values = self.cleaned_data
-        path = (
-            [values["path"], *values["others"]] if values["others"] else values["path"]
-        )
-        config: JsonObject = {"path": path, "is": values["comparison"]}
+        config: JsonObject = {"path": values["path"], "is": values["comparison"]}
+        if values["others"]:
+            config["path"] = [values["path"], *values["others"]]
         if values["given"] == FIXED:
             return {**config, "value": values["typed"]}
         config["parameter"] = values["parameter"] or values["path"].replace(".", "_")
@@ -205,9 +198,8 @@ def initial_of(filters: Iterable[JsonObject]) -> list[dict[str, Any]]:
 
 
 def _initial_row(config: JsonObject) -> dict[str, Any]:
-    path, *others = (
-        config["path"] if isinstance(config["path"], list) else [config["path"]]
-    )
+    paths = config["path"]
+    path, *others = paths if isinstance(paths, list) else [paths]
     is_by_client = "parameter" in config
     value = config.get("default" if is_by_client else "value")
     text = typed_text(value)

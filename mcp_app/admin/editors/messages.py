@@ -15,9 +15,9 @@ from django.utils.translation import gettext
 
 from mcp_app.admin.editors.rows import (
     NotRepresentable,
+    area_text,
     check_same,
     stored_or_written,
-    typed_text,
 )
 from mcp_app.protocol.json_types import JsonObject
 
@@ -89,7 +89,7 @@ def _parse_message(item: Any, number: int) -> Message:
         case _:
             raise NotRepresentable(where)
     texts = {
-        column: typed_text(block.get(member, "")).replace("\n", " ")
+        column: area_text(block.get(member, "")).replace("\n", " ")
         for column, member in _MEMBERS.items()
     }
     texts["text"] = str(block.get("text", "")).replace("\r", "")

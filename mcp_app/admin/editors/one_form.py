@@ -9,8 +9,9 @@ from django import forms
 from django.forms.boundfield import BoundField
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.json_editor import WORDS, JsonEditor
-from mcp_app.admin.editors.rows import RowForm, Rows
+from mcp_app.admin.editors.json_editor import WORDS, Initial, JsonEditor
+from mcp_app.admin.editors.rows import NotRepresentable, RowForm, Rows
+from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
 
 
@@ -25,11 +26,16 @@ class OneForm(RowForm):
 
     def inner_formsets(self) -> Sequence[Rows]:
         """Return the rows inside the form."""
-        return ()
+        raise NotImplementedError
 
     def build_config(self) -> JsonObject:
         """Return the value that the page makes, which is valid."""
         raise NotImplementedError
+
+    def make_rows(self, formset: type[Rows], name: str, initial: Initial) -> Rows:
+        """Return rows inside the form."""
+        data = self.data if self.is_bound else None
+        return formset(data, initial=initial, prefix=self.add_prefix(name))
 
     def put_member(self, config: JsonObject, name: str, value: Any) -> None:
         """Set a member, or leave it out where it says nothing."""
@@ -88,10 +94,25 @@ class OneFormSheet(JsonEditor):
         "keep_table": _("Keep the choices"),
     }
 
-    def __init__(self, form: type[OneForm]) -> None:
+    def __init__(
+        self, form: type[OneForm], schema: JsonObject, **options: object
+    ) -> None:
+        """Take the form, members of its class, and the JSON Schema of the config."""
+        self._schema = schema
         self.formset = forms.formset_factory(  # type: ignore[misc, assignment]
-            form, formset=OneRow, extra=0, min_num=1, max_num=1, absolute_max=1
+            type(form.__name__, (form,), options),
+            formset=OneRow,
+            extra=0,
+            min_num=1,
+            max_num=1,
+            absolute_max=1,
         )
+
+    def initial_rows(self, value: Any) -> Initial:
+        config = value or {}
+        for violation in schemas.compile_schema(self._schema).violations(config):
+            raise NotRepresentable(f"{violation.path}: {violation.message}")
+        return [{"config": config}]
 
     def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
         (form,) = (each for each in rows if isinstance(each, OneForm))

@@ -27,9 +27,9 @@ from mcp_app.admin.editors.parameter_values import (
 )
 from mcp_app.admin.editors.rows import (
     NotRepresentable,
+    area_text,
     check_same,
     stored_or_written,
-    typed_text,
 )
 from mcp_app.interface.rules import visible
 from mcp_app.protocol.json_types import JsonObject
@@ -86,7 +86,7 @@ def parameter_of(name: str, schema: object, *, required: bool = False) -> Parame
         name=name,
         type=kind,
         required=required,
-        description=typed_text(schema.get("description", "")),
+        description=area_text(schema.get("description", "")),
         default=_typed_value(kind, schema.get("default", MISSING)),
         example=_typed_value(kind, example),
         least=None if least is MISSING else least,
@@ -126,7 +126,7 @@ def _typed_value(kind: str, value: object) -> Any:
 
 
 def _typed_line(text: object) -> str:
-    return typed_text(text).replace("\n", " ")
+    return area_text(text).replace("\n", " ")
 
 
 def _property_schema(stored: JsonObject, row: Parameter) -> JsonObject:

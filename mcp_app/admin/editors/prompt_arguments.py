@@ -16,10 +16,10 @@ from mcp_app.admin.editors.rows import (
     LinesField,
     NotRepresentable,
     RowForm,
+    area_text,
     check_same,
     formset_class_of,
     stored_or_written,
-    typed_text,
 )
 from mcp_app.admin.editors.text_answer import (
     SuggestionsField,
@@ -125,7 +125,7 @@ class ArgumentSheet(JsonEditor):
 
 def _initial_row(argument: JsonObject) -> JsonObject:
     texts = {
-        name: typed_text(argument.get(name, ""))
+        name: area_text(argument.get(name, ""))
         for name in ("name", "title", "description")
     }
     texts["title"] = texts["title"].replace("\n", " ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
@@ -45,7 +45,7 @@ class NotRepresentable(Exception):
     """A value says more than a table can show; the message names what and where."""
 
 
-def typed_text(text: object) -> str:
+def area_text(text: object) -> str:
     """Return a text as a browser's text area sends it back."""
     return str(text).strip().replace("\r", "")
 
@@ -117,6 +117,10 @@ class RowForm(forms.Form):
     def legend(self) -> str:
         """Return the name of the row to show beside its number; "" for a new row."""
         return ""
+
+    def offer_choices(self, name: str, choices: Sequence[Any]) -> None:
+        """Set the choices of a field."""
+        self.fields[name].choices = choices  # type: ignore[attr-defined]
 
     def error_places(self, number: str) -> Iterator[tuple[str, BoundField, str]]:
         """Yield the row's name or number, the field and the message of each error."""

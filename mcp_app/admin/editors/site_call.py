@@ -37,7 +37,7 @@ from mcp_app.kinds.http.config import (
 )
 from mcp_app.kinds.http.request import is_json_type
 from mcp_app.kinds.placeholders import split_pieces
-from mcp_app.protocol import jsonrpc, schemas
+from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
 # -- sheet -----------------------------------------------------------------------------
@@ -50,17 +50,15 @@ class CallSheet(OneFormSheet):
     row_template = "mcp_app/widgets/site_call.html"
 
     def __init__(self, *, only_reads: bool) -> None:
-        super().__init__(type("CallForm", (CallForm,), {"only_reads": only_reads}))
+        super().__init__(CallForm, SCHEMA, only_reads=only_reads)
         self._only_reads = only_reads
 
     def initial_rows(self, value: Any) -> Initial:
-        config = value or {}
-        for violation in schemas.compile_schema(SCHEMA).violations(config):
-            raise NotRepresentable(f"{violation.path}: {violation.message}")
+        rows = super().initial_rows(value)
         for name in ("method", "body"):
-            if self._only_reads and config.get(name, "GET") != "GET":
+            if self._only_reads and (value or {}).get(name, "GET") != "GET":
                 raise NotRepresentable(f"“{name}”")
-        return [{"config": config}]
+        return rows
 
 
 # -- pair rows -------------------------------------------------------------------------
@@ -88,12 +86,11 @@ class MemberForm(RowForm):
         """Return the member of the config that the valid row makes."""
         if not self.has_changed():
             return dict(self.initial["member"])
-        return self.new_member()
-
-    def new_member(self) -> JsonObject:
-        """Return a changed row's member."""
         values = self.cleaned_data
-        return {"name": values["name"], "value": values["value"]}
+        member = {"name": values[self.key_field], "value": values["value"]}
+        if values.get("style", "") not in ("", REPEAT):
+            member["as"] = values["style"]
+        return member
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
@@ -115,10 +112,6 @@ class PairForm(MemberForm):
         required=False,
     )
 
-    def new_member(self) -> JsonObject:
-        style = self.cleaned_data["style"] or REPEAT
-        return {**super().new_member(), **({} if style == REPEAT else {"as": style})}
-
 
 class HeaderForm(MemberForm):
     """A header."""
@@ -134,19 +127,17 @@ class ErrorForm(MemberForm):
 
     status = forms.TypedChoiceField(
         label=_("Status"),
-        choices=[NONE]
-        + [
-            (str(each.value), f"{each.value} {each.phrase}")
-            for each in HTTPStatus
-            if each.value >= HTTPStatus.MULTIPLE_CHOICES
+        choices=[
+            NONE,
+            *(
+                (str(each.value), f"{each.value} {each.phrase}")
+                for each in HTTPStatus
+                if each.value >= HTTPStatus.MULTIPLE_CHOICES
+            ),
         ],
         required=False,
     )
     value = LinesField(label=_("What clients read"), rows=2)
-
-    def new_member(self) -> JsonObject:
-        values = self.cleaned_data
-        return {"name": values["status"], "value": values["value"]}
 
 
 def initial_pairs(members: Iterable[JsonObject]) -> list[dict[str, Any]]:
@@ -161,15 +152,6 @@ def initial_pairs(members: Iterable[JsonObject]) -> list[dict[str, Any]]:
             "member": each,
         }
         for at, each in enumerate(members)
-    ]
-
-
-def members_of(rows: Rows) -> list[JsonObject]:
-    """Return what valid rows make, in their order."""
-    return [
-        form.config_member()
-        for form in rows.ordered_forms
-        if isinstance(form, MemberForm)
     ]
 
 
@@ -260,25 +242,16 @@ class CallForm(OneForm):
         }
         if chosen:
             offered.setdefault(chosen, chosen)
-        self._choice_field("site").choices = [NONE, *offered.items()]
+        self.offer_choices("site", [NONE, *offered.items()])
         if self.only_reads:
             for name in ("method", "sends", "body", "media_type"):
                 del self.fields[name]
         self.initial.update(_initial_values(config))
         self._rows = {
-            name: ROWS[name](
-                self.data if self.is_bound else None,
-                initial=initial_pairs(members),
-                prefix=self.add_prefix(f"{name}s"),
-                form_kwargs={"use_required_attribute": False},
-            )
+            name: self.make_rows(ROWS[name], f"{name}s", initial_pairs(members))
             for name, members in _members_by_name(config).items()
             if name != FORM or not self.only_reads
         }
-
-    def _choice_field(self, name: str) -> forms.ChoiceField:
-        field: forms.ChoiceField = self.fields[name]  # type: ignore[assignment]
-        return field
 
     def inner_formsets(self) -> Sequence[Rows]:
         return [*self._rows.values()]
@@ -300,39 +273,42 @@ class CallForm(OneForm):
     def build_config(self) -> JsonObject:
         values, config = self.cleaned_data, dict(self.base)
         path, query = _split_query(values["path"])
-        self.put_member(config, "site", values["site"])
-        self.put_member(config, "path", path)
-        self.put_member(config, "segments", SEVERAL if values["several"] else "")
+        sends: JsonObject = {}
         if not self.only_reads:
-            config["method"] = values["method"] or "GET"
-            self._put_request_body(config)
-        self.put_member(config, "query", [*members_of(self._rows["query"]), *query])
-        self.put_member(config, "headers", members_of(self._rows["headers"]))
-        self.put_member(config, "take", values["take"])
-        self.put_member(
-            config, "keep", [*filter(None, map(str.strip, values["keep"].split(",")))]
-        )
-        self.put_member(config, "most", values["most"])
-        errors = members_of(self._rows["errors"])
-        self.put_member(
-            config, "errors", {each["name"]: each["value"] for each in errors}
-        )
+            sends = {"method": values["method"] or "GET", "body": self._request_body()}
+        errors = self._members("errors")
+        for name, value in {
+            "site": values["site"],
+            "path": path,
+            "segments": SEVERAL if values["several"] else "",
+            **sends,
+            "query": [*self._members("query"), *query],
+            "headers": self._members("headers"),
+            "take": values["take"],
+            "keep": [*filter(None, map(str.strip, values["keep"].split(",")))],
+            "most": values["most"],
+            "errors": {each["name"]: each["value"] for each in errors},
+        }.items():
+            self.put_member(config, name, value)
         return config
 
-    def _put_request_body(self, config: JsonObject) -> None:
+    def _members(self, name: str) -> list[JsonObject]:
+        """Return what valid rows make, in their order."""
+        rows: list[Any] = self._rows[name].ordered_forms
+        return [form.config_member() for form in rows]
+
+    def _request_body(self) -> JsonObject:
         values = self.cleaned_data
-        sends = values["sends"]
-        if sends == JSON and "json" in values:
-            config["body"] = {"json": values["json"]}
-            if is_json_type(values["media_type"]):
-                config["body"]["type"] = values["media_type"]
-        elif sends == FORM:
-            config["body"] = {"form": members_of(self._rows[FORM])}
-        elif sends == TEXT:
-            media_type = values["media_type"] or "text/plain; charset=utf-8"
-            config["body"] = {"text": values["body"], "type": media_type}
-        else:
-            config.pop("body", None)
+        media_type = values["media_type"]
+        if values["sends"] == JSON and "json" in values:
+            is_json = is_json_type(media_type)
+            return {"json": values["json"], **({"type": media_type} if is_json else {})}
+        if values["sends"] == FORM:
+            return {"form": self._members(FORM)}
+        if values["sends"] == TEXT:
+            media_type = media_type or "text/plain; charset=utf-8"
+            return {"text": values["body"], "type": media_type}
+        return {}
 
 
 def _members_by_name(config: JsonObject) -> dict[str, list[JsonObject]]:
