@@ -9,8 +9,19 @@ from django import forms
 from django.forms.boundfield import BoundField
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors import lookup_choices
 from mcp_app.admin.editors.json_editor import Initial
+from mcp_app.admin.editors.lookup_choices import (
+    COUNT,
+    NONE,
+    Entry,
+    field_entry,
+    field_label,
+    group_entries,
+    grouped_choices,
+    groups_of,
+    measure_entries,
+    sort_entries,
+)
 from mcp_app.admin.editors.lookup_filters import NameField, filter_rows, initial_of
 from mcp_app.admin.editors.one_form import OneForm, OneFormSheet
 from mcp_app.admin.editors.rows import NotRepresentable, Rows
@@ -110,7 +121,7 @@ class LookupForm(OneForm):
         self.initial["shows"] = f"{label}/{self._answer}"
         self.initial["model"] = str(self.base.get("model", ""))
         offered = [(each.label, each.title) for each in self.opened.values()]
-        self.offer_choices("model", [lookup_choices.NONE, *offered])
+        self.offer_choices("model", [NONE, *offered])
         if self.open_model is not None:
             self._add_parts(self.open_model)
 
@@ -151,11 +162,11 @@ class LookupForm(OneForm):
         self, name: str, label: Any, model: OpenModel, config: JsonObject
     ) -> None:
         chosen = config.get("fields", ())
-        groups = lookup_choices.groups_of(model, self.opened)
-        entry = lookup_choices.field_entry
+        groups = groups_of(model, self.opened)
+        entry = field_entry
         self.fields[name] = forms.MultipleChoiceField(
             label=label,
-            choices=lookup_choices.grouped_choices(groups, entry, chosen),
+            choices=grouped_choices(groups, entry, chosen),
             widget=forms.CheckboxSelectMultiple,
             required=False,
         )
@@ -165,7 +176,7 @@ class LookupForm(OneForm):
         self,
         name: str,
         labels: Sequence[Any],
-        entry: lookup_choices.Entry,
+        entry: Entry,
         model: OpenModel,
         first: Sequence[Any] = (),
     ) -> None:
@@ -173,10 +184,10 @@ class LookupForm(OneForm):
         chosen = [*self.initial.get(name, ())]
         for at, label in enumerate(labels):
             now = chosen[at] if at < len(chosen) else ""
-            groups = lookup_choices.groups_of(model, self.opened)
+            groups = groups_of(model, self.opened)
             lost = {now} - {value for value, _label in first}
-            offered = lookup_choices.grouped_choices(groups, entry, lost)
-            choices = [lookup_choices.NONE, *first, *offered]
+            offered = grouped_choices(groups, entry, lost)
+            choices = [NONE, *first, *offered]
             self.fields[f"{name}_{at + 1}"] = forms.ChoiceField(
                 label=label, choices=choices, required=False
             )
@@ -185,7 +196,7 @@ class LookupForm(OneForm):
     def _add_sorting(self, model: OpenModel) -> None:
         self.initial["order"] = self.base.get("order", ())
         labels = (_("Sorted by"), _("then by"), _("and by"))
-        self._add_selects("order", labels, lookup_choices.sort_entries, model)
+        self._add_selects("order", labels, sort_entries, model)
         self.fields["most"] = forms.IntegerField(
             label=_("At most so many rows at once"),
             min_value=1,
@@ -204,14 +215,12 @@ class LookupForm(OneForm):
             for each in self.base.get("by", ())
         ]
         labels = (_("A group for each"), _("and each"), _("and each"))
-        self._add_selects("by", labels, lookup_choices.group_entries, model)
+        self._add_selects("by", labels, group_entries, model)
         measures = self.base.get("measures", ())
         self.initial["measures"] = [*map(_measure_key, measures)]
         measure_labels = (_("What is told"), *[_("and")] * (MAX_MEASURES - 1))
-        count = (lookup_choices.COUNT, _("How many"))
-        self._add_selects(
-            "measures", measure_labels, lookup_choices.measure_entries, model, [count]
-        )
+        count = (COUNT, _("How many"))
+        self._add_selects("measures", measure_labels, measure_entries, model, [count])
         for at in range(MAX_MEASURES):
             self.fields[f"measures_{at + 1}_name"] = NameField(label=_("called"))
         for at, each in enumerate(measures):
@@ -223,9 +232,7 @@ class LookupForm(OneForm):
         listed = self._lists_by_path().get(field.name, {})
         self._add_checkboxes(name, _("What is shown of them"), target, listed)
         self.initial[f"{name}_order"] = listed.get("order", ())
-        self._add_selects(
-            f"{name}_order", (_("Sorted by"),), lookup_choices.sort_entries, target
-        )
+        self._add_selects(f"{name}_order", (_("Sorted by"),), sort_entries, target)
         self.fields[f"{name}_most"] = forms.IntegerField(
             label=_("At most"), min_value=1, max_value=MAX_LISTED_ROWS, required=False
         )
@@ -241,7 +248,7 @@ class LookupForm(OneForm):
         for name, (field, rows) in self._lists.items():
             prefix = f"list_{name}"
             yield ListPart(
-                lookup_choices.field_label(field),
+                field_label(field),
                 self[prefix],
                 self[f"{prefix}_order_1"],
                 self[f"{prefix}_most"],

@@ -93,33 +93,29 @@ class Group(NamedTuple):
 
 
 def groups_of(
-    model: OpenModel, opened: OpenModels, use: Use = "fields"
-) -> Iterator[Group]:
-    """Yield the model's own fields, then those that its relations to one lead to."""
-    yield from _reachable_groups(model, opened, use, (), (model.label,))
-
-
-def _reachable_groups(
     model: OpenModel,
     opened: OpenModels,
-    use: Use,
-    way: tuple[OpenField, ...],
-    labels: tuple[str, ...],
+    use: Use = "fields",
+    way: tuple[OpenField, ...] = (),
+    before: tuple[str, ...] = (),
 ) -> Iterator[Group]:
+    """Yield the model's own fields, then those that its relations to one lead to.
+
+    `way` leads to the model, through the models with the labels `before`.
+    """
     fields = [*(model.fields if use == "fields" else model.filters).values()]
     prefix = "".join(f"{step.name}." for step in way)
     label = ", ".join(map(field_label, way))
     yield Group(label, prefix, [f for f in fields if f.kind is not FieldKind.TO_MANY])
     if len(way) + 1 == MAX_PATH_STEPS:
         return
+    before = (*before, model.label)
     for field in fields:
-        if field.kind is not FieldKind.TO_ONE:
-            continue
-        target = opened.get(field.target_model._meta.label)
-        # A way that comes back to a model tells nothing new of it.
-        if target is not None and target.label not in labels:
-            further = (*labels, target.label)
-            yield from _reachable_groups(target, opened, use, (*way, field), further)
+        if field.kind is FieldKind.TO_ONE:
+            target = opened.get(field.target_model._meta.label)
+            # A way that comes back to a model tells nothing new of it.
+            if target is not None and target.label not in before:
+                yield from groups_of(target, opened, use, (*way, field), before)
 
 
 Entry: TypeAlias = Callable[[str, OpenField], Iterable[tuple[str, Label]]]
@@ -207,7 +203,7 @@ def preview_of(
     context = {
         "sentence": query_sentence(query),
         "needs": query.demands.permissions,
-        "scopes": _model_scopes(query),
+        "scopes": [(each.title, each.rows_name) for each in query.models.values()],
         "parameters": input_schema(query)["properties"],
     }
     if user is None:
@@ -219,19 +215,14 @@ def preview_of(
     return {**context, **_preview_answer(query, user)}
 
 
-def _model_scopes(query: Query) -> list[tuple[str, str]]:
-    """Return the title of each model with the function that says whose rows."""
-    return [(each.title, each.rows_name) for each in query.models.values()]
-
-
 def _preview_answer(
     query: Query, user: AbstractUser | AnonymousUser
 ) -> Mapping[str, Any]:
-    request = AccessRequest.of_user(user)
     using = database_of(query)
+    scopes = Scopes(AccessRequest.of_user(user), using)
     try:
         with time_limit(using, SECONDS):
-            rows, more = _first_rows(query, Scopes(request, using))
+            rows, more = _first_rows(query, scopes)
     except TimeIsUp:
         return {"problem": gettext("This took longer than %d seconds.") % SECONDS}
     except ToolError as error:
@@ -239,15 +230,10 @@ def _preview_answer(
     except Exception as error:
         # A function of the site may raise anything.
         return {"problem": gettext("This failed: %(error)r") % {"error": error}}
-    return {**_preview_table(rows), "more": more, "is_read": True}
-
-
-def _preview_table(rows: Sequence[JsonObject]) -> Mapping[str, Any]:
-    """Return the headings and cells that show rows or lines."""
     flat = [dict(_row_cells(each)) for each in rows]
     headings = list(dict.fromkeys(name for each in flat for name in each))
     cells = [[(name, each.get(name, "")) for name in headings] for each in flat]
-    return {"headings": headings, "rows": cells}
+    return {"headings": headings, "rows": cells, "more": more, "is_read": True}
 
 
 def _row_cells(row: JsonObject, before: str = "") -> Iterator[tuple[str, str]]:
@@ -271,13 +257,9 @@ def _first_rows(query: Query, scopes: Scopes) -> tuple[list[JsonObject], bool]:
     if query.answer == GROUPS:
         lines, _more = read_groups(query, scopes, defaults, today)
         return list(lines[:ROWS]), len(lines) > ROWS
+    limits = {"most": ROWS, "size": LARGEST}
     reader = RowReader(
-        query=query,
-        scopes=scopes,
-        values=defaults,
-        today=today,
-        most=ROWS,
-        size=LARGEST,
+        query=query, scopes=scopes, values=defaults, today=today, **limits
     )
     page = reader.page_at_place(None)
     return list(page.rows), page.next is not None

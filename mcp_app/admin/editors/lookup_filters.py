@@ -11,7 +11,15 @@ from django.core.validators import RegexValidator
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors import lookup_choices
+from mcp_app.admin.editors.lookup_choices import (
+    COMPARISONS,
+    NONE,
+    field_label,
+    filter_entry,
+    grouped_choices,
+    groups_of,
+    text_entry,
+)
 from mcp_app.admin.editors.rows import (
     LinesField,
     NotRepresentable,
@@ -54,7 +62,7 @@ class FilterForm(RowForm):
     path = forms.ChoiceField(label=_("Field"), required=False)
     comparison = forms.ChoiceField(
         label=_("Compared how"),
-        choices=[lookup_choices.NONE, *lookup_choices.COMPARISONS.items()],
+        choices=[NONE, *COMPARISONS.items()],
         required=False,
     )
     given = forms.ChoiceField(
@@ -87,15 +95,11 @@ class FilterForm(RowForm):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         chosen = [str(self.initial.get("path", ""))]
-        groups = [*lookup_choices.groups_of(self.model, self.opened, "filters")]
-        paths = lookup_choices.grouped_choices(
-            groups, lookup_choices.filter_entry, chosen
-        )
-        self.offer_choices("path", [lookup_choices.NONE, *paths])
+        groups = [*groups_of(self.model, self.opened, "filters")]
+        paths = grouped_choices(groups, filter_entry, chosen)
+        self.offer_choices("path", [NONE, *paths])
         chosen = self.initial.get("others", [])
-        texts = lookup_choices.grouped_choices(
-            groups, lookup_choices.text_entry, chosen
-        )
+        texts = grouped_choices(groups, text_entry, chosen)
         self.offer_choices("others", texts)
 
     def legend(self) -> str:
@@ -105,12 +109,10 @@ class FilterForm(RowForm):
             return ""
         try:
             paths = [path, *(self["others"].value() or ())]
-            labels = [
-                lookup_choices.field_label(self._resolve_field(each)) for each in paths
-            ]
+            labels = [field_label(self._resolve_field(each)) for each in paths]
         except KindError:
             return str(path)
-        how = lookup_choices.COMPARISONS.get(str(comparison), "")
+        how = COMPARISONS.get(str(comparison), "")
         return f"{capfirst(', '.join(labels))} {how}".strip()
 
     def _resolve_field(self, path: str) -> OpenField:
@@ -138,7 +140,7 @@ class FilterForm(RowForm):
             self._clean_others(field)
         values["comparison"] = values["comparison"] or known[0]
         if values["comparison"] not in known:
-            names = ", ".join(str(lookup_choices.COMPARISONS[each]) for each in known)
+            names = ", ".join(str(COMPARISONS[each]) for each in known)
             sentence = (
                 _("These comparisons can search several fields: %(names)s.")
                 if values["others"]
