@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 PIECE: Final = 1024 * 1024
 """Bytes per row: databases limit the size of a statement."""
 TYPE: Final = "application/x-mcp-bundle-piece"
+_MAX_PIECES: Final = 100
 
 
 def store_user_file(user: AbstractBaseUser, content: bytes) -> str:
@@ -48,44 +49,35 @@ def store_user_file(user: AbstractBaseUser, content: bytes) -> str:
     an upload that a definition uses.
     """
     delete_user_file(user)
-    packed = zlib.compress(content)
-    head = f"{_user_media_type(user)}\n".encode()
+    packed, media_type = zlib.compress(content), _user_media_type(user)
+    head = f"{media_type}\n".encode()
     pieces = [
         head + packed[start : start + PIECE] for start in range(0, len(packed), PIECE)
     ]
-    rows = {
-        name: Blob(
-            digest=name,
-            media_type=_user_media_type(user),
-            size=len(piece),
-            content=piece,
-        )
-        for piece in pieces
-        for name in [digest(piece)]
-    }
-    Blob.objects.bulk_create(rows.values(), batch_size=1, ignore_conflicts=True)
-    return " ".join(map(digest, pieces))
+    names = [*map(digest, pieces)]
+    # Pieces may be alike.
+    rows = [
+        Blob(digest=name, media_type=media_type, size=len(piece), content=piece)
+        for name, piece in dict(zip(names, pieces, strict=True)).items()
+    ]
+    Blob.objects.bulk_create(rows, batch_size=1, ignore_conflicts=True)
+    return " ".join(names)
 
 
 def user_file_content(user: AbstractBaseUser, name: str, most: int) -> bytes | None:
     """Return the user's file of this name; None if it is no longer there."""
     # A browser may send anything; databases refuse NUL.
-    names = name.replace("\0", " ").split()
-    rows = Blob.objects.filter(
-        media_type=_user_media_type(user), digest__in=names[:_MAX_PIECES]
-    )
+    names, media_type = name.replace("\0", " ").split(), _user_media_type(user)
+    rows = Blob.objects.filter(media_type=media_type, digest__in=names[:_MAX_PIECES])
     pieces = {row.digest: bytes(row.content) for row in rows}
     if not names or any(each not in pieces for each in names):
         return None
-    head = len(f"{_user_media_type(user)}\n".encode())
+    head = len(f"{media_type}\n".encode())
     packed = b"".join(pieces[each][head:] for each in names)
     try:
         return zlib.decompressobj().decompress(packed, most + 1)
     except zlib.error:
         return None
-
-
-_MAX_PIECES: Final = 100
 
 
 def delete_user_file(user: AbstractBaseUser) -> None:
@@ -165,10 +157,9 @@ def stored_media_type(name: str) -> str:
 
 def check_type(declared: str, uploaded_type: str) -> None:
     """Raise if a file is declared as an image or audio but was uploaded as another."""
-    family = declared.partition("/")[0]
     if not is_media_type(declared) or uploaded_type in ("", ANY_TYPE):
         return
-    if uploaded_type.partition("/")[0] != family:
+    if uploaded_type.partition("/")[0] != declared.partition("/")[0]:
         raise ValidationError(
             _("The file is %(found)s, so it cannot be sent as %(declared)s."),
             params={"found": uploaded_type, "declared": declared},
@@ -253,33 +244,23 @@ class FilePartWidget(CompositeWidget):
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
-        submission = (
-            value if isinstance(value, SentFile) else unchanged_submission(self.stored)
-        )
+        sent = value if isinstance(value, SentFile) else self.unchanged_submission()
+        blob = None
+        if sent.kept and self.may_use(sent.kept):
+            blob = Blob.objects.filter(digest=sent.kept).first()
+        media_type = sent.media_type or ANY_TYPE
         return {
             **super().get_context(name, value, attrs),
-            "sent": submission,
+            "sent": sent,
             "name": name,
             "is_fixed": self.is_fixed,
-            "look": file_preview(submission) if self.may_use(submission.kept) else None,
+            "look": blob and look_of_content(bytes(blob.content), media_type),
         }
 
-
-def unchanged_submission(part: Message | None) -> SentFile:
-    """Return what a page with this file sends if nobody changes anything."""
-    if part is None:
-        return SentFile()
-    return SentFile(kept=part.upload, media_type=part.mime_type, uri=part.uri)
-
-
-def file_preview(submission: SentFile) -> object:
-    """Return the preview of the stored file; None if it no longer exists."""
-    blob = (
-        Blob.objects.filter(digest=submission.kept).first() if submission.kept else None
-    )
-    return blob and look_of_content(
-        bytes(blob.content), submission.media_type or ANY_TYPE
-    )
+    def unchanged_submission(self) -> SentFile:
+        """Return what the page sends if nobody changes anything."""
+        part = self.stored or Message()
+        return SentFile(kept=part.upload, media_type=part.mime_type, uri=part.uri)
 
 
 class FilePartField(forms.Field):
@@ -297,35 +278,32 @@ class FilePartField(forms.Field):
         self.file_widget.stored, self.file_widget.may_use = stored, may_use
 
     def clean(self, value: SentFile) -> FileValue:
-        typed = (
-            value.media_type
-            if value.media_type != self._stored_submission.media_type
-            else ""
-        )
-        upload = upload_of(value.file, typed)
+        is_typed = value.media_type != self._before.media_type
+        upload = upload_of(value.file, value.media_type if is_typed else "")
         if upload is None and (value.remove or not value.kept):
-            _check_nothing_typed(value)
+            if not value.kept and (value.media_type or value.uri):
+                raise ValidationError(_("Choose a file."))
             return FileValue()
         if upload is None:
-            digest, uploaded_type = (
-                self._usable_digest(value.kept),
-                stored_media_type(value.kept),
-            )
+            self._check_usable(value.kept)
+            digest, uploaded_type = value.kept, stored_media_type(value.kept)
+            media_type = value.media_type or (uploaded_type if is_typed else "")
         else:
             digest, uploaded_type = upload.digest, upload.media_type
-        media_type = self._media_type(value, uploaded_type, is_new=upload is not None)
+            media_type = (is_typed and value.media_type) or uploaded_type
         uri = self._resource_uri(value, media_type, is_new=upload is not None)
         for problem in (media_type_problem(media_type), uri and uri_problem(uri)):
             if problem:
                 raise ValidationError(problem)
-        part = _file_message(digest, media_type, uri)
+        kind = "contents" if uri else "file"
+        part = Message(kind=kind, upload=digest, mime_type=media_type, uri=uri)
         if part != self.file_widget.stored:
             check_type(media_type, uploaded_type)
         return FileValue(part, upload)
 
     def parts(self, value: Any) -> Mapping[str, object]:
         """Return the parts to compare: upload and removal, media type, URI."""
-        submission = value if isinstance(value, SentFile) else self._stored_submission
+        submission = value if isinstance(value, SentFile) else self._before
         return {
             "": (submission.file is not None, submission.remove),
             "-type": submission.media_type,
@@ -334,7 +312,7 @@ class FilePartField(forms.Field):
 
     def on_top(self, mine: SentFile, touched: set[str]) -> SentFile:
         """Return what was sent, applied to the file that is saved now."""
-        saved = self._stored_submission
+        saved = self._before
         return replace(
             mine,
             kept=saved.kept,
@@ -343,64 +321,36 @@ class FilePartField(forms.Field):
         )
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        return bool(data != self._stored_submission)
+        return bool(data != self._before)
 
     @property
-    def _stored_submission(self) -> SentFile:
-        return unchanged_submission(self.file_widget.stored)
+    def _before(self) -> SentFile:
+        return self.file_widget.unchanged_submission()
 
-    def _usable_digest(self, digest: str) -> str:
-        """Return the digest if the file exists and the user may use it, else raise."""
+    def _check_usable(self, digest: str) -> None:
+        """Raise unless the file exists and the user may use it."""
         is_there = Blob.objects.filter(digest=check_digest(digest)).exists()
         if not is_there or not self.file_widget.may_use(digest):
             raise ValidationError(_("The file is no longer stored. Choose it again."))
-        return digest
-
-    def _media_type(
-        self, submission: SentFile, uploaded_type: str, *, is_new: bool
-    ) -> str:
-        """Return the typed media type, or else the one that the file has."""
-        is_typed = submission.media_type != self._stored_submission.media_type
-        if is_typed or not is_new:
-            return submission.media_type or (uploaded_type if is_typed else "")
-        return uploaded_type
 
     def _resource_uri(
         self, submission: SentFile, media_type: str, *, is_new: bool
     ) -> str:
         """Return the URI; make one from the file name if it needs one and has none."""
-        before = self._stored_submission
-        if (
-            is_new
-            and is_media_type(media_type)
-            and not is_media_type(before.media_type)
-        ):
+        before, is_media = self._before, is_media_type(media_type)
+        if is_new and is_media and not is_media_type(before.media_type):
             # The URI belonged to the earlier file.
             return "" if submission.uri == before.uri else submission.uri
-        if submission.uri or is_media_type(media_type):
+        if submission.uri or is_media:
             return submission.uri
-        if not is_new:
+        if not submission.file:
             raise ValidationError(
                 _(
                     "A file that is neither an image nor audio needs an address, for"
                     " example shop://policy.pdf."
                 )
             )
-        return attachment_uri(
-            str(cast("UploadedFile[Any]", submission.file).name or "")
-        )
-
-
-def _check_nothing_typed(submission: SentFile) -> None:
-    """Raise if a media type or a URI was typed, but there is no file."""
-    if not submission.kept and (submission.media_type or submission.uri):
-        raise ValidationError(_("Choose a file."))
-
-
-def _file_message(digest: str, media_type: str, uri: str) -> Message:
-    return Message(
-        kind="contents" if uri else "file", upload=digest, mime_type=media_type, uri=uri
-    )
+        return attachment_uri(submission.file.name or "")
 
 
 def attachment_uri(name: str) -> str:

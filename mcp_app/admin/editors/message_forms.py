@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 from django import forms
@@ -32,6 +33,7 @@ from mcp_app.admin.editors.rows import (
     Rows,
     formset_class_of,
 )
+from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import media_type_problem, text_problem
 
 
@@ -105,38 +107,31 @@ class MessageForm(RowForm):
         if not self.errors:
             # `add_error` removes a value from `cleaned_data`.
             self._cleaned_values = dict(self.cleaned_data)
-            kind = self.cleaned_data["kind"] or "text"
-            self.message = getattr(self, f"_{kind}")(self._common_members())
+            make = getattr(self, f"_{self.cleaned_data['kind'] or 'text'}_message")
+            role = self.cleaned_data["role"] or "user"
+            self.message = replace(make(), role=role, was=self.cleaned_data["was"])
         return cleaned
 
-    def _common_members(self) -> dict[str, str]:
-        values = self._cleaned_values
-        return {"role": values["role"] or "user", "was": values["was"]}
+    def _text_message(self) -> Message:
+        self._require_field("text", _("Write the text of the message."))
+        return Message(kind="text", text=self._visible_text())
 
-    def _text(self, common: dict[str, str]) -> Message:
-        self._require_field("text", str(_("Write the text of the message.")))
-        return Message(kind="text", text=self._visible_text(), **common)
-
-    def _file(self, common: dict[str, str]) -> Message:
+    def _file_message(self) -> Message:
         upload, media_type = self._digest_and_type()
         if not upload:
             self.add_error("file", _("Choose a file."))
         elif not is_media_type(media_type):
-            self.add_error(
-                "file",
-                forms.ValidationError(
-                    _(
-                        "The file is %(type)s. Only images and audio can be a message; "
-                        "other files can be the contents of a resource."
-                    ),
-                    params={"type": media_type},
-                ),
+            sentence = _(
+                "The file is %(type)s. Only images and audio can be a message; "
+                "other files can be the contents of a resource."
             )
-        return Message(kind="file", upload=upload, mime_type=media_type, **common)
+            error = ValidationError(sentence, params={"type": media_type})
+            self.add_error("file", error)
+        return Message(kind="file", upload=upload, mime_type=media_type)
 
-    def _contents(self, common: dict[str, str]) -> Message:
-        self._require_field("uri", str(_("Fill in the address of the resource.")))
-        text = self._visible_text()
+    def _contents_message(self) -> Message:
+        self._require_field("uri", _("Fill in the address of the resource."))
+        uri, text = self._cleaned_values["uri"], self._visible_text()
         upload, media_type = self._digest_and_type()
         if text and self.new_file is not None:
             self.add_error("file", _("Give a text or a file, not both."))
@@ -144,24 +139,19 @@ class MessageForm(RowForm):
             # A text replaces the stored file.
             upload, media_type = "", self._cleaned_values["mime_type"]
         return Message(
-            kind="contents",
-            uri=self._cleaned_values["uri"],
-            text="" if upload else text,
-            upload=upload,
-            mime_type=media_type,
-            **common,
+            kind="contents", uri=uri, text=text, upload=upload, mime_type=media_type
         )
 
-    def _link(self, common: dict[str, str]) -> Message:
-        self._require_field("uri", str(_("Fill in the address of the resource.")))
-        self._require_field("name", str(_("Fill in the name of the link.")))
-        values = self._cleaned_values
+    def _link_message(self) -> Message:
+        self._require_field("uri", _("Fill in the address of the resource."))
+        self._require_field("name", _("Fill in the name of the link."))
         names = ("uri", "name", "title", "description", "mime_type")
-        return Message(kind="link", **{name: values[name] for name in names}, **common)
+        values = {name: self._cleaned_values[name] for name in names}
+        return Message(kind="link", **values)
 
-    def _require_field(self, field: str, sentence: str) -> None:
+    def _require_field(self, field: str, sentence: Label) -> None:
         if not self._cleaned_values[field]:
-            self.add_error(field, sentence)
+            self.add_error(field, str(sentence))
 
     def _visible_text(self) -> str:
         text = str(self._cleaned_values["text"])
@@ -172,13 +162,13 @@ class MessageForm(RowForm):
     def _digest_and_type(self) -> tuple[str, str]:
         """Return the digest and media type of the new file, or else the stored one."""
         media_type = self._cleaned_values["mime_type"]
-        if self.new_file is None:
+        if self.new_file is not None:
+            digest, uploaded_type = self.new_file.digest, self.new_file.media_type
+            media_type = (self._typed_type() and media_type) or uploaded_type
+        else:
             digest, uploaded_type = self._cleaned_values["upload"], ""
             if {"kind", "upload", "mime_type"} & set(self.changed_data):
                 uploaded_type = stored_media_type(digest)
-        else:
-            digest, uploaded_type = self.new_file.digest, self.new_file.media_type
-            media_type = (self._typed_type() and media_type) or uploaded_type
         try:
             check_type(media_type, uploaded_type)
         except ValidationError as error:
@@ -209,10 +199,11 @@ class MessageSheet(JsonEditor):
     }
 
     def initial_rows(self, value: Any) -> Initial:
-        return [_initial_row(row) for row in messages_of(value or {})]
+        return [*map(asdict, messages_of(value or {}))]
 
     def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
-        return config_of(_messages_of_rows(rows), base)
+        forms = (form for form in rows if isinstance(form, MessageForm))
+        return config_of([form.message for form in forms], base)
 
     def newer_files(self, rows: Rows, base: Any, saved: Any) -> Mapping[str, str]:
         try:
@@ -226,22 +217,3 @@ class MessageSheet(JsonEditor):
                 fields[form.add_prefix("upload")] = pair[1].upload
                 fields[form.add_prefix("mime_type")] = pair[1].mime_type
         return fields
-
-
-def _messages_of_rows(rows: Iterable[RowForm]) -> Iterator[Message]:
-    return (form.message for form in rows if isinstance(form, MessageForm))
-
-
-def _initial_row(row: Message) -> dict[str, Any]:
-    return {
-        "was": row.was,
-        "role": row.role,
-        "kind": row.kind,
-        "text": row.text,
-        "uri": row.uri,
-        "name": row.name,
-        "title": row.title,
-        "description": row.description,
-        "upload": row.upload,
-        "mime_type": row.mime_type,
-    }

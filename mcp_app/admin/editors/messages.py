@@ -127,9 +127,9 @@ def replaced_files(
     pairs = {}
     matcher = SequenceMatcher(a=one, b=other, autojunk=False)
     for what, *spans in matcher.get_opcodes():
-        olds, news = before[slice(*spans[:2])], after[slice(*spans[2:])]
-        if what in ("equal", "replace") and len(olds) == len(news):
-            for old, new in zip(olds, news, strict=True):
+        old_rows, new_rows = before[slice(*spans[:2])], after[slice(*spans[2:])]
+        if what in ("equal", "replace") and len(old_rows) == len(new_rows):
+            for old, new in zip(old_rows, new_rows, strict=True):
                 if old.upload and new.upload and old.upload != new.upload:
                     pairs[old.was] = (old, new)
     return pairs

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Any, cast
 
 from django import forms
@@ -75,11 +76,8 @@ class VariablesWidget(CompositeWidget):
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
-        texts = (
-            value.texts
-            if isinstance(value, SentVariables)
-            else texts_by_name(self.stored)
-        )
+        is_submission = isinstance(value, SentVariables)
+        texts = value.texts if is_submission else texts_by_name(self.stored)
         return {
             **super().get_context(name, value, attrs),
             "name": name,
@@ -104,22 +102,18 @@ class VariablesField(forms.Field):
         self.variables_widget.variables = variables_of(uri_template)
 
     def clean(self, value: SentVariables) -> str:
-        problems = [problem_of(*each) for each in value.texts.items()]
-        if any(problems):
-            raise ValidationError(list(filter(None, problems)))
+        if problems := _problems(value):
+            raise ValidationError(problems)
         return self._text_to_store(value)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        has_problem = any(problem_of(*each) for each in data.texts.items())
-        return has_problem or self._text_to_store(data) != self.variables_widget.stored
+        text = self._text_to_store(data)
+        return text != self.variables_widget.stored or bool(_problems(data))
 
     def parts(self, value: Any) -> Mapping[str, object]:
         """Return the suggestions to compare, from sent data or stored JSON."""
-        texts = (
-            value.texts
-            if isinstance(value, SentVariables)
-            else texts_by_name(str(value or ""))
-        )
+        is_submission = isinstance(value, SentVariables)
+        texts = value.texts if is_submission else texts_by_name(str(value or ""))
         return {"": sorted(_lines_by_name(texts).items())}
 
     def _text_to_store(self, value: SentVariables) -> str:
@@ -175,6 +169,10 @@ def problem_of(name: str, text: str) -> str:
     problem = suggestions_problem(suggestions)
     values = {"name": visible(name), "problem": problem}
     return _("%(name)s: %(problem)s") % values if problem else ""
+
+
+def _problems(sent: SentVariables) -> list[str]:
+    return [*filter(None, starmap(problem_of, sent.texts.items()))]
 
 
 def _suggestions_by_name(stored: str) -> Mapping[str, Sequence[str]]:
