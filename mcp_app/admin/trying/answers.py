@@ -76,51 +76,40 @@ def question_form(question: Question, data: QueryDict | None = None) -> Form:
     """Return the form of a question, with what was typed if `data` has it."""
     params, name = question.params, f"answer-{question.answer_key[:12]}"
     message = visible(str(params.get("message", "")), None)
+    value = "" if data is None else data.get(name, "")
     if question.method == ROOTS:
-        value = "" if data is None else data.get(name, "")
-        return Form(
-            question, "roots", _("Which folders does it have?"), name, value=value
-        )
+        message = _("Which folders does it have?")
+        return Form(question, "roots", message, name, value=value)
     if question.method == SAMPLING:
-        value = "" if data is None else data.get(name, "")
         return Form(question, TEXT, _conversation(params), name, value=value)
     if params.get("mode") == "url":
-        return _url_form(question, message, name)
+        url = str(params.get("url", ""))
+        host, address = visible(uri_host(url)), visible(url, None)
+        # What runs a script, or a program, is no page.
+        is_page = host and url.lower().startswith(("https://", "http://"))
+        opens = url if is_page else ""
+        return Form(
+            question, "url", message, name, url=opens, address=address, host=host
+        )
     schema = params.get("requestedSchema", {})
     fields = fields_of(schema, f"{name}-", is_question=True) or []
-    return Form(
-        question,
-        "form",
-        message,
-        name,
-        fields if data is None else fill_in_fields(fields, data),
-    )
-
-
-def _url_form(question: Question, message: str, name: str) -> Form:
-    """Return the form of a question that sends its user to a page."""
-    url = str(question.params.get("url", ""))
-    host, address = visible(uri_host(url)), visible(url, None)
-    # What runs a script, or a program, is no page.
-    opens = url if host and url.lower().startswith(("https://", "http://")) else ""
-    return Form(question, "url", message, name, url=opens, address=address, host=host)
+    if data is not None:
+        fields = fill_in_fields(fields, data)
+    return Form(question, "form", message, name, fields)
 
 
 def _conversation(params: JsonObject) -> str:
     """Return what a model is asked, as text."""
-    messages: list[Any] = params.get("messages", [])
-    lines = [str(params.get("systemPrompt") or ""), *map(_message_line, messages)]
-    return visible("\n".join(line for line in lines if line), None)
-
-
-def _message_line(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else [content]
-    texts = [
-        str(each.get("text", each.get("type"))) if isinstance(each, dict) else ""
-        for each in blocks
-    ]
-    return f"{message.get('role')}: {' '.join(texts)}"
+    lines = [str(params.get("systemPrompt") or "")]
+    for message in params.get("messages", []):
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else [content]
+        texts = [
+            str(each.get("text", each.get("type"))) if isinstance(each, dict) else ""
+            for each in blocks
+        ]
+        lines.append(f"{message.get('role')}: {' '.join(texts)}")
+    return visible("\n".join(filter(None, lines)), None)
 
 
 # -- through the page and back -------------------------------------------------------
@@ -150,18 +139,17 @@ def read_questions(data: QueryDict) -> list[Question]:
 
 
 def _is_question(value: object) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("params"), dict):
+        return False
+    params = value["params"]
+    messages = params.get("messages", [])
     return (
-        isinstance(value, dict)
-        and value.get("method") in (ELICITATION, SAMPLING, ROOTS)
-        and isinstance(value.get("params"), dict)
+        value.get("method") in (ELICITATION, SAMPLING, ROOTS)
         and isinstance(value.get("name"), str)
-        and isinstance(value["params"].get("requestedSchema", {}), dict)
-        and _are_messages(value["params"].get("messages", []))
+        and isinstance(params.get("requestedSchema", {}), dict)
+        and isinstance(messages, list)
+        and all(isinstance(each, dict) for each in messages)
     )
-
-
-def _are_messages(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
 def earlier_answers(data: QueryDict) -> dict[str, JsonObject]:
@@ -281,23 +269,16 @@ def _request_headers(
         yield "Mcp-Session-Id", _("the one that initialize returned")
     if revision.routing_headers and method:
         yield "Mcp-Method", method
-        yield from _mirror_headers(method, message.get("params", {}), address)
-
-
-def _mirror_headers(
-    method: str, params: JsonObject, address: Address
-) -> Iterator[tuple[str, str]]:
-    """Yield the headers that repeat parameters of a request."""
-    name = params.get(MIRRORED_MEMBERS.get(method, ""))
-    if isinstance(name, str):
-        yield "Mcp-Name", encode_value(name)
-    arguments = params.get("arguments")
-    if not isinstance(arguments, dict):
-        return
-    for each in address.mirrored:
-        value = each.header_value(arguments)
-        if value is not None:
-            yield f"Mcp-Param-{each.header}", value
+        params = message.get("params", {})
+        name = params.get(MIRRORED_MEMBERS.get(method, ""))
+        if isinstance(name, str):
+            yield "Mcp-Name", encode_value(name)
+        arguments = params.get("arguments")
+        mirrored = address.mirrored if isinstance(arguments, dict) else ()
+        for each in mirrored:
+            value = each.header_value(arguments)
+            if value is not None:
+                yield f"Mcp-Param-{each.header}", value
 
 
 def curl_command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -35,7 +35,7 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.interface.rules import visible
-from mcp_app.kinds import Effect, Kind, KindError, usable_kinds
+from mcp_app.kinds import Effect, KindError, usable_kinds
 from mcp_app.models import DefinitionRow
 from mcp_app.models.tokens import Secret
 from mcp_app.process.background import Unsuitable
@@ -59,8 +59,6 @@ from mcp_app.workbench.trying.trial import (
 )
 from mcp_app.workbench.viewer import run_on_loop
 
-Row = TypeVar("Row", bound=DefinitionRow)
-
 WORKING: Final = "working"
 PUBLISHED: Final = "published"
 SUGGEST: Final = "suggest"
@@ -80,55 +78,40 @@ class TryPage:
         """Take what the form sent; `data` is None if it sent nothing."""
         self._request = request
         self._row = row
-        self._data = data
-        self._is_working = self._chosen_working()
-        self._content = self._chosen_content()
+        self._data = QueryDict() if data is None else data
+        self._has_published = row.published is not None or row.from_code
+        which = self._data.get("which")
+        is_changed = has_unpublished_changes(row) if which is None else which == WORKING
+        self._is_working = is_changed or not self._has_published
+        self._content = row.working_content() if self._is_working else {}
+        if not self._is_working and row.published is not None:
+            self._content = row.published.read()
         self._definition = whole_definition(row, self._content, mcp)
         self._arguments: Arguments | None = None
         self._setup: Setup | None = None
         self._problem = ""
         self._trial: Trial | None = None
         # Until something is run, the questions of the page are still open.
-        questions = [] if data is None else answers.read_questions(data)
         self._forms: Sequence[answers.Form] = [
-            answers.question_form(each, data) for each in questions
+            answers.question_form(each, data)
+            for each in answers.read_questions(self._data)
         ]
         self._results: dict[str, JsonObject] = {}
         if self._definition is not None:
-            self._arguments = arguments_of(self._definition, self._data)
+            self._arguments = arguments_of(self._definition, data)
             self._setup = self._create_setup(self._definition)
 
-    def _chosen_working(self) -> bool:
-        row = self._row
-        if not self._has_published:
-            return True
-        chosen = None if self._data is None else self._data.get("which")
-        return has_unpublished_changes(row) if chosen is None else chosen == WORKING
-
-    @property
-    def _has_published(self) -> bool:
-        return self._row.published is not None or self._row.from_code
-
-    def _chosen_content(self) -> JsonObject:
-        row = self._row
-        if self._is_working:
-            return row.working_content()
-        return {} if row.published is None else row.published.read()
-
-    def _definition_kind(self) -> Kind | None:
-        """Return what stands behind it; a published version may have another kind."""
-        if self._row.from_code:
-            return None
-        return usable_kinds(mcp).get(str(self._content.get("kind", "text")))
-
     def _create_setup(self, definition: Definition) -> Setup:
-        kind, config = self._definition_kind(), self._content.get("config") or {}
-        more: dict[str, Any] = {} if self._data is None else {"data": self._data}
+        # A published version may have another kind.
+        kind = None
+        if not self._row.from_code:
+            kind = usable_kinds(mcp).get(str(self._content.get("kind", "text")))
+        changes = None
         with suppress(KindError):
             # What cannot be called says so when it is run.
             if kind is not None:
+                config = self._content.get("config") or {}
                 changes = kind.changes_elsewhere(definition, config)
-                more["changes_elsewhere"] = changes
         return Setup(
             request=self._request,
             row=self._row,
@@ -136,7 +119,8 @@ class TryPage:
             effect=Effect.DATABASE if kind is None else kind.effect,
             servers=servers_for(self._row, definition.demands),
             is_working_copy=self._is_working,
-            **more,
+            changes_elsewhere=changes,
+            data=self._data,
         )
 
     # -- a button was pressed ------------------------------------------------------
@@ -174,20 +158,20 @@ class TryPage:
         if self._definition is None or self._setup is None:
             return None
         try:
-            self._check_which()
+            if self._is_working and self._data.get("which") == PUBLISHED:
+                sentence = _("It is not published any more, so nothing was run.")
+                raise Refusal(sentence)
             plan = self._build_plan(self._definition, self._setup)
             self._setup.check_choices()
             self._check_versions(self._setup)
             self._claim_run(self._setup)
         except Refusal as refused:
-            self._problem = refused.reason
+            self._problem = str(refused)
             return None
-        except answers.WrongAnswers as wrong:
-            self._forms = wrong.forms
-            self._problem = _("Correct what is marked. Nothing was run.")
-            return None
-        except (Unreadable, ValueError) as error:
-            if self._arguments is not None:
+        except (answers.WrongAnswers, Unreadable, ValueError) as error:
+            if isinstance(error, answers.WrongAnswers):
+                self._forms = error.forms
+            elif self._arguments is not None:
                 self._arguments = with_errors(self._arguments, error)
             self._problem = _("Correct what is marked. Nothing was run.")
             return None
@@ -201,17 +185,9 @@ class TryPage:
         """Say why nothing was run."""
         self._problem = sentence
 
-    def _check_which(self) -> None:
-        """Raise `Refusal` if the published version was chosen, and is gone."""
-        data = self._data
-        chosen = None if data is None else data.get("which")
-        if chosen == PUBLISHED and self._is_working:
-            raise Refusal(_("It is not published any more, so nothing was run."))
-
     def _check_versions(self, setup: Setup) -> None:
         """Raise `Refusal` if what would run in earnest is not what the page showed."""
-        data = self._data
-        versions = "" if data is None else data.get(VERSIONS_INPUT, "")
+        versions = self._data.get(VERSIONS_INPUT, "")
         if not versions or setup.is_dry or setup.only_reads:
             return
         if self._version_names[self._is_working] not in versions.split():
@@ -235,11 +211,14 @@ class TryPage:
 
     def _build_plan(self, definition: Definition, setup: Setup) -> Plan:
         values = {} if self._arguments is None else self._arguments.parsed_values
-        method, params = self._requested_call(definition, values)
+        name = self._data.get(SUGGEST)
+        if name is None:
+            method, params = request_of(definition, values)
+        else:
+            method, params = suggestion_of(definition, name, values)
         setup.check_server()
         row = self._row
-        self._results = results = self._all_answers()
-        params = {**params, **self._retry_parameters(results)}
+        params = {**params, **self._take_answers()}
         return Plan(
             server=setup.server_slug,
             method=method,
@@ -247,38 +226,23 @@ class TryPage:
             caller=setup.calling_client(),
             row=TriedRow((row.kind_of_row, str(row.pk)), row.from_code),
             copy=WorkingCopy.of_definition_row(row) if self._is_working else None,
-            answers=results,
+            answers=self._results,
             streams=isinstance(self._request, ASGIRequest),
             is_dry=setup.is_dry,
         )
 
-    def _requested_call(
-        self, definition: Definition, values: JsonObject
-    ) -> tuple[str, JsonObject]:
-        name = None if self._data is None else self._data.get(SUGGEST)
-        if name is not None:
-            return suggestion_of(definition, str(name), values)
-        return request_of(definition, values)
+    def _take_answers(self) -> JsonObject:
+        """Return what a request of the stateless era brings back.
 
-    def _all_answers(self) -> dict[str, JsonObject]:
-        """Return the answers to all questions so far, by their keys."""
-        data = self._data
-        if data is None:
-            return {}
-        action = data.get(ANSWER, "")
+        Without an answer the call begins anew.
+        """
+        self._results = {}
+        action, state = self._data.get(ANSWER), self._data.get(answers.STATE)
         if not action:
-            # It begins anew.
             return {}
-        return {
-            **answers.earlier_answers(data),
-            **answers.results_of(self._forms, action),
-        }
-
-    def _retry_parameters(self, results: JsonObject) -> JsonObject:
-        """Return what a request of the stateless era brings back."""
-        data = self._data
-        state = "" if data is None else data.get(answers.STATE, "")
-        if data is None or not data.get(ANSWER) or not state:
+        results = answers.results_of(self._forms, action)
+        self._results = {**answers.earlier_answers(self._data), **results}
+        if not state:
             return {}
         questions = (each.question for each in self._forms)
         responses = {
@@ -291,13 +255,11 @@ class TryPage:
     def _claim_run(self, setup: Setup) -> None:
         """Raise `Refusal` if this very run has happened."""
         data, definition = self._data, setup.definition
-        if data is None or setup.is_dry or SUGGEST in data:
-            return
         # What another site does is not repeated either, whatever the hints say.
-        changes = setup.must_confirm
-        if isinstance(definition, ToolDefinition):
-            changes = changes or not definition.hints.repeatable
-        if not changes:
+        changes = setup.must_confirm or (
+            isinstance(definition, ToolDefinition) and not definition.hints.repeatable
+        )
+        if setup.is_dry or SUGGEST in data or not changes:
             return
         try:
             at = claim_ticket(data.get("once", ""), self._request.user.pk, self._row)
@@ -337,22 +299,20 @@ class TryPage:
 
     def _open_questions(self) -> dict[str, Any]:
         """Return the context of the questions that the page showed, and still shows."""
-        data, setup = self._data, self._setup
-        if data is None or setup is None or not self._forms:
+        setup, state = self._setup, self._data.get(answers.STATE, "")
+        if setup is None or not self._forms:
             return {}
-        state = data.get(answers.STATE, "")
-        return self._questions(setup, state, answers.earlier_answers(data))
+        return self._questions(setup, state, answers.earlier_answers(self._data))
 
     def _questions(
         self, setup: Setup, state: str, results: Mapping[str, JsonObject]
     ) -> dict[str, Any]:
         stateless = setup.chosen_revision.stateless
+        questions = [each.question for each in self._forms]
         return {
             "forms": self._forms,
             "state": Secret(state),
-            "asked": Secret(
-                answers.text_of_questions(each.question for each in self._forms)
-            ),
+            "asked": Secret(answers.text_of_questions(questions)),
             "answered": Secret(answers.text_of_answers(results)),
             "stateless": stateless,
             "can_decline": not stateless

@@ -25,7 +25,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.calls.outcome_help import MEANINGS
 from mcp_app.catalog.definition_texts import estimate_tokens
-from mcp_app.interface.definitions import Label, ToolDefinition
+from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
@@ -96,9 +96,12 @@ class Presentation:
 def present_trial(trial: Trial, definition: object) -> Presentation:
     """Return what the page shows of a trial."""
     if trial.refused or trial.reason:
-        return _turned_away(trial)
+        label = REFUSED.get(trial.refused, gettext_lazy("It cannot run."))
+        reason = visible(trial.reason, None)
+        return Presentation(label=label, look="bad", sentence=reason)
     meaning = MEANINGS[trial.outcome]
-    lines = [*_notification_lines(trial.messages)]
+    messages = (each for each in trial.messages if not each.from_client)
+    lines = [*filter(None, map(notification_line, messages))]
     structured, dry = trial.result.get("structuredContent"), trial.dry_run
     return Presentation(
         label=meaning.label,
@@ -115,11 +118,6 @@ def present_trial(trial: Trial, definition: object) -> Presentation:
     )
 
 
-def _turned_away(trial: Trial) -> Presentation:
-    label = REFUSED.get(trial.refused, gettext_lazy("It cannot run."))
-    return Presentation(label=label, look="bad", sentence=visible(trial.reason, None))
-
-
 def _trial_details(trial: Trial) -> Iterator[str]:
     yield _("%(ms)d ms") % {"ms": round(trial.took_ms)}
     yield filesizeformat(trial.size)
@@ -127,9 +125,8 @@ def _trial_details(trial: Trial) -> Iterator[str]:
     yield _("≈ %(count)d tokens") % {"count": size}
     if trial.dry_run is not None:
         count = trial.dry_run.statements
-        yield ngettext(
-            "%(count)d database query", "%(count)d database queries", count
-        ) % {"count": count}
+        text = ngettext("%(count)d database query", "%(count)d database queries", count)
+        yield text % {"count": count}
 
 
 def _error_sentence(trial: Trial) -> str:
@@ -141,11 +138,10 @@ def _error_sentence(trial: Trial) -> str:
 
 def _fits_schema(definition: object, structured: object) -> bool | None:
     """Return whether the structured part is of the promised shape."""
-    if not isinstance(definition, ToolDefinition) or structured is None:
+    schema = getattr(definition, "output_schema", None)
+    if schema is None or structured is None:
         return None
-    if definition.output_schema is None:
-        return None
-    return schemas.compile_schema(definition.output_schema).is_valid(structured)
+    return schemas.compile_schema(schema).is_valid(structured)
 
 
 def _download_url(answer: JsonObject) -> str:
@@ -187,7 +183,10 @@ def _block_part(block: JsonObject) -> Part:
         case "resource":
             return _contents_part(block.get("resource", {}))
         case "resource_link":
-            return _text_part(_("Link"), _address_text(str(block.get("uri", ""))))
+            uri = str(block.get("uri", ""))
+            host = uri_host(uri)
+            # The host is what people look at first.
+            return _text_part(_("Link"), f"{uri}\n({host})" if host else uri)
     return _json_part(_("Content"), block)
 
 
@@ -213,12 +212,6 @@ def _json_part(title: str, value: object) -> Part:
     return _text_part(title, jsonrpc.pretty_text(value))
 
 
-def _address_text(uri: str) -> str:
-    """Return an address in words: its host is what people look at first."""
-    host = uri_host(uri)
-    return f"{uri}\n({host})" if host else uri
-
-
 def uri_host(uri: str) -> str:
     """Return the host of an address, with user and port; "" if it names none."""
     try:
@@ -234,11 +227,8 @@ def _media_part(kind: str, block: JsonObject, uri: str = "") -> Part:
         content = b64decode(str(block.get("data", "")), validate=True)
     except (Error, ValueError):
         return _text_part(_("Content"), _("This is not base64."))
-    what = _("Image") if kind == "image" else _("Sound")
-    size = filesizeformat(len(content))
-    title = f"{what}: {visible(mime[:100])}, {size}"
-    if uri:
-        title = f"{uri}: {visible(mime[:100])}, {size}"
+    what = uri or (_("Image") if kind == "image" else _("Sound"))
+    title = f"{what}: {visible(mime[:100])}, {filesizeformat(len(content))}"
     known = IMAGES if kind == "image" else SOUNDS
     begins = content.startswith(known.get(mime, ()))
     if not begins or len(content) > LARGEST_DRAWN:
@@ -250,12 +240,6 @@ def _media_part(kind: str, block: JsonObject, uri: str = "") -> Part:
 # -- along the way ------------------------------------------------------------------
 
 
-def _notification_lines(messages: Sequence[Message]) -> Iterator[str]:
-    for each in messages:
-        if not each.from_client and (text := notification_line(each)):
-            yield text
-
-
 def notification_line(message: Message) -> str:
     """Return a notification of the server as a line; "" for any other message."""
     value: dict[str, Any] = json.loads(message.text)
@@ -264,7 +248,11 @@ def notification_line(message: Message) -> str:
         return ""
     match value.get("method"):
         case "notifications/progress":
-            return _progress_line(params)
+            done, total = params.get("progress"), params.get("total")
+            line = (
+                f"progress {done}" if total is None else f"progress {done} of {total}"
+            )
+            return visible(f"{line} {params.get('message', '')}".strip())
         case "notifications/message":
             data = params.get("data")
             text = data if isinstance(data, str) else json.dumps(data)
@@ -272,14 +260,6 @@ def notification_line(message: Message) -> str:
         case str(method):
             return visible(f"{method} {json.dumps(params)}"[:MAX_TEXT_LENGTH])
     return ""
-
-
-def _progress_line(params: JsonObject) -> str:
-    text = str(params.get("message", ""))
-    done, total = params.get("progress"), params.get("total")
-    if total is None:
-        return visible(f"progress {done} {text}".strip())
-    return visible(f"progress {done} of {total} {text}".strip())
 
 
 # -- live ------------------------------------------------------------------------------
@@ -326,24 +306,18 @@ class TrialLines:
         try:
             yield _json_line({"to": "begun", "once": self._ticket})
             while (message := await messages.get()) is not None:
-                text = (
-                    ""
-                    if message.from_client or not left
-                    else notification_line(message)
-                )
-                if text:
+                has_room = left and not message.from_client
+                if has_room and (text := notification_line(message)):
                     left -= 1
                     yield _json_line({"to": "along", "text": text})
             if not task.cancelled():
-                yield self._result_line(task.result())
+                with translation.override(self._language):
+                    line = _json_line({"to": "result", **self._part(task.result())})
+                yield line
         finally:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-
-    def _result_line(self, trial: Trial) -> bytes:
-        with translation.override(self._language):
-            return _json_line({"to": "result", **self._part(trial)})
 
     def close(self) -> None:
         """Cancel the call, if it still runs; callable from any thread."""
@@ -353,11 +327,12 @@ class TrialLines:
 
 def streaming_response(lines: TrialLines) -> StreamingHttpResponse:
     """Return a response that no proxy is to hold back, compress or store."""
-    streamed = StreamingHttpResponse(lines, content_type=CONTENT_TYPE)
-    streamed["Cache-Control"] = "no-store"
-    streamed["X-Accel-Buffering"] = "no"
-    streamed["Content-Encoding"] = "identity"
-    return streamed
+    headers = {
+        "Cache-Control": "no-store",
+        "X-Accel-Buffering": "no",
+        "Content-Encoding": "identity",
+    }
+    return StreamingHttpResponse(lines, content_type=CONTENT_TYPE, headers=headers)
 
 
 def _json_line(value: JsonPart) -> bytes:

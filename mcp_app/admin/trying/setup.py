@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -49,15 +49,7 @@ WHO: Final[Mapping[As, Label]] = {
 
 
 class Refusal(Exception):
-    """The choices cannot be tried like this; `reason` is a sentence that says why.
-
-    `name` is that of the input that it is about, "" if it is about no single one.
-    """
-
-    def __init__(self, reason: str, name: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.name = name
+    """The choices cannot be tried like this; the message says why."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,8 +72,9 @@ class Setup:
     @cached_property
     def chosen_server(self) -> ServerDefinition | None:
         """The chosen server, else the first one; None if none is published."""
-        chosen = [each for each in self.servers if each.slug == self.data.get("server")]
-        return next(iter([*chosen, *self.servers]), None)
+        slug = self.data.get("server")
+        chosen = (each for each in self.servers if each.slug == slug)
+        return next(chain(chosen, self.servers), None)
 
     @property
     def server_slug(self) -> str:
@@ -146,11 +139,11 @@ class Setup:
             return None
         if not self.may_try_as:
             # Who may not, is not told who there is.
-            raise Refusal(lacking_sentence("try_as"), "who")
+            raise Refusal(lacking_sentence("try_as"))
         name = self.user_name
         user = None if text_problem(name) or not name else find_user(name)
         if user is None:
-            raise Refusal(no_such_user(name), "user")
+            raise Refusal(no_such_user(name))
         return user
 
     @property
@@ -166,11 +159,10 @@ class Setup:
         """As whom it is tried, in words."""
         if self.who_choice is As.NOBODY:
             return _("as nobody")
+        text = _("as %(name)s")
         if self.who_choice is As.TOKEN:
-            return _("by an access token of %(name)s") % {
-                "name": visible(self.person_name)
-            }
-        return _("as %(name)s") % {"name": visible(self.person_name)}
+            text = _("by an access token of %(name)s")
+        return text % {"name": visible(self.person_name)}
 
     def principal(self) -> Principal:
         """Return who calls; raises `Refusal`."""
@@ -183,13 +175,14 @@ class Setup:
     def _token_scope(self) -> Scope | None:
         """Return what the chosen token reaches."""
         chosen = self.data.get("token", "")
-        row = next((each for each in self.tokens if str(each.pk) == chosen), None)
-        if row is None:
-            raise Refusal(_("Choose one of your tokens."), "token")
-        entry: TokenEntry = read_tokens([row.digest])[row.digest]
-        if why := entry.refusal_at(self.server_slug):
-            raise Refusal(_("Clients get 401 here: %(why)s") % {"why": why}, "token")
-        return entry.principal.scope
+        for row in self.tokens:
+            if str(row.pk) == chosen:
+                entry: TokenEntry = read_tokens([row.digest])[row.digest]
+                if why := entry.refusal_at(self.server_slug):
+                    sentence = _("Clients get 401 here: %(why)s") % {"why": why}
+                    raise Refusal(sentence)
+                return entry.principal.scope
+        raise Refusal(_("Choose one of your tokens."))
 
     # -- how --------------------------------------------------------------------------
 
@@ -263,19 +256,15 @@ class Setup:
         chosen = self.data.get("server", self.server_slug)
         if chosen != self.server_slug:
             message = _("The server “%(slug)s” is not published any more.")
-            raise Refusal(message % {"slug": visible(chosen)}, "server")
+            raise Refusal(message % {"slug": visible(chosen)})
 
     def check_choices(self) -> None:
         """Raise `Refusal` unless it may be tried like this."""
         # The box says what is called; that may have changed since.
         if self.must_confirm and self.data.get("really") != self.confirmation:
-            raise Refusal(_("Tick the box if you really want to call it."), "really")
-        if reason := refusal_of_attempt(self._current_attempt()):
-            raise Refusal(reason)
-
-    def _current_attempt(self) -> Attempt:
+            raise Refusal(_("Tick the box if you really want to call it."))
         request = self.request
-        return Attempt(
+        attempt = Attempt(
             who=self.who_choice,
             is_working_copy=self.is_working_copy,
             is_dry=self.is_dry,
@@ -286,6 +275,8 @@ class Setup:
             is_superuser=bool(getattr(request.user, "is_superuser", False)),
             as_superuser=bool(getattr(self.other_user, "is_superuser", False)),
         )
+        if reason := refusal_of_attempt(attempt):
+            raise Refusal(reason)
 
     def calling_client(self) -> Caller:
         """Return the client that calls; raises `Refusal`."""
