@@ -15,6 +15,7 @@ from typing import Any, Final
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
+from mcp_app.admin.editors.json_texts import lines_from_browser
 from mcp_app.admin.editors.parameter import MISSING, Parameter
 from mcp_app.admin.editors.parameter_tables import parameter_of
 from mcp_app.admin.editors.parameter_values import (
@@ -58,7 +59,7 @@ class Field:
     key: str
     """The property's name."""
     label: str
-    kind: str
+    kind: str = "json"
     required: bool = False
     about: str = ""
     limits: str = ""
@@ -116,30 +117,32 @@ def _property_field(
     prefix: str, name: str, about: object, *, required: bool, is_question: bool
 ) -> Field:
     # A property may be called as any other input of the form.
-    own = f"{prefix}{sha256(name.encode()).hexdigest()[:12]}"
+    field = Field(
+        name=f"{prefix}{sha256(name.encode()).hexdigest()[:12]}",
+        key=name,
+        label=visible(name) or '""',
+        required=required,
+    )
     try:
         row = parameter_of(name, _with_titles(about), required=required)
     except NotRepresentable:
-        return _json_field(own, name, about, required=required)
+        return _json_field(field, about)
     if row.type == "json":
-        return _json_field(own, name, about, required=required)
+        return _json_field(field, about)
     preset = row.default if is_question else row.example
-    return Field(
-        name=own,
-        key=name,
-        label=_property_label(name),
+    left_out = ""
+    if row.default is not MISSING and not is_question:
+        default = visible(text_of_value(row.type, row.default))
+        left_out = _("Left out: %(value)s.") % {"value": default}
+    return replace(
+        field,
         kind=row.type,
-        required=required,
         about=visible(row.description, None),
         limits=limits_in_words(row),
-        left_out="" if is_question else _default_sentence(row),
+        left_out=left_out,
         value=text_of_value(row.type, preset),
         options=_field_options(row, preset),
     )
-
-
-def _property_label(name: str) -> str:
-    return visible(name) or '""'
 
 
 def _with_titles(about: object) -> object:
@@ -160,27 +163,17 @@ def _with_titles(about: object) -> object:
     return about
 
 
-def _json_field(own: str, name: str, about: object, *, required: bool) -> Field:
+def _json_field(field: Field, about: object) -> Field:
     members = about if isinstance(about, dict) else {}
-    examples = members.get("examples")
-    example = examples[0] if isinstance(examples, list) and examples else MISSING
-    return Field(
-        name=own,
-        key=name,
-        label=_property_label(name),
-        kind="json",
-        required=required,
+    examples, value = members.get("examples"), ""
+    if isinstance(examples, list) and examples:
+        value = jsonrpc.pretty_text(examples[0])
+    return replace(
+        field,
         about=visible(str(members.get("description", "")), None),
-        value="" if example is MISSING else jsonrpc.pretty_text(example),
+        value=value,
         schema=jsonrpc.pretty_text(about),
     )
-
-
-def _default_sentence(row: Parameter) -> str:
-    if row.default is MISSING:
-        return ""
-    default = text_of_value(row.type, row.default)
-    return _("Left out: %(value)s.") % {"value": visible(default)}
 
 
 def _field_options(row: Parameter, preset: object) -> Sequence[Option]:
@@ -201,14 +194,13 @@ def _field_options(row: Parameter, preset: object) -> Sequence[Option]:
 
 def fill_in_fields(fields: Sequence[Field], data: QueryDict) -> list[Field]:
     """Return the fields with what was typed into them."""
-    return [_filled_field(each, data) for each in fields]
-
-
-def _filled_field(field: Field, data: QueryDict) -> Field:
-    texts = data.getlist(field.name)
-    options = [replace(each, chosen=each.value in texts) for each in field.options]
-    value = texts[-1] if texts else ""
-    return replace(field, value=value.replace("\r\n", "\n"), options=options)
+    filled = []
+    for field in fields:
+        texts = data.getlist(field.name)
+        options = [replace(each, chosen=each.value in texts) for each in field.options]
+        value = lines_from_browser(texts[-1] if texts else "")
+        filled.append(replace(field, value=value, options=options))
+    return filled
 
 
 def values_of(fields: Sequence[Field]) -> JsonObject:
@@ -216,38 +208,31 @@ def values_of(fields: Sequence[Field]) -> JsonObject:
 
     Raises `Unreadable`.
     """
-    read = [*map(_read_field, fields)]
-    wrong = [isinstance(each, str) for each in read]
-    if any(wrong):
+    values: JsonObject = {}
+    errors = {}
+    for field in fields:
+        try:
+            value = _field_value(field)
+        except ValueError as error:
+            errors[field.key] = str(error)
+        else:
+            if value is not MISSING:
+                values[field.key] = value
+    if errors:
         raise Unreadable(
-            [
-                replace(field, error=each) if isinstance(each, str) else field
-                for field, each in zip(fields, read, strict=True)
-            ]
+            [replace(each, error=errors.get(each.key, each.error)) for each in fields]
         )
-    return {
-        field.key: value
-        for field, each in zip(fields, read, strict=True)
-        for value in each
-    }
-
-
-def _read_field(field: Field) -> list[object] | str:
-    """Return the value in a list, an empty one if there is none, or what is wrong."""
-    try:
-        value = _field_value(field)
-    except ValueError as error:
-        return str(error)
-    return [] if value is MISSING else [value]
+    return values
 
 
 def _field_value(field: Field) -> object:
     chosen = [each.value for each in field.options if each.chosen]
     if field.kind == "choices":
         return chosen or MISSING
+    if field.is_choice and not chosen:
+        return MISSING
     if field.is_choice:
-        is_boolean = field.kind == "boolean"
-        return (chosen[0] == YES if is_boolean else chosen[0]) if chosen else MISSING
+        return chosen[0] == YES if field.kind == "boolean" else chosen[0]
     if field.kind == "json":
         return parse_json(field.value) if field.value.strip() else MISSING
     if "\0" in field.value:

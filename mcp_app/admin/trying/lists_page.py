@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
@@ -20,14 +20,12 @@ from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.principal import Principal
 from mcp_app.interface.rules import text_problem, visible
-from mcp_app.interface.server import PUBLIC, Key
+from mcp_app.interface.server import PUBLIC
 from mcp_app.models import Server
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.transports.in_process import Caller
 from mcp_app.workbench.trying.listings import Item, ServerLists, read_lists
 from mcp_app.workbench.viewer import run_on_loop
-
-Row = TypeVar("Row", bound=Server)
 
 ME: Final = "me"
 NOBODY: Final = "nobody"
@@ -74,10 +72,23 @@ def lists_context(request: HttpRequest, row: Server) -> dict[str, Any]:
     principal = _principal(request, NOBODY if is_public else who, name)
     if principal is None:
         return {**values, "missing": no_such_user(name)}
-    server_lists = run_on_loop(
-        request, partial(read_lists, row.slug, _lists_caller(request, principal))
+    caller = Caller(
+        principal=principal,
+        person=f"u{author_of(request).pk}",
+        revision=LATEST,
+        name="What clients see",
+        capabilities={},
     )
-    return {**values, **_listing_context(server_lists), "is_public": is_public}
+    server_lists = run_on_loop(request, partial(read_lists, row.slug, caller))
+    refused = server_lists.refused
+    return {
+        **values,
+        "refused": REFUSED.get(refused, "") if refused else "",
+        "reason": visible(server_lists.reason, None),
+        "tokens": server_lists.token_count,
+        "sections": [*_list_sections(server_lists)],
+        "is_public": is_public,
+    }
 
 
 def _principal(request: HttpRequest, who: str, name: str) -> Principal | None:
@@ -90,27 +101,6 @@ def _principal(request: HttpRequest, who: str, name: str) -> Principal | None:
     return None if user is None else console_principal(request, user)
 
 
-def _lists_caller(request: HttpRequest, principal: Principal) -> Caller:
-    return Caller(
-        principal=principal,
-        person=f"u{author_of(request).pk}",
-        revision=LATEST,
-        name="What clients see",
-        capabilities={},
-    )
-
-
-def _listing_context(server_lists: ServerLists) -> dict[str, Any]:
-    return {
-        "refused": REFUSED.get(server_lists.refused, "")
-        if server_lists.refused
-        else "",
-        "reason": visible(server_lists.reason, None),
-        "tokens": server_lists.token_count,
-        "sections": [*_list_sections(server_lists)],
-    }
-
-
 def _list_sections(server_lists: ServerLists) -> Iterator[Section]:
     for name, items in server_lists.items.items():
         lines = [_item_line(each) for each in items]
@@ -118,10 +108,8 @@ def _list_sections(server_lists: ServerLists) -> Iterator[Section]:
 
 
 def _item_line(item: Item) -> Line:
-    url = "" if item.key is None else _try_page_url(item.key)
+    url = ""
+    if item.key is not None:
+        kind, pk = item.key
+        url = reverse(f"admin:mcp_app_{kind}_try", args=[pk])
     return Line(visible(item.identity), visible(item.title), item.tokens, url)
-
-
-def _try_page_url(key: Key) -> str:
-    kind, pk = key
-    return reverse(f"admin:mcp_app_{kind}_try", args=[pk])

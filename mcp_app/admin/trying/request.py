@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
+from mcp_app.admin.editors.json_texts import lines_from_browser
 from mcp_app.admin.trying.fields import (
     Field,
     Unreadable,
@@ -18,7 +19,6 @@ from mcp_app.admin.trying.fields import (
 )
 from mcp_app.interface.definitions import (
     Definition,
-    PromptArgument,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
@@ -61,11 +61,15 @@ class Arguments:
 
 def arguments_of(definition: Definition, data: QueryDict | None = None) -> Arguments:
     """Return what is asked for, with what was typed if there is any."""
-    fields = fields_of(schema_of(definition), PREFIX)
+    schema = schema_of(definition)
+    fields = fields_of(schema, PREFIX)
     if data is None:
-        return Arguments(fields, _example_json(definition), by_json=fields is None)
+        examples, text = schema.get("examples"), ""
+        if isinstance(examples, list) and examples:
+            text = jsonrpc.pretty_text(examples[0])
+        return Arguments(fields, text, by_json=fields is None)
     by_json = fields is None or data.get(WAY) == JSON
-    text = data.get(TEXT, "").replace("\r\n", "\n")
+    text = lines_from_browser(data.get(TEXT))
     typed = None if fields is None else fill_in_fields(fields, data)
     return Arguments(typed, text, by_json)
 
@@ -75,38 +79,21 @@ def schema_of(definition: Definition) -> Mapping[str, Any]:
     if isinstance(definition, ToolDefinition):
         return definition.input_schema
     if isinstance(definition, PromptDefinition):
-        return _text_schema([_argument_parts(each) for each in definition.arguments])
+        arguments = definition.arguments
+        return {
+            "properties": {
+                each.name: {"type": "string", "description": each.description}
+                for each in arguments
+            },
+            "required": [each.name for each in arguments if each.required],
+        }
     if isinstance(definition, ResourceTemplateDefinition):
         template = UriTemplate.parse(definition.uri_template)
-        needed = template.required_names
-        return _text_schema([(name, "", name in needed) for name in template.variables])
+        return {
+            "properties": {name: {"type": "string"} for name in template.variables},
+            "required": [*template.required_names],
+        }
     return {}
-
-
-def _argument_parts(argument: PromptArgument) -> tuple[str, str, bool]:
-    return argument.name, argument.description, argument.required
-
-
-def _text_schema(parts: Sequence[tuple[str, str, bool]]) -> JsonObject:
-    """Return a schema of texts: each has a name, a description, whether it must be."""
-    return {
-        "properties": {
-            name: {"type": "string", "description": about} for name, about, _ in parts
-        },
-        "required": [name for name, _about, required in parts if required],
-    }
-
-
-def _example_json(definition: Definition) -> str:
-    """Return an example of all arguments as JSON, "" if there is none."""
-    if not isinstance(definition, ToolDefinition):
-        return ""
-    examples = definition.input_schema.get("examples")
-    return (
-        jsonrpc.pretty_text(examples[0])
-        if isinstance(examples, list) and examples
-        else ""
-    )
 
 
 def request_of(definition: Definition, values: JsonObject) -> tuple[str, JsonObject]:
@@ -115,16 +102,13 @@ def request_of(definition: Definition, values: JsonObject) -> tuple[str, JsonObj
         return "tools/call", {"name": definition.name, "arguments": values}
     if isinstance(definition, PromptDefinition):
         return "prompts/get", {"name": definition.name, "arguments": values}
-    return "resources/read", {"uri": _request_uri(definition, values)}
-
-
-def _request_uri(definition: Definition, values: JsonObject) -> str:
     if isinstance(definition, ResourceDefinition):
-        return definition.uri
+        return "resources/read", {"uri": definition.uri}
     if not isinstance(definition, ResourceTemplateDefinition):
         raise TypeError(f"{type(definition).__name__} has no URI.")
     template = UriTemplate.parse(definition.uri_template)
-    return template.expand({name: str(value) for name, value in values.items()})
+    texts = {name: str(value) for name, value in values.items()}
+    return "resources/read", {"uri": template.expand(texts)}
 
 
 def suggestion_of(
@@ -135,10 +119,9 @@ def suggestion_of(
     if isinstance(definition, ResourceTemplateDefinition):
         reference = {"type": "ref/resource", "uri": definition.uri_template}
     others = {key: value for key, value in values.items() if key != name}
-    argument = {"name": name, "value": str(values.get(name, ""))}
     return "completion/complete", {
         "ref": reference,
-        "argument": argument,
+        "argument": {"name": name, "value": str(values.get(name, ""))},
         "context": {"arguments": others},
     }
 
@@ -147,22 +130,12 @@ def with_errors(arguments: Arguments, error: Exception) -> Arguments:
     """Return what was typed, with what is wrong with it."""
     if isinstance(error, Unreadable):
         return Arguments(error.fields, arguments.text, by_json=False)
-    empty = [] if arguments.by_json else [*_empty_fields(arguments)]
-    if empty:
+    message = _("This needs a value.")
+    fields = [
+        replace(each, error=message) if each.required and not each.value else each
+        for each in arguments.fields or ()
+    ]
+    if not arguments.by_json and any(each.error for each in fields):
         # Without them there is no address to ask for.
-        message = _("This needs a value.")
-        fields = [
-            replace(each, error=message) if each in empty else each
-            for each in arguments.fields or ()
-        ]
         return Arguments(fields, arguments.text, by_json=False)
-    return Arguments(
-        arguments.fields, arguments.text, arguments.by_json, error=str(error)
-    )
-
-
-def _empty_fields(arguments: Arguments) -> Iterator[Field]:
-    """Yield the fields that must have a value, and have none."""
-    for each in arguments.fields or ():
-        if each.required and not each.value:
-            yield each
+    return replace(arguments, error=str(error))
