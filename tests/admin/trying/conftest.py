@@ -3,23 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.contrib.auth.models import Permission, User
+from django.test import AsyncClient
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionRow, Tool
 from mcp_app.process.runtime import Process
 from tests import behaviours
 from tests.admin.pages import page
-from tests.admin.trying.people import login
+from tests.admin.trying.console import url_of
 from tests.published import end_stops, published, stops
 
-__all__ = ["login"]
-
+Login: TypeAlias = Callable[..., Awaitable[AsyncClient]]
 Offer = Callable[..., Awaitable[str]]
 """Takes a name, a function, and columns; returns the address of its page."""
+
+
+@pytest.fixture
+async def login(process: Process) -> AsyncIterator[Login]:
+    """Log in somebody with these rights, or a superuser if none is named."""
+    made: list[User] = []
+
+    def somebody(*codenames: str) -> User:
+        user = User.objects.create_user(
+            f"ana{len(made)}", is_staff=True, is_superuser=not codenames
+        )
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        made.append(user)
+        return user
+
+    async def logged_in(*codenames: str, **options: Any) -> AsyncClient:
+        client = AsyncClient(**options)
+        await client.aforce_login(await sync_to_async(somebody)(*codenames))
+        return client
+
+    yield logged_in
+    for each in made:
+        await sync_to_async(each.delete)()
+
+
+@pytest.fixture
+async def client(login: Login) -> AsyncClient:
+    """A superuser's browser."""
+    return await login()
+
+
+@pytest.fixture
+async def adder(process: Process) -> str:
+    """The page of a tool that adds two numbers."""
+    return await url_of(Tool, name="drill_add")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 from django.http import QueryDict
+from django.test import AsyncClient
 
 from mcp_app import Context
 from mcp_app.admin.trying import answers
@@ -28,7 +29,6 @@ from mcp_app.admin.trying.answers import (
     result_of,
     results_of,
 )
-from mcp_app.admin.trying.fields import Unreadable
 from mcp_app.models import Tool
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.revisions import LATEST, REVISIONS
@@ -37,7 +37,6 @@ from mcp_app.workbench.trying.trial import SAMPLING, Question
 from tests.admin.trying.conftest import Offer
 from tests.admin.trying.console import answer, run, text_of, url_of
 from tests.admin.trying.console import result_of as text_of_result
-from tests.admin.trying.people import Login
 from tests.scripting import STATEFUL, STATELESS
 
 SCHEMA: Final = {
@@ -60,22 +59,6 @@ def page_of(url: object) -> Form:
     return question_form(
         Question(ELICITATION, {"mode": "url", "message": "", "url": url})
     )
-
-
-def test_a_form() -> None:
-    form = question_form(ORDER)
-    assert (form.kind, form.message) == ("form", "What?")
-    assert [each.key for each in form.fields] == ["item", "count"]
-    item, count = (each.name for each in form.fields)
-    typed = question_form(ORDER, posted(**{item: "tea", count: "2"}))
-    content = {"item": "tea", "count": 2}
-    assert result_of(typed, "accept") == {"action": "accept", "content": content}
-    for action in ("decline", "cancel"):
-        assert result_of(typed, action) == {"action": action}
-    wrong = question_form(ORDER, posted(**{item: "tea", count: "two"}))
-    with pytest.raises(Unreadable):
-        result_of(wrong, "accept")
-    assert result_of(wrong, "decline") == {"action": "decline"}
 
 
 def test_answers_are_read_together() -> None:
@@ -104,10 +87,9 @@ async def ask(ctx: Context, item: str) -> str:
 
 @pytest.mark.parametrize("version", [STATELESS, STATEFUL])
 async def test_what_cannot_be_read_leaves_the_question_open(
-    login: Login, offer: Offer, version: str
+    client: AsyncClient, offer: Offer, version: str
 ) -> None:
     url = await offer("asks_how_many", ask)
-    client = await login()
     asked = await run(client, url, item="tea", revision=version)
     for values, wrong in (({"count": "two"}, ["count"]), ({"item": "\0"}, ["item"])):
         asked = await answer(client, url, asked, **values)
@@ -216,10 +198,9 @@ def test_a_model_and_roots() -> None:
     ("version", "last"), [(STATEFUL, '"error":{"code":-1'), (STATELESS, "requestState")]
 )
 async def test_nobody_answers_for_the_model(
-    login: Login, version: str, last: str
+    client: AsyncClient, version: str, last: str
 ) -> None:
     """In a session that is an error; without one, such a client does not call again."""
-    client = await login()
     url = await url_of(Tool, name="test_sampling")
     asked = await run(client, url, prompt="Say it.", revision=version)
     assert ("Decline" in text_of(asked)) == (version == STATEFUL)
@@ -228,19 +209,6 @@ async def test_nobody_answers_for_the_model(
     assert last in [each for each in sent if each.startswith("POST")][-1]
     assert "LLM response: " not in text_of(response)
     assert '"role":"assistant"' not in "".join(sent)
-
-
-def test_questions_go_through_the_page_and_back() -> None:
-    questions = [ORDER, Question(ROOTS, {}, "folders")]
-    data = posted(asked=answers.text_of_questions(questions))
-    assert answers.read_questions(data) == questions
-    given = {"key": {"action": "accept"}}
-    assert (
-        answers.earlier_answers(posted(answered=answers.text_of_answers(given)))
-        == given
-    )
-    assert answers.read_questions(posted()) == []
-    assert answers.earlier_answers(posted()) == {}
 
 
 @pytest.mark.parametrize(

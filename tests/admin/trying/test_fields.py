@@ -15,6 +15,7 @@ from mcp_app.admin.trying.fields import (
     fill_in_fields,
     values_of,
 )
+from mcp_app.interface.rules import visible
 
 PREFIX: Final = "argument-"
 TYPES: Final[list[tuple[dict[str, Any], str, str, object]]] = [
@@ -46,7 +47,6 @@ SEVERAL: Final = {
     "items": {"type": "string", "enum": ["s", "l", "x"]},
     "uniqueItems": True,
 }
-
 
 TITLED: Final = [{"const": "s", "title": "Small"}, {"const": "l", "title": "L"}]
 
@@ -98,12 +98,8 @@ def test_several_choices() -> None:
 @pytest.mark.parametrize(
     ("about", "text", "said"),
     [
-        ({"type": "integer"}, "1.5", "“1.5” is not a whole number."),
-        ({"type": "integer"}, "1e400", "“1e400” is not a whole number."),
-        ({"type": "number"}, "NaN", "“NaN” is not a number."),
         ({"type": "string"}, '"a', ""),
         ({"type": "string"}, '"\\ud800"', "begins with a double quote"),
-        ({"type": "string"}, "a\0b", "The text has the character NUL (U+0000)"),
         ({}, '"a\\u0000b"', "The text has the character NUL (U+0000)"),
         ({}, '"\\ud800"', "surrogate"),
         ({}, "{", "The text is not JSON"),
@@ -123,23 +119,17 @@ def test_what_cannot_be_read_is_told_at_its_field(
     assert said in wrong
 
 
-def test_a_sentence_about_a_long_value_is_short() -> None:
-    [wrong] = refused(made(it={"type": "integer"}), "x" * 3_000_000)
-    assert len(wrong) < 300
-    assert wrong.endswith("is not a whole number.")
-
-
 def test_a_choice_that_there_is_not_is_not_sent() -> None:
     fields = made(it={"type": "string", "enum": ["a"]}, on={"type": "boolean"})
     assert read(fields, "forged", "maybe") == {}
 
 
 @pytest.mark.parametrize(
-    "name", ["csrfmiddlewaretoken", "__proto__", "once", "who", "ä b", "a" * 300]
+    "name", ["csrfmiddlewaretoken", "__proto__", "once", "who", "ä b", "", "a" * 300]
 )
 def test_a_property_may_be_called_as_it_likes(name: str) -> None:
     fields = made(**{name: {"type": "string"}, "other": {"type": "string"}})
-    assert fields[0].key == name
+    assert (fields[0].key, fields[0].label) == (name, visible(name) or '""')
     assert fields[0].name.startswith(PREFIX)
     assert fields[0].name.isascii()
     assert len({each.name for each in fields}) == 2
@@ -186,6 +176,8 @@ def test_examples_fill_it_in_and_defaults_are_told() -> None:
         },
         "required": ["text"],
     }
+    as_text = fields_of({**schema, "required": "text"}, PREFIX) or []
+    assert not any(each.required for each in as_text)
     fields = fields_of(schema, PREFIX) or []
     assert [each.required for each in fields] == [True, False, False, False, False]
     assert fields[0].value == "tea"
@@ -201,11 +193,6 @@ def test_examples_fill_it_in_and_defaults_are_told() -> None:
         "size": "l",
         "any": {"a": 1},
     }
-
-
-def test_required_may_be_anything() -> None:
-    schema = {"properties": {"a": {"type": "string"}}, "required": "a"}
-    assert [each.required for each in fields_of(schema, PREFIX) or []] == [False]
 
 
 @pytest.mark.parametrize(
@@ -242,8 +229,3 @@ def test_a_question_is_filled_in_with_defaults() -> None:
     fields = fields_of({"properties": properties}, PREFIX, is_question=True) or []
     assert values_of(fields) == {"text": "tea", "on": True, "size": "l"}
     assert [each.left_out for each in fields] == ["", "", "", ""]
-
-
-def test_each_field_has_a_label() -> None:
-    [field] = made(**{"": {"type": "string"}})
-    assert (field.key, field.label) == ("", '""')

@@ -9,7 +9,7 @@ from django.test import AsyncClient
 from mcp_app.admin.trying.tabs import outside_transactions
 from mcp_app.models import Server, Tool
 from tests.admin.pages import page
-from tests.admin.trying.people import Login
+from tests.admin.trying.conftest import Login
 
 
 async def seen(client: AsyncClient, slug: str, **query: str) -> str:

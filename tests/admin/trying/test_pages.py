@@ -13,7 +13,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import User
 from django.core.signals import got_request_exception
 from django.db import connection
-from django.test import Client
+from django.test import AsyncClient, Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import resolve
 from django.views.debug import ExceptionReporter
@@ -23,7 +23,7 @@ from mcp_app.admin.page.header import page_url
 from mcp_app.admin.trying.pages import TryPage
 from mcp_app.models import AccessToken, Prompt, Resource, ResourceTemplate, Server, Tool
 from mcp_app.process.runtime import Process
-from tests.admin.trying.conftest import Offer
+from tests.admin.trying.conftest import Login, Offer
 from tests.admin.trying.console import (
     answer,
     label_of,
@@ -34,7 +34,6 @@ from tests.admin.trying.console import (
     typed,
     url_of,
 )
-from tests.admin.trying.people import Login
 from tests.audit.reading import kept
 from tests.drill.models import Ledger
 from tests.scripting import STATEFUL, STATELESS
@@ -56,10 +55,8 @@ async def entered() -> int:
     return await Ledger.objects.filter(worker="a trial").acount()
 
 
-async def test_a_tool_is_run(login: Login, process: Process) -> None:
-    client = await login()
-    url = await url_of(Tool, name="drill_add")
-    response = await run(client, url, a="2", b="3")
+async def test_a_tool_is_run(client: AsyncClient, process: Process, adder: str) -> None:
+    response = await run(client, adder, a="2", b="3")
     assert (response.context["shown"].look, result_of(response)) == ("good", "5")
     assert "Fits the answer's shape" in text_of(response)
     assert "no-store" in response["Cache-Control"]
@@ -70,8 +67,7 @@ async def test_a_tool_is_run(login: Login, process: Process) -> None:
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25", "2026-07-28"])
-async def test_prompt_resource_and_template(login: Login, version: str) -> None:
-    client = await login()
+async def test_prompt_resource_and_template(client: AsyncClient, version: str) -> None:
     prompt = await url_of(Prompt, name="test_prompt_with_arguments")
     response = await run(client, prompt, arg1="tea", arg2="milk", revision=version)
     assert "tea" in result_of(response)
@@ -87,8 +83,7 @@ async def test_prompt_resource_and_template(login: Login, version: str) -> None:
     assert "a b/c" in result_of(response)
 
 
-async def test_a_suggestion(login: Login) -> None:
-    client = await login()
+async def test_a_suggestion(client: AsyncClient) -> None:
     url = await url_of(Prompt, name="test_prompt_with_arguments")
     shown = text_of(await client.get(url))
     assert "Try a suggestion for arg1" in shown
@@ -108,7 +103,7 @@ async def test_an_error_and_a_crash(login: Login) -> None:
     assert "kind" in text_of(response)
 
 
-async def test_working_copy_and_published(login: Login, offer: Offer) -> None:
+async def test_working_copy_and_published(client: AsyncClient, offer: Offer) -> None:
     url = await offer("both", add, description="The published one.")
     row = await Tool.objects.aget(name="both")
     row.config = '{"function": "drill.echo"}'
@@ -116,7 +111,6 @@ async def test_working_copy_and_published(login: Login, offer: Offer) -> None:
         '{"type": "object", "properties": {"value": {}}, "required": ["value"]}'
     )
     await sync_to_async(row.save)()
-    client = await login()
     page = await client.get(url)
     assert [each.key for each in page.context["arguments"].fields] == ["value"]
     response = await run(client, url, value='"tea"')
@@ -127,9 +121,10 @@ async def test_working_copy_and_published(login: Login, offer: Offer) -> None:
     assert [each.key for each in response.context["arguments"].fields] == ["a", "b"]
 
 
-async def test_a_draft_is_tried_at_any_server(login: Login, offer: Offer) -> None:
+async def test_a_draft_is_tried_at_any_server(
+    client: AsyncClient, offer: Offer
+) -> None:
     url = await offer("draft", add, publish=False)
-    client = await login()
     page = text_of(await client.get(url))
     assert '<option value="published"' not in page
     for server in ("default", "private", "pages"):
@@ -142,13 +137,12 @@ async def test_a_draft_is_tried_at_any_server(login: Login, offer: Offer) -> Non
 
 
 async def test_a_working_copy_without_a_function(
-    login: Login, offer: Offer, process: Process
+    client: AsyncClient, offer: Offer, process: Process
 ) -> None:
     url = await offer("lost", add)
     row = await Tool.objects.aget(name="lost")
     row.config = '{"function": "there.is_none"}'
     await sync_to_async(row.save)()
-    client = await login()
     response = await client.get(url)
     assert response.status_code == 200
     if response.context["setup"] is None:
@@ -162,21 +156,19 @@ async def test_a_working_copy_without_a_function(
     assert await kept(process) == []
 
 
-async def test_a_broken_working_copy(login: Login, offer: Offer) -> None:
+async def test_a_broken_working_copy(client: AsyncClient, offer: Offer) -> None:
     """Its columns are JSON, but no schema."""
     url = await offer("broken", add)
     row = await Tool.objects.aget(name="broken")
     row.input_schema = '{"type": 5, "properties": {"a": {"x-mcp-header": 5}}}'
     row.output_schema = '{"type": 5}'
     await sync_to_async(row.save)()
-    client = await login()
     response = await client.post(url, await typed(client, url))
     assert response.status_code == 200
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_a_form_is_answered(login: Login, version: str) -> None:
-    client = await login()
+async def test_a_form_is_answered(client: AsyncClient, version: str) -> None:
     url = await url_of(Tool, name="drill_ask")
     asked = await run(client, url, question="How?", revision=version)
     assert "The tool asks:" in text_of(asked)
@@ -193,11 +185,10 @@ async def test_a_form_is_answered(login: Login, version: str) -> None:
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_t17_no_log_has_what_the_page_shows(
-    login: Login, caplog: pytest.LogCaptureFixture, version: str
+    client: AsyncClient, caplog: pytest.LogCaptureFixture, version: str
 ) -> None:
     """Django logs a whole context at DEBUG if a template's variable is missing."""
     caplog.set_level(logging.DEBUG, "django.template")
-    client = await login()
     url = await url_of(Tool, name="drill_ask")
     asked = await run(client, url, question="canary-question", revision=version)
     [form] = asked.context["forms"]
@@ -243,8 +234,9 @@ def test_t17_no_error_page_has_what_was_sent(
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_two_questions_one_after_the_other(login: Login, version: str) -> None:
-    client = await login()
+async def test_two_questions_one_after_the_other(
+    client: AsyncClient, version: str
+) -> None:
     url = await url_of(Tool, name="drill_ask_twice")
     asked = await run(client, url, question="First?", revision=version)
     for word in ("one", "two"):
@@ -255,8 +247,7 @@ async def test_two_questions_one_after_the_other(login: Login, version: str) -> 
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_a_page_a_model_and_roots(login: Login, version: str) -> None:
-    client = await login()
+async def test_a_page_a_model_and_roots(client: AsyncClient, version: str) -> None:
     url = await url_of(Tool, name="drill_ask_url")
     asked = await run(client, url, revision=version)
     [form] = asked.context["forms"]
@@ -274,8 +265,7 @@ async def test_a_page_a_model_and_roots(login: Login, version: str) -> None:
     assert "Said." not in text_of(response)
 
 
-async def test_a_client_that_can_do_less(login: Login) -> None:
-    client = await login()
+async def test_a_client_that_can_do_less(client: AsyncClient) -> None:
     url = await url_of(Tool, name="drill_ask")
     sent = await typed(client, url, question="How?")
     response = await send(client, url, {**sent, "can": ["roots"]})
@@ -285,9 +275,8 @@ async def test_a_client_that_can_do_less(login: Login) -> None:
     assert '"roots":{}' in capabilities
 
 
-async def test_a_question_that_was_not_asked(login: Login) -> None:
+async def test_a_question_that_was_not_asked(client: AsyncClient) -> None:
     """What a page sends back that the server never asked."""
-    client = await login()
     url = await url_of(Tool, name="drill_ask")
     asked = await run(client, url, question="How?")
     forged = [{"method": "roots/list", "params": {}, "name": "forged"}]
@@ -298,9 +287,8 @@ async def test_a_question_that_was_not_asked(login: Login) -> None:
         assert response.status_code == 200
 
 
-async def test_run_begins_anew(login: Login) -> None:
+async def test_run_begins_anew(client: AsyncClient) -> None:
     """What was answered belongs to the call that asked."""
-    client = await login()
     url = await url_of(Tool, name="drill_ask")
     asked = await run(client, url, question="How?", revision=STATEFUL)
     [form] = asked.context["forms"]
@@ -339,9 +327,10 @@ async def test_a_state_of_somebody_or_something_else(
     assert "well" not in [each.text for each in shown.parts]
 
 
-async def test_what_changes_something_runs_once(login: Login, offer: Offer) -> None:
+async def test_what_changes_something_runs_once(
+    client: AsyncClient, offer: Offer
+) -> None:
     url = await offer("enters", enter)
-    client = await login()
     data = await typed(client, url, key="a", dry=None)
     twice = await asyncio.gather(*(client.post(url, data) for _ in range(2)))
     assert await entered() == 1
@@ -362,11 +351,10 @@ async def test_what_changes_something_runs_once(login: Login, offer: Offer) -> N
 
 
 async def test_a_dry_run_and_what_reads_run_each_time(
-    login: Login, offer: Offer
+    client: AsyncClient, offer: Offer
 ) -> None:
     url = await offer("enters", enter)
     reads = await offer("adds", add, read_only=True)
-    client = await login()
     data = await typed(client, url, key="a", dry="1")
     sums = await typed(client, reads, a="1", b="2")
     assert "dry" not in sums
@@ -383,14 +371,13 @@ async def test_a_dry_run_and_what_reads_run_each_time(
 
 
 async def test_each_round_of_questions_has_its_own_ticket(
-    login: Login, offer: Offer
+    client: AsyncClient, offer: Offer
 ) -> None:
     async def asks(ctx: Context) -> str:
         await ctx.list_roots()
         return "asked"
 
     url = await offer("asks", asks)
-    client = await login()
     asked = await run(client, url, dry=None)
     done = await answer(client, url, asked, dry=None)
     assert result_of(done) == "asked"
@@ -399,49 +386,61 @@ async def test_each_round_of_questions_has_its_own_ticket(
 
 
 @pytest.mark.parametrize(
-    ("values", "key"),
+    ("text", "said"),
     [
-        ({"a": "1.5"}, "a"),
-        ({"a": "1e400"}, "a"),
-        ({"a": "x" * 100_000}, "a"),
-        ({"a": '"\\ud800"'}, "a"),
-        ({"a": "1\0"}, "a"),
-        ({"way": "json", "arguments": "{"}, ""),
-        ({"way": "json", "arguments": "[]"}, ""),
-        ({"way": "json", "arguments": '{"a": "\\u0000"}'}, ""),
-        ({"way": "json", "arguments": '{"a": "\\ud800"}'}, ""),
-        ({"way": "json", "arguments": '{"a": 1e400}'}, ""),
-        ({"way": "json", "arguments": "[" * 100_000}, ""),
+        ("1.5", "“1.5” is not a whole number."),
+        ("1e400", "“1e400” is not a whole number."),
+        ("x" * 100_000, "x…” is not a whole number."),
+        ('"\\ud800"', "is not a whole number."),
+        ("1\0", "The text has the character NUL (U+0000); remove it."),
     ],
 )
 async def test_what_cannot_be_read_is_told_at_its_field(
-    login: Login, process: Process, values: dict[str, str], key: str
+    client: AsyncClient, process: Process, adder: str, text: str, said: str
 ) -> None:
-    client = await login()
-    url = await url_of(Tool, name="drill_add")
-    response = await run(client, url, **values)
+    response = await run(client, adder, a=text, b="3")
     assert response.context["problem"] == UNCHANGED
     arguments = response.context["arguments"]
-    wrong = [each for each in arguments.fields if each.error]
-    assert [each.key for each in wrong] == ([key] if key else [])
-    assert bool(arguments.error) != bool(key)
-    page = text_of(response)
-    place = wrong[0].name if key else "mcp-arguments"
-    assert 'aria-invalid="true"' in page
-    assert f"{place}" in page
+    first, second = arguments.fields
+    assert first.error.endswith(said)
+    assert (second.error, arguments.error) == ("", "")
+    assert f'aria-describedby="id_{first.name}_error"' in text_of(response)
     assert await kept(process) == []
 
 
-async def test_a_large_number_is_sent_as_it_is(login: Login) -> None:
-    client = await login()
-    url = await url_of(Tool, name="drill_add")
-    response = await run(client, url, a="1" + "0" * 400, b="1")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "The text is not JSON"),
+        ("[]", "The arguments must be a JSON object, such as {}."),
+        ("5", "The arguments must be a JSON object, such as {}."),
+        ('{"a": 1, "a": 2}', "twice"),
+        ('{"a": "\\u0000"}', "NUL (U+0000)"),
+        ('{"a": "\\ud800"}', "surrogate"),
+        ('{"a": 1e400}', "1e400"),
+        ("[" * 100_000, "nests"),
+    ],
+)
+async def test_text_that_is_no_arguments_is_told_and_kept(
+    client: AsyncClient, process: Process, adder: str, text: str, said: str
+) -> None:
+    response = await run(client, adder, way="json", arguments=text)
+    assert response.context["problem"] == UNCHANGED
+    arguments = response.context["arguments"]
+    assert said in arguments.error
+    assert (arguments.text, arguments.by_json) == (text, True)
+    assert not any(each.error for each in arguments.fields)
+    assert 'aria-describedby="mcp-arguments-error"' in text_of(response)
+    assert await kept(process) == []
+
+
+async def test_a_large_number_is_sent_as_it_is(client: AsyncClient, adder: str) -> None:
+    response = await run(client, adder, a="1" + "0" * 400, b="1")
     assert response.status_code == 200
     assert "1" + "0" * 400 in text_of(response)
 
 
-async def test_a_form_that_is_too_large(login: Login, process: Process) -> None:
-    client = await login()
+async def test_a_form_that_is_too_large(client: AsyncClient, process: Process) -> None:
     url = await url_of(Tool, name="drill_echo")
     data = await typed(client, url)
     response = await client.post(url, {**data, "arguments": "a" * 3_000_000})
@@ -454,25 +453,25 @@ async def test_a_form_that_is_too_large(login: Login, process: Process) -> None:
     assert await kept(process) == []
 
 
-async def test_a_form_from_elsewhere(login: Login, process: Process) -> None:
+async def test_a_form_from_elsewhere(
+    login: Login, process: Process, adder: str
+) -> None:
     """The page looks for the form's token itself."""
     client = await login(enforce_csrf_checks=True)
-    url = await url_of(Tool, name="drill_add")
-    opened = await client.get(url)
-    assert (await client.post(url, {"which": "published"})).status_code == 403
+    opened = await client.get(adder)
+    assert (await client.post(adder, {"which": "published"})).status_code == 403
     assert await kept(process) == []
     token = opened.context["csrf_token"]
-    data = {**await typed(client, url, a="1", b="2")}
-    response = await client.post(url, {**data, "csrfmiddlewaretoken": str(token)})
+    data = {**await typed(client, adder, a="1", b="2")}
+    response = await client.post(adder, {**data, "csrfmiddlewaretoken": str(token)})
     assert result_of(response) == "3"
     large = {"arguments": "a" * 3_000_000}
-    assert (await client.post(url, large)).status_code == 413
+    assert (await client.post(adder, large)).status_code == 413
 
 
-async def test_a_server_that_is_gone(login: Login, offer: Offer) -> None:
+async def test_a_server_that_is_gone(client: AsyncClient, offer: Offer) -> None:
     """It does not run at another one instead."""
     url = await offer("adds", add, read_only=True)
-    client = await login()
     data = await typed(client, url, a="1", b="2", server="private")
     gone = {**data, "server": "there-is-none"}
     response = await client.post(url, gone)
@@ -483,13 +482,12 @@ async def test_a_server_that_is_gone(login: Login, offer: Offer) -> None:
 
 
 async def test_a_server_that_became_public(
-    login: Login, offer: Offer, process: Process
+    client: AsyncClient, offer: Offer, process: Process
 ) -> None:
     async def who(ctx: Context) -> str:
         return ctx.principal.user_name or "nobody"
 
     url = await offer("tells_who", who, read_only=True)
-    client = await login()
     data = await typed(client, url, server="private")
     assert result_of(await send(client, url, data)) == "ana0"
     server = await Server.objects.aget(slug="private")
@@ -506,9 +504,8 @@ async def test_a_server_that_became_public(
         await process.gate.wait_for_check()
 
 
-async def test_a_row_that_was_deleted(login: Login, offer: Offer) -> None:
+async def test_a_row_that_was_deleted(client: AsyncClient, offer: Offer) -> None:
     url = await offer("gone", add)
-    client = await login()
     data = await typed(client, url, a="1", b="2")
     await sync_to_async((await Tool.objects.aget(name="gone")).delete)()
     response = await client.post(url, data)
@@ -516,12 +513,10 @@ async def test_a_row_that_was_deleted(login: Login, offer: Offer) -> None:
     assert (await client.get(url)).status_code in (302, 404)
 
 
-async def test_a_user_who_was_deleted(login: Login) -> None:
-    client = await login()
-    url = await url_of(Tool, name="drill_add")
-    data = await typed(client, url, a="1", b="2")
+async def test_a_user_who_was_deleted(client: AsyncClient, adder: str) -> None:
+    data = await typed(client, adder, a="1", b="2")
     await User.objects.filter(username="ana0").aupdate(is_active=False)
-    response = await client.post(url, data)
+    response = await client.post(adder, data)
     assert response.status_code == 302
     assert "/login/" in response["Location"]
 
@@ -552,13 +547,11 @@ async def test_so_many_statements(login: Login, offer: Offer) -> None:
     assert await sync_to_async(statements)() == few
 
 
-async def test_its_request_has_no_transaction(login: Login) -> None:
+async def test_its_request_has_no_transaction(client: AsyncClient, adder: str) -> None:
     """Its locks would hold up the call."""
-    client = await login()
-    url = await url_of(Tool, name="drill_add")
     # So Django is told by whoever decorated the view, through all that wraps it.
-    assert vars(resolve(url).func)["_non_atomic_requests"] == {"default"}
-    assert (await client.get(url)).status_code == 200
+    assert vars(resolve(adder).func)["_non_atomic_requests"] == {"default"}
+    assert (await client.get(adder)).status_code == 200
 
 
 def _make_many() -> None:

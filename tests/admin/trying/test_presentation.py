@@ -35,7 +35,6 @@ from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome
 from mcp_app.workbench.trying.trial import Trial
 from tests.admin.trying.conftest import Offer
 from tests.admin.trying.console import typed, url_of
-from tests.admin.trying.people import Login
 from tests.audit.reading import kept
 from tests.drill.contents import PNG
 from tests.scripting import STATEFUL, STATELESS
@@ -276,7 +275,7 @@ async def read(response: Any) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_lines_come_in_order_while_it_runs(
-    login: Login, offer: Offer, version: str
+    client: AsyncClient, offer: Offer, version: str
 ) -> None:
     """Each is there before the function goes on."""
     steps: asyncio.Queue[int] = asyncio.Queue()
@@ -288,7 +287,6 @@ async def test_lines_come_in_order_while_it_runs(
         return "reported"
 
     url = await offer("reports_here", reports, read_only=True)
-    client = await login()
     data = await typed(
         client, url, revision=version, server="private", which="published"
     )
@@ -317,7 +315,7 @@ async def test_lines_come_in_order_while_it_runs(
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_who_stops_waiting_ends_the_call(
-    login: Login, offer: Offer, process: Process, version: str
+    client: AsyncClient, offer: Offer, process: Process, version: str
 ) -> None:
     began = asyncio.Event()
     ended: list[bool] = []
@@ -332,7 +330,6 @@ async def test_who_stops_waiting_ends_the_call(
         return "never"
 
     url = await offer("hangs_here", hangs, read_only=True)
-    client = await login()
     data = await typed(client, url, revision=version, server="private")
     task = asyncio.create_task(read(await opened(client, url, data)))
     async with asyncio.timeout(PATIENCE_S):
@@ -349,7 +346,7 @@ async def test_who_stops_waiting_ends_the_call(
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_a_response_that_is_over_ends_the_call(
-    login: Login, offer: Offer, process: Process, version: str
+    client: AsyncClient, offer: Offer, process: Process, version: str
 ) -> None:
     """Also if nobody closes the iterator, as when the browser leaves during a line."""
     began = asyncio.Event()
@@ -360,7 +357,6 @@ async def test_a_response_that_is_over_ends_the_call(
         return "never"
 
     url = await offer("hangs_on", hangs, read_only=True)
-    client = await login()
     data = await typed(client, url, revision=version, server="private")
     response = await opened(client, url, data)
     stream = aiter(response.streaming_content)
@@ -373,25 +369,13 @@ async def test_a_response_that_is_over_ends_the_call(
     assert [each async for each in stream] == []
 
 
-async def test_a_page_that_takes_no_lines_gets_the_page(login: Login) -> None:
-    client = await login()
-    url = await url_of(Tool, name="drill_add")
-    data = await typed(client, url, a="1", b="2")
-    response = await client.post(url, data, headers={"Accept": "text/html"})
-    assert response["Content-Type"].startswith("text/html")
-    assert not response.streaming
-
-
-async def test_what_cannot_be_tried_is_a_page(login: Login) -> None:
-    client = await login()
-    url = await url_of(Tool, name="drill_add")
-    response = await opened(client, url, await typed(client, url, a="two"))
+async def test_what_cannot_be_tried_is_a_page(client: AsyncClient, adder: str) -> None:
+    response = await opened(client, adder, await typed(client, adder, a="two"))
     assert response["Content-Type"].startswith("text/html")
     assert "is not a whole number." in response.content.decode()
 
 
-async def test_a_question_comes_as_part_of_the_page(login: Login) -> None:
-    client = await login()
+async def test_a_question_comes_as_part_of_the_page(client: AsyncClient) -> None:
     url = await url_of(Tool, name="drill_ask")
     response = await opened(client, url, await typed(client, url, question="How?"))
     last = (await read(response))[-1]
@@ -399,14 +383,15 @@ async def test_a_question_comes_as_part_of_the_page(login: Login) -> None:
     assert 'value="accept"' in last["html"]
 
 
-async def test_50_000_lines_are_200_and_a_count(login: Login, offer: Offer) -> None:
+async def test_50_000_lines_are_200_and_a_count(
+    client: AsyncClient, offer: Offer
+) -> None:
     async def floods(ctx: Context) -> str:
         for at in range(50_000):
             ctx.log("info", str(at))
         return "done"
 
     url = await offer("floods", floods, read_only=True)
-    client = await login()
     response = await opened(client, url, await typed(client, url, server="private"))
     shown = await read(response)
     along = [each for each in shown if each["to"] == "along"]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from django.http import QueryDict
 
-from mcp_app.admin.trying.fields import Unreadable
 from mcp_app.admin.trying.request import (
     Arguments,
     arguments_of,
@@ -60,32 +59,6 @@ def typed(definition: Definition, **values: str) -> Arguments:
     return arguments_of(definition, data(arguments_of(definition), **values))
 
 
-@pytest.mark.parametrize(
-    ("definition", "values", "method", "params"),
-    [
-        (TOOL, {"a": "2"}, "tools/call", {"name": "add", "arguments": {"a": 2}}),
-        (
-            PROMPT,
-            {"name": '""', "tone": "kind"},
-            "prompts/get",
-            {"name": "greet", "arguments": {"name": "", "tone": "kind"}},
-        ),
-        (RESOURCE, {}, "resources/read", {"uri": "x:y"}),
-        (
-            TEMPLATE,
-            {"id": "ä/b", "rest": "c/d"},
-            "resources/read",
-            {"uri": "shop://%C3%A4%2Fb/c/d"},
-        ),
-    ],
-)
-def test_each_kind(
-    definition: Definition, values: dict[str, str], method: str, params: dict[str, Any]
-) -> None:
-    arguments = typed(definition, **values)
-    assert request_of(definition, arguments.parsed_values) == (method, params)
-
-
 def test_all_arguments_as_json() -> None:
     arguments = typed(TOOL, a="2", way="json", arguments='{"a": 5,\r\n"c": null}')
     assert arguments.by_json
@@ -102,38 +75,6 @@ def test_one_of_on_top_is_json_alone() -> None:
     arguments = arguments_of(ONE_OF)
     assert (arguments.fields, arguments.by_json) == (None, True)
     assert typed(ONE_OF, arguments='{"a": 1}').parsed_values == {"a": 1}
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[]", "The arguments must be a JSON object, such as {}."),
-        ("5", "The arguments must be a JSON object, such as {}."),
-        ("{", "The text is not JSON"),
-        ('{"a": 1, "a": 2}', "a"),
-        ('{"a": "\\u0000"}', "NUL (U+0000)"),
-        ('{"a": "\\ud800"}', "surrogate"),
-        ('{"a": 1e400}', ""),
-    ],
-)
-def test_text_that_is_no_arguments(text: str, said: str) -> None:
-    arguments = typed(TOOL, way="json", arguments=text)
-    with pytest.raises(ValueError, match=r".") as caught:
-        _ = arguments.parsed_values
-    told = with_errors(arguments, caught.value)
-    assert said in told.error
-    assert told.error
-    assert (told.text, told.by_json) == (text, True)
-
-
-def test_fields_that_cannot_be_read() -> None:
-    arguments = typed(TOOL, a="two", b="3")
-    with pytest.raises(Unreadable) as caught:
-        _ = arguments.parsed_values
-    told = with_errors(arguments, caught.value)
-    errors = [each.error for each in told.fields or ()]
-    assert errors == ["“two” is not a whole number.", ""]
-    assert not told.error
 
 
 def test_an_address_without_a_value_of_its_path() -> None:

@@ -19,17 +19,8 @@ from mcp_app.admin.trying import setup
 from mcp_app.models import AccessToken, Resource, ResourceTemplate, Server, Tool
 from mcp_app.models.definitions import NOTHING, Source
 from mcp_app.process.runtime import Process
-from tests.admin.trying.conftest import Offer
-from tests.admin.trying.console import (
-    label_of,
-    result_of,
-    run,
-    send,
-    text_of,
-    typed,
-    url_of,
-)
-from tests.admin.trying.people import Login
+from tests.admin.trying.conftest import Login, Offer
+from tests.admin.trying.console import label_of, result_of, run, send, text_of, typed
 from tests.audit.reading import kept
 from tests.drill.models import Ledger
 
@@ -50,6 +41,12 @@ def enter() -> str:
 
 
 @pytest.fixture
+async def says(offer: Offer) -> str:
+    """The page of a tool that says who calls."""
+    return await offer("says", who, read_only=True)
+
+
+@pytest.fixture
 async def maria(process: Process) -> AsyncIterator[User]:
     user = await sync_to_async(User.objects.create_user)("maria")
     yield user
@@ -66,28 +63,26 @@ async def token_of(name: str, **columns: Any) -> AccessToken:
     return await sync_to_async(make)()
 
 
-async def test_as_oneself_and_as_nobody(login: Login, offer: Offer) -> None:
-    url = await offer("says", who, read_only=True)
+async def test_as_oneself_and_as_nobody(login: Login, says: str) -> None:
     client = await login(*RUN)
-    response = await run(client, url, server="private")
+    response = await run(client, says, server="private")
     assert json.loads(result_of(response)) == ["ana0", "ana0", []]
     assert response.context["tried_as"] == "as ana0"
     assert response.context["who_url"] == ""
-    response = await run(client, url, server="private", who="nobody")
+    response = await run(client, says, server="private", who="nobody")
     assert label_of(response).startswith("Clients get 401 here")
-    response = await run(client, url, server="pages", which="working", dry="1")
+    response = await run(client, says, server="pages", which="working", dry="1")
     assert json.loads(result_of(response))[:2] == ["", "ana0"]
     assert " · as nobody</p>" in text_of(response)
 
 
 async def test_as_another_user(
-    login: Login, offer: Offer, maria: User, process: Process
+    login: Login, says: str, maria: User, process: Process
 ) -> None:
     """That is in the history before the function runs."""
-    url = await offer("says", who, read_only=True)
     client = await login(*AS)
     values = {"server": "private", "who": "user", "user": "maria", "dry": "1"}
-    response = await run(client, url, **values)
+    response = await run(client, says, **values)
     assert json.loads(result_of(response)) == [
         "maria",
         "ana0",
@@ -103,28 +98,26 @@ async def test_as_another_user(
 
 
 async def test_the_history_names_who_it_was(
-    login: Login, offer: Offer, maria: User, monkeypatch: pytest.MonkeyPatch
+    login: Login, says: str, maria: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MariaDB finds her by other spellings, too."""
     monkeypatch.setattr(setup, "find_user", {"Máriä": maria}.get)
-    url = await offer("says", who, read_only=True)
     client = await login(*AS)
     values = {"server": "private", "who": "user", "user": "Máriä", "dry": "1"}
-    response = await run(client, url, **values)
+    response = await run(client, says, **values)
     assert json.loads(result_of(response))[2] == ["Tried it as maria."]
     assert response.context["tried_as"] == "as maria"
 
 
 async def test_what_only_reads_and_dry_runs_as_another_user(
-    login: Login, offer: Offer, maria: User
+    login: Login, offer: Offer, maria: User, says: str
 ) -> None:
-    url = await offer("says", who, read_only=True)
     writes = await offer("enters", enter)
     client, boss = await login(*AS, "publish"), await login()
     values = {"server": "private", "who": "user", "user": "maria"}
     for one, where, more, said in (
-        (client, url, {}, "As somebody else there are only dry runs."),
-        (boss, url, {}, "As somebody else there are only dry runs."),
+        (client, says, {}, "As somebody else there are only dry runs."),
+        (boss, says, {}, "As somebody else there are only dry runs."),
         (client, writes, {"dry": "1"}, "Only what reads is run as somebody else."),
         (boss, writes, {}, "As somebody else there are only dry runs."),
         (boss, writes, {"dry": "1", "which": "working"}, "Only the published version"),
@@ -159,54 +152,49 @@ async def test_nothing_else_is_run_instead(
     assert result_of(await run(client, url, **values, rest="a/b")) == "a/b"
 
 
-async def test_a_server_that_lets_nobody_in(login: Login, offer: Offer) -> None:
-    url = await offer("says", who, read_only=True)
-    client = await login()
-    response = await run(client, url, server="closed", which="working", dry="1")
+async def test_a_server_that_lets_nobody_in(client: AsyncClient, says: str) -> None:
+    response = await run(client, says, server="closed", which="working", dry="1")
     assert label_of(response).startswith("Clients get 401 here")
     page = text_of(await client.get(response.context["who_url"]))
     assert "The server lets nobody in." in page
 
 
-async def test_only_superusers_try_as_one(login: Login, offer: Offer) -> None:
-    url = await offer("says", who, read_only=True)
+async def test_only_superusers_try_as_one(login: Login, says: str) -> None:
     client, boss = await login(*AS), await login()
     values = {"server": "private", "who": "user", "dry": "1"}
-    data = await typed(client, url, **values, user="ana1")
-    response = await client.post(url, data)
+    data = await typed(client, says, **values, user="ana1")
+    response = await client.post(says, data)
     assert response.context["problem"] == "Only a superuser can try as a superuser."
     assert not await LogEntry.objects.aexists()
-    response = await run(boss, url, **values, user="ana1")
+    response = await run(boss, says, **values, user="ana1")
     assert json.loads(result_of(response))[0] == "ana1"
 
 
 @pytest.mark.parametrize("name", ["there-is-none", "", "gone", "a\0b", "a\u202eb"])
 async def test_a_user_that_there_is_not(
-    login: Login, offer: Offer, maria: User, name: str
+    login: Login, says: str, maria: User, name: str
 ) -> None:
-    url = await offer("says", who, read_only=True)
     client = await login(*AS)
     maria.username, maria.is_active = "gone", False
     await sync_to_async(maria.save)()
     values = {"server": "private", "who": "user", "dry": "1"}
-    response = await client.post(url, await typed(client, url, **values, user=name))
+    response = await client.post(says, await typed(client, says, **values, user=name))
     said = "There is no active user whose username is"
     assert response.context["problem"].startswith(said)
     assert "\u202e" not in response.context["problem"]
 
 
 async def test_who_may_not_try_as_others_learns_nothing_of_them(
-    login: Login, offer: Offer, maria: User
+    login: Login, says: str, maria: User
 ) -> None:
-    url = await offer("says", who, read_only=True)
     client = await login(*RUN)
-    page = text_of(await client.get(url))
+    page = text_of(await client.get(says))
     assert "Another user" not in page
     assert "Name of the other user" not in page
-    data = await typed(client, url, server="private", who="user", dry="1")
+    data = await typed(client, says, server="private", who="user", dry="1")
     told = set()
     for name in ("maria", "there-is-none", ""):
-        response = await client.post(url, {**data, "user": name})
+        response = await client.post(says, {**data, "user": name})
         told.add(response.context["problem"])
     assert told == {"This needs the right “Can try as another user”."}
     assert not await LogEntry.objects.aexists()
@@ -278,10 +266,9 @@ async def test_a_working_copy_in_earnest_needs_the_right_to_publish(
 
 
 async def test_what_was_changed_meanwhile_is_not_run_in_earnest(
-    login: Login, offer: Offer
+    client: AsyncClient, offer: Offer
 ) -> None:
     url = await offer("enters", enter, publish=False)
-    client = await login()
     data = await typed(client, url, dry=None)
     row = await Tool.objects.aget(name="enters")
     row.description = "Another."
@@ -348,12 +335,11 @@ async def test_who_may_open_and_press(login: Login, offer: Offer) -> None:
     await Ledger.objects.all().adelete()
 
 
-async def test_who_is_no_staff(login: Login) -> None:
+async def test_who_is_no_staff(login: Login, adder: str) -> None:
     client = await login(*RUN)
-    url = await url_of(Tool, name="drill_add")
-    data = await typed(client, url, a="1", b="2")
+    data = await typed(client, adder, a="1", b="2")
     await User.objects.filter(username="ana0").aupdate(is_staff=False)
-    for response in (await client.get(url), await client.post(url, data)):
+    for response in (await client.get(adder), await client.post(adder, data)):
         assert response.status_code == 302
 
 
@@ -369,12 +355,10 @@ async def test_a_right_that_is_taken_between_form_and_run(
     assert await kept(process) == []
 
 
-async def test_strange_choices_are_as_none(login: Login) -> None:
-    client = await login()
-    url = await url_of(Tool, name="drill_add")
-    data = await typed(client, url, a="1", b="2")
+async def test_strange_choices_are_as_none(client: AsyncClient, adder: str) -> None:
+    data = await typed(client, adder, a="1", b="2")
     odd = {"revision": "1999-01-01", "who": "god", "which": "best", "can": "fly"}
-    response = await send(client, url, {**data, **odd})
+    response = await send(client, adder, {**data, **odd})
     assert result_of(response) == "3"
 
 

@@ -11,12 +11,14 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.apps import apps
 from django.contrib.auth.models import User
+from django.test import AsyncClient
 from django.utils.log import AdminEmailHandler
 from pytest_django import Settings
 
 from mcp_app.egress.client import close_connections
 from mcp_app.models import Resource, ResourceTemplate, Tool
 from mcp_app.process.runtime import Process
+from tests.admin.trying.conftest import Login
 from tests.admin.trying.console import (
     filled,
     label_of,
@@ -27,7 +29,6 @@ from tests.admin.trying.console import (
     typed,
     url_of,
 )
-from tests.admin.trying.people import Login
 from tests.audit.reading import kept
 from tests.egress.conftest import peer
 from tests.egress.peer import Peer, answer
@@ -158,8 +159,7 @@ async def test_a_working_copy_needs_the_right_to_publish(
     assert not other.received
 
 
-async def test_what_fails(login: Login, other: Peer) -> None:
-    client = await login()
+async def test_what_fails(client: AsyncClient, other: Peer) -> None:
     other.send = answer("<p>No</p>", 500, "text/html")
     response = await run(client, await url_of(Tool, name="show"), **AT)
     assert "Help desk failed (500)." in text_of(response)
@@ -170,8 +170,7 @@ async def test_what_fails(login: Login, other: Peer) -> None:
     assert len(other.received) == 1
 
 
-async def test_resources(login: Login, other: Peer) -> None:
-    client = await login()
+async def test_resources(client: AsyncClient, other: Peer) -> None:
     other.send = answer("A ticket.", media_type="text/plain")
     url = await url_of(ResourceTemplate, name="ticket")
     assert result_of(await run(client, url, id="5", **AT)) == "A ticket."
@@ -181,9 +180,8 @@ async def test_resources(login: Login, other: Peer) -> None:
 
 
 async def test_a_site_that_is_gone(
-    login: Login, other: Peer, settings: Settings
+    client: AsyncClient, other: Peer, settings: Settings
 ) -> None:
-    client = await login()
     url = await url_of(Tool, name="show")
     data = await typed(client, url, **AT)
     settings.MCP = {**settings.MCP, "HTTP": {}}
@@ -196,10 +194,9 @@ async def test_a_site_that_is_gone(
 
 
 async def test_no_secret_is_left_anywhere(
-    login: Login, other: Peer, process: Process, caplog: pytest.LogCaptureFixture
+    client: AsyncClient, other: Peer, process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    client = await login()
     url = await url_of(Tool, name="show")
     for status in (200, 401, 500):
         other.send = answer({"you sent": SECRET}, status)
