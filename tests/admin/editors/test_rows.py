@@ -50,8 +50,8 @@ def test_lines(initial: Any, sent: str, changed: bool) -> None:
 
 
 def test_a_page_has_spare_rows_with_a_place_each() -> None:
-    made = formset_class_of(NamedForm)(initial=[{"name": "a"}], prefix="r")
-    assert len(made.forms) == 1 + SPARE
+    made = formset_class_of(NamedForm)(initial=[{"name": "long"}], prefix="r")
+    assert (len(made.forms), made.wrong) == (1 + SPARE, [])
     form: Any = made.forms[0]
     assert str(form.fields["DELETE"].label) == "Remove"
     assert form.fields["ORDER"].widget.attrs == {"class": "mcp-place", "min": 1}
@@ -71,16 +71,6 @@ def test_a_row_that_goes_may_be_wrong() -> None:
     assert not made.is_valid()
     gone = rows({**long, "DELETE": "on"}, {"name": "a"}, initial=2)
     assert (gone.wrong, gone.is_valid()) == ([], True)
-
-
-def test_of_a_page_that_is_shown_nothing_is_wrong() -> None:
-    assert formset_class_of(NamedForm)(initial=[{"name": "long"}]).wrong == []
-
-
-@pytest.mark.parametrize(("count", "valid"), [(3, True), (4, False)])
-def test_only_so_many_rows(count: int, valid: bool) -> None:
-    made = rows(*({"name": str(each)} for each in range(count)))
-    assert made.is_valid() is valid
 
 
 def test_far_too_many_rows_are_not_even_made() -> None:
