@@ -30,11 +30,7 @@ PDF = {"type": "resource", "resource": RESOURCE}
         ([TEXT, PDF], "a", "contents"),
         ([PDF], "", "contents"),
         ([{**IMAGE, "type": "audio", "mimeType": "audio/wav"}], "", "file"),
-        (
-            [{"type": "resource", "resource": {"uri": "x:p", "upload": "d"}}],
-            "",
-            "contents",
-        ),
+        ([{**PDF, "resource": {"uri": "x:p", "upload": "d"}}], "", "contents"),
     ],
 )
 def test_a_text_and_a_file(content: list[Any], text: str, kind: str | None) -> None:
@@ -77,22 +73,8 @@ def test_what_a_form_cannot_show(config: dict[str, Any]) -> None:
 def test_a_text_comes_back_as_it_was(model: type[DefinitionRow]) -> None:
     config = config_of_text(model, "a\n{{b}}")
     assert text_of_config(model, config) == "a\n{{b}}"
-
-
-@pytest.mark.parametrize(
-    ("model", "config"),
-    [
-        (Tool, {}),
-        (Tool, {"content": [TEXT, TEXT]}),
-        (Tool, {"content": [TEXT], "is_error": True}),
-        (Tool, {"content": [{"type": "image", "data": "", "mimeType": "a/b"}]}),
-        (Resource, {"upload": "d"}),
-    ],
-)
-def test_richer_contents_are_no_text(
-    model: type[DefinitionRow], config: dict[str, Any]
-) -> None:
-    assert text_of_config(model, config) is None
+    assert text_of_config(model, {"upload": "d"}) is None
+    assert text_of_config(model, {**config, "is_error": True}) is None
 
 
 @pytest.mark.parametrize(
@@ -102,6 +84,7 @@ def test_richer_contents_are_no_text(
         (Tool, {}, False),
         (Tool, {"content": [TEXT]}, False),
         (Tool, {"content": [TEXT, TEXT]}, True),
+        (Tool, {"content": [TEXT], "is_error": True}, True),
         (Tool, {"upload": "d"}, True),
         (Resource, {"upload": "d"}, False),
         (Resource, {"base64": ""}, True),

@@ -99,13 +99,6 @@ def test_what_no_form_has_written_is_replaced_and_breaks_no_page() -> None:
     assert made.clean(sent()) == '{"number":["1042","7"]}'
 
 
-def test_without_a_pattern_there_is_nothing_to_fill_in() -> None:
-    text = html_of(field("", ""))
-    assert "Write the address pattern first" in text
-    assert "<textarea" not in text
-    assert field().widget.value_omitted_from_data({}, {}, "suggestions")
-
-
 def test_names_are_no_markup() -> None:
     text = html_of(field(), SentVariables({"<b>": "<i>"}, is_there=True))
     for tag in "bi":

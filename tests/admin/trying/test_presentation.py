@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.template.defaultfilters import filesizeformat
 from django.template.loader import render_to_string
 from django.test import AsyncClient
 from django.utils import translation
@@ -19,6 +20,7 @@ from mcp_app.admin.trying.presentation import (
     LARGEST_DRAWN,
     MAX_LINES,
     MAX_TEXT_LENGTH,
+    Part,
     Presentation,
     TrialLines,
     notification_line,
@@ -105,6 +107,12 @@ def test_nothing_of_an_answer_is_markup(text: str) -> None:
         assert links == page.count('href="data:application/octet-stream;base64,')
 
 
+def media(content: bytes, mime: str, kind: str = "image") -> Part:
+    data = b64encode(content).decode()
+    [part] = parts_of({"content": [{"type": kind, "data": data, "mimeType": mime}]})
+    return part
+
+
 def test_an_image_is_drawn_if_its_first_bytes_say_so() -> None:
     kinds = {
         "image/png": b64decode(PNG),
@@ -117,18 +125,15 @@ def test_an_image_is_drawn_if_its_first_bytes_say_so() -> None:
         "audio/mpeg": b"ID3",
         "audio/ogg": b"OggS",
     }
-    for name, contents in (("image", kinds), ("audio", sounds)):
+    for kind, contents in (("image", kinds), ("audio", sounds)):
         for mime, content in contents.items():
             data = b64encode(content).decode()
-            block = {"type": name, "data": data, "mimeType": mime}
-            [part] = parts_of({"content": [block]})
-            assert (part.kind, part.source) == (name, f"data:{mime};base64,{data}")
-            assert mime in part.title
-            assert f"{len(content)}\xa0byte" in part.title
-            [part] = parts_of(
-                {"contents": [{"uri": "x:y", "blob": data, "mimeType": mime}]}
-            )
-            assert part.kind == name
+            part = media(content, mime, kind)
+            assert (part.kind, part.source) == (kind, f"data:{mime};base64,{data}")
+            assert part.title.endswith(f": {mime}, {filesizeformat(len(content))}")
+            blob = {"uri": "x:y", "blob": data, "mimeType": mime}
+            [part] = parts_of({"contents": [blob]})
+            assert part.kind == kind
             assert part.title.startswith("x:y: ")
 
 
@@ -146,26 +151,18 @@ def test_an_image_is_drawn_if_its_first_bytes_say_so() -> None:
 )
 @pytest.mark.parametrize("content", [b64decode(PNG), EVIL[1].encode(), b""])
 def test_what_is_no_image_for_sure_is_not_drawn(mime: str, content: bytes) -> None:
-    data = b64encode(content).decode()
-    for block in ({"type": "image"}, {"type": "audio"}):
-        [part] = parts_of({"content": [{**block, "data": data, "mimeType": mime}]})
+    for kind in ("image", "audio"):
+        part = media(content, mime, kind)
         assert (part.kind, part.source) == ("text", "")
         assert part.text == "The page does not show this. Download it."
 
 
 def test_an_image_that_is_none() -> None:
-    for data in (SVG, b64encode(b"GIF89").decode()):
-        [part] = parts_of(
-            {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}
-        )
-        assert part.kind == "text"
+    large = b64decode(PNG) + bytes(LARGEST_DRAWN)
+    for content in (EVIL[1].encode(), b"GIF89", large):
+        assert media(content, "image/png").kind == "text"
     [part] = parts_of({"content": {"type": "image", "data": "no base64!"}})
     assert part.text == "This is not base64."
-    large = b64encode(b64decode(PNG) + bytes(LARGEST_DRAWN)).decode()
-    [part] = parts_of(
-        {"content": [{"type": "image", "data": large, "mimeType": "image/png"}]}
-    )
-    assert part.kind == "text"
 
 
 def test_a_long_text_is_cut_and_the_download_has_all() -> None:
@@ -205,32 +202,32 @@ def test_who_is_turned_away_reads_what_clients_get(status: int) -> None:
 def test_whether_the_structured_part_fits() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     tool = ToolDefinition(name="t", output_schema=schema)
-    for value, fits in (({"n": 1}, True), ({"n": "1"}, False)):
-        told = present_trial(trial({"structuredContent": value}), tool)
+    plain = ToolDefinition(name="t")
+    for definition, value, fits in (
+        (tool, {"n": 1}, True),
+        (tool, {"n": "1"}, False),
+        (tool, None, None),
+        (plain, {}, None),
+        (None, {}, None),
+    ):
+        told = present_trial(trial({"structuredContent": value}), definition)
         assert told.fits is fits
-    assert present_trial(trial({}), tool).fits is None
-    assert (
-        present_trial(trial({"structuredContent": {}}), ToolDefinition(name="t")).fits
-        is None
-    )
-    assert present_trial(trial({"structuredContent": {}}), None).fits is None
 
 
 def test_lines_along_the_way() -> None:
-    def notification(method: str, **params: Any) -> Message:
-        return Message(False, json.dumps({"method": method, "params": params}).encode())
+    def line(method: str, **params: Any) -> str:
+        value = {"method": method, "params": params}
+        return notification_line(Message(False, json.dumps(value).encode()))
 
     progress = "notifications/progress"
-    assert notification_line(notification(progress, progress=1)) == "progress 1"
-    two = notification(progress, progress=1, total=2, message="half")
-    assert notification_line(two) == "progress 1 of 2 half"
-    logged = notification("notifications/message", level="info", data={"a": 1})
-    assert notification_line(logged) == 'log info: {"a": 1}'
-    other = notification("notifications/tools/list_changed")
-    assert notification_line(other) == "notifications/tools/list_changed {}"
-    question = Message(False, b'{"id": 1, "method": "roots/list"}')
-    assert notification_line(question) == ""
-    assert notification_line(Message(False, b'{"id": 1, "result": {}}')) == ""
+    assert line(progress, progress=1) == "progress 1"
+    assert line(progress, progress=1, total=2, message="a") == "progress 1 of 2 a"
+    logged = line("notifications/message", level="info", data={"a": 1})
+    assert logged == 'log info: {"a": 1}'
+    other = "notifications/tools/list_changed"
+    assert line(other) == f"{other} {{}}"
+    for message in (b'{"id": 1, "method": "roots/list"}', b'{"id": 1, "result": {}}'):
+        assert notification_line(Message(False, message)) == ""
 
 
 def test_many_lines_are_counted() -> None:

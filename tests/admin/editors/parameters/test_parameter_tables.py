@@ -71,22 +71,6 @@ def test_a_table_comes_back_from_its_schema(table: list[Parameter]) -> None:
 @pytest.mark.parametrize(
     ("row", "schema"),
     [
-        (Parameter("a"), {"type": "string"}),
-        (
-            Parameter("a", "choice", choices=(Choice("c", "Celsius"), Choice("f"))),
-            {
-                "type": "string",
-                "oneOf": [{"const": "c", "title": "Celsius"}, {"const": "f"}],
-            },
-        ),
-        (
-            Parameter("a", "choices", choices=(Choice("c"), Choice("f")), unique=True),
-            {
-                "type": "array",
-                "items": {"type": "string", "enum": ["c", "f"]},
-                "uniqueItems": True,
-            },
-        ),
         # What a type does not have is not written.
         (
             Parameter("a", "boolean", least=1, most=2, pattern="x", unique=True),
