@@ -59,6 +59,12 @@ async def adder(process: Process) -> str:
 
 
 @pytest.fixture
+async def asker(process: Process) -> str:
+    """The page of a tool that asks a question."""
+    return await url_of(Tool, name="drill_ask")
+
+
+@pytest.fixture
 async def offer(process: Process) -> AsyncIterator[Offer]:
     """Make a definition with a function behind it, and publish it."""
     before = await sync_to_async(stops)()

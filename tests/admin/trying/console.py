@@ -5,14 +5,31 @@ from __future__ import annotations
 from html import unescape
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 
+from mcp_app.models import Tool
 from tests.admin.pages import Fields, page
+from tests.published import published
 
 
 async def url_of(model: Any, **which: Any) -> str:
     row = await model.objects.aget(**which)
     return page(row.kind_of_row, "try", row.pk)
+
+
+async def changed(name: str, *, publish: bool = False, **columns: Any) -> None:
+    """Change the working copy of a tool, and perhaps publish it."""
+
+    def change() -> None:
+        row = Tool.objects.get(name=name)
+        for column, value in columns.items():
+            setattr(row, column, value)
+        row.save()
+        if publish:
+            published(row)
+
+    await sync_to_async(change)()
 
 
 async def typed(client: AsyncClient, url: str, **values: Any) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from mcp_app.process.runtime import Process
 from tests.admin.trying.conftest import Login, Offer
 from tests.admin.trying.console import (
     answer,
+    changed,
     label_of,
     result_of,
     run,
@@ -105,12 +106,8 @@ async def test_an_error_and_a_crash(login: Login) -> None:
 
 async def test_working_copy_and_published(client: AsyncClient, offer: Offer) -> None:
     url = await offer("both", add, description="The published one.")
-    row = await Tool.objects.aget(name="both")
-    row.config = '{"function": "drill.echo"}'
-    row.input_schema = (
-        '{"type": "object", "properties": {"value": {}}, "required": ["value"]}'
-    )
-    await sync_to_async(row.save)()
+    schema = '{"type": "object", "properties": {"value": {}}, "required": ["value"]}'
+    await changed("both", config='{"function": "drill.echo"}', input_schema=schema)
     page = await client.get(url)
     assert [each.key for each in page.context["arguments"].fields] == ["value"]
     response = await run(client, url, value='"tea"')
@@ -140,60 +137,49 @@ async def test_a_working_copy_without_a_function(
     client: AsyncClient, offer: Offer, process: Process
 ) -> None:
     url = await offer("lost", add)
-    row = await Tool.objects.aget(name="lost")
-    row.config = '{"function": "there.is_none"}'
-    await sync_to_async(row.save)()
-    response = await client.get(url)
-    assert response.status_code == 200
-    if response.context["setup"] is None:
-        assert "This cannot run." in text_of(response)
-        data = {"which": "working"}
-    else:
-        data = await typed(client, url)
-    response = await client.post(url, data)
-    assert response.status_code == 200
-    assert "cannot run" in text_of(response) or "there.is_none" in text_of(response)
+    await changed("lost", config='{"function": "there.is_none"}')
+    response = await run(client, url)
+    assert label_of(response) == "It cannot run."
+    assert "there.is_none" in text_of(response)
     assert await kept(process) == []
 
 
 async def test_a_broken_working_copy(client: AsyncClient, offer: Offer) -> None:
     """Its columns are JSON, but no schema."""
     url = await offer("broken", add)
-    row = await Tool.objects.aget(name="broken")
-    row.input_schema = '{"type": 5, "properties": {"a": {"x-mcp-header": 5}}}'
-    row.output_schema = '{"type": 5}'
-    await sync_to_async(row.save)()
+    schema = '{"type": 5, "properties": {"a": {"x-mcp-header": 5}}}'
+    await changed("broken", input_schema=schema, output_schema='{"type": 5}')
     response = await client.post(url, await typed(client, url))
     assert response.status_code == 200
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_a_form_is_answered(client: AsyncClient, version: str) -> None:
-    url = await url_of(Tool, name="drill_ask")
-    asked = await run(client, url, question="How?", revision=version)
+async def test_a_form_is_answered(
+    client: AsyncClient, version: str, asker: str
+) -> None:
+    asked = await run(client, asker, question="How?", revision=version)
     assert "The tool asks:" in text_of(asked)
     assert "How?" in text_of(asked)
     [form] = asked.context["forms"]
     field = form.fields[0].key
     for action, word in (("decline", "decline"), ("cancel", "cancel")):
-        response = await answer(client, url, asked, action)
+        response = await answer(client, asker, asked, action)
         assert word in text_of(response).lower()
         assert not response.context["forms"]
-    response = await answer(client, url, asked, **{field: "well"})
+    response = await answer(client, asker, asked, **{field: "well"})
     assert "well" in result_of(response)
 
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_t17_no_log_has_what_the_page_shows(
-    client: AsyncClient, caplog: pytest.LogCaptureFixture, version: str
+    client: AsyncClient, caplog: pytest.LogCaptureFixture, version: str, asker: str
 ) -> None:
     """Django logs a whole context at DEBUG if a template's variable is missing."""
     caplog.set_level(logging.DEBUG, "django.template")
-    url = await url_of(Tool, name="drill_ask")
-    asked = await run(client, url, question="canary-question", revision=version)
+    asked = await run(client, asker, question="canary-question", revision=version)
     [form] = asked.context["forms"]
     shown = {form.fields[0].key: "canary-answer"}
-    response = await answer(client, url, asked, **shown)
+    response = await answer(client, asker, asked, **shown)
     assert "canary-answer" in text_of(response)
     assert "admin/mcp_app/try.html" in caplog.text
     assert "canary" not in caplog.text
@@ -265,38 +251,35 @@ async def test_a_page_a_model_and_roots(client: AsyncClient, version: str) -> No
     assert "Said." not in text_of(response)
 
 
-async def test_a_client_that_can_do_less(client: AsyncClient) -> None:
-    url = await url_of(Tool, name="drill_ask")
-    sent = await typed(client, url, question="How?")
-    response = await send(client, url, {**sent, "can": ["roots"]})
+async def test_a_client_that_can_do_less(client: AsyncClient, asker: str) -> None:
+    sent = await typed(client, asker, question="How?")
+    response = await send(client, asker, {**sent, "can": ["roots"]})
     assert not response.context["forms"]
     capabilities = response.context["messages_sent"][0].text
     assert '"elicitation"' not in capabilities
     assert '"roots":{}' in capabilities
 
 
-async def test_a_question_that_was_not_asked(client: AsyncClient) -> None:
+async def test_a_question_that_was_not_asked(client: AsyncClient, asker: str) -> None:
     """What a page sends back that the server never asked."""
-    url = await url_of(Tool, name="drill_ask")
-    asked = await run(client, url, question="How?")
+    asked = await run(client, asker, question="How?")
     forged = [{"method": "roots/list", "params": {}, "name": "forged"}]
-    response = await answer(client, url, asked, asked=json.dumps(forged))
+    response = await answer(client, asker, asked, asked=json.dumps(forged))
     assert [each.kind for each in response.context["forms"]] == ["form"]
     for text in ("5", "{", "[5]", '[{"method": "roots/list", "params": 5}]'):
-        response = await answer(client, url, asked, asked=text, answered=text)
+        response = await answer(client, asker, asked, asked=text, answered=text)
         assert response.status_code == 200
 
 
-async def test_run_begins_anew(client: AsyncClient) -> None:
+async def test_run_begins_anew(client: AsyncClient, asker: str) -> None:
     """What was answered belongs to the call that asked."""
-    url = await url_of(Tool, name="drill_ask")
-    asked = await run(client, url, question="How?", revision=STATEFUL)
+    asked = await run(client, asker, question="How?", revision=STATEFUL)
     [form] = asked.context["forms"]
-    done = await answer(client, url, asked, **{form.fields[0].key: "well"})
+    done = await answer(client, asker, asked, **{form.fields[0].key: "well"})
     assert not done.context["forms"]
-    data = await typed(client, url, question="How?", revision=STATEFUL)
+    data = await typed(client, asker, question="How?", revision=STATEFUL)
     answered = json.dumps({form.question.answer_key: {"action": "decline"}})
-    again = await send(client, url, {**data, "answered": answered})
+    again = await send(client, asker, {**data, "answered": answered})
     assert again.context["forms"]
 
 

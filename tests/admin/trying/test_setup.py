@@ -20,7 +20,15 @@ from mcp_app.models import AccessToken, Resource, ResourceTemplate, Server, Tool
 from mcp_app.models.definitions import NOTHING, Source
 from mcp_app.process.runtime import Process
 from tests.admin.trying.conftest import Login, Offer
-from tests.admin.trying.console import label_of, result_of, run, send, text_of, typed
+from tests.admin.trying.console import (
+    changed,
+    label_of,
+    result_of,
+    run,
+    send,
+    text_of,
+    typed,
+)
 from tests.audit.reading import kept
 from tests.drill.models import Ledger
 
@@ -83,11 +91,8 @@ async def test_as_another_user(
     client = await login(*AS)
     values = {"server": "private", "who": "user", "user": "maria", "dry": "1"}
     response = await run(client, says, **values)
-    assert json.loads(result_of(response)) == [
-        "maria",
-        "ana0",
-        ["Tried it as maria."],
-    ]
+    history = ["Tried it as maria."]
+    assert json.loads(result_of(response)) == ["maria", "ana0", history]
     [call] = await kept(process)
     assert (call.user_name, call.principal_client) == ("maria", "ana0")
     assert call.client_name == "Try it, dry run"
@@ -270,9 +275,7 @@ async def test_what_was_changed_meanwhile_is_not_run_in_earnest(
 ) -> None:
     url = await offer("enters", enter, publish=False)
     data = await typed(client, url, dry=None)
-    row = await Tool.objects.aget(name="enters")
-    row.description = "Another."
-    await sync_to_async(row.save)()
+    await changed("enters", description="Another.")
     response = await client.post(url, data)
     said = "It was changed since this page was opened, so nothing was run."
     assert response.context["problem"].startswith(said)

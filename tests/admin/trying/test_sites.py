@@ -20,6 +20,7 @@ from mcp_app.models import Resource, ResourceTemplate, Tool
 from mcp_app.process.runtime import Process
 from tests.admin.trying.conftest import Login
 from tests.admin.trying.console import (
+    changed,
     filled,
     label_of,
     result_of,
@@ -33,7 +34,6 @@ from tests.audit.reading import kept
 from tests.egress.conftest import peer
 from tests.egress.peer import Peer, answer
 from tests.kinds.http.test_kind import SECRET, mcp, served
-from tests.published import published
 
 __all__ = ["mcp", "peer", "served"]
 
@@ -45,18 +45,6 @@ async def other(served: Peer) -> AsyncIterator[Peer]:
     """The other site; what connects to it is closed after the test."""
     yield served
     await close_connections()
-
-
-async def changed(name: str, *, publish: bool = False, **columns: Any) -> None:
-    def change() -> None:
-        row = Tool.objects.get(name=name)
-        for column, value in columns.items():
-            setattr(row, column, value)
-        row.save()
-        if publish:
-            published(row)
-
-    await sync_to_async(change)()
 
 
 async def test_a_call_that_reads(login: Login, other: Peer) -> None:
