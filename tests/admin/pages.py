@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from html import unescape
 from html.parser import HTMLParser
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+from django.db.models import Model
 from django.forms import BaseForm
 from django.http import HttpResponse
 from django.test import Client
@@ -13,6 +14,7 @@ from django.urls import reverse
 
 from mcp_app.admin.editors.json_editor import SheetWidget
 
+AnyRow = TypeVar("AnyRow", bound=Model)
 Attributes = list[tuple[str, str | None]]
 
 
@@ -136,3 +138,29 @@ def saved(response: Any) -> bool:
     if response.status_code == 200:
         raise AssertionError(errors(response))
     return bool(response.status_code == 302)
+
+
+def page_of(row: Model, what: str = "change", *args: object) -> str:
+    """Return the address of a page of a row."""
+    return page(str(row._meta.model_name), what, row.pk, *args)
+
+
+def text_of(client: Client, url: str | Model, *data: dict[str, str]) -> str:
+    """Return the HTML of a page, or of the form of a row."""
+    url = page_of(url) if isinstance(url, Model) else url
+    return client.get(url, *data).content.decode()
+
+
+def add(
+    client: Client, model: type[AnyRow], kind: str = "text", **typed: Any
+) -> AnyRow:
+    """Add a definition in the form of its kind, and return its row."""
+    url = form_page(str(model._meta.model_name), kind)
+    assert saved(fill_in(client, url, **typed))
+    return model._default_manager.latest("pk")
+
+
+def save(client: Client, row: Model, **typed: Any) -> None:
+    """Type into the form of a row, save it and read the row again."""
+    assert saved(fill_in(client, page_of(row), **typed))
+    row.refresh_from_db()

@@ -70,9 +70,8 @@ WITHOUT: Final[Mapping[type[DefinitionRow], Form]] = {
 
 def kinds_for(model: type[DefinitionRow]) -> Mapping[str, Kind]:
     """Return the kinds that such definitions can have, by their keys."""
-    about = DEFINITIONS[model]
     known = usable_kinds(mcp).items()
-    return {key: kind for key, kind in known if about in kind.examples}
+    return {key: kind for key, kind in known if DEFINITIONS[model] in kind.examples}
 
 
 def form_of(model: type[DefinitionRow], kind: str) -> Form:
@@ -92,9 +91,9 @@ def editing_field(row: DefinitionRow, column: str) -> str:
     """Return the field of the row's form that edits a column; "" if there is none."""
     if row.from_code:
         return column if column in row.content_columns() else ""
-    form = form_of(type(row), row.kind)
     if column != "config":
         return FIELD_BY_COLUMN.get(column, column)
+    form = form_of(type(row), row.kind)
     return next(iter(form.kind_fields(row.json("config")).fields), "")
 
 

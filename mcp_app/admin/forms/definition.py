@@ -119,9 +119,9 @@ class DefinitionForm(WatchedForm[AnyRow]):
 
     def may_use_file(self, digest: str) -> bool:
         """Return whether the row already has this file, or the user may use it."""
-        if digest in self._own_files:
-            return True
-        return self.user is not None and is_usable(self.user, digest)
+        return digest in self._own_files or (
+            self.user is not None and is_usable(self.user, digest)
+        )
 
     def _post_clean(self) -> None:
         self.instance.kind = self.KIND
@@ -154,6 +154,11 @@ class DefinitionForm(WatchedForm[AnyRow]):
         field = self.field_of_column(column)
         return field if field in self.fields else None
 
+    def set_stored_value(self, name: str, *stored: Any) -> None:
+        """Tell a field what is stored, if the form has the field."""
+        if name in self.fields:
+            cast("Any", self.fields[name]).set_stored_value(*stored)
+
 
 class JsonForm(DefinitionForm[AnyRow]):
     """The form of a kind without one of its own: its config is edited as JSON."""
@@ -170,12 +175,12 @@ class ConfigForm(DefinitionForm[AnyRow]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         config = self.instance.json("config") or {}
-        known = {name: config[name] for name in self.MEMBERS if name in config}
-        self.initial.update(known)
+        members = {name: config[name] for name in self.MEMBERS if name in config}
+        self.initial.update(members)
 
     @classmethod
     def kind_fields(cls, config: JsonObject | None) -> Behind:
-        heading, _fields = super().kind_fields(config)[:2]
+        heading = super().kind_fields(config).heading
         return Behind(heading, (*cls.MEMBERS, *cls.BESIDE))
 
     def column_values(self) -> Mapping[str, object]:
@@ -201,6 +206,7 @@ class FunctionForm(DefinitionForm[AnyRow]):
     KIND = "function"
 
     function = forms.CharField(required=False, widget=forms.Select)
+    from_code = PanelField("mcp_app/widgets/from_code.html")
 
     @classmethod
     def kind_fields(cls, config: JsonObject | None) -> Behind:
@@ -239,9 +245,7 @@ class FunctionForm(DefinitionForm[AnyRow]):
         chosen = self.initial["function"]
         if chosen and chosen not in keys:
             keys.append(chosen)
-        none: Label = (
-            "---------" if keys else _("Developers have registered no function")
-        )
+        none = "---------" if keys else _("Developers have registered no function")
         return [("", none), *((key, function_label(key)) for key in keys)]
 
 
@@ -304,13 +308,14 @@ class TextForm(DefinitionForm[AnyRow]):
 
     def _clean_content(self) -> None:
         content = self.config_from_fields()
-        if content is None and not self.cleaned_data.get("config"):
-            # Unfinished work can be saved; publishing checks that it is complete.
-            self.cleaned_data["config"] = NOTHING
-        elif content is not None and self.cleaned_data.get("config"):
+        has_json = bool(self.cleaned_data.get("config"))
+        if content is not None and has_json:
             self.add_error("config", self.NOT_BOTH)
         elif content is not None:
             self.cleaned_data["config"] = self._as_it_was(content)
+        elif not has_json:
+            # Unfinished work can be saved; publishing checks that it is complete.
+            self.cleaned_data["config"] = NOTHING
 
     def _as_it_was(self, content: JsonObject) -> str:
         """Return the row's own JSON if it has the same meaning, else new JSON."""
@@ -320,12 +325,8 @@ class TextForm(DefinitionForm[AnyRow]):
     def _split_config(self) -> dict[str, str]:
         """Return the initial values of the fields for the stored config."""
         config = self.instance.json("config")
-        if not config:
-            return {}
-        text = text_of_config(self._meta.model, config)
-        if text is None:
-            return {"config": self.instance.config}
-        return {"text": text}
+        text = text_of_config(self._meta.model, config) if config else ""
+        return {"config": self.instance.config} if text is None else {"text": text}
 
 
 def written_text(value: object) -> str:

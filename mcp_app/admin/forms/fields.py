@@ -47,13 +47,11 @@ class JsonField(forms.CharField):
             return self.stored
         if not text.strip():
             return ""
-        read = (
-            json_texts.check_schema_text
-            if self._is_schema
-            else json_texts.parse_strict_json
-        )
         try:
-            read(text)
+            if self._is_schema:
+                json_texts.check_schema_text(text)
+            else:
+                json_texts.parse_strict_json(text)
         except ValueError as error:
             raise ValidationError(str(error)) from None
         return text.strip()
@@ -229,18 +227,17 @@ class RuleField(forms.ChoiceField):
     def offer_stored(self, stored: str) -> None:
         """Offer the registered rules, and the stored one even if it is gone."""
         there = [(key, key) for key in sorted(mcp.rules) if not mcp.rules[key].object]
-        nothing = ("", _("None"))
-        self.choices = _with_missing(
-            [nothing, *there], [(stored, _missing_label(stored))]
-        )
+        gone = [(stored, _missing_label(stored))]
+        self.choices = _with_missing([("", _("None")), *there], gone)
 
 
 def _permissions() -> dict[str, str]:
     """Return the names of all permissions by what is written for them."""
     rows = Permission.objects.values_list("content_type__app_label", "codename", "name")
-    labels = ((f"{app}.{codename}", visible(name)) for app, codename, name in rows)
     return {
-        written: name for written, name in labels if not permission_problem(written)
+        written: visible(name)
+        for app, codename, name in rows
+        if not permission_problem(written := f"{app}.{codename}")
     }
 
 
@@ -274,9 +271,5 @@ def _missing_label(name: str) -> str:
     return _("%(name)s (does not exist any more)") % {"name": visible(name)}
 
 
-FIELDS: Final = {
-    "permission": PermissionField,
-    "groups": GroupsField,
-    "rule": RuleField,
-}
+FIELDS = {"permission": PermissionField, "groups": GroupsField, "rule": RuleField}
 """The form fields of columns that need more than a text input."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from django.utils.translation import gettext_lazy as _
@@ -15,7 +15,12 @@ from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import stored_definition
 from mcp_app.catalog.type_hints import Annotation
-from mcp_app.interface.definitions import Label, PromptDefinition, ToolDefinition
+from mcp_app.interface.definitions import (
+    Label,
+    PromptArgument,
+    PromptDefinition,
+    ToolDefinition,
+)
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import KindError, complete_definition, usable_kinds
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
@@ -33,26 +38,21 @@ if TYPE_CHECKING:
 def declared_values(key: str, registry: Registry) -> Mapping[str, Any]:
     """Return what the panel shows of a function; `is_there` is False if it is gone."""
     function = registry.functions.get(key)
-    if function is None:
-        return {"key": visible(key), "is_there": False}
-    return {"key": visible(key), "is_there": True, **values_of(function)}
+    values = {} if function is None else values_of(function)
+    return {"key": visible(key), "is_there": function is not None, **values}
 
 
 def values_of(function: RegisteredFunction) -> Mapping[str, Any]:
     """Return what `mcp_app/widgets/function.html` shows of a function."""
     parameters = summaries(function.signature.input_schema)
+    returned = function.inspected.returns
     return {
         "description": visible(function.description, None),
         "parameters": [(each, type_label(each.type)) for each in parameters],
-        "result": _result_type(function),
+        "result": "" if returned is MISSING else _annotation(returned),
         "name": visible(function.qualified_name),
         "place": _source_location(function),
     }
-
-
-def _result_type(function: RegisteredFunction) -> str:
-    returned = function.inspected.returns
-    return "" if returned is MISSING else _annotation(returned)
 
 
 def _annotation(annotation: Annotation) -> str:
@@ -68,47 +68,30 @@ def _source_location(function: RegisteredFunction) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}" if code else ""
 
 
-def own_schema(key: str, registry: Registry) -> str:
-    """Return the input schema of a tool with an empty column as JSON; "" for none."""
-    return _declared_json(
-        Tool(name="a", kind="function", config=_function_config(key)), registry
-    )
+def own_json(model: type[Tool | Prompt], key: str, registry: Registry) -> str:
+    """Return what an empty column stands for if a function runs; "" for nothing.
 
-
-def own_arguments(key: str, registry: Registry) -> str:
-    """Return the arguments of a prompt with an empty column as JSON; "" for none."""
-    return _declared_json(
-        Prompt(name="a", kind="function", config=_function_config(key)), registry
-    )
-
-
-def _function_config(key: str) -> str:
-    return jsonrpc.write({"function": key}).decode()
-
-
-def _declared_json(row: Tool | Prompt, registry: Registry) -> str:
-    if row.json("config")["function"] not in registry.functions:
+    It is the input schema of a tool, or the arguments of a prompt, as JSON.
+    """
+    if key not in registry.functions:
         return ""
+    config = jsonrpc.write({"function": key}).decode()
+    row = stored_definition(model(name="a", kind="function", config=config))
     try:
-        stored = complete_definition(stored_definition(row), usable_kinds(registry))
+        definition = complete_definition(row, usable_kinds(registry)).definition
     except KindError:
         return ""
-    definition = stored.definition
+    own: object = None
     if isinstance(definition, ToolDefinition):
-        return jsonrpc.write(definition.input_schema).decode()
-    if isinstance(definition, PromptDefinition) and definition.arguments:
-        return jsonrpc.write(
-            [_argument_members(each) for each in definition.arguments]
-        ).decode()
-    return ""
+        own = definition.input_schema
+    elif isinstance(definition, PromptDefinition):
+        own = [_argument_members(each) for each in definition.arguments]
+    return jsonrpc.write(own).decode() if own else ""
 
 
-def _argument_members(argument: Any) -> Mapping[str, object]:
-    members = {
-        name: getattr(argument, name)
-        for name in ("name", "title", "description", "required")
-    }
-    return {name: value for name, value in members.items() if value}
+def _argument_members(argument: PromptArgument) -> Mapping[str, object]:
+    names = ("name", "title", "description", "required")
+    return {name: value for name in names if (value := getattr(argument, name))}
 
 
 # -- fieldsets -------------------------------------------------------------------------
@@ -211,86 +194,56 @@ class Behind(NamedTuple):
         }
 
 
-def _text_fieldset(*fields: str) -> Fieldset:
-    return _("What clients see"), {"fields": [*fields, "description"]}
-
-
-def _where_fieldset(*fields: str) -> Fieldset:
-    names = ("tags", "position", "timeout", *fields)
-    return _("Where and how"), {
-        "fields": (*names, "opened_version", "opened_fields", "kind")
-    }
-
-
-def _more_fieldset(*fields: str) -> Fieldset:
-    return (
-        _("More: JSON, icons, history"),
-        {
-            "classes": ["collapse"],
-            "fields": [*fields, "icons", "created", "updated", "updated_by"],
-        },
-    )
-
-
-def _tool_fieldsets(behind: Behind) -> list[Fieldset]:
-    return [
-        _text_fieldset("title", "name"),
-        PARAMETERS,
-        behind.fieldset,
-        CHANGES,
-        WHO,
-        _where_fieldset("calls_per_minute"),
-        _more_fieldset(*behind.more, "output_schema"),
-    ]
-
-
-def _resource_fieldsets(behind: Behind) -> list[Fieldset]:
-    return [
-        _text_fieldset("title", "name", "uri"),
-        behind.fieldset,
-        FOR_WHOM,
-        WHO,
-        _where_fieldset("ttl_ms", "public"),
-        _more_fieldset(*behind.more, "annotations"),
-    ]
-
-
-def _template_fieldsets(behind: Behind) -> list[Fieldset]:
-    return [
-        _text_fieldset("title", "name", "uri_template"),
-        VARIABLES,
-        behind.fieldset,
-        FOR_WHOM,
-        WHO,
-        _where_fieldset("ttl_ms", "public"),
-        _more_fieldset(*behind.more, "annotations"),
-    ]
-
-
-def _prompt_fieldsets(behind: Behind) -> list[Fieldset]:
-    return [
-        _text_fieldset("title", "name"),
-        ARGUMENTS,
-        behind.fieldset,
-        WHO,
-        _where_fieldset(),
-        _more_fieldset(*behind.more),
-    ]
-
-
-_FIELDSETS: Mapping[type[DefinitionRow], Callable[[Behind], list[Fieldset]]] = {
-    Tool: _tool_fieldsets,
-    Resource: _resource_fieldsets,
-    ResourceTemplate: _template_fieldsets,
-    Prompt: _prompt_fieldsets,
+OPENED = ("opened_version", "opened_fields")
+HISTORY = ("created", "updated", "updated_by")
+_FIELDSETS: Mapping[
+    type[DefinitionRow],
+    tuple[Sequence[str], Sequence[Fieldset | None], Sequence[str], Sequence[str]],
+] = {
+    Tool: (
+        (),
+        (PARAMETERS, None, CHANGES, WHO),
+        ("calls_per_minute",),
+        ("output_schema",),
+    ),
+    Resource: (
+        ("uri",),
+        (None, FOR_WHOM, WHO),
+        ("ttl_ms", "public"),
+        ("annotations",),
+    ),
+    ResourceTemplate: (
+        ("uri_template",),
+        (VARIABLES, None, FOR_WHOM, WHO),
+        ("ttl_ms", "public"),
+        ("annotations",),
+    ),
+    Prompt: ((), (ARGUMENTS, None, WHO), (), ()),
 }
+"""Texts beside the name, fieldsets (None: the kind's), fields of *Where*, of *More*."""
 
 
 def fieldsets_of(model: type[DefinitionRow], behind: Behind) -> list[Fieldset]:
     """Return the fieldsets of a definition; `behind` comes from its form."""
+    texts, middle, where, more = _FIELDSETS[model]
+    fieldsets: list[Fieldset] = [
+        (_("What clients see"), {"fields": ("title", "name", *texts, "description")}),
+        *(behind.fieldset if each is None else each for each in middle),
+        (
+            _("Where and how"),
+            {"fields": ("tags", "position", "timeout", *where, *OPENED, "kind")},
+        ),
+        (
+            _("More: JSON, icons, history"),
+            {
+                "classes": ["collapse"],
+                "fields": (*behind.more, *more, "icons", *HISTORY),
+            },
+        ),
+    ]
     return [
         (heading, {**about, "fields": fields})
-        for heading, about in _FIELDSETS[model](behind)
+        for heading, about in fieldsets
         if (fields := [each for each in about["fields"] if each not in behind.without])
     ]
 
@@ -314,10 +267,5 @@ def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:
         fieldsets.append((_("What it changes"), {"fields": Tool.HINTS}))
     rate = ("calls_per_minute",) if is_tool else ()
     fields = (*DEMANDS, "timeout", *rate, "tags", "position")
-    fieldsets.append(
-        (
-            _("Who may use it, where and how"),
-            {"fields": (*fields, "opened_version", "opened_fields")},
-        )
-    )
-    return fieldsets
+    heading = _("Who may use it, where and how")
+    return [*fieldsets, (heading, {"fields": (*fields, *OPENED)})]

@@ -27,28 +27,23 @@ MAX_CODE_TEXT_LENGTH: Final = 300
 
 def from_code(definition: Definition) -> Mapping[str, str]:
     """Return the code's value for each column that staff may change."""
+    groups = [_(" or ").join(sorted(names)) for names in definition.demands.groups]
     values = {
         "title": definition.title,
         "description": definition.description,
         "permission": ", ".join(definition.demands.permissions),
-        "groups": "; ".join(map(_alternatives_text, definition.demands.groups)),
+        "groups": "; ".join(groups),
         "rule": ", ".join(definition.demands.rules),
         "timeout": "" if definition.timeout is None else f"{definition.timeout:g}",
         "tags": " ".join(sorted(definition.tags)),
         "position": str(definition.position or ""),
     }
     if isinstance(definition, ToolDefinition):
-        rate, hints = definition.calls_per_minute, definition.hints
+        rate, answers = definition.calls_per_minute, {True: _("yes"), False: _("no")}
         values["calls_per_minute"] = "" if rate is None else f"{rate}"
         for name in Tool.HINTS:
-            values[name] = {True: _("yes"), False: _("no"), None: ""}[
-                getattr(hints, name)
-            ]
+            values[name] = answers.get(getattr(definition.hints, name), "")
     return values
-
-
-def _alternatives_text(groups: frozenset[str]) -> str:
-    return _(" or ").join(sorted(groups))
 
 
 class OverlayForm(WatchedForm[DefinitionRow]):
@@ -86,8 +81,8 @@ class OverlayForm(WatchedForm[DefinitionRow]):
             _("From code: “%(text)s”.") % {"text": short_text} if short_text else ""
         )
         if name in DEMANDS:
-            parts = in_code, _("Your entry here is required in addition.")
-            return " ".join(parts) if in_code else ""
+            required = _("Your entry here is required in addition.")
+            return f"{in_code} {required}" if in_code else ""
         changed = _("Changed here.") if self.is_changed(name) else ""
         return f"{changed} {in_code}".strip()
 
@@ -105,9 +100,8 @@ class OverlayForm(WatchedForm[DefinitionRow]):
     @property
     def changed_here(self) -> list[tuple[str, str]]:
         """The changed columns with their labels, for the buttons that reset them."""
-        columns = self.instance.content_columns()
         return [
             (name, str(self.fields[name].label or name))
-            for name in columns
+            for name in self.instance.content_columns()
             if name in self.fields and self.is_changed(name)
         ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from django.utils.translation import gettext_lazy as _
@@ -12,8 +11,6 @@ from mcp_app.admin.editors.files import Upload
 from mcp_app.admin.editors.json_editor import EditorInput, SheetField
 from mcp_app.admin.editors.message_forms import MessageForm, MessageSheet
 from mcp_app.admin.editors.prompt_arguments import ArgumentSheet
-from mcp_app.admin.editors.rows import RowForm
-from mcp_app.admin.forms import fieldsets
 from mcp_app.admin.forms.definition import (
     NOTHING,
     WIDGETS,
@@ -22,11 +19,11 @@ from mcp_app.admin.forms.definition import (
     JsonForm,
 )
 from mcp_app.admin.forms.fields import PanelField
-from mcp_app.admin.forms.fieldsets import ADVICE, TEXTS, Behind
-from mcp_app.admin.page.preview import Look, look_of_block
+from mcp_app.admin.forms.fieldsets import ADVICE, TEXTS, Behind, own_json
+from mcp_app.admin.page.preview import look_of_block
 from mcp_app.admin.page.wording import PROMPT
 from mcp_app.catalog.registry import mcp
-from mcp_app.interface.definitions import PromptArgument, PromptDefinition
+from mcp_app.interface.definitions import PromptDefinition
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import KindError, serving_problems, usable_kinds
 from mcp_app.models import Prompt
@@ -52,9 +49,9 @@ class PromptForm(DefinitionForm[Prompt]):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if "arguments" in self.fields:
-            field = cast("SheetField", self.fields["arguments"])
-            field.set_stored_value(self.instance.arguments, self.own_arguments())
+        self.set_stored_value(
+            "arguments", self.instance.arguments, self.own_arguments()
+        )
 
     def own_arguments(self) -> str | None:
         """Return the JSON of the arguments if the column is empty; None for none."""
@@ -64,34 +61,12 @@ class PromptForm(DefinitionForm[Prompt]):
 class FunctionPromptForm(FunctionForm[Prompt], PromptForm):
     """A prompt that a function makes."""
 
-    from_code = PanelField("mcp_app/widgets/from_code.html")
-
     def own_arguments(self) -> str:
-        return fieldsets.own_arguments(self.function_key(), mcp)
+        return own_json(Prompt, self.function_key(), mcp)
 
 
 class JsonPromptForm(JsonForm[Prompt], PromptForm):
     """A prompt of a kind that has no form of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class PreviewMessage:
-    """One message of the preview."""
-
-    role: str
-    look: Look
-
-
-@dataclass(frozen=True, slots=True)
-class FilledMessage:
-    """An argument with the value that the preview fills in."""
-
-    argument: PromptArgument
-    value: str
-
-    @property
-    def label(self) -> str:
-        return visible(self.argument.title or self.argument.name)
 
 
 class TextPromptForm(PromptForm):
@@ -110,10 +85,8 @@ class TextPromptForm(PromptForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if "config" in self.fields:
-            is_new = self.instance.json("config") in (None, {})
-            field = cast("SheetField", self.fields["config"])
-            field.set_stored_value("" if is_new else self.instance.config)
+        is_new = self.instance.json("config") in (None, {})
+        self.set_stored_value("config", "" if is_new else self.instance.config)
         if not self.is_bound:
             self._show_preview()
 
@@ -124,12 +97,8 @@ class TextPromptForm(PromptForm):
     def new_uploads(self) -> list[Upload]:
         if "config" not in self.fields or not self.is_bound:
             return []
-        editor_input: EditorInput = self["config"].data
-        forms = (
-            editor_input.submitted_rows.forms
-            if editor_input.submitted_rows is not None
-            else []
-        )
+        rows = self["config"].data.submitted_rows
+        forms = [] if rows is None else rows.forms
         files = [form.new_file for form in forms if isinstance(form, MessageForm)]
         return [file for file in files if file is not None]
 
@@ -148,20 +117,18 @@ class TextPromptForm(PromptForm):
 
     def _blame_messages(self) -> None:
         """Show the errors of each message beside it."""
-        editor_input: EditorInput = self["config"].data
-        if (
-            editor_input.submitted_rows is None
-            or not editor_input.submitted_rows.is_valid()
-        ):
+        rows = cast("EditorInput", self["config"].data).submitted_rows
+        if rows is None or not rows.is_valid():
             return
         stored = self.row_definition()
-        for form in editor_input.submitted_rows.ordered_forms:
+        for form in rows.ordered_forms:
             alone = MessageSheet().value_of_rows([form], None)
+            field = "text" if form.cleaned_data.get("text") else "uri"
             for problem in serving_problems(
                 stored.definition, stored.kind, alone, stored.uploads
             ):
                 if problem.field == "config":
-                    form.add_error(_content_field(form), problem.message)
+                    form.add_error(field, problem.message)
 
     def _show_preview(self) -> None:
         if "preview" in self.fields:
@@ -178,44 +145,39 @@ class TextPromptForm(PromptForm):
             values = self._filled_arguments(definition)
             kind = usable_kinds(mcp)[self.KIND]
             run = kind.prompt_runnable(definition, stored.config, stored.uploads)
-            output = run.convert(run.run(**run.bind(_argument_values(values))))
+            filled = {
+                each["argument"].name: each["value"] for each in values if each["value"]
+            }
+            output = run.convert(run.run(**run.bind(filled)))
         except (KindError, ValueError):
             return {"is_empty": True}
         except ProtocolError as error:
             return {"values": values, "problem": visible(error.message, None)}
-        messages = [
-            PreviewMessage(each.role, look_of_block(each.content))
-            for each in output.messages
-        ]
+        looks = [look_of_block(each.content) for each in output.messages]
+        squeezed = self.instance.config.replace(" ", "")
         return {
             "values": values,
-            "said": messages,
-            "tokens": sum(each.look.tokens for each in messages),
-            "left_out": sum(1 for each in values if not each.value),
-            "unused": _unused_arguments(definition, self.instance.config),
+            "said": [
+                {"role": message.role, "look": look}
+                for message, look in zip(output.messages, looks, strict=True)
+            ],
+            "tokens": sum(each.tokens for each in looks),
+            "left_out": len(values) - len(filled),
+            "unused": [
+                visible(argument.name)
+                for argument in definition.arguments
+                if f"{{{{{argument.name}}}}}" not in squeezed
+            ],
         }
 
-    def _filled_arguments(self, definition: PromptDefinition) -> list[FilledMessage]:
+    def _filled_arguments(self, definition: PromptDefinition) -> list[dict[str, Any]]:
+        """Return the arguments with the values that the preview fills in."""
         data = self.data if self.is_bound else {}
         return [
-            FilledMessage(argument, str(data.get(f"{_VALUE}{argument.name}", "")))
-            for argument in definition.arguments
+            {
+                "argument": each,
+                "label": visible(each.title or each.name),
+                "value": str(data.get(f"{_VALUE}{each.name}", "")),
+            }
+            for each in definition.arguments
         ]
-
-
-def _argument_values(values: list[FilledMessage]) -> dict[str, Any]:
-    return {each.argument.name: each.value for each in values if each.value}
-
-
-def _content_field(form: RowForm) -> str:
-    return "text" if form.cleaned_data.get("text") else "uri"
-
-
-def _unused_arguments(definition: PromptDefinition, config: str) -> list[str]:
-    """Return the arguments that no message uses."""
-    squeezed = config.replace(" ", "")
-    return [
-        visible(argument.name)
-        for argument in definition.arguments
-        if f"{{{{{argument.name}}}}}" not in squeezed
-    ]

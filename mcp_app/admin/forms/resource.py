@@ -58,21 +58,20 @@ class ReadableForm(DefinitionForm[Readable]):
         self.initial["audience"] = hints.audience_of(annotations)
         self.initial["importance"] = importance
         if "importance" in self.fields:
-            choices = {**hints.IMPORTANCES, importance: importance}
-            choices.update(hints.IMPORTANCES)
             field = cast("forms.ChoiceField", self.fields["importance"])
-            field.choices = tuple(choices.items())
+            choices = {**hints.IMPORTANCES, importance: importance}
+            field.choices = tuple({**choices, **hints.IMPORTANCES}.items())
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
         chosen = {"audience", "importance"}
-        if not self.errors.keys() & {*chosen, "annotations"}:
-            self._clean_annotations(changed=bool(chosen & set(self.changed_data)))
+        chosen = {"audience", "importance"}
+        is_changed = not chosen.isdisjoint(self.changed_data)
+        if is_changed and not self.errors.keys() & {*chosen, "annotations"}:
+            self._clean_annotations()
         return cleaned
 
-    def _clean_annotations(self, *, changed: bool) -> None:
-        if not changed:
-            return
+    def _clean_annotations(self) -> None:
         if "annotations" in self.changed_data:
             self.add_error(
                 "annotations",
@@ -104,8 +103,6 @@ class ResourceForm(ReadableForm[Resource]):
 
 class FunctionResourceForm(FunctionForm[Resource], ResourceForm):
     """A resource that a function returns."""
-
-    from_code = PanelField("mcp_app/widgets/from_code.html")
 
     def column_values(self) -> Mapping[str, object]:
         return {**super().column_values(), "size": None}
@@ -192,18 +189,17 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
         if "mime_type" in self.errors:
             return cleaned
         media_type = self.cleaned_data.get("mime_type")
-        if not media_type or (
-            self._is_replaced() and "mime_type" not in self.changed_data
-        ):
-            self.cleaned_data["mime_type"] = self._media_type() or media_type
-        return cleaned
-
-    def _is_replaced(self) -> bool:
-        """Return whether a file replaces a text, or a text a file."""
-        text = bool(self.cleaned_data.get("text"))
-        return self._uploaded is not None or (
-            text and self._stored_upload() is not None
+        has_text = bool(self.cleaned_data.get("text"))
+        # A file takes the place of a text, or a text that of a file.
+        is_replaced = self._uploaded is not None or (
+            has_text and self._stored_upload() is not None
         )
+        if not media_type or (is_replaced and "mime_type" not in self.changed_data):
+            own = "text/plain" if has_text else ""
+            if self._uploaded is not None:
+                own = self._uploaded.media_type
+            self.cleaned_data["mime_type"] = own or media_type
+        return cleaned
 
     def new_uploads(self) -> list[Upload]:
         return [] if self._uploaded is None else [self._uploaded]
@@ -226,11 +222,6 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
             return len(config["text"].encode())
         return self.instance.size if "upload" in config else None
 
-    def _media_type(self) -> str:
-        if self._uploaded is not None:
-            return self._uploaded.media_type
-        return "text/plain" if self.cleaned_data.get("text") else ""
-
 
 class ResourceTemplateForm(ReadableForm[ResourceTemplate]):
     """What the forms of all resource templates share."""
@@ -246,20 +237,14 @@ class ResourceTemplateForm(ReadableForm[ResourceTemplate]):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if "suggestions" in self.fields:
-            field = cast("VariablesField", self.fields["suggestions"])
-            field.set_stored_value(self.instance.suggestions, self._displayed_pattern())
-
-    def _displayed_pattern(self) -> str:
-        """Return the URI template that the page shows."""
+        # The page shows the pattern as it was sent, or else as it is stored.
         submitted = self.data.get("uri_template") if self.is_bound else None
-        return self.instance.uri_template if submitted is None else str(submitted)
+        pattern = self.instance.uri_template if submitted is None else str(submitted)
+        self.set_stored_value("suggestions", self.instance.suggestions, pattern)
 
 
 class FunctionTemplateForm(FunctionForm[ResourceTemplate], ResourceTemplateForm):
     """A template whose resources a function returns."""
-
-    from_code = PanelField("mcp_app/widgets/from_code.html")
 
 
 class TextTemplateForm(TextForm[ResourceTemplate], ResourceTemplateForm):

@@ -65,18 +65,14 @@ class ServerForm(WatchedForm[Server]):
             )
         return listing
 
-    def _chosen_anew(self) -> Iterator[str]:
-        """Yield the fields of chosen rows that differ from what is saved now."""
-        for name in self.fields.keys() & set(Server.CHOICES):
-            if self.fields[name].has_changed(self.initial.get(name), self[name].data):
-                yield name
-
     def _differences(self) -> Iterator[Difference]:
         yield from super()._differences()
-        for name in self._chosen_anew():
-            saved, mine = self.initial.get(name, ()), self.cleaned_data.get(name, ())
-            yield Difference(
-                label=str(self.fields[name].label),
-                theirs=", ".join(map(str, saved)) or _("(empty)"),
-                mine=", ".join(map(str, mine)) or _("(empty)"),
-            )
+        for name in self.fields.keys() & set(Server.CHOICES):
+            saved, field = self.initial.get(name), self.fields[name]
+            if field.has_changed(saved, self[name].data):
+                mine = self.cleaned_data.get(name, ())
+                yield Difference(
+                    label=str(field.label),
+                    theirs=", ".join(map(str, saved or ())) or _("(empty)"),
+                    mine=", ".join(map(str, mine)) or _("(empty)"),
+                )

@@ -25,7 +25,6 @@ from mcp_app.admin.editors.messages import Message
 from mcp_app.admin.editors.parameter_forms import ParameterSheet
 from mcp_app.admin.editors.site_call import CallSheet
 from mcp_app.admin.editors.text_answer import Parts, config_of, parts_of_config
-from mcp_app.admin.forms import fieldsets
 from mcp_app.admin.forms.definition import (
     WIDGETS,
     DefinitionForm,
@@ -34,7 +33,7 @@ from mcp_app.admin.forms.definition import (
     TextForm,
 )
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
-from mcp_app.admin.forms.fieldsets import BEYOND_PARTS, Behind
+from mcp_app.admin.forms.fieldsets import BEYOND_PARTS, Behind, own_json
 from mcp_app.admin.forms.resource import ResourceForm, ResourceTemplateForm
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.wording import CALL, LOOKUP, RESOURCE, RESOURCE_TEMPLATE, TOOL
@@ -73,9 +72,9 @@ class ToolForm(DefinitionForm[Tool]):
                 widget = cast("HintsWidget", self.fields["changes"].widget)
                 widget.ticked = frozenset({"open_world"})
         self.initial["changes"] = answer_of(self._hints)
-        if "input_schema" in self.fields:
-            field = cast("SheetField", self.fields["input_schema"])
-            field.set_stored_value(self.instance.input_schema, self.own_schema())
+        self.set_stored_value(
+            "input_schema", self.instance.input_schema, self.own_schema()
+        )
 
     def own_schema(self) -> str | None:
         """Return the schema to use if the column is empty; None if there is none."""
@@ -86,10 +85,8 @@ class ToolForm(DefinitionForm[Tool]):
         if not isinstance(answer, Answer) or "changes-asked" not in self.data:
             return super().column_values()
         hints = hints_of_answer(answer, self._hints)
-        return {
-            **super().column_values(),
-            **{name: getattr(hints, name) for name in HINTS},
-        }
+        values = {name: getattr(hints, name) for name in HINTS}
+        return {**super().column_values(), **values}
 
     def field_of_column(self, column: str) -> str:
         return "changes" if column in HINTS else super().field_of_column(column)
@@ -113,12 +110,9 @@ class TextToolForm(TextForm[Tool], ToolForm):
             widget = cast("PlaceholderTextarea", self.fields["text"].widget)
             widget.names = tuple(schema.get("properties") or ())
             widget.source = "input_schema"
-        if "file" in self.fields:
-            parts = self._stored_parts()
-            field = cast("FilePartField", self.fields["file"])
-            field.set_stored_value(
-                None if parts is None else parts.file, self.may_use_file
-            )
+        parts = self._stored_parts()
+        stored_file = None if parts is None else parts.file
+        self.set_stored_value("file", stored_file, self.may_use_file)
 
     def clean_file(self) -> Message | None:
         file_value: FileValue = self.cleaned_data["file"]
@@ -140,18 +134,15 @@ class TextToolForm(TextForm[Tool], ToolForm):
 
     def _split_config(self) -> dict[str, str]:
         parts = self._stored_parts()
-        return (
-            {"config": self.instance.config} if parts is None else {"text": parts.text}
-        )
+        own = {"config": self.instance.config}
+        return own if parts is None else {"text": parts.text}
 
 
 class FunctionToolForm(FunctionForm[Tool], ToolForm):
     """A tool that runs a function."""
 
-    from_code = PanelField("mcp_app/widgets/from_code.html")
-
     def own_schema(self) -> str:
-        return fieldsets.own_schema(self.function_key(), mcp)
+        return own_json(Tool, self.function_key(), mcp)
 
 
 class JsonToolForm(JsonForm[Tool], ToolForm):
@@ -178,11 +169,9 @@ class QueryForm(DefinitionForm[AnyRow]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         if "config" in self.fields:
-            field = SheetField(LookupSheet(mcp.open_models, one=self.ONE))
-            known = self.fields["config"]
-            field.label, field.help_text = known.label, known.help_text
+            field = cast("SheetField", self.fields["config"])
+            field.sheet_widget.sheet = LookupSheet(mcp.open_models, one=self.ONE)
             field.set_stored_value(self.instance.config)
-            self.fields["config"] = field
         if "now" in self.fields:
             saved = self.instance.json("config") or {}
             panel = cast("PanelField", self.fields["now"])
@@ -222,12 +211,7 @@ class HttpForm(DefinitionForm[AnyRow]):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if "config" in self.fields:
-            field = SheetField(CallSheet(only_reads=self.ONLY_READS))
-            known = self.fields["config"]
-            field.label, field.help_text = known.label, known.help_text
-            field.set_stored_value(self.instance.config)
-            self.fields["config"] = field
+        self.set_stored_value("config", self.instance.config)
         if "calls" in self.fields:
             panel = cast("PanelField", self.fields["calls"])
             panel.shows_later(self._call_context)
@@ -245,8 +229,7 @@ class HttpForm(DefinitionForm[AnyRow]):
             "sentence": call_sentence(call, definition),
             "per_caller": call.site.per_caller,
         }
-        user = self.user
-        if user is not None and user.has_perm("mcp_app.try"):
+        if self.user is not None and self.user.has_perm("mcp_app.try"):
             context["url"] = page_url(self.instance, "try")
         return context
 
@@ -260,8 +243,9 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
     """A tool that calls another site."""
 
     WORDS = {**TOOL, **CALL}
-    ONLY_READS = False
     REACHES_OUTSIDE = True
+
+    config = SheetField(CallSheet(only_reads=False))
 
 
 class HttpResourceForm(HttpForm[Resource], ResourceForm):

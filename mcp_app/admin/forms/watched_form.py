@@ -1,11 +1,13 @@
 """A form that detects concurrent edits and keeps what was typed when shown again.
 
 The page carries the row's version number and digests of what it showed. The second user
-to save gets an error, and sees which fields differ and both values.
+to save gets an error, and sees which fields differ and both values. A field has one
+digest, or one for each part if it has a method `parts`, such as an address and a file.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
@@ -18,8 +20,7 @@ from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.json_editor import SheetWidget
-from mcp_app.admin.editors.json_texts import formatted_text
-from mcp_app.admin.forms import opened_values
+from mcp_app.admin.editors.json_texts import formatted_text, lines_from_browser
 from mcp_app.admin.forms.fields import (
     GroupsField,
     JsonField,
@@ -29,7 +30,7 @@ from mcp_app.admin.forms.fields import (
 from mcp_app.admin.page.wording import EVERY, Words
 from mcp_app.interface.rules import visible
 from mcp_app.models.changes import WatchedRow
-from mcp_app.models.fields import JSONTextField
+from mcp_app.models.fields import JSONTextField, digest
 from mcp_app.site_time import local_time
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ MINE: Final = "_mine"
 """The button that puts my changes on top of what somebody else saved."""
 _OF_THE_PAGE: Final = {"kind", "opened_fields", "opened_version"}
 """Hidden fields that no user fills in."""
+_DIGITS: Final = 16
+"""Of a digest that a page carries."""
 _NEVER_COMPARED: Final = {"id", "lock_version", "created", "updated", "updated_by"}
 
 
@@ -110,8 +113,8 @@ class WatchedForm(TypedForm[Row]):
     @property
     def is_changed_by_another(self) -> bool:
         """Return whether the row was saved after this form was opened."""
-        opened_values = self.cleaned_data.get("opened_version")
-        return bool(self.instance.pk) and opened_values != self.instance.lock_version
+        opened_version = self.cleaned_data.get("opened_version")
+        return bool(self.instance.pk) and opened_version != self.instance.lock_version
 
     def is_valid(self) -> bool:
         # Cleaning may have made the form unbound, to show it again.
@@ -160,14 +163,10 @@ class WatchedForm(TypedForm[Row]):
             if mine[name] != theirs and self.field_of_column(name) in self.fields:
                 field = self.instance._meta.get_field(name)
                 yield Difference(
-                    label=self._column_label(name),
+                    label=str(self.fields[self.field_of_column(name)].label),
                     theirs=_value_text(cast("Field[Any, Any]", field), theirs),
                     mine=_value_text(cast("Field[Any, Any]", field), mine[name]),
                 )
-
-    def _column_label(self, column: str) -> str:
-        # A column without a field cannot be changed here.
-        return str(self.fields[self.field_of_column(column)].label)
 
     def field_of_column(self, column: str) -> str:
         """Return the name of the form field that edits a column."""
@@ -175,16 +174,12 @@ class WatchedForm(TypedForm[Row]):
 
     def _digests_now(self) -> str:
         """Return the digests of what the fields show of the row as saved now."""
-        return opened_values.write_digests(
-            {
-                f"{name}{part}": digest
-                for name, field in self._fillable_fields()
-                for part, digest in opened_values.field_digests(
-                    field,
-                    field.prepare_value(self.get_initial_for_field(field, name)),
-                ).items()
-            }
-        )
+        digests = {}
+        for name, field in self._fillable_fields():
+            shown = field.prepare_value(self.get_initial_for_field(field, name))
+            for part, part_digest in field_digests(field, shown).items():
+                digests[f"{name}{part}"] = part_digest
+        return json.dumps(digests)
 
     def _fillable_fields(self) -> Iterator[tuple[str, forms.Field]]:
         """Yield the fields that users fill in."""
@@ -197,18 +192,17 @@ class WatchedForm(TypedForm[Row]):
 
         Parts of a field that were not touched get what is saved now.
         """
-        before = opened_values.read_digests(
-            str(self.cleaned_data.get("opened_fields") or "")
-        )
+        before = read_digests(str(self.cleaned_data.get("opened_fields") or ""))
         for name, field in self._fillable_fields():
             data = self[name].data
             touched = {
                 part
-                for part, digest in opened_values.field_digests(field, data).items()
-                if before.get(f"{name}{part}") != digest
+                for part, part_digest in field_digests(field, data).items()
+                if before.get(f"{name}{part}") != part_digest
             }
             if touched:
-                yield name, opened_values.on_top(field, data, touched)
+                merge = getattr(field, "on_top", None)
+                yield name, data if merge is None else merge(data, touched)
 
     def _put_mine_on_top(self) -> None:
         """Show what I touched as I left it, and the rest as it is saved now."""
@@ -217,17 +211,17 @@ class WatchedForm(TypedForm[Row]):
         self.is_conflict = False
         self.initial["opened_version"] = self.instance.lock_version
         self.initial["opened_fields"] = digests
-        self.note = _(
-            "The form shows the saved version with your changes in it."
-            " Nothing is saved yet: check the form, then press Save."
+        self.note = self._with_files(
+            _(
+                "The form shows the saved version with your changes in it."
+                " Nothing is saved yet: check the form, then press Save."
+            )
         )
-        self.note = self._with_files(self.note)
 
     def _with_files(self, note: str) -> str:
         """Add that the file must be chosen again: browsers do not send it twice."""
-        if not self.files:
-            return note
-        return " ".join(filter(None, (note, _("Choose the file again."))))
+        again = _("Choose the file again.")
+        return f"{note} {again}".strip() if self.files else note
 
     def show_again(self, typed: Mapping[str, Any]) -> None:
         """Show the form again without errors, with these values in its fields."""
@@ -265,3 +259,35 @@ def _value_text(field: Field[Any, Any], value: Any) -> str:
         return _("(empty)")
     text = formatted_text(value) if isinstance(field, JSONTextField) else str(value)
     return visible(text, None)
+
+
+def field_digests(field: forms.Field, value: Any) -> dict[str, str]:
+    """Return the digest of each part of what a field shows or was sent."""
+    own = getattr(field, "parts", None)
+    parts: Mapping[str, object] = {}
+    if own is not None:
+        parts = own(value)
+    elif not isinstance(field, forms.FileField):
+        # A file is only sent if it is new, and no page can show it again.
+        parts = {"": _plain_value(field, value)}
+    return {part: digest(repr(content))[:_DIGITS] for part, content in parts.items()}
+
+
+def read_digests(text: str) -> Mapping[str, object]:
+    """Parse the digests that a page sent; return {} if they are invalid."""
+    try:
+        digests = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return digests if isinstance(digests, dict) else {}
+
+
+def _plain_value(field: forms.Field, value: Any) -> object:
+    """Normalize a value, so that one shown and the same one sent are equal."""
+    if isinstance(value, list | tuple):
+        return sorted(map(str, value))
+    try:
+        read = field.to_python(value)
+    except ValidationError:
+        read = value
+    return lines_from_browser(read) if isinstance(read, str) else read

@@ -16,20 +16,13 @@ from mcp_app.admin.forms.fieldsets import (
     declared_values,
     fieldsets_of,
     overlay_fieldsets,
-    own_arguments,
-    own_schema,
+    own_json,
 )
 from mcp_app.catalog.registry import Registry
 from mcp_app.kinds.registry import OURS
 from mcp_app.models import Prompt, Resource, Tool
 from mcp_app.models.fields import DEMANDS
 
-CASES = [
-    (model, kind, rich)
-    for model in DEFINITIONS
-    for kind in (*OURS, "vanished")
-    for rich in ((False, True) if kind == "text" else (False,))
-]
 RICH = {"content": [{"type": "text", "text": "a", "annotations": {}}], "base64": "YQ=="}
 """A config that says more than the easy fields of any form."""
 READ_ONLY = {"created", "updated", "updated_by", "from_code", "function"}
@@ -44,22 +37,18 @@ def names(fieldsets: list[Any]) -> list[str]:
     return [*chain.from_iterable(options["fields"] for _, options in fieldsets)]
 
 
-@pytest.mark.parametrize(("model", "kind", "rich"), CASES)
+@pytest.mark.parametrize("model", DEFINITIONS)
+@pytest.mark.parametrize("kind", [*OURS, "vanished"])
+@pytest.mark.parametrize("rich", [False, True])
 def test_each_field_stands_once_and_is_there(model: Any, kind: str, rich: bool) -> None:
+    """Every form asks who may use it, and says what clients see."""
     found = names(fieldsets(model, kind, rich=rich))
     assert [name for name, count in Counter(found).items() if count > 1] == []
     known = {each.name for each in model._meta.get_fields()}
     known |= {*form_of(model, kind).declared_fields}
     assert set(found) - known - READ_ONLY == set()
-
-
-@pytest.mark.parametrize(("model", "kind", "rich"), CASES)
-def test_every_form_asks_who_and_says_what_clients_see(
-    model: Any, kind: str, rich: bool
-) -> None:
-    found = {*names(fieldsets(model, kind, rich=rich))}
-    assert {*DEMANDS, "title", "name", "description", "tags", "timeout"} <= found
-    assert {"opened_version", "opened_fields", "kind"} <= found
+    assert {*DEMANDS, "title", "name", "description", "tags", "timeout"} <= set(found)
+    assert {"opened_version", "opened_fields", "kind"} <= set(found)
     assert ("function" in found) is (kind == "function")
 
 
@@ -74,18 +63,13 @@ def test_what_says_more_than_easy_fields_is_edited_as_json(model: Any) -> None:
     assert names(rich).count("config") == 1
 
 
-def test_only_a_tool_has_hints() -> None:
-    assert {*Tool.HINTS} <= {*names(overlay_fieldsets(True))}
-    assert {*Tool.HINTS}.isdisjoint(names(overlay_fieldsets(False)))
-    for is_tool in (True, False):
-        assert max(Counter(names(overlay_fieldsets(is_tool))).values()) == 1
-
-
 @pytest.mark.parametrize("model", [Tool, Prompt])
 def test_an_overlay_shows_all_that_staff_may_change(model: Any) -> None:
     row = model(name="x", source="code", kind="function")
-    found = {*names(overlay_fieldsets(model is Tool))}
-    assert {*row.content_columns()} <= found
+    found = names(overlay_fieldsets(model is Tool))
+    assert {*row.content_columns()} <= {*found}
+    assert max(Counter(found).values()) == 1
+    assert {*Tool.HINTS}.isdisjoint(found) is (model is not Tool)
 
 
 # -- from code -------------------------------------------------------------------------
@@ -133,15 +117,9 @@ def test_what_code_says_of_a_function() -> None:
     assert path == __file__
     assert int(line) > 1
 
-
-@pytest.mark.parametrize(
-    ("key", "result"), [("shop.nothing", "None"), ("shop.silent", "")]
-)
-def test_what_a_function_gives(key: str, result: str) -> None:
-    assert declared_values(key, registry)["result"] == result
-
-
-def test_what_has_no_place_says_none() -> None:
+    assert declared_values("shop.nothing", registry)["result"] == "None"
+    assert declared_values("shop.silent", registry)["result"] == ""
+    # What has no place says none.
     assert declared_values("shop.partial", registry)["place"] == ""
 
 
@@ -160,28 +138,21 @@ def test_nothing_is_hidden_in_what_code_says() -> None:
 
 
 def test_a_function_that_is_gone() -> None:
-    assert declared_values("shop.gone", registry) == {
-        "key": "shop.gone",
-        "is_there": False,
-    }
-    assert own_schema("shop.gone", registry) == ""
-    assert own_arguments("", registry) == ""
+    values = declared_values("shop.gone", registry)
+    assert values == {"key": "shop.gone", "is_there": False}
+    assert own_json(Tool, "shop.gone", registry) == ""
+    assert own_json(Prompt, "", registry) == ""
 
 
 def test_what_an_empty_column_stands_for() -> None:
-    assert list(json.loads(own_schema("shop.find", registry))["properties"]) == [
-        "customer",
-        "limit",
-    ]
-    assert json.loads(own_arguments("shop.find", registry)) == [
-        {
-            "name": "customer",
-            "description": "The number on the bill.",
-            "required": True,
-        },
+    schema = json.loads(own_json(Tool, "shop.find", registry))
+    assert list(schema["properties"]) == ["customer", "limit"]
+    said = {"description": "The number on the bill.", "required": True}
+    assert json.loads(own_json(Prompt, "shop.find", registry)) == [
+        {"name": "customer", **said},
         {"name": "limit"},
     ]
-    assert own_arguments("shop.nothing", registry) == ""
+    assert own_json(Prompt, "shop.nothing", registry) == ""
 
 
 def test_a_function_whose_result_has_no_json_form_has_nothing_of_its_own() -> None:
@@ -191,4 +162,4 @@ def test_a_function_whose_result_has_no_json_form_has_nothing_of_its_own() -> No
     def own() -> Own:
         return Own()
 
-    assert own_schema("shop.own", broken) == ""
+    assert own_json(Tool, "shop.own", broken) == ""

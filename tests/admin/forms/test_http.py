@@ -12,19 +12,17 @@ from django.test import Client
 from pytest_django import Settings
 
 from mcp_app.models import Resource, ResourceTemplate, Tool
-from tests.admin.pages import errors, fill_in, form_page, page, saved, shown_values
+from tests.admin.pages import add, errors, fill_in, page_of, save, shown_values, text_of
 
 pytestmark = [pytest.mark.django_db]
 
 ROW = "config-0"
 Queries: TypeAlias = Callable[[int], AbstractContextManager[object]]
+TEXT = {"type": "string", "description": "What it is."}
 PARAMETERS = json.dumps(
     {
         "type": "object",
-        "properties": {
-            "queue": {"type": "string", "description": "Which queue."},
-            "subject": {"type": "string", "description": "What it is about."},
-        },
+        "properties": {"queue": TEXT, "subject": TEXT},
         "required": ["queue"],
     }
 )
@@ -46,45 +44,34 @@ def _rows(**typed: Any) -> dict[str, Any]:
     return {f"{ROW}-{name.replace('__', '-')}": value for name, value in typed.items()}
 
 
-def _config(model: Any = Tool) -> Any:
-    return model.objects.get().json("config")
-
-
-def _tool(config: Any) -> str:
-    row = Tool.objects.create(
+def _tool(config: Any) -> Tool:
+    return Tool.objects.create(
         name="ticket",
         kind="http",
         config=json.dumps(config),
         input_schema=PARAMETERS,
         read_only=False,
     )
-    return page("tool", "change", row.pk)
 
 
 def test_a_tool_is_made(admin_client: Client) -> None:
-    made = fill_in(
-        admin_client,
-        form_page("tool", "http"),
-        name="ticket",
-        title="Ticket",
-        **_rows(
-            site="helpdesk",
-            method="POST",
-            path="/tickets",
-            sends="json",
-            body='{"subject": "Cake", "n": 5}',
-            take="ticket",
-            keep="id, url",
-            querys__0__name="expand",
-            querys__0__value="user",
-            headerss__0__name="Accept-Language",
-            headerss__0__value="de",
-            errorss__0__status="404",
-            errorss__0__value="There is no queue.",
-        ),
+    typed = _rows(
+        site="helpdesk",
+        method="POST",
+        path="/tickets",
+        sends="json",
+        body='{"subject": "Cake", "n": 5}',
+        take="ticket",
+        keep="id, url",
+        querys__0__name="expand",
+        querys__0__value="user",
+        headerss__0__name="Accept-Language",
+        headerss__0__value="de",
+        errorss__0__status="404",
+        errorss__0__value="There is no queue.",
     )
-    assert saved(made)
-    assert _config() == {
+    tool = add(admin_client, Tool, "http", name="ticket", title="Ticket", **typed)
+    assert tool.json("config") == {
         "site": "helpdesk",
         "path": "/tickets",
         "method": "POST",
@@ -98,47 +85,34 @@ def test_a_tool_is_made(admin_client: Client) -> None:
 
 
 def test_what_nobody_touches_stays(admin_client: Client) -> None:
-    url = _tool(TICKET)
-    before = Tool.objects.get().config
-    assert saved(fill_in(admin_client, url, title="Ticket"))
-    assert Tool.objects.get().config == before
+    tool = _tool(TICKET)
+    before = tool.config
+    save(admin_client, tool, title="Ticket")
+    assert tool.config == before
 
 
 @pytest.mark.parametrize("effect", ["reads", "adds"])
 def test_it_always_reaches_outside(admin_client: Client, effect: str) -> None:
     """As clients are told, and as the page *Publish* says."""
-    url = _tool(TICKET)
-    box = 'name="changes-open_world" checked disabled'
-    assert box in admin_client.get(url).content.decode()
-    assert saved(fill_in(admin_client, url, changes=effect))
-    assert Tool.objects.get().open_world is True
+    tool = _tool(TICKET)
+    assert 'name="changes-open_world" checked disabled' in text_of(admin_client, tool)
+    save(admin_client, tool, changes=effect)
+    assert tool.open_world is True
 
 
-def test_one_part_is_changed(admin_client: Client) -> None:
-    url = _tool(TICKET)
-    typed = _rows(path="/new/{{queue}}/{{subject}}", querys__0__value="all")
-    assert saved(fill_in(admin_client, url, **typed))
-    assert _config() == {
-        **TICKET,
-        "path": "/new/{{queue}}/{{subject}}",
-        "query": [{"name": "expand", "value": "all", "as": "commas"}],
-    }
-
-
-def test_the_last_value_may_have_several_segments(admin_client: Client) -> None:
-    url = _tool(TICKET)
-    assert saved(fill_in(admin_client, url, **_rows(several="on")))
-    assert _config() == {**TICKET, "segments": "several"}
-    assert saved(fill_in(admin_client, url, **_rows(several=None)))
-    assert _config() == TICKET
-
-
-def test_rows_are_removed(admin_client: Client) -> None:
-    url = _tool(TICKET)
-    typed = _rows(querys__0__DELETE="on", errorss__0__DELETE="on")
-    assert saved(fill_in(admin_client, url, **typed))
-    assert "query" not in _config()
-    assert "errors" not in _config()
+def test_parts_are_changed_and_removed(admin_client: Client) -> None:
+    tool = _tool(TICKET)
+    path = "/new/{{queue}}/{{subject}}"
+    save(admin_client, tool, **_rows(path=path, querys__0__value="all", several="on"))
+    query = {"name": "expand", "value": "all", "as": "commas"}
+    changed = {**TICKET, "path": path, "query": [query]}
+    # The last value may have several segments.
+    assert tool.json("config") == {**changed, "segments": "several"}
+    save(admin_client, tool, **_rows(several=None))
+    assert tool.json("config") == changed
+    removed = _rows(querys__0__DELETE="on", errorss__0__DELETE="on")
+    save(admin_client, tool, **removed)
+    assert tool.json("config").keys().isdisjoint({"query", "errors"})
 
 
 @pytest.mark.parametrize(
@@ -161,17 +135,17 @@ def test_rows_are_removed(admin_client: Client) -> None:
     ],
 )
 def test_bodies(admin_client: Client, typed: dict[str, str], body: Any) -> None:
-    url = _tool(TICKET)
-    assert saved(fill_in(admin_client, url, **_rows(**typed)))
-    assert _config().get("body") == body
+    tool = _tool(TICKET)
+    save(admin_client, tool, **_rows(**typed))
+    assert tool.json("config").get("body") == body
 
 
 def test_a_pasted_address_is_taken_apart(admin_client: Client) -> None:
-    url = _tool({**TICKET, "query": []})
+    tool = _tool({**TICKET, "query": []})
     path = "/tickets/{{queue}}?a=b%20c&d={{subject}}"
-    assert saved(fill_in(admin_client, url, **_rows(path=path)))
-    assert _config()["path"] == "/tickets/{{queue}}"
-    assert _config()["query"] == [
+    save(admin_client, tool, **_rows(path=path))
+    assert tool.json("config")["path"] == "/tickets/{{queue}}"
+    assert tool.json("config")["query"] == [
         {"name": "a", "value": "b c"},
         {"name": "d", "value": "{{subject}}"},
     ]
@@ -192,16 +166,17 @@ def test_a_pasted_address_is_taken_apart(admin_client: Client) -> None:
 def test_what_is_wrong_is_told(
     admin_client: Client, typed: dict[str, str], sentence: str
 ) -> None:
-    url = _tool(TICKET)
-    before = Tool.objects.get().config
-    answer = fill_in(admin_client, url, **_rows(**typed))
+    tool = _tool(TICKET)
+    before = tool.config
+    answer = fill_in(admin_client, page_of(tool), **_rows(**typed))
     assert sentence in answer.content.decode()
     assert errors(answer)
-    assert Tool.objects.get().config == before
+    tool.refresh_from_db()
+    assert tool.config == before
 
 
 def test_the_sentence(admin_client: Client) -> None:
-    shown = admin_client.get(_tool(TICKET)).content.decode()
+    shown = text_of(admin_client, _tool(TICKET))
     assert (
         "This tool calls POST https://help.example.com/api/tickets/{{queue}} of Help"
         " desk and gives id, user.name of “ticket”. It adds or changes things." in shown
@@ -214,49 +189,31 @@ def test_the_sentence(admin_client: Client) -> None:
 def test_a_site_that_is_gone_stays_chosen(
     admin_client: Client, settings: Settings
 ) -> None:
-    url = _tool(TICKET)
+    tool = _tool(TICKET)
     settings.MCP = {"HTTP": {"other": {"url": "https://other.example"}}}
-    shown = admin_client.get(url)
+    shown = admin_client.get(page_of(tool))
     assert shown_values(shown)[f"{ROW}-site"] == "helpdesk"
     assert "The settings have no site “helpdesk”" in shown.content.decode()
 
 
 def test_a_config_that_the_page_cannot_show(admin_client: Client) -> None:
-    url = _tool({**TICKET, "timeout": 5})
-    shown = admin_client.get(url).content.decode()
-    assert "This page cannot show all of it" in shown
-
-
-def test_a_resource(admin_client: Client) -> None:
-    made = fill_in(
-        admin_client,
-        form_page("resource", "http"),
-        name="rates",
-        uri="rates://today",
-        **_rows(site="helpdesk", path="/rates"),
-    )
-    assert saved(made)
-    assert _config(Resource) == {"site": "helpdesk", "path": "/rates"}
-
-
-def test_a_template(admin_client: Client) -> None:
-    made = fill_in(
-        admin_client,
-        form_page("resourcetemplate", "http"),
-        name="ticket",
-        uri_template="ticket://{id}",
-        **_rows(site="helpdesk", path="/tickets/{{id}}"),
-    )
-    assert saved(made)
-    assert _config(ResourceTemplate)["path"] == "/tickets/{{id}}"
-
-
-def test_a_resource_that_sends(admin_client: Client) -> None:
-    row = Resource.objects.create(
+    """Such as a resource that sends."""
+    sends = Resource.objects.create(
         name="r", uri="rates://today", kind="http", config=json.dumps(TICKET)
     )
-    shown = admin_client.get(page("resource", "change", row.pk)).content.decode()
-    assert "This page cannot show all of it" in shown
+    for row in (_tool({**TICKET, "timeout": 5}), sends):
+        assert "This page cannot show all of it" in text_of(admin_client, row)
+
+
+def test_a_resource_and_a_template(admin_client: Client) -> None:
+    typed = {"name": "rates", "uri": "rates://today"}
+    sent = _rows(site="helpdesk", path="/rates")
+    resource = add(admin_client, Resource, "http", **typed, **sent)
+    assert resource.json("config") == {"site": "helpdesk", "path": "/rates"}
+    typed = {"name": "ticket", "uri_template": "ticket://{id}"}
+    sent = _rows(site="helpdesk", path="/tickets/{{id}}")
+    template = add(admin_client, ResourceTemplate, "http", **typed, **sent)
+    assert template.json("config")["path"] == "/tickets/{{id}}"
 
 
 @pytest.mark.parametrize("rows", [0, 40])
@@ -266,7 +223,7 @@ def test_queries_of_the_page(
     """At any number of rows."""
     for number in range(rows):
         Tool.objects.create(name=f"t{number}", title="T", kind="http")
-    url = _tool(TICKET)
+    url = page_of(_tool(TICKET))
     admin_client.get(url)
     with django_assert_max_num_queries(10):
         admin_client.get(url)

@@ -10,7 +10,16 @@ from django.test import Client, override_settings
 
 from mcp_app.admin.forms import form_of, kinds_for
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Tool
-from tests.admin.pages import errors, fill_in, form_page, page, saved
+from tests.admin.pages import (
+    add,
+    errors,
+    fill_in,
+    form_page,
+    page,
+    page_of,
+    save,
+    text_of,
+)
 from tests.published import published
 
 pytestmark = pytest.mark.django_db
@@ -30,23 +39,18 @@ def _kinds() -> Iterator[None]:
 def test_each_kind_is_offered_for_what_it_can_do(admin_client: Client) -> None:
     assert [*kinds_for(Tool)] == ["text", "function", "query", "http", "station", "any"]
     assert [*kinds_for(Prompt)] == ["text", "function", "any"]
-    shown = admin_client.get(page("tool", "add")).content.decode()
+    shown = text_of(admin_client, page("tool", "add"))
     assert "Ask a weather station" in shown
     assert "What a station measures: “Wind at the harbour”." in shown
-    other = admin_client.get(page("prompt", "add")).content.decode()
-    assert "Ask a weather station" not in other
+    assert "Ask a weather station" not in text_of(admin_client, page("prompt", "add"))
 
 
 def test_a_tool_is_made_in_the_form_of_its_kind(admin_client: Client) -> None:
-    url = form_page("tool", "station")
-    shown = admin_client.get(url).content.decode()
+    shown = text_of(admin_client, form_page("tool", "station"))
     assert "What it does: Ask a weather station" in shown
-    assert saved(fill_in(admin_client, url, name="wind", station="hill"))
-    row = Tool.objects.get()
+    row = add(admin_client, Tool, "station", name="wind", station="hill")
     assert (row.kind, row.json("config")) == ("station", {"station": "hill"})
-    change = page("tool", "change", row.pk)
-    assert saved(fill_in(admin_client, change, station="harbour"))
-    row.refresh_from_db()
+    save(admin_client, row, station="harbour")
     assert (row.kind, row.json("config")) == ("station", {"station": "harbour"})
 
 
@@ -63,10 +67,8 @@ def test_a_kind_without_a_form_is_edited_as_json(
     model: type[Any], more: dict[str, str], admin_client: Client
 ) -> None:
     url = form_page(str(model._meta.model_name), "any")
-    assert "What it does: Say what was asked" in admin_client.get(url).content.decode()
-    written = fill_in(admin_client, url, name="a", config='{"b": 1}', **more)
-    assert saved(written)
-    row = model.objects.get()
+    assert "What it does: Say what was asked" in text_of(admin_client, url)
+    row = add(admin_client, model, "any", name="a", config='{"b": 1}', **more)
     assert (row.kind, row.json("config")) == ("any", {"b": 1})
 
 
@@ -82,13 +84,11 @@ def test_a_row_whose_kind_is_gone_keeps_what_it_says(
 ) -> None:
     row = published(Tool(name="wind", kind="station", config='{"station": "hill"}'))
     with override_settings(MCP={}):
-        shown = admin_client.get(page("tool", "change", row.pk)).content.decode()
+        shown = text_of(admin_client, row)
         assert "There is no kind “station”." in shown
         assert "&quot;hill&quot;" in shown
-        response = fill_in(admin_client, page("tool", "change", row.pk), title="Wind")
-        assert response.status_code == 200
-        looked = staff("view_tool").get(page("tool", "change", row.pk))
-        assert "station" in looked.content.decode()
+        assert fill_in(admin_client, page_of(row), title="Wind").status_code == 200
+        assert "station" in text_of(staff("view_tool"), row)
     row.refresh_from_db()
     assert (row.kind, row.title) == ("station", "")
 
@@ -107,13 +107,8 @@ def test_a_kind_that_fails_leaves_the_pages_of_others(
     row = published(Tool(name="wind", kind="failing", config='{"station": "hill"}'))
     path = f"tests.kinds.stations.{kind}"
     with override_settings(MCP={"KINDS": {"failing": path}}):
-        for url in (
-            page("tool"),
-            page("tool", "add"),
-            form_page("tool"),
-            page("tool", "change", row.pk),
-            page("tool", "publish", row.pk),
-        ):
+        urls = page("tool"), page("tool", "add"), form_page("tool")
+        for url in (*urls, page_of(row), page_of(row, "publish")):
             assert admin_client.get(url).status_code == 200
 
 
@@ -121,7 +116,7 @@ def test_who_only_looks_sees_the_config_and_the_kind_by_its_name(
     staff: Callable[..., Client],
 ) -> None:
     row = published(Tool(name="wind", kind="station", config='{"station": "hill"}'))
-    text = staff("view_tool").get(page("tool", "change", row.pk)).content.decode()
+    text = text_of(staff("view_tool"), row)
     assert "Ask a weather station" in text
     assert "&quot;station&quot;: &quot;hill&quot;" in text
 
@@ -133,8 +128,8 @@ def test_the_right_to_change_what_stands_behind(
     kinds = {**KINDS, "open": "tests.kinds.stations.Open"}
     with override_settings(MCP={"KINDS": kinds}):
         row = published(Tool(name="wind", kind=kind, config='{"station": "hill"}'))
-        client, url = staff("view_tool", "change_tool"), page("tool", "change", row.pk)
-        text = client.get(url).content.decode()
+        client, url = staff("view_tool", "change_tool"), page_of(row)
+        text = text_of(client, url)
         assert ('name="station"' in text) is is_open
         assert ("&quot;hill&quot;" in text) is not is_open
         changed = fill_in(client, url, station="harbour")

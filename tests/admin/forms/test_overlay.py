@@ -18,16 +18,22 @@ from mcp_app.models import Prompt, Tool
 from mcp_app.models.definitions import Source
 
 HINTS = ("read_only", "destructive", "idempotent", "open_world")
-BARE = {
-    "title": "",
-    "description": "",
-    "permission": "",
-    "groups": "",
-    "rule": "",
-    "timeout": "",
-    "tags": "",
-    "position": "",
-}
+BARE = dict.fromkeys(
+    [
+        "title",
+        "description",
+        "permission",
+        "groups",
+        "rule",
+        "timeout",
+        "tags",
+        "position",
+    ],
+    "",
+)
+
+RIGHTS = AccessRequirements(permissions=("a.b", "a.c"))
+GROUPS = AccessRequirements(groups=(frozenset({"B", "A"}), frozenset({"C"})))
 
 
 def test_of_what_says_nothing_there_is_nothing_to_show() -> None:
@@ -43,24 +49,9 @@ def test_of_what_says_nothing_there_is_nothing_to_show() -> None:
         (PromptDefinition(name="p", timeout=0.25), "timeout", "0.25"),
         (PromptDefinition(name="p", position=-3), "position", "-3"),
         (PromptDefinition(name="p", tags=frozenset({"b", "a"})), "tags", "a b"),
-        (
-            PromptDefinition(
-                name="p", demands=AccessRequirements(permissions=("a.b", "a.c"))
-            ),
-            "permission",
-            "a.b, a.c",
-        ),
-        (
-            # One of the first, and one of the second.
-            PromptDefinition(
-                name="p",
-                demands=AccessRequirements(
-                    groups=(frozenset({"B", "A"}), frozenset({"C"}))
-                ),
-            ),
-            "groups",
-            "A or B; C",
-        ),
+        (PromptDefinition(name="p", demands=RIGHTS), "permission", "a.b, a.c"),
+        # One of the first, and one of the second.
+        (PromptDefinition(name="p", demands=GROUPS), "groups", "A or B; C"),
         (ToolDefinition(name="t", hints=ToolHints(read_only=True)), "read_only", "yes"),
         (ToolDefinition(name="t", hints=ToolHints(read_only=False)), "read_only", "no"),
     ],

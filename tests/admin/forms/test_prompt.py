@@ -10,14 +10,18 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.models import Blob, Prompt
 from mcp_app.models.fields import digest
 from tests.admin.pages import (
+    add,
     errors,
     fill_in,
     fill_in_again,
     form_of,
     form_page,
     page,
+    page_of,
+    save,
     saved,
     shown_values,
+    text_of,
 )
 from tests.published import published
 
@@ -40,30 +44,18 @@ def test_a_text_prompt_needs_no_json(admin_client: Client) -> None:
         "arguments-0-required": "on",
         "arguments-1-name": "tone",
     }
-    assert saved(fill_in(admin_client, form_page("prompt"), **typed))
-    prompt = Prompt.objects.get()
-    assert json.loads(prompt.config) == {
+    prompt = add(admin_client, Prompt, **typed)
+    first = {"type": "text", "text": "Order {{order}}.\nTone: {{tone}}"}
+    second = {"type": "text", "text": "I will keep it short."}
+    assert prompt.json("config") == {
         "messages": [
-            {
-                "role": "user",
-                "content": {"type": "text", "text": "Order {{order}}.\nTone: {{tone}}"},
-            },
-            {
-                "role": "assistant",
-                "content": {"type": "text", "text": "I will keep it short."},
-            },
+            {"role": "user", "content": first},
+            {"role": "assistant", "content": second},
         ]
     }
-    assert prompt.json("arguments") == [
-        {
-            "name": "order",
-            "title": "Order number",
-            "description": "On the bill",
-            "required": True,
-        },
-        {"name": "tone"},
-    ]
-    shown = shown_values(admin_client.get(page("prompt", "change", prompt.pk)))
+    said = {"title": "Order number", "description": "On the bill", "required": True}
+    assert prompt.json("arguments") == [{"name": "order", **said}, {"name": "tone"}]
+    shown = shown_values(admin_client.get(page_of(prompt)))
     assert shown["config-0-text"] == "Order {{order}}.\r\nTone: {{tone}}"
     assert shown["arguments-0-title"] == "Order number"
 
@@ -76,12 +68,10 @@ RICH = (
 
 def test_richer_contents_are_edited_as_json(admin_client: Client) -> None:
     prompt = Prompt.objects.create(name="a", config=RICH)
-    url = page("prompt", "change", prompt.pk)
-    response = admin_client.get(url)
+    response = admin_client.get(page_of(prompt))
     assert "(annotations in message 1)" in response.content.decode()
     assert json.loads(shown_values(response)["config-json"]) == json.loads(RICH)
-    assert saved(fill_in(admin_client, url, title="A"))
-    prompt.refresh_from_db()
+    save(admin_client, prompt, title="A")
     assert (prompt.title, prompt.config) == ("A", RICH)
 
 
@@ -90,9 +80,7 @@ def test_arguments_keep_their_json_where_nobody_edited_them(
 ) -> None:
     arguments = '[{"required": false, "name": "a", "description": "x\\ny"}]'
     prompt = Prompt.objects.create(name="a", arguments=arguments)
-    url = page("prompt", "change", prompt.pk)
-    assert saved(fill_in(admin_client, url, **{"config-0-text": "{{a}}"}))
-    prompt.refresh_from_db()
+    save(admin_client, prompt, **{"config-0-text": "{{a}}"})
     assert prompt.arguments == arguments
 
 
@@ -112,9 +100,9 @@ def test_a_wrong_message_is_told_beside_it(admin_client: Client) -> None:
 
 
 def test_a_name_that_is_taken_is_told_once(admin_client: Client) -> None:
+    typed = {"name": "taken", "config-0-text": "{{x}}"}
     mcp.prompt("taken")(lambda: "a")
     try:
-        typed = {"name": "taken", "config-0-text": "{{x}}"}
         found = errors(fill_in(admin_client, form_page("prompt"), **typed))
     finally:
         del mcp.prompts["taken"]
@@ -123,31 +111,30 @@ def test_a_name_that_is_taken_is_told_once(admin_client: Client) -> None:
     assert "declared" not in found["config"]
 
 
+FILE = {"config-0-kind": "file"}
+LINK = {"config-0-kind": "link"}
+CONTENTS = {"config-0-kind": "contents"}
+GONE = {"config-0-upload": "0" * 64, "config-0-mime_type": "image/png"}
+
+
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
         ({"config-0-role": "assistant"}, "Write the text of the message."),
         ({"config-0-text": "\u202e"}, "U+202E"),
-        ({"config-0-kind": "file"}, "Choose a file."),
-        ({"config-0-kind": "link"}, "Fill in the address of the resource."),
-        ({"config-0-kind": "link"}, "Fill in the name of the link."),
-        ({"config-0-kind": "contents"}, "Fill in the address of the resource."),
+        (FILE, "Choose a file."),
+        (LINK, "Fill in the address of the resource."),
+        (LINK, "Fill in the name of the link."),
+        (CONTENTS, "Fill in the address of the resource."),
         (
-            {"config-0-kind": "contents", "config-0-uri": "a", "config-0-text": "b"},
+            {**CONTENTS, "config-0-uri": "a", "config-0-text": "b"},
             "not an absolute URI",
         ),
         (
-            {"config-0-kind": "file", "config-0-upload": "../etc/passwd"},
+            {**FILE, "config-0-upload": "../etc/passwd"},
             "This is not the name of a file.",
         ),
-        (
-            {
-                "config-0-kind": "file",
-                "config-0-upload": "0" * 64,
-                "config-0-mime_type": "image/png",
-            },
-            "No uploaded file has the digest",
-        ),
+        ({**FILE, **GONE}, "No uploaded file has the digest"),
     ],
 )
 def test_what_makes_no_message(
@@ -176,50 +163,26 @@ def test_every_kind_of_message(admin_client: Client) -> None:
         "config-3-name": "terms",
         "config-3-title": "Terms",
     }
-    assert saved(fill_in(admin_client, form_page("prompt"), **typed))
-    prompt = Prompt.objects.get()
+    prompt = add(admin_client, Prompt, **typed)
     contents = [each["content"] for each in prompt.json("config")["messages"]]
+    policy = {"uri": "shop://policy", "mimeType": "text/markdown", "text": "30 days"}
+    logo = {"uri": "shop://logo", "mimeType": "application/pdf"}
+    link = {"uri": "shop://terms", "name": "terms", "title": "Terms"}
     assert contents == [
         {"type": "image", "upload": digest(PNG), "mimeType": "image/png"},
-        {
-            "type": "resource",
-            "resource": {
-                "uri": "shop://policy",
-                "mimeType": "text/markdown",
-                "text": "30 days",
-            },
-        },
-        {
-            "type": "resource",
-            "resource": {
-                "uri": "shop://logo",
-                "mimeType": "application/pdf",
-                "upload": digest(b"%PDF"),
-            },
-        },
-        {
-            "type": "resource_link",
-            "uri": "shop://terms",
-            "name": "terms",
-            "title": "Terms",
-        },
+        {"type": "resource", "resource": policy},
+        {"type": "resource", "resource": {**logo, "upload": digest(b"%PDF")}},
+        {"type": "resource_link", **link},
     ]
     assert {bytes(blob.content) for blob in Blob.objects.all()} == {PNG, b"%PDF"}
 
     # The files stay, and a text can take the place of one.
-    url = page("prompt", "change", prompt.pk)
     before = prompt.config
-    assert saved(fill_in(admin_client, url, title="A"))
-    prompt.refresh_from_db()
+    save(admin_client, prompt, title="A")
     assert prompt.config == before
-    assert saved(
-        fill_in(admin_client, url, **{"config-2-text": "b", "config-2-mime_type": ""})
-    )
-    prompt.refresh_from_db()
-    assert prompt.json("config")["messages"][2]["content"]["resource"] == {
-        "uri": "shop://logo",
-        "text": "b",
-    }
+    save(admin_client, prompt, **{"config-2-text": "b", "config-2-mime_type": ""})
+    third = prompt.json("config")["messages"][2]["content"]
+    assert third["resource"] == {"uri": "shop://logo", "text": "b"}
 
 
 def test_a_message_is_an_image_or_audio(admin_client: Client) -> None:
@@ -255,12 +218,8 @@ def test_the_preview_needs_no_scripts_and_saves_nothing(admin_client: Client) ->
     assert "Order , ." in text
     assert "2 values are empty" in text
     assert not Prompt.objects.exists()
-    again = fill_in_again(
-        admin_client,
-        url,
-        response,
-        **{"preview-order": "{{tone}} 1", "show-preview": "Refresh"},
-    )
+    typed = {"preview-order": "{{tone}} 1", "show-preview": "Refresh"}
+    again = fill_in_again(admin_client, url, response, **typed)
     # What a value contains is never looked at again.
     assert "Order {{tone}} 1, ." in again.content.decode()
     assert shown_values(again)["preview-order"] == "{{tone}} 1"
@@ -291,8 +250,7 @@ def test_the_preview_of_a_saved_prompt_is_there_at_once(admin_client: Client) ->
         arguments='[{"name": "a"}]',
         config='{"messages": [{"content": {"type": "text", "text": "x{{a}}y"}}]}',
     )
-    text = admin_client.get(page("prompt", "change", prompt.pk)).content.decode()
-    assert ">xy</pre>" in text
+    assert ">xy</pre>" in text_of(admin_client, prompt)
 
 
 def test_scripts_get_the_preview_alone(admin_client: Client) -> None:
@@ -307,33 +265,16 @@ def test_scripts_get_the_preview_alone(admin_client: Client) -> None:
 
 
 def test_markup_stays_text(admin_client: Client) -> None:
+    link = {"type": "resource_link", "uri": "x:a", "name": EVIL, "title": EVIL}
+    resource = {"type": "resource", "resource": {"uri": "x:a", "text": EVIL}}
+    blocks = ({"type": "text", "text": EVIL}, link, resource)
     prompt = Prompt.objects.create(
         name="a",
         title=EVIL,
         arguments=json.dumps([{"name": "a", "title": EVIL, "description": EVIL}]),
-        config=json.dumps(
-            {
-                "messages": [
-                    {"content": {"type": "text", "text": EVIL}},
-                    {
-                        "content": {
-                            "type": "resource_link",
-                            "uri": "x:a",
-                            "name": EVIL,
-                            "title": EVIL,
-                        }
-                    },
-                    {
-                        "content": {
-                            "type": "resource",
-                            "resource": {"uri": "x:a", "text": EVIL},
-                        }
-                    },
-                ]
-            }
-        ),
+        config=json.dumps({"messages": [{"content": each} for each in blocks]}),
     )
-    url = page("prompt", "change", prompt.pk)
+    url = page_of(prompt)
     for response in (
         admin_client.get(url),
         fill_in(admin_client, url, **{"show-preview": "Refresh"}),
@@ -348,20 +289,17 @@ def test_the_arguments_of_a_function_are_its_own(admin_client: Client) -> None:
     prompt = Prompt.objects.create(
         name="a", kind="function", config='{"function": "shop.find"}'
     )
-    url = page("prompt", "change", prompt.pk)
-    shown = shown_values(admin_client.get(url))
+    shown = shown_values(admin_client.get(page_of(prompt)))
     assert shown["arguments-as"] == "own"
-    assert [shown["arguments-0-name"], shown["arguments-1-name"]] == [
-        "customer",
-        "limit",
+    names = [shown["arguments-0-name"], shown["arguments-1-name"]]
+    assert names == ["customer", "limit"]
+    typed = {"arguments-0-title": "Customer", "arguments-0-suggestions": "Ada"}
+    save(admin_client, prompt, **typed)
+    customer = {"name": "customer", "title": "Customer", "required": True}
+    assert prompt.json("arguments") == [
+        {**customer, "suggestions": ["Ada"]},
+        {"name": "limit"},
     ]
-    assert saved(fill_in(admin_client, url, **{"arguments-0-title": "Customer"}))
-    prompt.refresh_from_db()
-    assert prompt.json("arguments")[0] == {
-        "name": "customer",
-        "title": "Customer",
-        "required": True,
-    }
 
 
 def test_suggestions_are_written_kept_and_shown(admin_client: Client) -> None:
@@ -372,22 +310,19 @@ def test_suggestions_are_written_kept_and_shown(admin_client: Client) -> None:
         "arguments-0-name": "tone",
         "arguments-0-suggestions": "kind\r\nvery brief",
     }
-    assert saved(fill_in(admin_client, form_page("prompt"), **typed))
-    prompt = Prompt.objects.get()
+    prompt = add(admin_client, Prompt, **typed)
     suggesting = [{"name": "tone", "suggestions": ["kind", "very brief"]}]
     assert prompt.json("arguments") == suggesting
-    url = page("prompt", "change", prompt.pk)
-    response = admin_client.get(url)
+    response = admin_client.get(page_of(prompt))
     shown = shown_values(response)
     assert shown["arguments-0-suggestions"] == "kind\r\nvery brief"
     assert json.loads(shown["arguments-json"]) == suggesting
     assert '<option value="very brief">' in response.content.decode()
-    publish = admin_client.get(page("prompt", "publish", prompt.pk)).content.decode()
-    assert "Argument tone, suggestions" in publish
+    published_page = text_of(admin_client, page_of(prompt, "publish"))
+    assert "Argument tone, suggestions" in published_page
 
     published(prompt)
-    assert saved(fill_in(admin_client, url, **{"arguments-0-suggestions": "kind"}))
-    prompt.refresh_from_db()
+    save(admin_client, prompt, **{"arguments-0-suggestions": "kind"})
     assert prompt.state == "changed"
     assert prompt.published is not None
     assert prompt.published.read()["arguments"] == suggesting
@@ -409,16 +344,3 @@ def test_wrong_suggestions_are_told_at_their_field(admin_client: Client) -> None
     shown = shown_values(response)["arguments-0-suggestions"]
     assert shown.split() == typed["arguments-0-suggestions"].split()
     assert not Prompt.objects.exists()
-
-
-def test_arguments_of_a_function_have_suggestions_too(admin_client: Client) -> None:
-    prompt = Prompt.objects.create(
-        name="a", kind="function", config='{"function": "shop.find"}'
-    )
-    url = page("prompt", "change", prompt.pk)
-    assert saved(fill_in(admin_client, url, **{"arguments-0-suggestions": "Ada"}))
-    prompt.refresh_from_db()
-    assert prompt.json("arguments") == [
-        {"name": "customer", "required": True, "suggestions": ["Ada"]},
-        {"name": "limit"},
-    ]

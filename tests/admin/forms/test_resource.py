@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,13 +9,17 @@ from django.test import Client, override_settings
 from mcp_app.models import Blob, Resource, ResourceTemplate
 from mcp_app.models.fields import digest
 from tests.admin.pages import (
+    add,
     errors,
     fill_in,
     fill_in_again,
     form_page,
     page,
+    page_of,
+    save,
     saved,
     shown_values,
+    text_of,
 )
 from tests.published import published
 
@@ -27,75 +30,59 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 def test_a_text_resource_needs_no_json(admin_client: Client) -> None:
     typed = {"name": "Returns", "uri": "shop://returns", "text": "30 dáys"}
-    assert saved(fill_in(admin_client, form_page("resource"), **typed))
-    resource = Resource.objects.get()
-    assert json.loads(resource.config) == {"text": "30 dáys"}
+    resource = add(admin_client, Resource, **typed)
+    assert resource.json("config") == {"text": "30 dáys"}
     assert (resource.mime_type, resource.size) == ("text/plain", 8)
 
 
 def test_a_template_needs_no_json(admin_client: Client) -> None:
     typed = {"name": "Order", "uri_template": "shop://o/{n}", "text": "Order {{n}}"}
-    assert saved(fill_in(admin_client, form_page("resourcetemplate"), **typed))
-    row = ResourceTemplate.objects.get()
+    row = add(admin_client, ResourceTemplate, **typed)
     assert row.json("config") == {"text": "Order {{n}}"}
-    text = admin_client.get(page("resourcetemplate", "change", row.pk))
-    assert "{{n}}</code>" in text.content.decode()
+    assert "{{n}}</code>" in text_of(admin_client, row)
 
 
 def test_a_template_without_names_offers_none(admin_client: Client) -> None:
     row = ResourceTemplate.objects.create(name="a", uri_template="x:{")
-    url = page("resourcetemplate", "change", row.pk)
-    assert admin_client.get(url).status_code == 200
+    assert admin_client.get(page_of(row)).status_code == 200
+
+
+def logo(content: bytes = PNG) -> SimpleUploadedFile:
+    return SimpleUploadedFile("logo.png", content, "image/png")
 
 
 def test_a_file_is_uploaded_kept_and_replaced(admin_client: Client) -> None:
-    file = SimpleUploadedFile("logo.png", PNG, "image/png")
-    url = form_page("resource")
-    typed = {"name": "Logo", "uri": "shop://logo", "upload": file}
-    assert saved(fill_in(admin_client, url, **typed))
-    resource = Resource.objects.get()
+    typed = {"name": "Logo", "uri": "shop://logo", "upload": logo()}
+    resource = add(admin_client, Resource, **typed)
     assert resource.json("config") == {"upload": digest(PNG)}
     assert (resource.mime_type, resource.size) == ("image/png", len(PNG))
     assert bytes(Blob.objects.get().content) == PNG
+    shown = text_of(admin_client, resource)
+    assert "There is a file now: " in shown
+    assert digest(PNG) not in shown
 
-    url = page("resource", "change", resource.pk)
-    assert saved(fill_in(admin_client, url, title="Our logo"))
-    resource.refresh_from_db()
+    save(admin_client, resource, title="Our logo")
     assert resource.json("config") == {"upload": digest(PNG)}
     assert (resource.title, resource.size) == ("Our logo", len(PNG))
 
-    other = SimpleUploadedFile("logo.png", PNG + b"2", "image/png")
-    assert saved(fill_in(admin_client, url, upload=other))
-    resource.refresh_from_db()
+    save(admin_client, resource, upload=logo(PNG + b"2"))
     assert resource.json("config") == {"upload": digest(PNG + b"2")}
     assert resource.size == len(PNG) + 1
 
 
 def test_a_file_and_a_text_take_each_others_place(admin_client: Client) -> None:
-    file = SimpleUploadedFile("logo.png", PNG, "image/png")
-    typed = {"name": "Logo", "uri": "shop://logo", "upload": file}
-    assert saved(fill_in(admin_client, form_page("resource"), **typed))
-    resource = Resource.objects.get()
-    url = page("resource", "change", resource.pk)
-
-    shown = admin_client.get(url).content.decode()
-    assert "There is a file now: " in shown
-    assert digest(PNG) not in shown
-
-    assert saved(fill_in(admin_client, url, text="a text"))
-    resource.refresh_from_db()
+    typed = {"name": "Logo", "uri": "shop://logo", "upload": logo()}
+    resource = add(admin_client, Resource, **typed)
+    save(admin_client, resource, text="a text")
     assert resource.json("config") == {"text": "a text"}
     assert (resource.mime_type, resource.size) == ("text/plain", 6)
 
-    again = SimpleUploadedFile("logo.png", PNG, "image/png")
-    assert saved(fill_in(admin_client, url, text="", upload=again))
-    resource.refresh_from_db()
+    save(admin_client, resource, text="", upload=logo())
     assert resource.json("config") == {"upload": digest(PNG)}
     assert resource.mime_type == "image/png"
 
     own = SimpleUploadedFile("logo.bin", b"123", "application/octet-stream")
-    assert saved(fill_in(admin_client, url, upload=own, mime_type="image/x-own"))
-    resource.refresh_from_db()
+    save(admin_client, resource, upload=own, mime_type="image/x-own")
     assert resource.mime_type == "image/x-own"
 
 
@@ -122,25 +109,22 @@ def resource(**columns: Any) -> Resource:
 
 def test_what_clients_read_now_is_shown(admin_client: Client) -> None:
     row = resource(config='{"text": "<b>30 days</b>"}', mime_type="text/plain")
-    text = admin_client.get(page("resource", "change", row.pk)).content.decode()
+    text = text_of(admin_client, row)
     assert "&lt;b&gt;30 days&lt;/b&gt;</pre>" in text
     assert "≈ 4 tokens" in text
 
     Blob.objects.keep(PNG, "image/png")
     row.config, row.mime_type = f'{{"upload": "{digest(PNG)}"}}', "image/png"
     row.save()
-    text = admin_client.get(page("resource", "change", row.pk)).content.decode()
-    assert 'src="data:image/png;base64,iVBORw0KGgo="' in text
+    shown = 'src="data:image/png;base64,iVBORw0KGgo="'
+    assert shown in text_of(admin_client, row)
 
-
-def test_a_file_that_is_gone_is_told(admin_client: Client) -> None:
-    row = resource(config=f'{{"upload": "{digest(PNG)}"}}')
-    text = admin_client.get(page("resource", "change", row.pk)).content.decode()
-    assert "No uploaded file has the digest" in text
+    Blob.objects.all().delete()
+    assert "No uploaded file has the digest" in text_of(admin_client, row)
 
 
 def test_a_new_resource_reads_nothing_yet(admin_client: Client) -> None:
-    text = admin_client.get(form_page("resource")).content.decode()
+    text = text_of(admin_client, form_page("resource"))
     assert "Clients see nothing yet, because the resource is not saved." in text
 
 
@@ -149,38 +133,29 @@ def test_for_whom_and_how_important_need_no_json(admin_client: Client) -> None:
         config='{"text": "a"}',
         annotations='{"lastModified": "2026-01-31T12:00:00Z", "priority": 0.8}',
     )
-    url = page("resource", "change", row.pk)
-    assert shown_values(admin_client.get(url))["importance"] == "0.8"
+    shown = shown_values(admin_client.get(page_of(row)))
+    assert shown["importance"] == "0.8"
     kept = row.annotations
-    assert saved(fill_in(admin_client, url, title="A"))
-    row.refresh_from_db()
+    save(admin_client, row, title="A")
     assert row.annotations == kept
-    assert saved(fill_in(admin_client, url, audience="assistant", importance="1"))
-    row.refresh_from_db()
+    save(admin_client, row, audience="assistant", importance="1")
     assert row.json("annotations") == {
         "lastModified": "2026-01-31T12:00:00Z",
         "priority": 1,
         "audience": ["assistant"],
     }
-    assert saved(fill_in(admin_client, url, annotations=""))
-    row.refresh_from_db()
+    save(admin_client, row, annotations="")
     assert row.annotations == ""
 
 
 def test_the_choice_and_the_json_are_not_changed_at_once(admin_client: Client) -> None:
     row = resource(config='{"text": "a"}')
-    url = page("resource", "change", row.pk)
+    url = page_of(row)
     typed = {"audience": "user", "annotations": '{"priority": 1}'}
     found = errors(fill_in(admin_client, url, **typed))
-    assert found == {
-        "annotations": "You changed both this and a choice above. Change only one"
-        " of them."
-    }
-
-
-def test_annotations_that_are_no_json_are_told_once(admin_client: Client) -> None:
-    row = resource(config='{"text": "a"}')
-    url = page("resource", "change", row.pk)
+    said = "You changed both this and a choice above. Change only one of them."
+    assert found == {"annotations": said}
+    # What is no JSON is told once.
     found = errors(fill_in(admin_client, url, audience="user", annotations="{"))
     assert set(found) == {"annotations"}
     assert "Line 1: This is not JSON." in found["annotations"]
@@ -188,12 +163,10 @@ def test_annotations_that_are_no_json_are_told_once(admin_client: Client) -> Non
 
 def test_contents_in_base64_are_edited_as_json(admin_client: Client) -> None:
     row = resource(config='{ "base64": "YQ==" }', mime_type="text/plain")
-    url = page("resource", "change", row.pk)
-    text = admin_client.get(url).content.decode()
+    text = text_of(admin_client, row)
     assert "The content is more than one text." in text
     assert ">a</pre>" in text
-    assert saved(fill_in(admin_client, url, title="A"))
-    row.refresh_from_db()
+    save(admin_client, row, title="A")
     assert row.config == '{ "base64": "YQ==" }'
 
 
@@ -201,7 +174,7 @@ def test_choices_and_files_go_on_top_of_what_someone_else_saved(
     admin_client: Client,
 ) -> None:
     row = resource(config='{"text": "a"}')
-    url = page("resource", "change", row.pk)
+    url = page_of(row)
     opened = admin_client.get(url)
     row.title = "Theirs"
     row.save()
@@ -211,8 +184,8 @@ def test_choices_and_files_go_on_top_of_what_someone_else_saved(
     assert (shown["importance"], shown["text"]) == ("1", "b")
     assert shown["title"] == "Theirs"
     assert "Choose the file again." not in merged.content.decode()
-    file = SimpleUploadedFile("logo.png", PNG, "image/png")
-    again = fill_in_again(admin_client, url, opened, text="", upload=file, _mine="Keep")
+    typed = {"text": "", "_mine": "Keep"}
+    again = fill_in_again(admin_client, url, opened, upload=logo(), **typed)
     assert "Choose the file again." in again.content.decode()
     assert saved(fill_in_again(admin_client, url, merged))
     row.refresh_from_db()
@@ -227,17 +200,15 @@ def test_a_media_type_is_no_markup(admin_client: Client) -> None:
         mime_type='text/plain; a="<img src=x onerror=alert(1)>"',
         size=8,
     )
-    text = admin_client.get(page("resource", "change", row.pk)).content.decode()
+    text = text_of(admin_client, row)
     assert "&lt;img src=x" in text
     assert "<img src=x" not in text
 
 
 def test_a_function_resource_asks_only_for_a_function(admin_client: Client) -> None:
-    url = form_page("resource", "function")
-    assert "upload" not in admin_client.get(url).content.decode()
+    assert "upload" not in text_of(admin_client, form_page("resource", "function"))
     typed = {"name": "a", "uri": "x:a", "function": "shop.policy"}
-    assert saved(fill_in(admin_client, url, **typed))
-    row = Resource.objects.get()
+    row = add(admin_client, Resource, "function", **typed)
     assert (row.json("config"), row.size) == ({"function": "shop.policy"}, None)
 
 
@@ -248,29 +219,23 @@ def template(**columns: Any) -> ResourceTemplate:
 
 def test_suggestions_for_the_variables_of_a_template(admin_client: Client) -> None:
     row = template()
-    url = page("resourcetemplate", "change", row.pk)
-    assert saved(fill_in(admin_client, url, **{"suggestions-n": "1042\r\n7"}))
-    row.refresh_from_db()
+    save(admin_client, row, **{"suggestions-n": "1042\r\n7"})
     assert row.json("suggestions") == {"n": ["1042", "7"]}
     published(row)
-    assert shown_values(admin_client.get(url))["suggestions-n"] == "1042\r\n7"
+    shown = shown_values(admin_client.get(page_of(row)))
+    assert shown["suggestions-n"] == "1042\r\n7"
     # Another pattern has other names; what was there is kept.
-    typed = {"uri_template": "shop://o/{m}", "text": "{{m}}"}
-    assert saved(fill_in(admin_client, url, **typed))
-    row.refresh_from_db()
+    save(admin_client, row, uri_template="shop://o/{m}", text="{{m}}")
     assert row.json("suggestions") == {"n": ["1042", "7"]}
-    shown = shown_values(admin_client.get(url))
+    shown = shown_values(admin_client.get(page_of(row)))
     assert (shown["suggestions-m"], shown["suggestions-n"]) == ("", "1042\r\n7")
-    typed = {"suggestions-m": "8", "suggestions-n": ""}
-    assert saved(fill_in(admin_client, url, **typed))
-    row.refresh_from_db()
+    save(admin_client, row, **{"suggestions-m": "8", "suggestions-n": ""})
     assert row.json("suggestions") == {"m": ["8"]}
-    text = admin_client.get(page("resourcetemplate", "publish", row.pk))
-    assert "Suggestions, variable m" in text.content.decode()
+    assert "Suggestions, variable m" in text_of(admin_client, page_of(row, "publish"))
 
 
 def test_wrong_suggestions_are_told_and_kept(admin_client: Client) -> None:
-    url = page("resourcetemplate", "change", template().pk)
+    url = page_of(template())
     response = fill_in(admin_client, url, **{"suggestions-n": "7\r\n7"})
     found = errors(response)
     assert found == {"suggestions": "n: “7” is suggested more than once."}
@@ -300,7 +265,7 @@ def test_suggestions_go_on_top_of_what_someone_else_saved(
     admin_client: Client,
 ) -> None:
     row = template()
-    url = page("resourcetemplate", "change", row.pk)
+    url = page_of(row)
     opened = admin_client.get(url)
     row.title = "Theirs"
     row.save()
@@ -318,11 +283,11 @@ def test_what_code_says_stands_beside_a_readable_function(
 ) -> None:
     policy = resource(kind="function", config='{"function": "shop.policy"}')
     find = template(kind="function", config='{"function": "shop.find"}')
-    for model, row, said in (
-        ("resource", policy, ["None", "tests.admin.conftest.functions"]),
-        ("resourcetemplate", find, ["<code>customer</code>: Text, required", "Find"]),
+    for row, said in (
+        (policy, ["None", "tests.admin.conftest.functions"]),
+        (find, ["<code>customer</code>: Text, required", "Find"]),
     ):
-        text = admin_client.get(page(model, "change", row.pk)).content.decode()
+        text = text_of(admin_client, row)
         panel = text.partition('id="id_from_code"')[2].partition("</dl>")[0]
         assert all(each in panel for each in [*said, "conftest.py:"])
         assert "<input" not in panel
@@ -334,14 +299,11 @@ def test_suggestions_for_a_function_that_gives_resources(admin_client: Client) -
         uri_template="shop://o/{customer}",
         config='{"function": "shop.find"}',
     )
-    url = page("resourcetemplate", "change", row.pk)
-    assert saved(fill_in(admin_client, url, **{"suggestions-customer": "Ada"}))
-    row.refresh_from_db()
+    save(admin_client, row, **{"suggestions-customer": "Ada"})
     assert row.json("suggestions") == {"customer": ["Ada"]}
 
 
 def test_a_type_that_is_too_long_is_told(admin_client: Client) -> None:
-    row = Resource.objects.create(name="a", uri="x:a", config='{"text": "a"}')
-    url = page("resource", "change", row.pk)
+    url = page_of(resource(config='{"text": "a"}'))
     found = errors(fill_in(admin_client, url, mime_type="a/b" + "; c=d" * 90))
     assert set(found) == {"mime_type"}

@@ -17,49 +17,42 @@ from mcp_app.admin.definitions.definition_admin import DefinitionAdmin
 from mcp_app.admin.forms import form_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
-from tests.admin.pages import fill_in, form_page, page, saved, shown_values
+from tests.admin.pages import form_page, page_of, save, shown_values
 from tests.kinds.query import shop
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
 
+TEXT = '{ "content": [{"type": "text", "text": "a"}] }'
+MESSAGE = '{ "messages": [{"content": {"type": "text", "text": "a"}}] }'
+HINTS = {"read_only": True, "destructive": True}
+POLICY = {"kind": "function", "config": '{ "function": "shop.policy" }'}
 ROWS: list[tuple[type[Any], dict[str, Any]]] = [
-    (
-        Tool,
-        {
-            "config": '{ "content": [{"type": "text", "text": "a"}] }',
-            "input_schema": '{ "type": "object" }',
-            "read_only": True,
-            "destructive": True,
-        },
-    ),
-    (
-        Tool,
-        {
-            "kind": "function",
-            "config": '{ "function": "shop.find" }',
-            "open_world": True,
-        },
-    ),
+    (Tool, {"config": TEXT, "input_schema": '{ "type": "object" }', **HINTS}),
+    (Tool, {**POLICY, "open_world": True}),
     (Resource, {"uri": "x:a", "config": '{ "text": "a" }', "mime_type": "text/csv"}),
-    (
-        Resource,
-        {"uri": "x:a", "kind": "function", "config": '{"function": "shop.policy"}'},
-    ),
+    (Resource, {"uri": "x:a", **POLICY}),
     (
         Resource,
         {"uri": "x:a", "config": '{ "text": "a" }', "annotations": '{ "priority": 1 }'},
     ),
     (ResourceTemplate, {"uri_template": "x:{a}", "config": '{ "text": "{{a}}" }'}),
-    (
-        Prompt,
-        {
-            "config": '{ "messages": [{"content": {"type": "text", "text": "a"}}] }',
-            "arguments": '[ {"name": "a"} ]',
-        },
-    ),
-    (Prompt, {"kind": "function", "config": '{ "function": "shop.policy" }'}),
+    (Prompt, {"config": MESSAGE, "arguments": '[ {"name": "a"} ]'}),
+    (Prompt, POLICY),
 ]
 COMMON = ("icons", "kind", "opened_fields", "opened_version")
+SENT = {"name": "a", "position": "0", "ttl_ms": "0", "opened_version": "0"}
+
+
+def form_without(row: DefinitionRow, *names: str, **sent: str) -> Any:
+    """Return what was sent in a form whose page only shows these fields."""
+
+    class Restricted(DefinitionAdmin[Any]):
+        readonly_fields = [*DefinitionAdmin.readonly_fields, *names]
+
+    request = RequestFactory().post("/")
+    request.user = User.objects.create_superuser("ana")
+    form = Restricted(type(row), admin.site).get_form(request, row, change=True)
+    return form({**SENT, **sent}, instance=row)
 
 
 @pytest.mark.parametrize(("model", "columns"), ROWS)
@@ -70,39 +63,30 @@ def test_what_is_not_asked_is_not_changed(
     before = {
         field.attname: getattr(row, field.attname) for field in model._meta.fields
     }
-    form_class = form_of(model, row.kind)
-
-    class OnlyTexts(DefinitionAdmin[Any]):
-        readonly_fields = [
-            *DefinitionAdmin.readonly_fields,
-            *(each for each in form_class.declared_fields if each not in COMMON),
-            *(each for each in columns if each not in ("kind", "read_only")),
-            "tags",
-        ]
-
-    request = RequestFactory().post("/")
-    request.user = User.objects.create_superuser("ana")
-    ours = OnlyTexts(model, admin.site)
-    made = ours.get_form(request, row, change=True)
-    sent = {
-        "title": "A",
-        "name": "a",
-        "position": "0",
-        "ttl_ms": "0",
-        "opened_version": "0",
-        "tags": "y",
-        "text": "evil",
-        "function": "shop.find",
-        "changes": "deletes",
-        "changes-asked": "1",
-        "audience": "user",
-        "config": "{}",
-        "config-as": "json",
-        "config-json": "{}",
-        "input_schema-as": "json",
-        "input_schema-json": "{}",
-    }
-    form = made(sent, instance=row)
+    form = form_without(
+        row,
+        *(
+            each
+            for each in form_of(model, row.kind).declared_fields
+            if each not in COMMON
+        ),
+        *(each for each in columns if each not in ("kind", "read_only")),
+        "tags",
+        title="A",
+        tags="y",
+        text="evil",
+        function="shop.find",
+        changes="deletes",
+        audience="user",
+        config="{}",
+        **{
+            "changes-asked": "1",
+            "config-as": "json",
+            "config-json": "{}",
+            "input_schema-as": "json",
+            "input_schema-json": "{}",
+        },
+    )
     assert form.is_valid(), form.errors
     form.save()
     row.refresh_from_db()
@@ -116,24 +100,9 @@ def test_one_of_two_choices_can_be_asked_alone() -> None:
     row = Resource.objects.create(
         name="a", uri="x:a", config='{"text": "a"}', annotations='{"priority": 0.8}'
     )
-
-    class WithoutImportance(DefinitionAdmin[Any]):
-        readonly_fields = [*DefinitionAdmin.readonly_fields, "importance"]
-
-    request = RequestFactory().post("/")
-    request.user = User.objects.create_superuser("ana")
-    ours = WithoutImportance(Resource, admin.site)
-    sent = {
-        "name": "a",
-        "uri": "x:a",
-        "text": "a",
-        "position": "0",
-        "ttl_ms": "0",
-        "opened_version": "0",
-        "audience": "user",
-        "annotations": '{\n  "priority": 0.8\n}',
-    }
-    form = ours.get_form(request, row, change=True)(sent, instance=row)
+    sent = {"uri": "x:a", "text": "a", "audience": "user"}
+    shown = '{\n  "priority": 0.8\n}'
+    form = form_without(row, "importance", annotations=shown, **sent)
     assert form.is_valid(), form.errors
     assert form.save().json("annotations") == {"priority": 0.8, "audience": ["user"]}
 
@@ -156,7 +125,7 @@ def test_each_field_of_what_stands_behind_needs_its_right(
     settings.MCP = {**settings.MCP, "HTTP": SITES}
     monkeypatch.setattr(mcp, "open_models", shop.shop())
     row = Tool.objects.create(name="a", kind=kind, config=json.dumps(CONFIGS[kind]))
-    url = page("tool", "change", row.pk)
+    url = page_of(row)
     whole = shown_values(admin_client.get(url))
     client = staff("view_tool", "change_tool", "add_tool", "grant")
     own = shown_values(client.get(url))
@@ -172,5 +141,5 @@ def test_each_field_of_what_stands_behind_needs_its_right(
     sent = {**whole, "name": "another"}
     assert client.post(form_page("tool", kind), sent).status_code == 403
     assert Tool.objects.count() == 1
-    assert saved(fill_in(client, url, title="New"))
-    assert Tool.objects.get().json("config") == CONFIGS[kind]
+    save(client, row, title="New")
+    assert row.json("config") == CONFIGS[kind]

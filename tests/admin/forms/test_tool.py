@@ -15,13 +15,16 @@ from mcp_app.models import Blob, Tool
 from mcp_app.models.fields import digest
 from mcp_app.protocol.content import Image, Text
 from tests.admin.pages import (
+    add,
     errors,
     fill_in,
     fill_in_again,
     form_page,
-    page,
+    page_of,
+    save,
     saved,
     shown_values,
+    text_of,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
@@ -46,22 +49,20 @@ def test_a_table_of_parameters_needs_no_json(admin_client: Client) -> None:
         "input_schema-1-most": "14",
         "input_schema-1-default": "3",
     }
-    assert saved(fill_in(admin_client, form_page("tool"), **typed))
-    tool = Tool.objects.get()
+    tool = add(admin_client, Tool, **typed)
+    city = {
+        "type": "string",
+        "description": "City name in English",
+        "maxLength": 80,
+        "examples": ["Lisbon"],
+    }
+    days = {"type": "integer", "minimum": 1, "maximum": 14, "default": 3}
     assert tool.json("input_schema") == {
         "type": "object",
-        "properties": {
-            "city": {
-                "type": "string",
-                "description": "City name in English",
-                "maxLength": 80,
-                "examples": ["Lisbon"],
-            },
-            "days": {"type": "integer", "minimum": 1, "maximum": 14, "default": 3},
-        },
+        "properties": {"city": city, "days": days},
         "required": ["city"],
     }
-    shown = admin_client.get(page("tool", "change", tool.pk)).content.decode()
+    shown = text_of(admin_client, tool)
     assert "Limits: at most 80 characters" in shown
     assert "Limits: 1 to 14" in shown
     assert "{{city}}</code>" in shown
@@ -79,12 +80,8 @@ def test_save_and_add_more_brings_two_more_rows(admin_client: Client) -> None:
     assert saved(response)
     shown = shown_values(admin_client.get(response.headers["Location"]))
     assert shown["input_schema-TOTAL_FORMS"] == "4"
-    assert [shown[f"input_schema-{n}-name"] for n in range(4)] == [
-        "one",
-        "two",
-        "",
-        "",
-    ]
+    names = [shown[f"input_schema-{number}-name"] for number in range(4)]
+    assert names == ["one", "two", "", ""]
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, BEYOND])
@@ -92,15 +89,13 @@ def test_a_schema_that_nobody_edited_keeps_its_bytes(
     admin_client: Client, schema: str
 ) -> None:
     tool = Tool.objects.create(name="a", config=CONFIG, input_schema=schema)
-    url = page("tool", "change", tool.pk)
-    assert saved(fill_in(admin_client, url, title="A"))
-    tool.refresh_from_db()
+    save(admin_client, tool, title="A")
     assert (tool.title, tool.input_schema) == ("A", schema)
 
 
 def test_a_schema_beyond_the_table_is_summed_up(admin_client: Client) -> None:
     tool = Tool.objects.create(name="a", config=CONFIG, input_schema=BEYOND)
-    text = admin_client.get(page("tool", "change", tool.pk)).content.decode()
+    text = text_of(admin_client, tool)
     assert (
         "The table cannot show all of this schema (oneOf in payment). The schema is"
         " kept exactly as it is; edit it as JSON."
@@ -140,11 +135,8 @@ def test_what_is_wrong_with_a_parameter_is_told_in_its_row(
 
 
 def test_json_errors_name_their_line(admin_client: Client) -> None:
-    typed = {
-        "name": "a",
-        "text": "a",
-        "output_schema": '{\n"type": "object",\n"require"',
-    }
+    wrong = '{\n"type": "object",\n"require"'
+    typed = {"name": "a", "text": "a", "output_schema": wrong}
     found = errors(fill_in(admin_client, form_page("tool"), **typed))
     assert "Line 3: This is not JSON. A colon is missing." in found["output_schema"]
     typed["output_schema"] = '{"type": "object",\r\n"require": []}'
@@ -154,15 +146,14 @@ def test_json_errors_name_their_line(admin_client: Client) -> None:
 
 def test_both_changed_is_asked_and_answered(admin_client: Client) -> None:
     tool = Tool.objects.create(name="a", config=CONFIG, input_schema=SCHEMA)
-    url = page("tool", "change", tool.pk)
+    url = page_of(tool)
     typed = {
         "input_schema-0-name": "y",
         "input_schema-json": '{"type": "object", "properties": {"x": {}}}',
     }
     response = fill_in(admin_client, url, **typed)
-    assert errors(response) == {
-        "input_schema": "You changed both the table and the JSON. Choose which to keep."
-    }
+    said = "You changed both the table and the JSON. Choose which to keep."
+    assert errors(response) == {"input_schema": said}
     keep = {"input_schema-keep": "table"}
     assert saved(fill_in_again(admin_client, url, response, **keep))
     tool.refresh_from_db()
@@ -176,44 +167,30 @@ def test_a_schema_and_hints_come_back(admin_client: Client) -> None:
         "input_schema-json": '{"type": "object", "properties": {"who": {}}}',
         "changes": "reads",
     }
-    assert saved(fill_in(admin_client, form_page("tool"), **typed))
-    row = Tool.objects.get()
+    row = add(admin_client, Tool, **typed)
     assert row.input_schema == typed["input_schema-json"]
     assert (row.read_only, row.destructive, row.open_world) == (True, None, False)
-    url = page("tool", "change", row.pk)
-    shown = shown_values(admin_client.get(url))
-    assert shown["changes"] == "reads"
-    assert saved(fill_in(admin_client, url, **{"changes-open_world": "on"}))
-    row.refresh_from_db()
+    assert shown_values(admin_client.get(page_of(row)))["changes"] == "reads"
+    save(admin_client, row, **{"changes-open_world": "on"})
     assert (row.read_only, row.open_world) == (True, True)
 
 
 def test_a_function_tool_has_hints_too(admin_client: Client) -> None:
     typed = {"name": "a", "function": "shop.find", "changes": "adds"}
-    assert saved(fill_in(admin_client, form_page("tool", "function"), **typed))
-    row = Tool.objects.get()
+    row = add(admin_client, Tool, "function", **typed)
     assert (row.read_only, row.destructive) == (False, False)
-    url = page("tool", "change", row.pk)
-    assert saved(fill_in(admin_client, url, changes="reads", function="shop.policy"))
-    row.refresh_from_db()
+    save(admin_client, row, changes="reads", function="shop.policy")
     assert (row.read_only, row.json("config")) == (True, {"function": "shop.policy"})
 
 
-def test_no_choice_of_what_it_changes_can_be_saved(admin_client: Client) -> None:
-    assert saved(fill_in(admin_client, form_page("tool"), name="a", text="a"))
-    row = Tool.objects.get()
-    hints = (row.read_only, row.destructive, row.idempotent, row.open_world)
-    assert hints == (None, None, None, None)
-
-
-def test_hints_that_no_choice_shows_are_kept(admin_client: Client) -> None:
-    tool = Tool.objects.create(
-        name="a", config=CONFIG, read_only=True, destructive=True, idempotent=False
-    )
-    assert saved(fill_in(admin_client, page("tool", "change", tool.pk), title="A"))
-    tool.refresh_from_db()
-    hints = (tool.read_only, tool.destructive, tool.idempotent, tool.open_world)
-    assert hints == (True, True, False, None)
+@pytest.mark.parametrize("hints", [(None,) * 4, (True, True, False, None)])
+def test_hints_that_no_choice_shows_are_kept(
+    admin_client: Client, hints: tuple[bool | None, ...]
+) -> None:
+    columns = dict(zip(Tool.HINTS, hints, strict=True))
+    tool = Tool.objects.create(name="a", config=CONFIG, **columns)
+    save(admin_client, tool, title="A")
+    assert {name: getattr(tool, name) for name in columns} == columns
 
 
 def test_a_fourth_choice_is_refused(admin_client: Client) -> None:
@@ -226,37 +203,30 @@ def test_the_parameters_of_a_function_are_its_own(admin_client: Client) -> None:
     tool = Tool.objects.create(
         name="a", kind="function", config='{"function": "shop.find"}'
     )
-    url = page("tool", "change", tool.pk)
-    response = admin_client.get(url)
+    response = admin_client.get(page_of(tool))
     shown, text = shown_values(response), response.content.decode()
     assert shown["input_schema-as"] == "own"
     assert shown["input_schema-0-name"] == "customer"
     assert "tests.admin.conftest.functions" in text
     assert "conftest.py:" in text
-    assert saved(fill_in(admin_client, url, title="A"))
-    tool.refresh_from_db()
+    save(admin_client, tool, title="A")
     assert tool.input_schema == ""
 
-    typed = {"input_schema-0-description": "Whose orders"}
-    assert saved(fill_in(admin_client, url, **typed))
-    tool.refresh_from_db()
+    save(admin_client, tool, **{"input_schema-0-description": "Whose orders"})
     properties = tool.json("input_schema")["properties"]
     assert properties["customer"]["description"] == "Whose orders"
 
-    own = {"input_schema-as": "own"}
-    assert saved(fill_in(admin_client, url, **own))
-    tool.refresh_from_db()
+    save(admin_client, tool, **{"input_schema-as": "own"})
     assert tool.input_schema == ""
 
 
 def test_a_copy_keeps_what_nobody_edited(admin_client: Client) -> None:
-    tool = Tool.objects.create(
-        name="a", config=CONFIG, input_schema=json.dumps(json.loads(BEYOND))
-    )
-    url = page("tool", "change", tool.pk)
-    assert saved(fill_in(admin_client, url, name="b", _saveasnew="Save as new"))
+    tool = picture(input_schema=BEYOND)
+    typed = {"name": "b", "_saveasnew": "Save as new"}
+    assert saved(fill_in(admin_client, page_of(tool), text="a", **typed))
     copy = Tool.objects.get(name="b")
     assert copy.json("input_schema") == json.loads(BEYOND)
+    assert copy.json("config")["content"][1] == IMAGE
 
 
 EVIL = "</textarea></script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
@@ -272,7 +242,7 @@ def test_markup_stays_text(admin_client: Client) -> None:
             {"type": "object", "properties": {EVIL: {"description": EVIL}}}
         ),
     )
-    url = page("tool", "change", tool.pk)
+    url = page_of(tool)
     for response in (
         admin_client.get(url),
         fill_in(admin_client, url, name="a b"),
@@ -288,32 +258,23 @@ def test_markup_stays_text(admin_client: Client) -> None:
 def test_a_content_of_many_blocks_is_edited_as_json(admin_client: Client) -> None:
     config = '{ "content": [{"type": "text", "text": "a"}], "is_error": true }'
     tool = Tool.objects.create(name="a", config=config)
-    url = page("tool", "change", tool.pk)
-    response = admin_client.get(url)
+    response = admin_client.get(page_of(tool))
     said = "The answer is more than a text and a file."
     assert said in response.content.decode()
     shown = shown_values(response)
     assert "text" not in shown
     assert json.loads(shown["config"])["is_error"] is True
-    assert saved(fill_in(admin_client, url, title="A"))
-    tool.refresh_from_db()
+    save(admin_client, tool, title="A")
     assert (tool.title, tool.config) == ("A", config)
-    plain = '{"content": [{"type": "text", "text": "b"}]}'
-    assert saved(fill_in(admin_client, url, config=plain))
-    assert shown_values(admin_client.get(url))["text"] == "b"
+    save(admin_client, tool, config='{"content": [{"type": "text", "text": "b"}]}')
+    assert shown_values(admin_client.get(page_of(tool)))["text"] == "b"
 
 
 PNG = b"\x89PNG\r\n\x1a\n"
 TEXT = {"type": "text", "text": "Our sign, {{who}}"}
 IMAGE = {"type": "image", "upload": digest(PNG), "mimeType": "image/png"}
-PDF = {
-    "type": "resource",
-    "resource": {
-        "uri": "attachment:///terms.pdf",
-        "mimeType": "application/pdf",
-        "upload": digest(b"%PDF"),
-    },
-}
+TERMS = {"uri": "attachment:///terms.pdf", "mimeType": "application/pdf"}
+PDF = {"type": "resource", "resource": {**TERMS, "upload": digest(b"%PDF")}}
 
 
 def logo() -> SimpleUploadedFile:
@@ -329,7 +290,8 @@ def picture(**columns: str) -> Tool:
     Blob.objects.keep(PNG, "image/png")
     columns.setdefault("config", json.dumps({"content": [TEXT, IMAGE]}))
     schema = '{"type": "object", "properties": {"who": {"type": "string"}}}'
-    return Tool.objects.create(name="a", input_schema=schema, **columns)
+    columns.setdefault("input_schema", schema)
+    return Tool.objects.create(name="a", **columns)
 
 
 def test_a_file_beside_the_text_needs_no_json(admin_client: Client) -> None:
@@ -339,35 +301,27 @@ def test_a_file_beside_the_text_needs_no_json(admin_client: Client) -> None:
         "input_schema-0-name": "who",
         "file": logo(),
     }
-    assert saved(fill_in(admin_client, form_page("tool"), **typed))
-    tool = Tool.objects.get()
+    tool = add(admin_client, Tool, **typed)
     assert tool.json("config") == {"content": [TEXT, IMAGE]}
     assert bytes(Blob.objects.get().content) == PNG
-    url = page("tool", "change", tool.pk)
-    response = admin_client.get(url)
+    response = admin_client.get(page_of(tool))
     text = response.content.decode()
     assert 'src="data:image/png;base64,iVBORw0KGgo="' in text
     assert 'enctype="multipart/form-data"' in text
     assert shown_values(response)["text"] == "Our sign, {{who}}"
 
-    assert saved(fill_in(admin_client, url, file=terms()))
-    tool.refresh_from_db()
+    save(admin_client, tool, file=terms())
     assert tool.json("config") == {"content": [TEXT, PDF]}
-    assert saved(fill_in(admin_client, url, **{"file-remove": "on"}))
-    tool.refresh_from_db()
+    save(admin_client, tool, **{"file-remove": "on"})
     assert tool.json("config") == {"content": [TEXT]}
 
 
 def test_a_file_can_be_all_of_the_answer(admin_client: Client) -> None:
-    assert saved(fill_in(admin_client, form_page("tool"), name="a", file=terms()))
-    tool = Tool.objects.get()
+    tool = add(admin_client, Tool, name="a", file=terms())
     assert tool.json("config") == {"content": [PDF]}
-    url = page("tool", "change", tool.pk)
-    assert saved(fill_in(admin_client, url, text="b"))
-    tool.refresh_from_db()
+    save(admin_client, tool, text="b")
     assert tool.json("config") == {"content": [{"type": "text", "text": "b"}, PDF]}
-    assert saved(fill_in(admin_client, url, text="", **{"file-remove": "on"}))
-    tool.refresh_from_db()
+    save(admin_client, tool, text="", **{"file-remove": "on"})
     assert tool.json("config") == {}
 
 
@@ -376,16 +330,8 @@ def test_a_file_that_nobody_touched_keeps_the_bytes_of_the_config(
 ) -> None:
     config = f'{{ "content": [{json.dumps(TEXT)}, {json.dumps(IMAGE)} ] }}'
     tool = picture(config=config)
-    url = page("tool", "change", tool.pk)
-    assert saved(fill_in(admin_client, url, title="A"))
-    tool.refresh_from_db()
+    save(admin_client, tool, title="A")
     assert (tool.title, tool.config) == ("A", config)
-
-
-def test_a_copy_has_the_file_too(admin_client: Client) -> None:
-    url = page("tool", "change", picture().pk)
-    assert saved(fill_in(admin_client, url, name="b", _saveasnew="Save as new"))
-    assert Tool.objects.get(name="b").json("config") == {"content": [TEXT, IMAGE]}
 
 
 def test_what_is_wrong_with_a_file_is_told_at_it(admin_client: Client) -> None:
@@ -402,12 +348,12 @@ def test_what_is_wrong_with_a_file_is_told_at_it(admin_client: Client) -> None:
 
 
 def test_a_wrong_text_beside_a_file_is_told_at_the_text(admin_client: Client) -> None:
-    url = page("tool", "change", picture().pk)
+    url = page_of(picture())
     assert set(errors(fill_in(admin_client, url, text="{{whom}}"))) == {"text"}
 
 
 def test_a_file_that_is_gone_is_told_at_it(admin_client: Client) -> None:
-    url = page("tool", "change", picture().pk)
+    url = page_of(picture())
     opened = admin_client.get(url)
     Blob.objects.all().delete()
     found = errors(fill_in_again(admin_client, url, opened, text=""))
@@ -424,14 +370,13 @@ def test_a_file_has_a_limit(admin_client: Client) -> None:
 def test_a_file_or_json_and_not_both(admin_client: Client) -> None:
     typed = {"name": "a", "file": logo(), "config": CONFIG}
     found = errors(fill_in(admin_client, form_page("tool"), **typed))
-    assert found == {
-        "config": "Fill in either the text and the file or this field, not both."
-    }
+    said = "Fill in either the text and the file or this field, not both."
+    assert found == {"config": said}
 
 
 def test_a_file_goes_on_top_of_what_someone_else_saved(admin_client: Client) -> None:
     tool = picture()
-    url = page("tool", "change", tool.pk)
+    url = page_of(tool)
     opened = admin_client.get(url)
     tool.title = "Theirs"
     tool.save()

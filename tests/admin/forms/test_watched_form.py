@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import pytest
+from django import forms
 from django.contrib.auth.models import User
 from django.test import Client
 
+from mcp_app.admin.forms.watched_form import field_digests
 from mcp_app.models import (
     Blob,
     DefinitionRow,
@@ -21,12 +24,14 @@ from tests.admin.pages import (
     fill_in,
     fill_in_again,
     form_of,
-    page,
+    page_of,
     saved,
     shown_values,
 )
 
 pytestmark = pytest.mark.django_db
+
+Meanwhile: TypeAlias = Callable[..., tuple[str, Any]]
 
 CONFIG = '{"content": [{"type": "text", "text": "a"}]}'
 
@@ -36,51 +41,47 @@ def tool() -> Tool:
     return Tool.objects.create(name="a", title="Before", config=CONFIG, tags="x")
 
 
-def meanwhile(row: DefinitionRow, user: User, **columns: Any) -> None:
-    """Someone else saves the row."""
-    for name, value in columns.items():
-        setattr(row, name, value)
-    row.updated_by = user
-    row.save()
+@pytest.fixture
+def meanwhile(admin_client: Client, admin_user: User) -> Meanwhile:
+    """Return a function that opens the page of a row, and then saves the row.
+
+    It returns the address of the page, and the page as it was before.
+    """
+
+    def save(row: DefinitionRow, **columns: Any) -> tuple[str, Any]:
+        url = page_of(row)
+        opened = admin_client.get(url)
+        for name, value in {**columns, "updated_by": admin_user}.items():
+            setattr(row, name, value)
+        row.save()
+        return url, opened
+
+    return save
 
 
 def test_what_someone_else_saved_meanwhile_is_not_overwritten(
-    admin_client: Client, admin_user: User, tool: Tool
+    admin_client: Client, meanwhile: Meanwhile, tool: Tool
 ) -> None:
-    url = page("tool", "change", tool.pk)
-    opened = admin_client.get(url)
-    meanwhile(tool, admin_user, title="Theirs")
+    url, opened = meanwhile(tool, title="Theirs", description="<b>Hers</b>")
     response = fill_in_again(admin_client, url, opened, text="b", title="Mine")
     assert "admin saved this tool at" in errors(response)["__all__"]
     tool.refresh_from_db()
     assert tool.title == "Theirs"
-    # The text is still there.
+    # The text is still there, and the page says what differs.
     assert shown_values(response)["title"] == "Mine"
-
-
-def test_the_second_person_sees_what_differs(
-    admin_client: Client, admin_user: User, tool: Tool
-) -> None:
-    url = page("tool", "change", tool.pk)
-    opened = admin_client.get(url)
-    meanwhile(tool, admin_user, title="Theirs", description="<b>Hers</b>")
-    response = fill_in_again(admin_client, url, opened, title="Mine")
     differences = form_of(response).differences  # type: ignore[attr-defined]
-    assert [(each.label, each.theirs, each.mine) for each in differences] == [
-        ("Title", "Theirs", "Mine"),
-        ("Description", "<b>Hers</b>", "(empty)"),
-    ]
+    told = [(each.label, each.theirs, each.mine) for each in differences]
+    assert ("Title", "Theirs", "Mine") in told
+    assert ("Description", "<b>Hers</b>", "(empty)") in told
     text = response.content.decode()
     assert "&lt;b&gt;Hers&lt;/b&gt;" in text
     assert "<b>Hers" not in text
 
 
 def test_hints_differ_in_the_words_of_the_page(
-    admin_client: Client, admin_user: User, tool: Tool
+    admin_client: Client, meanwhile: Meanwhile, tool: Tool
 ) -> None:
-    url = page("tool", "change", tool.pk)
-    opened = admin_client.get(url)
-    meanwhile(tool, admin_user, read_only=True)
+    url, opened = meanwhile(tool, read_only=True)
     response = fill_in_again(admin_client, url, opened, changes="adds")
     labels = {each.label for each in form_of(response).differences}  # type: ignore[attr-defined]
     assert labels == {"What it changes"}
@@ -89,19 +90,11 @@ def test_hints_differ_in_the_words_of_the_page(
 
 
 def test_mine_goes_on_top_of_hers(
-    admin_client: Client, admin_user: User, tool: Tool
+    admin_client: Client, meanwhile: Meanwhile, tool: Tool
 ) -> None:
-    url = page("tool", "change", tool.pk)
-    opened = admin_client.get(url)
-    meanwhile(tool, admin_user, title="Theirs", description="Hers", tags="y")
-    conflict = fill_in_again(
-        admin_client,
-        url,
-        opened,
-        **{"title": "Mine", "text": "b {{c}}", "input_schema-0-name": "c"},
-    )
-    merged = fill_in_again(admin_client, url, conflict, _mine="Keep")
-    assert errors(merged) == {}
+    url, opened = meanwhile(tool, title="Theirs", description="Hers", tags="y")
+    typed = {"title": "Mine", "text": "b {{c}}", "input_schema-0-name": "c"}
+    merged = conflict_on_top(admin_client, url, opened, **typed)
     shown = shown_values(merged)
     # What I touched is mine, and the rest is hers.
     assert (shown["title"], shown["text"]) == ("Mine", "b {{c}}")
@@ -118,14 +111,11 @@ def test_mine_goes_on_top_of_hers(
 
 
 def test_a_third_save_in_between_is_told_again(
-    admin_client: Client, admin_user: User, tool: Tool
+    admin_client: Client, meanwhile: Meanwhile, tool: Tool
 ) -> None:
-    url = page("tool", "change", tool.pk)
-    opened = admin_client.get(url)
-    meanwhile(tool, admin_user, title="Theirs")
-    conflict = fill_in_again(admin_client, url, opened, title="Mine")
-    merged = fill_in_again(admin_client, url, conflict, _mine="Keep")
-    meanwhile(tool, admin_user, title="Theirs again")
+    url, opened = meanwhile(tool, title="Theirs")
+    merged = conflict_on_top(admin_client, url, opened, title="Mine")
+    meanwhile(tool, title="Theirs again")
     again = fill_in_again(admin_client, url, merged)
     assert "__all__" in errors(again)
     tool.refresh_from_db()
@@ -133,33 +123,27 @@ def test_a_third_save_in_between_is_told_again(
 
 
 def test_a_field_with_an_error_is_mine(
-    admin_client: Client, admin_user: User, tool: Tool
+    admin_client: Client, meanwhile: Meanwhile, tool: Tool
 ) -> None:
-    url = page("tool", "change", tool.pk)
-    opened = admin_client.get(url)
-    meanwhile(tool, admin_user, title="Theirs")
+    url, opened = meanwhile(tool, title="Theirs")
     merged = fill_in_again(admin_client, url, opened, name="a b", _mine="Keep")
     shown = shown_values(merged)
     assert (shown["name"], shown["title"]) == ("a b", "Theirs")
 
 
-@pytest.mark.parametrize("sent", ["", "no json", "[1]"])
+@pytest.mark.parametrize("sent", ["", "no json", "[1]", "[" * 100_000])
 def test_a_page_that_says_nothing_of_what_it_showed_keeps_all_of_mine(
-    admin_client: Client, admin_user: User, tool: Tool, sent: str
+    admin_client: Client, meanwhile: Meanwhile, tool: Tool, sent: str
 ) -> None:
-    url = page("tool", "change", tool.pk)
-    opened = admin_client.get(url)
-    meanwhile(tool, admin_user, title="Theirs")
+    url, opened = meanwhile(tool, title="Theirs")
     merged = fill_in_again(admin_client, url, opened, opened_fields=sent, _mine="Keep")
     assert shown_values(merged)["title"] == "Before"
 
 
 def test_someone_who_saved_the_same_is_told_of_too(
-    admin_client: Client, admin_user: User, tool: Tool
+    admin_client: Client, meanwhile: Meanwhile, tool: Tool
 ) -> None:
-    url = page("tool", "change", tool.pk)
-    opened = admin_client.get(url)
-    meanwhile(tool, admin_user)
+    url, opened = meanwhile(tool)
     response = fill_in_again(admin_client, url, opened)
     assert "What differs" not in response.content.decode()
     assert "Put my changes into their version" in response.content.decode()
@@ -173,8 +157,7 @@ def test_someone_who_saved_the_same_is_told_of_too(
 def test_without_a_conflict_the_button_only_saves(
     admin_client: Client, tool: Tool
 ) -> None:
-    url = page("tool", "change", tool.pk)
-    assert saved(fill_in(admin_client, url, title="Mine", _mine="Keep"))
+    assert saved(fill_in(admin_client, page_of(tool), title="Mine", _mine="Keep"))
 
 
 def conflict_on_top(client: Client, url: str, opened: Any, **typed: Any) -> Any:
@@ -190,34 +173,20 @@ def kept(content: bytes, media_type: str = "image/png") -> str:
     return Blob.objects.keep(content, media_type).digest
 
 
-def test_a_text_that_i_did_not_touch_is_hers_whatever_blanks_its_json_has(
-    admin_client: Client, admin_user: User, tool: Tool
+def test_a_text_and_a_table_that_i_did_not_touch_are_hers(
+    admin_client: Client, meanwhile: Meanwhile, tool: Tool
 ) -> None:
-    url = page("tool", "change", tool.pk)
-    opened = admin_client.get(url)
-    meanwhile(
+    """Whatever blanks their JSON has."""
+    tool.input_schema = '{"type":"object","properties":{"a":{"type":"string"}}}'
+    tool.save()
+    url, opened = meanwhile(
         tool,
-        admin_user,
         config='{"content": [{"type": "text", "text": "hers"}]}',
         input_schema='{"type":"object","properties":{"hers":{"type":"string"}}}',
     )
-    merged = conflict_on_top(admin_client, url, opened, title="Mine")
-    shown = shown_values(merged)
+    shown = shown_values(conflict_on_top(admin_client, url, opened, title="Mine"))
     assert (shown["title"], shown["text"]) == ("Mine", "hers")
     assert shown["input_schema-0-name"] == "hers"
-
-
-def test_a_table_that_i_did_not_touch_is_hers(
-    admin_client: Client, admin_user: User, tool: Tool
-) -> None:
-    tool.input_schema = '{"type":"object","properties":{"a":{"type":"string"}}}'
-    tool.save()
-    url = page("tool", "change", tool.pk)
-    opened = admin_client.get(url)
-    schema = '{"type":"object","properties":{"hers":{"type":"string"}}}'
-    meanwhile(tool, admin_user, input_schema=schema)
-    merged = conflict_on_top(admin_client, url, opened, title="Mine")
-    assert shown_values(merged)["input_schema-0-name"] == "hers"
 
 
 def with_file(text: str, upload: str, media_type: str = "image/png") -> str:
@@ -227,38 +196,33 @@ def with_file(text: str, upload: str, media_type: str = "image/png") -> str:
 
 
 def test_her_newer_file_stays_beside_my_text(
-    admin_client: Client, admin_user: User
+    admin_client: Client, meanwhile: Meanwhile
 ) -> None:
     old, newer, newest = kept(b"1"), kept(b"2", "image/gif"), kept(b"3", "image/webp")
     tool = Tool.objects.create(name="a", config=with_file("a", old))
-    url = page("tool", "change", tool.pk)
-    opened = admin_client.get(url)
-    meanwhile(tool, admin_user, config=with_file("a", newer, "image/gif"))
+    url, opened = meanwhile(tool, config=with_file("a", newer, "image/gif"))
     merged = conflict_on_top(admin_client, url, opened, text="mine")
     shown = shown_values(merged)
     assert (shown["text"], shown["file-kept"]) == ("mine", newer)
     assert shown["file-type"] == "image/gif"
     # So does one that comes while I look at what was put on top.
     tool.refresh_from_db()
-    meanwhile(tool, admin_user, config=with_file("a", newest, "image/webp"))
+    meanwhile(tool, config=with_file("a", newest, "image/webp"))
     again = conflict_on_top(admin_client, url, merged)
     shown = shown_values(again)
     assert (shown["text"], shown["file-kept"]) == ("mine", newest)
     assert saved(fill_in_again(admin_client, url, again))
     tool.refresh_from_db()
-    assert json.loads(tool.config) == json.loads(
-        with_file("mine", newest, "image/webp")
-    )
+    expected = with_file("mine", newest, "image/webp")
+    assert json.loads(tool.config) == json.loads(expected)
 
 
 def test_what_i_say_of_a_file_goes_on_top_of_her_file(
-    admin_client: Client, admin_user: User
+    admin_client: Client, meanwhile: Meanwhile
 ) -> None:
     tool = Tool.objects.create(name="a", config=with_file("a", kept(b"1")))
-    url = page("tool", "change", tool.pk)
-    opened = admin_client.get(url)
     newer = kept(b"2")
-    meanwhile(tool, admin_user, config=with_file("a", newer))
+    url, opened = meanwhile(tool, config=with_file("a", newer))
     typed = {"file-uri": "x:mine", "file-type": "image/x-mine"}
     shown = shown_values(conflict_on_top(admin_client, url, opened, **typed))
     assert shown["file-kept"] == newer
@@ -274,7 +238,7 @@ def test_what_i_say_of_a_file_goes_on_top_of_her_file(
     ],
 )
 def test_the_contents_of_a_resource_are_hers(
-    admin_client: Client, admin_user: User, before: str, after: str
+    admin_client: Client, meanwhile: Meanwhile, before: str, after: str
 ) -> None:
     old, newer = kept(b"1"), kept(b"2", "application/pdf")
     row = Resource.objects.create(
@@ -284,10 +248,8 @@ def test_the_contents_of_a_resource_are_hers(
         config=before.replace("%s", old),
         size=1,
     )
-    url = page("resource", "change", row.pk)
-    opened = admin_client.get(url)
     after = after.replace("%s", newer)
-    meanwhile(row, admin_user, config=after, mime_type="application/pdf")
+    url, opened = meanwhile(row, config=after, mime_type="application/pdf")
     conflict = fill_in_again(admin_client, url, opened, title="Mine")
     merged = fill_in_again(admin_client, url, conflict, _mine="Keep")
     assert saved(fill_in_again(admin_client, url, merged))
@@ -311,20 +273,14 @@ def prompt_config(*messages: tuple[str, str]) -> str:
 
 @pytest.mark.parametrize("problem", [False, True])
 def test_her_newer_image_stays_in_a_prompt(
-    admin_client: Client, admin_user: User, problem: bool
+    admin_client: Client, meanwhile: Meanwhile, problem: bool
 ) -> None:
     old, newer = kept(b"1"), kept(b"2", "image/gif")
-    row = Prompt.objects.create(
-        name="a", config=prompt_config(("text", "a"), ("image/png", old))
-    )
-    url = page("prompt", "change", row.pk)
-    opened = admin_client.get(url)
+    before = prompt_config(("text", "a"), ("image/png", old))
     # A message came before it, too.
-    meanwhile(
-        row,
-        admin_user,
-        config=prompt_config(("text", "new"), ("text", "a"), ("image/gif", newer)),
-    )
+    after = prompt_config(("text", "new"), ("text", "a"), ("image/gif", newer))
+    row = Prompt.objects.create(name="a", config=before)
+    url, opened = meanwhile(row, config=after)
     typed = {"config-0-text": "" if problem else "mine"}
     conflict = fill_in_again(admin_client, url, opened, **typed)
     merged = fill_in_again(admin_client, url, conflict, _mine="Keep")
@@ -339,32 +295,30 @@ def test_her_newer_image_stays_in_a_prompt(
 
 
 def test_messages_that_i_typed_as_json_are_mine(
-    admin_client: Client, admin_user: User
+    admin_client: Client, meanwhile: Meanwhile
 ) -> None:
     old, newer = kept(b"1"), kept(b"2")
     row = Prompt.objects.create(name="a", config=prompt_config(("image/png", old)))
     Prompt.objects.create(name="b", config=row.config)
-    url = page("prompt", "change", row.pk)
-    opened = admin_client.get(url)
-    meanwhile(row, admin_user, config=prompt_config(("image/png", newer)))
+    url, opened = meanwhile(row, config=prompt_config(("image/png", newer)))
     mine = prompt_config(("text", "mine"), ("image/png", old))
     typed = {"config-as": "json", "config-json": mine}
     shown = shown_values(conflict_on_top(admin_client, url, opened, **typed))
     assert shown["config-1-upload"] == old
     # Messages that say more than rows can show have none to look at.
     beyond = '{"messages": [{"content": {"type": "text", "text": "a", "x": 1}}]}'
-    meanwhile(row, admin_user, config=beyond)
+    meanwhile(row, config=beyond)
     typed = {"config-0-kind": "text", "config-0-text": "mine"}
     shown = shown_values(conflict_on_top(admin_client, url, opened, **typed))
     assert json.loads(shown["config-json"])["messages"][0]["content"]["text"] == "mine"
 
 
 def test_what_a_server_offers_is_hers_where_i_did_not_choose(
-    admin_client: Client, admin_user: User, tool: Tool
+    admin_client: Client, tool: Tool
 ) -> None:
     server = Server.objects.create(slug="a", selection=Server.Selection.CHOSEN)
     prompt = Prompt.objects.create(name="p", config=prompt_config(("text", "a")))
-    url = page("server", "change", server.pk)
+    url = page_of(server)
     opened = admin_client.get(url)
     server.prompts.add(prompt)
     server.save()
@@ -375,19 +329,13 @@ def test_what_a_server_offers_is_hers_where_i_did_not_choose(
 
 
 def test_suggestions_and_annotations_are_hers_where_i_did_not_touch_them(
-    admin_client: Client, admin_user: User
+    admin_client: Client, meanwhile: Meanwhile
 ) -> None:
     row = ResourceTemplate.objects.create(
         name="a", uri_template="x:{a}", config='{"text": "{{a}}"}'
     )
-    url = page("resourcetemplate", "change", row.pk)
-    opened = admin_client.get(url)
-    meanwhile(
-        row,
-        admin_user,
-        suggestions='{"a": ["hers"]}',
-        annotations='{"audience": ["user"], "priority": 0.5}',
-    )
+    hers = '{"audience": ["user"], "priority": 0.5}'
+    url, opened = meanwhile(row, suggestions='{"a": ["hers"]}', annotations=hers)
     merged = conflict_on_top(admin_client, url, opened, importance="1")
     shown = shown_values(merged)
     assert (shown["suggestions-a"], shown["audience"]) == ("hers", "user")
@@ -395,8 +343,40 @@ def test_suggestions_and_annotations_are_hers_where_i_did_not_touch_them(
     assert saved(fill_in_again(admin_client, url, merged))
     row.refresh_from_db()
     assert row.json("annotations") == {"audience": ["user"], "priority": 1}
-    opened = admin_client.get(url)
-    meanwhile(row, admin_user, suggestions='{"a": ["hers again"]}')
+    _, opened = meanwhile(row, suggestions='{"a": ["hers again"]}')
     typed = {"suggestions-a": "mine"}
     shown = shown_values(conflict_on_top(admin_client, url, opened, **typed))
     assert shown["suggestions-a"] == "mine"
+
+
+TEXT = forms.CharField(strip=False, required=False)
+SEVERAL = forms.MultipleChoiceField()
+
+
+@pytest.mark.parametrize(
+    ("field", "shown", "sent", "is_touched"),
+    [
+        (TEXT, None, "", False),
+        (TEXT, "a\nb", "a\r\nb", False),
+        (forms.IntegerField(), 7, "7", False),
+        (forms.BooleanField(required=False), True, "on", False),
+        (SEVERAL, [2, 1], ["1", "2"], False),
+        (SEVERAL, (), [], False),
+        # What is no number is compared as it was typed.
+        (forms.IntegerField(), "seven", "seven", False),
+        (TEXT, "a", "A", True),
+        (TEXT, "a", "a ", True),
+        (forms.IntegerField(), 7, "8", True),
+        (forms.IntegerField(), 7, "seven", True),
+        (SEVERAL, [1], ["1", "2"], True),
+        # A file can be put back nowhere.
+        (forms.FileField(), None, "a", False),
+    ],
+)
+def test_what_was_touched(
+    field: forms.Field, shown: Any, sent: Any, is_touched: bool
+) -> None:
+    before = field_digests(field, shown)
+    assert (before != field_digests(field, sent)) is is_touched
+    # A page shows nothing of what it carries.
+    assert all(len(each) == 16 for each in before.values())
