@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from mcp_app.admin.editors.json_editor import SheetWidget
 
-AnyRow = TypeVar("AnyRow", bound=Model)
+Row = TypeVar("Row", bound=Model)
 Attributes = list[tuple[str, str | None]]
 
 
@@ -145,15 +145,19 @@ def page_of(row: Model, what: str = "change", *args: object) -> str:
     return page(str(row._meta.model_name), what, row.pk, *args)
 
 
-def text_of(client: Client, url: str | Model, *data: dict[str, str]) -> str:
+def text_of(client: Client, url: str | Model, asked: Any = None) -> str:
     """Return the HTML of a page, or of the form of a row."""
-    url = page_of(url) if isinstance(url, Model) else url
-    return client.get(url, *data).content.decode()
+    response = client.get(page_of(url) if isinstance(url, Model) else url, asked)
+    assert response.status_code == 200
+    return response.content.decode()
 
 
-def add(
-    client: Client, model: type[AnyRow], kind: str = "text", **typed: Any
-) -> AnyRow:
+def words_of(client: Client, url: str | Model, asked: Any = None) -> str:
+    """Return the HTML of a page in one line, with its characters as they are read."""
+    return " ".join(unescape(text_of(client, url, asked)).split())
+
+
+def add(client: Client, model: type[Row], kind: str = "text", **typed: Any) -> Row:
     """Add a definition in the form of its kind, and return its row."""
     url = form_page(str(model._meta.model_name), kind)
     assert saved(fill_in(client, url, **typed))

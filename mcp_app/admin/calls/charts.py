@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import F, Max, QuerySet, Sum
@@ -76,23 +77,13 @@ class Figures:
         return 100 * self.failed / self.calls if self.calls else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Most:
-    """What failed most."""
-
-    kind: str
-    name: str
-    outcome: str
-    calls: int
-
-
 def call_figures(call_filter: CallFilter) -> Figures:
     """Return what the counters say about the filtered calls; one query."""
     end_ms = call_filter.end_ms or milliseconds(now())
     step = _bar_length(end_ms - call_filter.start_ms)
     since = F("start_ms") - call_filter.start_ms
     sums = {f"sum_{name}": Sum(name) for name in ("calls", "dropped", *COLUMNS)}
-    rows = list(
+    rows: list[Any] = list(
         _counter_rows(call_filter)
         .annotate(since=since - since % step)
         .values("since", "server", "outcome")
@@ -101,22 +92,38 @@ def call_figures(call_filter: CallFilter) -> Figures:
     servers = tuple(sorted({row["server"] for row in rows}))
     if call_filter.server:
         rows = [row for row in rows if row["server"] == call_filter.server]
-    return _sum_figures(call_filter, rows, servers, step, end_ms)
+    calls, failed = Counter[int](), Counter[int]()
+    for row in rows:
+        calls[row["since"]] += row["sum_calls"]
+        if row["outcome"] in FAILED:
+            failed[row["since"]] += row["sum_calls"]
+    wanted = call_filter.wanted_outcomes
+    matching = [row for row in rows if not wanted or row["outcome"] in wanted]
+    buckets = [
+        sum(row[f"sum_{name}"] for row in matching if bound > call_filter.slower_ms)
+        for name, bound in zip(COLUMNS, [*BOUNDS_MS, inf], strict=True)
+    ]
+    longest = max((row["top"] for row in matching), default=0)
+    times = range(0, max(step, end_ms - call_filter.start_ms), step)
+    return Figures(
+        calls=calls.total(),
+        failed=failed.total(),
+        matching=sum(buckets),
+        dropped=sum(row["sum_dropped"] for row in matching),
+        half=_percentile_bound(buckets, 50, longest),
+        most=_percentile_bound(buckets, 95, longest),
+        bars=tuple(_chart_bars(call_filter.start_ms, times, calls, failed)),
+        servers=servers,
+    )
 
 
-def most_failing(call_filter: CallFilter) -> Most | None:
-    """Return what failed most often; one query."""
+def most_failing(call_filter: CallFilter) -> Mapping[str, Any] | None:
+    """Return kind, name and outcome of what failed most, and how often; one query."""
     rows = _counter_rows(call_filter).filter(outcome__in=FAILED)
     if call_filter.server:
         rows = rows.filter(server=call_filter.server)
-    failures = (
-        rows.values("kind", "name", "outcome")
-        .annotate(sum=Sum("calls"))
-        .order_by("-sum", "name")[:1]
-    )
-    for row in failures:
-        return Most(row["kind"], row["name"], row["outcome"], row["sum"])
-    return None
+    failures = rows.values("kind", "name", "outcome").annotate(sum=Sum("calls"))
+    return failures.order_by("-sum", "name").first()
 
 
 def names_with(call_filter: CallFilter, text: str, most: int) -> tuple[str, ...]:
@@ -162,54 +169,6 @@ def _bar_length(length_ms: int) -> int:
     """Return the length of a bar: a round time, or else what gives few enough bars."""
     fitting = (step for step in STEPS if length_ms / step <= BARS)
     return next(fitting, length_ms // BARS + 1)
-
-
-def _sum_figures(
-    call_filter: CallFilter,
-    rows: Sequence[Mapping[str, Any]],
-    servers: tuple[str, ...],
-    step: int,
-    end_ms: int,
-) -> Figures:
-    calls, failed = Counter[int](), Counter[int]()
-    for row in rows:
-        calls[row["since"]] += row["sum_calls"]
-        if row["outcome"] in FAILED:
-            failed[row["since"]] += row["sum_calls"]
-    matching = [
-        row
-        for row in rows
-        if not call_filter.wanted_outcomes
-        or row["outcome"] in call_filter.wanted_outcomes
-    ]
-    slow = _slower_than(call_filter.slower)
-    buckets = [
-        sum(row[f"sum_{name}"] for row in matching) if name in slow else 0
-        for name in COLUMNS
-    ]
-    longest = max((row["top"] for row in matching), default=0)
-    times = range(0, max(step, end_ms - call_filter.start_ms), step)
-    return Figures(
-        calls=calls.total(),
-        failed=failed.total(),
-        matching=sum(buckets),
-        dropped=sum(row["sum_dropped"] for row in matching),
-        half=_percentile_bound(buckets, 50, longest),
-        most=_percentile_bound(buckets, 95, longest),
-        bars=tuple(_chart_bars(call_filter.start_ms, times, calls, failed)),
-        servers=servers,
-    )
-
-
-def _slower_than(slower: str) -> Sequence[str]:
-    """Return the columns that count calls slower than `slower` milliseconds."""
-    bounds = [*BOUNDS_MS, None]
-    least = int(slower or 0)
-    return [
-        name
-        for name, bound in zip(COLUMNS, bounds, strict=True)
-        if bound is None or bound > least
-    ]
 
 
 def _percentile_bound(

@@ -112,6 +112,10 @@ class CallFilter:
         return None if self.end is None else milliseconds(self.end)
 
     @property
+    def slower_ms(self) -> int:
+        return int(self.slower or 0)
+
+    @property
     def wanted_outcomes(self) -> tuple[str, ...]:
         """The outcomes to show; () for all."""
         if self.outcome == ANY_FAILURE:
@@ -133,36 +137,35 @@ class CallFilter:
         Calls that were answered are most of all, and no index has them.
         """
         conditions = self._conditions()
+        ways: list[Condition] = []
         if self.q:
-            ways = [
-                _equal_condition("user_name", self.q),
-                *(_equal_condition("name", each) for each in names),
-            ]
+            searched = [("user_name", self.q), *(("name", each) for each in names)]
+            ways = [(column, "=", text) for column, text in searched]
         elif "user" in conditions:
             ways = [conditions.pop("user")]
         elif self.wanted_outcomes and self.wanted_outcomes != (Outcome.ANSWERED,):
             conditions.pop("outcome")
-            ways = [_equal_condition("outcome", each) for each in self.wanted_outcomes]
-        else:
-            ways = [conditions.pop("name")] if "name" in conditions else []
+            ways = [("outcome", "=", each) for each in self.wanted_outcomes]
+        elif "name" in conditions:
+            ways = [conditions.pop("name")]
         return CallQuery(self.start_ms, self.end_ms, ways, list(conditions.values()))
 
     def _conditions(self) -> dict[str, Condition]:
         """Return the condition of each filter that is set."""
-        conditions: dict[str, Condition] = {}
-        if self.user:
-            conditions["user"] = _equal_condition("user_name", self.user)
-        if self.name:
-            conditions["name"] = _equal_condition("name", self.name)
+        equal = {
+            "user": ("user_name", self.user),
+            "name": ("name", self.name),
+            "kind": ("kind", self.kind),
+            "server": ("server", self.server),
+            "origin": ("principal", self.origin),
+        }
+        conditions: dict[str, Condition] = {
+            key: (column, "=", value) for key, (column, value) in equal.items() if value
+        }
         if self.wanted_outcomes:
             conditions["outcome"] = ("outcome", "IN", self.wanted_outcomes)
-        for column in ("kind", "server"):
-            if value := getattr(self, column):
-                conditions[column] = _equal_condition(column, value)
-        if self.origin:
-            conditions["origin"] = _equal_condition("principal", self.origin)
         if self.slower:
-            conditions["slower"] = ("took_us", ">", int(self.slower) * 1_000)
+            conditions["slower"] = ("took_us", ">", self.slower_ms * 1_000)
         return conditions
 
     def query_string(self, **changes: str | Key) -> str:
@@ -179,10 +182,6 @@ class CallFilter:
             if value
         }
         return f"?{urlencode(parameters)}" if parameters else "?"
-
-
-def _equal_condition(column: str, value: str) -> Condition:
-    return column, "=", value
 
 
 def milliseconds(time: datetime) -> int:
@@ -219,7 +218,6 @@ def read_filter(request: HttpRequest) -> CallFilter:
 
 
 def _with_time_range(call_filter: CallFilter, request: HttpRequest) -> CallFilter:
-    """Return the filter with its time range."""
     if call_filter.when != BETWEEN:
         start = _round_down(now() - AGES[call_filter.when], call_filter.counter_seconds)
         return replace(call_filter, start=start)
@@ -236,9 +234,8 @@ def _with_time_range(call_filter: CallFilter, request: HttpRequest) -> CallFilte
     end = times.get("to")
     start = times.get("from", (end or now()) - AGES[DAY])
     if end is not None and end <= start:
-        problems.append(
-            _("The end was ignored, because it is not after the beginning.")
-        )
+        problem = _("The end was ignored, because it is not after the beginning.")
+        problems.append(problem)
         end = None
     return replace(
         call_filter,

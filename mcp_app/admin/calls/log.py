@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from io import StringIO
 from typing import Any, Final
 from unicodedata import normalize
 
@@ -27,7 +27,6 @@ from django.utils.translation import ngettext
 from mcp_app.admin.calls import rejected_requests
 from mcp_app.admin.calls.charts import (
     Figures,
-    Most,
     call_figures,
     failure_sentence,
     grouped_digits,
@@ -69,24 +68,25 @@ FORMULAS: Final = ("=", "+", "-", "@", "\N{MINUS SIGN}")
 """Characters that begin a formula in a spreadsheet, also in their full-width forms."""
 ODD: Final = ("\t", "\r")
 """Characters that a spreadsheet may drop together with the cell separator."""
-COLUMNS: Final = (
-    "time",
-    "outcome",
-    "kind",
-    "name",
-    "version",
-    "server",
-    "user",
-    "let_in_by",
-    "client",
-    "client_version",
-    "revision",
-    "took_ms",
-    "bytes",
-    "argument_bytes",
-    "error_number",
-    "told",
-)
+COLUMNS: Final = {
+    "time": "time_ms",
+    "outcome": "outcome",
+    "kind": "kind",
+    "name": "name",
+    "version": "version",
+    "server": "server",
+    "user": "user_name",
+    "let_in_by": "principal",
+    "client": "client_name",
+    "client_version": "client_version",
+    "revision": "revision",
+    "took_ms": "took_us",
+    "bytes": "size",
+    "argument_bytes": "arguments_size",
+    "error_number": "failure",
+    "told": "error",
+}
+"""The columns of the file, and those of a call that they show."""
 
 
 def csv_response(request: HttpRequest, sought: CallQuery) -> StreamingHttpResponse:
@@ -112,31 +112,16 @@ async def _async_chunks(parts: Iterator[str]) -> AsyncIterator[str]:
         yield part
 
 
-class _CsvBuffer:
-    """A file-like object that collects what `csv.writer` writes."""
-
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-
-    def write(self, line: str) -> None:
-        self._lines.append(line)
-
-    def drain_lines(self) -> str:
-        lines, self._lines = self._lines, []
-        return "".join(lines)
-
-
 def csv_chunks(sought: CallQuery) -> Iterator[str]:
     """Yield the file, newest calls first and at most `MAX_EXPORTED_CALLS`, in a part
     per page."""
-    buffer = _CsvBuffer()
-    writer = csv.writer(buffer)
-    writer.writerow(COLUMNS)
+    header = [tuple(COLUMNS)]
     for calls in _call_pages(sought):
-        writer.writerows(
-            [csv_cell_text(value) for value in _csv_values(call)] for call in calls
-        )
-        yield buffer.drain_lines()
+        part = StringIO()
+        rows = (map(csv_cell_text, _csv_values(call)) for call in calls)
+        csv.writer(part).writerows([*header, *rows])
+        header = []
+        yield part.getvalue()
 
 
 def _call_pages(sought: CallQuery) -> Iterator[list[Call]]:
@@ -150,19 +135,14 @@ def _call_pages(sought: CallQuery) -> Iterator[list[Call]]:
         yield calls
         left -= len(calls)
         known = {call.pk for call in calls}
-        following = _following_key(sought, older, rows, most)
+        following: Key | None = None
+        if len(rows) == most:
+            following = Key(rows[-1].time_ms, rows[-1].pk)
+        elif sought.rest:
+            following = Call.objects.looked_for(sought, older).back_to
         if following in (None, older):
             return
         older = following
-
-
-def _following_key(
-    sought: CallQuery, older: Key | None, rows: list[Call], most: int
-) -> Key | None:
-    """Return the key after which there may be more calls, None if there are none."""
-    if len(rows) == most:
-        return Key(rows[-1].time_ms, rows[-1].pk)
-    return Call.objects.looked_for(sought, older).back_to if sought.rest else None
 
 
 def csv_cell_text(value: object) -> str:
@@ -174,25 +154,10 @@ def csv_cell_text(value: object) -> str:
     return visible(f"'{text}" if formula else text, None)
 
 
-def _csv_values(call: Call) -> tuple[object, ...]:
-    return (
-        local_time(stored_time(call.time_ms)).isoformat(timespec="milliseconds"),
-        call.outcome,
-        call.kind,
-        call.name,
-        call.version,
-        call.server,
-        call.user_name,
-        call.principal,
-        call.client_name,
-        call.client_version,
-        call.revision,
-        call.took_us / 1_000,
-        call.size,
-        call.arguments_size,
-        call.failure,
-        call.error,
-    )
+def _csv_values(call: Call) -> Iterable[object]:
+    time = local_time(stored_time(call.time_ms)).isoformat(timespec="milliseconds")
+    values = {name: getattr(call, column) for name, column in COLUMNS.items()}
+    return (values | {"time": time, "took_ms": call.took_us / 1_000}).values()
 
 
 # -- log -------------------------------------------------------------------------------
@@ -201,23 +166,6 @@ RIGHT: Final = "view_call"
 PER_PAGE: Final = 100
 MAX_NAMES: Final = 50
 """How many matching names a search uses."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chip:
-    """An active filter without a select box, with the URL of the list without it."""
-
-    label: str
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """The calls of a page, and the keys from which the neighbour pages start."""
-
-    calls: Sequence[Call]
-    newer: Key | None
-    older: Key | None
 
 
 @admin.register(Call)
@@ -255,7 +203,8 @@ class CallAdmin(SettledAdmin[Call]):
         self._require_view_right(request)
         wanted = read_filter(request)
         if call := _by_error_number(wanted.q):
-            return HttpResponseRedirect(_call_page_url(call))
+            page = reverse("admin:mcp_app_call_change", args=[call.pk])
+            return HttpResponseRedirect(page)
         for problem in wanted.problems:
             self.message_user(request, problem, messages.WARNING)
         context = {**_list_context(wanted), **(extra_context or {})}
@@ -296,18 +245,14 @@ class CallAdmin(SettledAdmin[Call]):
         title: str,
         context: Mapping[str, object],
     ) -> HttpResponse:
-        both = {
+        context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "media": MEDIA,
             "title": title,
             **context,
         }
-        return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
-
-
-def _call_page_url(call: Call) -> str:
-    return reverse("admin:mcp_app_call_change", args=[call.pk])
+        return TemplateResponse(request, f"admin/mcp_app/{template}.html", context)
 
 
 def _by_error_number(text: str) -> Call | None:
@@ -326,26 +271,29 @@ def _search_query(wanted: CallFilter) -> CallQuery:
 
 def _list_context(wanted: CallFilter) -> dict[str, object]:
     sought = _search_query(wanted)
-    page = _read_page(wanted, sought)
+    calls, newer, older = _read_page(wanted, sought)
     totals = call_figures(wanted) if wanted.is_countable else None
-    looked = _count_matches(wanted, sought, page, totals)
-    most = None
+    looked = None
+    # Counters need no search, unless they cannot tell the rows of this page.
+    if not wanted.newer and (
+        (sought.rest and not older) if totals else not wanted.older
+    ):
+        looked = Call.objects.looked_for(sought, wanted.older)
+    most = ""
     if totals and totals.failed and looked is None and not wanted.name:
-        most = most_failing(wanted)
+        most = _most_failing_text(wanted)
+    back_to = looked and looked.back_to
     return {
         "asked": wanted,
-        "lines": [call_line(call, wanted) for call in page.calls],
-        "newer_url": page.newer and wanted.query_string(newer=page.newer),
-        "older_url": page.older and wanted.query_string(older=page.older),
+        "lines": [call_line(call, wanted) for call in calls],
+        "newer_url": newer and wanted.query_string(newer=newer),
+        "older_url": older and wanted.query_string(older=older),
         "figures": totals,
-        "sentence": totals
-        and failure_sentence(wanted, totals, _most_failing_text(most)),
+        "sentence": totals and failure_sentence(wanted, totals, most),
         "pace": _duration_sentence(totals),
         "count": _count_sentence(totals, looked),
-        "looked": looked and looked.back_to and stored_time(looked.back_to.time_ms),
-        "further_url": looked
-        and looked.back_to
-        and wanted.query_string(older=looked.back_to),
+        "looked": back_to and stored_time(back_to.time_ms),
+        "further_url": back_to and wanted.query_string(older=back_to),
         "filters": _select_boxes(wanted, totals),
         "between": wanted.when == BETWEEN,
         "chips": _filter_chips(wanted),
@@ -357,8 +305,11 @@ def _list_context(wanted: CallFilter) -> dict[str, object]:
     }
 
 
-def _read_page(wanted: CallFilter, sought: CallQuery) -> Page:
-    """Return a page; one more row is read to know whether another page follows."""
+def _read_page(
+    wanted: CallFilter, sought: CallQuery
+) -> tuple[Sequence[Call], Key | None, Key | None]:
+    """Return the calls of a page, and the keys from which its neighbours start."""
+    # One more row tells whether another page follows.
     rows = Call.objects.page(
         sought, PER_PAGE + 1, older=wanted.older, newer=wanted.newer
     )
@@ -368,24 +319,12 @@ def _read_page(wanted: CallFilter, sought: CallQuery) -> Page:
     else:
         calls, has_older, has_newer = rows[:PER_PAGE], more, wanted.older is not None
     if not calls:
-        return Page((), None, None)
+        return (), None, None
     first, last = (Key(each.time_ms, each.pk) for each in (calls[0], calls[-1]))
-    return Page(calls, first if has_newer else None, last if has_older else None)
-
-
-def _count_matches(
-    wanted: CallFilter, sought: CallQuery, page: Page, totals: Figures | None
-) -> CallCount | None:
-    """Return how many rows match and how far we searched; None if not needed."""
-    if wanted.newer or (totals and (not sought.rest or page.older)):
-        return None
-    if totals is None and wanted.older:
-        return None
-    return Call.objects.looked_for(sought, wanted.older)
+    return calls, first if has_newer else None, last if has_older else None
 
 
 def _count_sentence(totals: Figures | None, looked: CallCount | None) -> str:
-    """Say how many calls match."""
     if totals is not None:
         count = totals.matching
     elif looked is not None:
@@ -398,20 +337,18 @@ def _count_sentence(totals: Figures | None, looked: CallCount | None) -> str:
     return text % {"count": grouped_digits(count)}
 
 
-def _most_failing_text(most: Most | None) -> str:
-    """Say what failed most, with which outcome, and how often."""
+def _most_failing_text(wanted: CallFilter) -> str:
+    most = most_failing(wanted)
     if most is None:
         return ""
-    text = _("%(name)s, %(outcome)s (%(count)s)")
-    return text % {
-        "name": visible(most.name) or KINDS.get(most.kind, most.kind),
-        "outcome": meaning_of(most.outcome).label,
-        "count": grouped_digits(most.calls),
+    return _("%(name)s, %(outcome)s (%(count)s)") % {
+        "name": visible(most["name"]) or KINDS.get(most["kind"], most["kind"]),
+        "outcome": meaning_of(most["outcome"]).label,
+        "count": grouped_digits(most["sum"]),
     }
 
 
 def _duration_sentence(totals: Figures | None) -> str:
-    """Say how long calls took."""
     if totals is None or totals.half is None or totals.most is None:
         return ""
     text = _("Half of them took at most %(half)s, and 95 of 100 at most %(most)s.")
@@ -423,38 +360,43 @@ def _duration_sentence(totals: Figures | None) -> str:
 
 def _select_boxes(wanted: CallFilter, totals: Figures | None) -> list[dict[str, Any]]:
     """Return the select boxes, each with its choices and the current one."""
-    lists: list[tuple[str, Label, Sequence[tuple[str, Label]], str]] = [
-        (name, label, list(choices.items()), getattr(wanted, name))
-        for name, (label, choices) in CHOICES.items()
+    lists: list[tuple[str, Label, Iterable[tuple[str, Label]]]] = [
+        (name, label, choices.items()) for name, (label, choices) in CHOICES.items()
     ]
-    servers = {*(totals.servers if totals else ()), wanted.server} - {""}
-    server_choices: list[tuple[str, Label]] = [
-        (slug, visible(slug)) for slug in sorted(servers)
-    ]
-    if server_choices:
-        lists.append(("server", _("Server"), server_choices, wanted.server))
+    slugs = {*(totals.servers if totals else ()), wanted.server} - {""}
+    if slugs:
+        servers = [(slug, visible(slug)) for slug in sorted(slugs)]
+        lists.append(("server", _("Server"), servers))
     return [
         {
             "name": name,
             "label": label,
             "any": name != "when",
             "choices": [
-                {"value": value, "label": text, "chosen": value == chosen}
+                {
+                    "value": value,
+                    "label": text,
+                    "chosen": value == getattr(wanted, name),
+                }
                 for value, text in choices
             ],
         }
-        for name, label, choices, chosen in lists
+        for name, label, choices in lists
     ]
 
 
-def _filter_chips(wanted: CallFilter) -> list[Chip]:
+def _filter_chips(wanted: CallFilter) -> list[dict[str, str]]:
+    """Return the active filters without a select box, with the list without each."""
     labels = {
         "name": _("Name: %(value)s"),
         "user": _("Person: %(value)s"),
         "q": _("Search: %(value)s"),
     }
     return [
-        Chip(text % {"value": visible(value)}, wanted.query_string(**{name: ""}))
+        {
+            "label": text % {"value": visible(value)},
+            "url": wanted.query_string(**{name: ""}),
+        }
         for name, text in labels.items()
         if (value := getattr(wanted, name))
     ]

@@ -6,8 +6,6 @@ Only plain text: call data comes from clients and users, so hidden characters ar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from django.contrib.auth import get_user_model
@@ -22,7 +20,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.calls.charts import count_similar
 from mcp_app.admin.calls.filters import BETWEEN, KINDS, CallFilter, stored_time
-from mcp_app.admin.calls.outcome_help import Meaning, meaning_of
+from mcp_app.admin.calls.outcome_help import meaning_of
 from mcp_app.admin.operations.live import HANDLE
 from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.header import existing_users, page_url
@@ -67,58 +65,25 @@ SLOW_MS: Final = 10_000
 DAY_S: Final = 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A row of the list."""
-
-    url: str
-    at: datetime
-    meaning: Meaning
-    kind: Label
-    name: str
-    name_url: str
-    version: int
-    who: str
-    who_url: str
-    client: str
-    took: str
-    size: str
-    failure: str
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A piece of advice, with the page to go to."""
-
-    text: Label
-    label: str
-    url: str
-
-
-def call_line(call: Call, call_filter: CallFilter) -> Line:
+def call_line(call: Call, call_filter: CallFilter) -> dict[str, Any]:
     """Return a row of the list; its names link to the list filtered by that name."""
-    name_url = (
-        call_filter.query_string(kind=call.kind, name=call.name, q="")
-        if call.name
-        else ""
-    )
-    return Line(
-        url=reverse("admin:mcp_app_call_change", args=[call.pk]),
-        at=stored_time(call.time_ms),
-        meaning=meaning_of(call.outcome),
-        kind=KINDS.get(call.kind, visible(call.kind)),
-        name=called_name(call),
-        name_url=name_url,
-        version=call.version,
-        who=caller_name(call),
-        who_url=call_filter.query_string(user=call.user_name, q="")
-        if call.user_name
-        else "",
-        client=client_of(call),
-        took=duration_text(call.took_us),
-        size=size_text(call.size),
-        failure=visible(call.failure),
-    )
+    name_url = call_filter.query_string(kind=call.kind, name=call.name, q="")
+    who_url = call_filter.query_string(user=call.user_name, q="")
+    return {
+        "url": reverse("admin:mcp_app_call_change", args=[call.pk]),
+        "at": stored_time(call.time_ms),
+        "meaning": meaning_of(call.outcome),
+        "kind": KINDS.get(call.kind, visible(call.kind)),
+        "name": called_name(call),
+        "name_url": name_url if call.name else "",
+        "version": call.version,
+        "who": caller_name(call),
+        "who_url": who_url if call.user_name else "",
+        "client": client_of(call),
+        "took": milliseconds_text(call.took_us / 1_000),
+        "size": filesizeformat(call.size),
+        "failure": visible(call.failure),
+    }
 
 
 def called_name(call: Call) -> str:
@@ -144,11 +109,6 @@ def client_of(call: Call) -> str:
     return visible(name) or _("a client without a name")
 
 
-def duration_text(microseconds: int) -> str:
-    """Format a duration."""
-    return milliseconds_text(microseconds / 1_000)
-
-
 def milliseconds_text(milliseconds: float) -> str:
     """Format milliseconds; use seconds from `SLOW_MS` on."""
     if milliseconds < 1:
@@ -156,11 +116,6 @@ def milliseconds_text(milliseconds: float) -> str:
     if milliseconds < SLOW_MS:
         return _("%(n)d ms") % {"n": milliseconds}
     return _("%(n).1f s") % {"n": milliseconds / 1_000}
-
-
-def size_text(size: int) -> str:
-    """Format a number of bytes."""
-    return str(filesizeformat(size))
 
 
 def retention() -> str:
@@ -180,23 +135,21 @@ class Whole:
         self.meaning = meaning_of(call.outcome)
         self.row = _definition(call)
         self.user = _user_of_call(call) if call.user_id else None
+        self.at = stored_time(call.time_ms)
+        self.took = milliseconds_text(call.took_us / 1_000)
+        self.size = filesizeformat(call.size)
+        self.arguments_size = filesizeformat(call.arguments_size)
+        self.failure = visible(call.failure)
+        self.error_text = visible(call.error, None)
+        """What the client was told, literally or in summary."""
+        self.server = visible(call.server)
+        self.session = visible(call.session[:HANDLE])
+        """The beginning of the digest of the session's id, as on other pages."""
+        self.revision = visible(call.revision)
+        self.client = client_of(call)
+        self.hour_ms = period_start_ms(call.time_ms, HOUR_S)
+        self.hour = stored_time(self.hour_ms)
         self._request = request
-
-    @property
-    def at(self) -> datetime:
-        return stored_time(self.call.time_ms)
-
-    @property
-    def took(self) -> str:
-        return duration_text(self.call.took_us)
-
-    @property
-    def size(self) -> str:
-        return size_text(self.call.size)
-
-    @property
-    def failure(self) -> str:
-        return visible(self.call.failure)
 
     @property
     def sentence(self) -> SafeString:
@@ -208,41 +161,35 @@ class Whole:
         return format_html(
             f"{did} {{happened}}",
             tester=_strong_html(tester),
-            who=_strong_html(self._caller_text()),
+            who=_strong_html(self.who),
             what=self._versioned_name(),
-            client=_strong_html(client_of(self.call)),
+            client=_strong_html(self.client),
             happened=self.meaning.happened,
         )
 
-    def _caller_text(self) -> str:
+    @property
+    def who(self) -> str:
         who = caller_name(self.call)
         gone = self.call.user_id and self.user is None
         return _("%(name)s (deleted)") % {"name": who} if gone else who
 
-    def _called_text(self) -> str:
+    @property
+    def what(self) -> str:
         if self.row is not None:
             return str(self.row)
         name = called_name(self.call)
-        if (
-            not self.call.name
-            or self.call.kind not in MODELS
-            or may_be_cut(self.call.name)
-        ):
+        call = self.call
+        if not call.name or call.kind not in MODELS or may_be_cut(call.name):
             return name
         return _("%(name)s (deleted)") % {"name": name}
 
     def _versioned_name(self) -> SafeString:
         """Return what was called, with its version."""
-        name = _strong_html(self._called_text())
+        name = _strong_html(self.what)
         if not self.call.version:
             return name
         version = _("(version %(number)d)") % {"number": self.call.version}
         return format_html("{} {}", name, version)
-
-    @property
-    def error_text(self) -> str:
-        """What the client was told, literally or in summary."""
-        return visible(self.call.error, None)
 
     @property
     def fingerprint(self) -> str:
@@ -250,16 +197,13 @@ class Whole:
         return f"{digest[:SHORT_DIGEST]}…{digest[-SHORT_DIGEST:]}" if digest else ""
 
     @property
-    def arguments_size(self) -> str:
-        return size_text(self.call.arguments_size)
-
-    @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[dict[str, Label]]:
         """What to do, each with a link if staff may open that page."""
-        return [
-            Step(each.text, *self._advice_link(each.link))
-            for each in self.meaning.advice
-        ]
+        steps = []
+        for each in self.meaning.advice:
+            label, url = self._advice_link(each.link)
+            steps.append({"text": each.text, "label": label, "url": url})
+        return steps
 
     def _advice_link(self, link: str) -> tuple[str, str]:
         row = self.row
@@ -282,27 +226,10 @@ class Whole:
         )
 
     @property
-    def what(self) -> str:
-        return self._called_text()
-
-    @property
     def shown_name(self) -> str:
         """The identity that programs use, "" if the row shows no other title."""
         name = visible(self.call.name)
         return "" if self.row is None or str(self.row) == name else name
-
-    @property
-    def server(self) -> str:
-        return visible(self.call.server)
-
-    @property
-    def session(self) -> str:
-        """The beginning of the digest of the session's id, as on other pages."""
-        return visible(self.call.session[:HANDLE])
-
-    @property
-    def revision(self) -> str:
-        return visible(self.call.revision)
 
     @property
     def definition_url(self) -> str:
@@ -328,10 +255,6 @@ class Whole:
         if not (self.call.version and self.definition_url and self.row):
             return ""
         return page_url(self.row, "version", self.call.version)
-
-    @property
-    def who(self) -> str:
-        return self._caller_text()
 
     @property
     def user_url(self) -> str:
@@ -361,40 +284,26 @@ class Whole:
         return visible(text % values)
 
     @property
-    def client(self) -> str:
-        return client_of(self.call)
-
-    @property
-    def hour_ms(self) -> int:
-        return period_start_ms(self.call.time_ms, HOUR_S)
-
-    @property
     def alike(self) -> int:
         """How many calls ended in the same way in the 24 hours from `hour_ms`."""
         call = self.call
         return count_similar(call.kind, call.name, call.outcome, self.hour_ms)
 
     @property
-    def hour(self) -> datetime:
-        return stored_time(self.hour_ms)
-
-    @property
     def similar_url(self) -> str:
         """The list of those calls that ended in the same way."""
         call = self.call
-        what: dict[str, Any] = {
-            "kind": call.kind,
-            "name": call.name,
-            "outcome": call.outcome,
-        }
-        listed = reverse("admin:mcp_app_call_changelist")
         ends = (self.hour, stored_time(self.hour_ms + 24 * HOUR_S * 1_000))
         times = [f"{local_time(each):%Y-%m-%dT%H:%M}" for each in ends]
-        typed_times = dict(zip(("from", "to"), times, strict=True))
-        return (
-            listed
-            + CallFilter(BETWEEN, self.hour, given=typed_times, **what).query_string()
+        similar = CallFilter(
+            BETWEEN,
+            self.hour,
+            kind=call.kind,
+            name=call.name,
+            outcome=call.outcome,
+            given=dict(zip(("from", "to"), times, strict=True)),
         )
+        return reverse("admin:mcp_app_call_changelist") + similar.query_string()
 
 
 def _strong_html(text: str) -> SafeString:

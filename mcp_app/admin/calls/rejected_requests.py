@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.calls.filters import stored_time
 from mcp_app.audit.call_log import OTHERS, Reason
@@ -30,187 +29,162 @@ class Refusal:
     remedy: Label
 
 
-_REASONS: Final[Mapping[str, tuple[Label, str, Label, Label]]] = {
-    Reason.HOST: (
-        gettext_lazy("Wrong host"),
+REFUSALS: Final[Mapping[str, Refusal]] = {
+    Reason.HOST: Refusal(
+        _("Wrong host"),
         "421",
-        gettext_lazy("The address that the client uses does not belong to this site."),
-        gettext_lazy(
+        _("The address that the client uses does not belong to this site."),
+        _(
             'Add the host name to ALLOWED_HOSTS or MCP["HOSTS"], or correct the'
             " address in the client. If there is a proxy, it must pass on the host."
         ),
     ),
-    Reason.ORIGIN: (
-        gettext_lazy("Wrong origin"),
+    Reason.ORIGIN: Refusal(
+        _("Wrong origin"),
         "403",
-        gettext_lazy("A web page of another site sent the request."),
-        gettext_lazy("If that page is yours, add its origin to MCP[“ORIGINS”]."),
+        _("A web page of another site sent the request."),
+        _("If that page is yours, add its origin to MCP[“ORIGINS”]."),
     ),
-    Reason.NOBODY: (
-        gettext_lazy("Not signed in"),
+    Reason.NOBODY: Refusal(
+        _("Not signed in"),
         "401",
-        gettext_lazy(
+        _(
             "The client sent no credentials. Clients often try once like this before"
             " they sign in."
         ),
-        gettext_lazy("If the client never signs in, give it an access token."),
+        _("If the client never signs in, give it an access token."),
     ),
-    Reason.CREDENTIALS: (
-        gettext_lazy("Not let in"),
+    Reason.CREDENTIALS: Refusal(
+        _("Not let in"),
         "401",
-        gettext_lazy(
+        _(
             "The client's credentials are not accepted: its token is wrong, expired,"
             " revoked, for another server or network, or its user is not active."
         ),
-        gettext_lazy("Check the token of this client, and replace it if it has ended."),
+        _("Check the token of this client, and replace it if it has ended."),
     ),
-    Reason.SERVER: (
-        gettext_lazy("No such server"),
+    Reason.SERVER: Refusal(
+        _("No such server"),
         "404",
-        gettext_lazy("There is no server at the address that the client uses."),
-        gettext_lazy("Correct the address in the client, or start the server again."),
+        _("There is no server at the address that the client uses."),
+        _("Correct the address in the client, or start the server again."),
     ),
-    Reason.SESSION: (
-        gettext_lazy("No such session"),
+    Reason.SESSION: Refusal(
+        _("No such session"),
         "404",
-        gettext_lazy("The session was closed, or is too old, or is somebody else's."),
-        gettext_lazy(
-            "Nothing: clients open a new session. If a client does not, restart it."
-        ),
+        _("The session was closed, or is too old, or is somebody else's."),
+        _("Nothing: clients open a new session. If a client does not, restart it."),
     ),
-    Reason.METHOD: (
-        gettext_lazy("Wrong method"),
+    Reason.METHOD: Refusal(
+        _("Wrong method"),
         "405",
-        gettext_lazy(
-            "The client, or a browser, used an HTTP method that is not supported here."
-        ),
-        gettext_lazy(
-            "Nothing, if the client works apart from this: some clients"
-            " only try whether they get a stream. Under WSGI there are no"
-            " streams."
+        _("The client, or a browser, used an HTTP method that is not supported here."),
+        _(
+            "Nothing, if the client works apart from this: some clients only try"
+            " whether they get a stream. Under WSGI there are no streams."
         ),
     ),
-    Reason.ACCEPT: (
-        gettext_lazy("Accepts other answers"),
+    Reason.ACCEPT: Refusal(
+        _("Accepts other answers"),
         "406",
-        gettext_lazy(
-            "The client must accept both JSON and event streams, and does not."
-        ),
-        gettext_lazy(
+        _("The client must accept both JSON and event streams, and does not."),
+        _(
             "Configure the client to send the header Accept: application/json,"
             " text/event-stream. If it cannot, perhaps it is not an MCP client."
         ),
     ),
-    Reason.CONTENT_TYPE: (
-        gettext_lazy("Wrong content type"),
+    Reason.CONTENT_TYPE: Refusal(
+        _("Wrong content type"),
         "415",
-        gettext_lazy("The request does not say that its body is JSON."),
-        gettext_lazy("Configure the client to send Content-Type: application/json."),
+        _("The request does not say that its body is JSON."),
+        _("Configure the client to send Content-Type: application/json."),
     ),
-    Reason.SLOW: (
-        gettext_lazy("Too slow"),
+    Reason.SLOW: Refusal(
+        _("Too slow"),
         "408",
-        gettext_lazy("The request did not arrive in time."),
-        gettext_lazy("Check the network between the client and this site."),
+        _("The request did not arrive in time."),
+        _("Check the network between the client and this site."),
     ),
-    Reason.BODY: (
-        gettext_lazy("Too large"),
+    Reason.BODY: Refusal(
+        _("Too large"),
         "413",
-        gettext_lazy("The request is larger than the limit."),
-        gettext_lazy("Send less, or raise the limit “body”."),
+        _("The request is larger than the limit."),
+        _("Send less, or raise the limit “body”."),
     ),
-    Reason.HEADERS_SIZE: (
-        gettext_lazy("Headers too large"),
+    Reason.HEADERS_SIZE: Refusal(
+        _("Headers too large"),
         "431",
-        gettext_lazy("There are too many headers, or they are too large."),
-        gettext_lazy("Find out which header is so long. Often it is a cookie."),
+        _("There are too many headers, or they are too large."),
+        _("Find out which header is so long. Often it is a cookie."),
     ),
-    Reason.HEADERS: (
-        gettext_lazy("Wrong headers"),
+    Reason.HEADERS: Refusal(
+        _("Wrong headers"),
         "400",
-        gettext_lazy("A header is missing, is repeated, or contradicts the request."),
-        gettext_lazy("Update the client, or check whether a proxy changes headers."),
+        _("A header is missing, is repeated, or contradicts the request."),
+        _("Update the client, or check whether a proxy changes headers."),
     ),
-    Reason.VERSION: (
-        gettext_lazy("Unknown version"),
+    Reason.VERSION: Refusal(
+        _("Unknown version"),
         "400",
-        gettext_lazy(
-            "The client uses a protocol version that this server does not support."
-        ),
-        gettext_lazy("Update the client, or this server."),
+        _("The client uses a protocol version that this server does not support."),
+        _("Update the client, or this server."),
     ),
-    Reason.JSON: (
-        gettext_lazy("No JSON"),
+    Reason.JSON: Refusal(
+        _("No JSON"),
         "400",
-        gettext_lazy("The body is not JSON."),
-        gettext_lazy(
-            "Find out which program sends such bodies, and whether a proxy"
-            " changes them."
+        _("The body is not JSON."),
+        _(
+            "Find out which program sends such bodies, and whether a proxy changes"
+            " them."
         ),
     ),
-    Reason.MESSAGE: (
-        gettext_lazy("Wrong message"),
+    Reason.MESSAGE: Refusal(
+        _("Wrong message"),
         "400",
-        gettext_lazy(
+        _(
             "The body is JSON, but not a message, or not a method, that is allowed"
             " here."
         ),
-        gettext_lazy("Update the client, or tell those who make it."),
+        _("Update the client, or tell those who make it."),
     ),
-    Reason.TOO_MANY: (
-        gettext_lazy("Too many"),
+    Reason.TOO_MANY: Refusal(
+        _("Too many"),
         "429",
-        gettext_lazy(
+        _(
             "The client has reached a limit: of messages a minute, of open streams or"
             " of running calls."
         ),
-        gettext_lazy(
-            "Wait. If the client really needs more, raise the limit: “request_rate” and"
-            " “request_burst” are those of messages."
+        _(
+            "Wait. If the client really needs more, raise the limit: “request_rate”"
+            " and “request_burst” are those of messages."
         ),
     ),
-    Reason.UNAVAILABLE: (
-        gettext_lazy("Not available"),
+    Reason.UNAVAILABLE: Refusal(
+        _("Not available"),
         "503",
-        gettext_lazy("A process was stopping, or its database could not be reached."),
-        gettext_lazy(
-            "Check the database. During a deployment, a few such refusals are normal."
-        ),
+        _("A process was stopping, or its database could not be reached."),
+        _("Check the database. During a deployment, a few such refusals are normal."),
     ),
-    Reason.FAILED: (
-        gettext_lazy("Server failed"),
+    Reason.FAILED: Refusal(
+        _("Server failed"),
         "500",
-        gettext_lazy("A fault in the server."),
-        gettext_lazy("Look into the site's log."),
+        _("A fault in the server."),
+        _("Look into the site's log."),
     ),
-    Reason.OTHER: (
-        gettext_lazy("Refused"),
+    Reason.OTHER: Refusal(
+        _("Refused"),
         "",
-        gettext_lazy("Refused for a reason that this page does not know."),
-        gettext_lazy(
-            "Look into the client's log: the answer to the client had the reason."
-        ),
+        _("Refused for a reason that this page does not know."),
+        _("Look into the client's log: the answer to the client had the reason."),
     ),
 }
-REFUSALS: Final = {name: Refusal(*texts) for name, texts in _REASONS.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Requests of one client that were refused for one reason in one hour."""
-
-    refusal: Refusal
-    client: str
-    hour: datetime
-    count: int
-
-
-def _client_label(reported: str) -> str:
-    return _("others") if reported == OTHERS else visible(reported) or _("unknown")
 
 
 def turned_away() -> dict[str, object]:
-    """Return the refusals that live workers have reported; one query."""
+    """Return the refusals that live workers have reported; one query.
+
+    Each is of one client, for one reason, in one hour.
+    """
     counts: Counter[tuple[int, str, str]] = Counter()
     rows = list(Worker.objects.live())
     for row in rows:
@@ -218,18 +192,20 @@ def turned_away() -> dict[str, object]:
             counts[hour_ms, reason, client] += count
     order = sorted(counts.items(), key=lambda each: (-each[0][0], -each[1], each[0]))
     groups = [
-        Group(
-            refusal=REFUSALS.get(reason, REFUSALS[Reason.OTHER]),
-            client=_client_label(client),
-            hour=stored_time(hour_ms),
-            count=count,
-        )
-        for (hour_ms, reason, client), count in order
+        {
+            "refusal": REFUSALS.get(reason, REFUSALS[Reason.OTHER]),
+            "client": gettext("others")
+            if client == OTHERS
+            else visible(client) or gettext("unknown"),
+            "hour": stored_time(hour_ms),
+            "count": count,
+        }
+        for (hour_ms, reason, client), count in order[:MAX_GROUPS]
     ]
     since = min((row.started_ms for row in rows), default=None)
     return {
-        "groups": groups[:MAX_GROUPS],
-        "more": len(groups) - MAX_GROUPS if len(groups) > MAX_GROUPS else 0,
+        "groups": groups,
+        "more": max(0, len(order) - MAX_GROUPS),
         "since": None if since is None else stored_time(since),
         "processes": len(rows),
     }

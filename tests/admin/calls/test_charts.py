@@ -10,7 +10,6 @@ from django.utils.translation import override
 from mcp_app.admin.calls import charts
 from mcp_app.admin.calls.charts import (
     BARS,
-    COLUMNS,
     HEIGHT,
     STEPS,
     WIDTH,
@@ -54,14 +53,6 @@ def test_in_how_many_milliseconds(
     assert charts._percentile_bound(buckets(*counts), percent, longest_us) == bound
 
 
-@pytest.mark.parametrize(
-    ("slower", "first"), [("", "to_1"), ("100", "to_200"), ("10000", "longer")]
-)
-def test_columns_of_slower_calls(slower: str, first: str) -> None:
-    found = charts._slower_than(slower)
-    assert [*found] == [*COLUMNS[COLUMNS.index(first) :]]
-
-
 @pytest.mark.parametrize("step", STEPS)
 def test_a_bar_stands_for_a_round_time(step: int) -> None:
     assert charts._bar_length(step * BARS) == step
@@ -82,10 +73,6 @@ def test_what_is_not_nothing_is_not_0(percent: float, text: str) -> None:
         assert format_percent(percent).replace("\xa0", " ") == text
 
 
-def found(calls: int, failed: int) -> Figures:
-    return Figures(calls, failed, 0, 0, None, None, (), ())
-
-
 @pytest.mark.parametrize(
     ("calls", "failed", "most", "text"),
     [
@@ -96,8 +83,9 @@ def found(calls: int, failed: int) -> Figures:
     ],
 )
 def test_the_sentence(calls: int, failed: int, most: str, text: str) -> None:
+    figures = Figures(calls, failed, 0, 0, None, None, (), ())
     with override("en"):
-        said = failure_sentence(ASKED, found(calls, failed), most)
+        said = failure_sentence(ASKED, figures, most)
     assert said.replace("\xa0", " ") == text
 
 
@@ -105,20 +93,11 @@ def test_the_sentence(calls: int, failed: int, most: str, text: str) -> None:
 
 
 def count(hour: int, outcome: str = "answered", calls: int = 1, **columns: Any) -> None:
-    CallStatistic.objects.create(
-        **{
-            "seconds": HOUR_S,
-            "start_ms": START_MS + hour * HOUR_MS,
-            "server": "default",
-            "kind": "tool",
-            "name": "add",
-            "outcome": outcome,
-            "calls": calls,
-            "to_5": calls,
-            "most_us": 4_000,
-            **columns,
-        }
-    )
+    usual = {"seconds": HOUR_S, "server": "default", "kind": "tool", "name": "add"}
+    counted = {"calls": calls, "to_5": calls, "most_us": 4_000, "outcome": outcome}
+    start_ms = START_MS + hour * HOUR_MS
+    values: dict[str, Any] = {**usual, **counted, **columns}
+    CallStatistic.objects.create(start_ms=start_ms, **values)
 
 
 @pytest.mark.django_db
@@ -150,13 +129,16 @@ def test_of_all_calls_some_are_asked_for() -> None:
     count(0, calls=10)
     count(0, "crashed", calls=3, server="shop", to_5=0, to_200=3, most_us=150_000)
     count(0, "answered", calls=5, server="shop", name="find")
-    one = CallFilter(DAY, ASKED.start, ASKED.end, outcome="failed")
-    made = charts.call_figures(one)
-    assert (made.calls, made.failed, made.matching) == (18, 3, 3)
-    assert (made.servers, made.half) == (("default", "shop"), 150)
-    shop = charts.call_figures(CallFilter(DAY, ASKED.start, ASKED.end, server="shop"))
+
+    def figures(**asked: str) -> Figures:
+        return charts.call_figures(CallFilter(DAY, ASKED.start, ASKED.end, **asked))
+
+    failed = figures(outcome="failed")
+    assert (failed.calls, failed.failed, failed.matching) == (18, 3, 3)
+    assert (failed.servers, failed.half) == (("default", "shop"), 150)
+    shop = figures(server="shop")
     assert (shop.calls, shop.servers) == (8, ("default", "shop"))
-    slow = charts.call_figures(CallFilter(DAY, ASKED.start, ASKED.end, slower="100"))
+    slow = figures(slower="100")
     assert (slow.calls, slow.matching) == (18, 3)
 
 
@@ -169,7 +151,7 @@ def test_what_failed_most_and_how_often_it_did_again() -> None:
     count(1, "timed_out", calls=3, name="find")
     found = charts.most_failing(ASKED)
     assert found is not None
-    assert (found.name, found.outcome, found.calls) == ("add", "crashed", 4)
+    assert (found["name"], found["outcome"], found["sum"]) == ("add", "crashed", 4)
     assert charts.count_similar("tool", "add", "crashed", START_MS) == 4
     assert charts.count_similar("tool", "add", "crashed", START_MS + HOUR_MS) == 2
     assert charts.count_similar("prompt", "add", "crashed", START_MS) == 0

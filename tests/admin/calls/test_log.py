@@ -6,7 +6,6 @@ import csv
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from html import unescape
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from mcp_app.admin.calls.filters import CHOICES, stored_time
 from mcp_app.admin.page.concurrency import RIGHTS
 from mcp_app.models import Call, CallStatistic, call_rows
 from tests.admin.calls.rows import DAY, HOUR, MINUTE, crash, write
-from tests.admin.pages import page
+from tests.admin.pages import page, text_of, words_of
 
 pytestmark = pytest.mark.django_db
 
@@ -32,16 +31,16 @@ LIST = page("call")
 
 
 def shown(client: Client, **asked: Any) -> str:
-    answer = client.get(LIST, asked)
-    assert answer.status_code == 200
-    return " ".join(unescape(answer.content.decode()).split())
+    return words_of(client, LIST, asked)
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names of the calls on a page."""
+    return re.findall(r'data-label="What">.*?<code>(.*?)</code>', text)
 
 
 def listed(client: Client, **asked: Any) -> list[str]:
-    """Return the names of the calls on a page."""
-    return re.findall(
-        r'data-label="What">.*?<code>(.*?)</code>', shown(client, **asked)
-    )
+    return names_in(shown(client, **asked))
 
 
 # -- what is shown ------------------------------------------------------------------
@@ -83,29 +82,23 @@ def test_the_newest_come_first_and_pages_follow_one_another(
     )
     names = [call.name for call in calls]
     first = shown(admin_client)
-    assert listed(admin_client) == names[:3]
+    first = shown(admin_client)
+    assert names_in(first) == names[:3]
     assert ">Newer<" not in first
 
-    def link(label: str, text: str) -> str:
+    def follow(label: str, text: str) -> tuple[list[str], str]:
         found = re.search(rf'href="\?([^"]+)">{label}<', text)
         assert found is not None
-        return found[1]
+        text = words_of(admin_client, f"{LIST}?{found[1]}")
+        return names_in(text), text
 
-    def follow(query: str) -> tuple[list[str], str]:
-        text = " ".join(
-            unescape(admin_client.get(f"{LIST}?{query}").content.decode()).split()
-        )
-        return re.findall(r'data-label="What">.*?<code>(.*?)</code>', text), text
-
-    second, text = follow(link("Older", first))
+    second, second_text = follow("Older", first)
     assert second == names[3:6]
-    back, _text = follow(link("Newer", text))
-    assert back == names[:3]
-    third, text = follow(link("Older", text))
+    assert follow("Newer", second_text)[0] == names[:3]
+    third, text = follow("Older", second_text)
     assert third == names[6:]
     assert ">Older<" not in text
-    back, _text = follow(link("Newer", text))
-    assert back == names[3:6]
+    assert follow("Newer", text)[0] == names[3:6]
 
 
 @pytest.mark.databases
@@ -128,10 +121,7 @@ def test_the_newest_come_first_and_pages_follow_one_another(
         ({"q": "EW"}, ["new"]),
         ({"q": "o", "outcome": "answered"}, ["slow", "prompt", "other", "nobody"]),
         ({"when": "hour"}, ["new"]),
-        (
-            {"when": "week"},
-            ["new", "slow", "failed", "prompt", "other", "nobody", "old"],
-        ),
+        ({"when": "week", "kind": "tool", "server": "default", "q": "old"}, ["old"]),
     ],
 )
 def test_filters(admin_client: Client, asked: dict[str, str], names: list[str]) -> None:
@@ -156,23 +146,21 @@ def test_from_to(admin_client: Client) -> None:
     assert listed(admin_client, **asked) == ["old"]
 
 
+FROM = {"when": "between", "from": "2026-02-02T00:00"}
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (
-            {"outcome": "wrong"},
-            "“wrong” is not a choice for “Outcome”, and was ignored.",
-        ),
+        ({"outcome": "wrong"}, "“wrong” is not a choice for “Outcome”, and was ignor"),
         ({"when": HOSTILE}, "is not a choice for “When”, and was ignored."),
         ({"when": "between", "from": "soon"}, "“soon” is not a time"),
-        ({"when": "between", "from": "0001-01-01T00:00"}, "is not a time"),
-        ({"when": "between", "from": "9999-12-31T23:59"}, "is not a time"),
+        ({"when": "between", "from": "1999-12-31T23:59"}, "is not a time"),
+        ({"when": "between", "from": "3000-01-01T00:00"}, "is not a time"),
         ({"when": "between", "to": "0001-01-01T00:00"}, "is not a time"),
         ({"when": "between", "to": "2026-13-01T00:00"}, "is not a time"),
-        (
-            {"when": "between", "from": "2026-02-02T00:00", "to": "2026-01-01T00:00"},
-            "The end was ignored",
-        ),
+        ({**FROM, "to": "2026-02-02T00:00"}, "The end was ignored"),
+        ({**FROM, "to": "2026-01-01T00:00"}, "The end was ignored"),
         ({"older": "x"}, ""),
         ({"older": "9" * 18 + "." + "9" * 18}, ""),
         ({"q": "\0", "user": "\0", "name": "a" * 999}, ""),
@@ -208,8 +196,7 @@ def test_chips_can_be_removed(admin_client: Client) -> None:
     write({"name": "a b&c"})
     answer = admin_client.get(LIST, {"name": "a b&c", "outcome": "answered"})
     (chip,) = answer.context["chips"]
-    assert chip.label == "Name: a b&c"
-    assert chip.url == "?outcome=answered"
+    assert chip == {"label": "Name: a b&c", "url": "?outcome=answered"}
     assert listed(admin_client, name="a b&c") == ["a b&c"]
 
 
@@ -263,20 +250,15 @@ def test_calls_without_a_row_are_counted(admin_client: Client) -> None:
 # -- rights, and what clients wrote ---------------------------------------------
 
 
-@pytest.mark.parametrize("what", ["changelist", "refused", "export"])
-def test_without_the_right(staff: Staff, what: str) -> None:
-    write(crash())
+def test_without_the_right(staff: Staff) -> None:
+    (call,) = write(crash())
     client = staff("view_tool", "view_session")
-    answer = client.get(page("call", what))
-    assert answer.status_code == 403
-    home = client.get("/admin/mcp_app/").content.decode()
+    pages = [page("call", each) for each in ("changelist", "refused", "export")]
+    for url in (*pages, page("call", "change", call.pk)):
+        assert client.get(url).status_code == 403
+    home = text_of(client, "/admin/mcp_app/")
     assert "/mcp_app/call/" not in home
     assert "last 24 hours" not in home
-
-
-def test_one_call_without_the_right(staff: Staff) -> None:
-    (call,) = write({})
-    assert staff().get(page("call", "change", call.pk)).status_code == 403
 
 
 def test_nobody_changes_calls(admin_client: Client) -> None:
@@ -293,7 +275,7 @@ def test_the_home_page_leads_to_failures(
     write({}, crash(), {"ago_ms": 3 * DAY}, {"outcome": "cancelled"})
     client = staff("view_call", "view_tool", "view_session", "view_server")
     with django_assert_max_num_queries(15):
-        text = " ".join(client.get("/admin/mcp_app/").content.decode().split())
+        text = words_of(client, "/admin/mcp_app/")
     assert f'<a href="{LIST}">Calls, last 24 hours</a>: 3' in text
     assert f'<a href="{LIST}?outcome=failed">1 failed (33.3 %)</a>' in text
 
@@ -375,7 +357,7 @@ SIGNS = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20\u2212")
 
 def test_a_formula_behind_hidden_characters() -> None:
     assert log.csv_cell_text("\u202e=1+1") == "⟦U+202E⟧=1+1"
-    assert log.csv_cell_text("-5") == "'-5"
+    assert log.csv_cell_text(-5) == "'-5"
     assert log.csv_cell_text(5) == "5"
 
 
@@ -424,10 +406,5 @@ async def test_under_asgi_it_is_sent_in_parts(
     assert answer.is_async
     parts = [part async for part in answer.streaming_content]
     assert len(parts) == 3
-    assert [row["name"] for row in rows_of(b"".join(parts))] == [
-        f"n{n}" for n in range(10)
-    ]
-
-
-def test_who_may_not(staff: Callable[..., Client]) -> None:
-    assert staff("view_tool").get(EXPORT).status_code == 403
+    names = [row["name"] for row in rows_of(b"".join(parts))]
+    assert names == [f"n{n}" for n in range(10)]

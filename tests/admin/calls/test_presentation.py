@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import unescape
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from mcp_app.models import AccessToken, Call, Prompt, Resource, ResourceTemplate
 from mcp_app.models.definitions import Source
 from tests.account.apps import app
 from tests.admin.calls.rows import HOUR, crash, write
-from tests.admin.pages import page
+from tests.admin.pages import page, words_of
 from tests.published import published
 
 pytestmark = pytest.mark.django_db
@@ -25,26 +24,17 @@ Staff = Callable[..., Client]
 
 
 def shown(client: Client, call: Call) -> str:
-    answer = client.get(page("call", "change", call.pk))
-    assert answer.status_code == 200
-    return " ".join(unescape(answer.content.decode()).split())
-
-
-def maria() -> User:
-    return User.objects.create_user("maria")
+    return words_of(client, page("call", "change", call.pk))
 
 
 def test_a_call_that_failed_in_full(admin_client: Client) -> None:
-    user = maria()
+    user = User.objects.create_user("maria")
     token, secret = AccessToken.objects.make(name="Claude Code", user=user)
     tool = published(Tool.objects.create(name="book_table", title="Book a table"))
-    of = {
-        "user_id": str(user.pk),
-        "principal_client": token.family,
-        "took_us": 312_400,
-        "version": 1,
-    }
-    first, *_others = write(crash(**of), crash(**of), crash(outcome="failed", **of))
+    of = {"user_id": str(user.pk), "principal_client": token.family, "version": 1}
+    first, *_others = write(
+        crash(took_us=312_400, **of), crash(**of), crash(outcome="failed", **of)
+    )
     text = shown(admin_client, first)
     for said in (
         '<span class="mcp-state bad">Crashed</span>',
@@ -75,13 +65,10 @@ def test_a_call_that_failed_in_full(admin_client: Client) -> None:
 
 def test_links_follow_rights(staff: Staff) -> None:
     published(Tool.objects.create(name="book_table"))
-    (call,) = write(crash(user_id=str(maria().pk)))
+    maria = User.objects.create_user("maria")
+    (call,) = write(crash(user_id=str(maria.pk)))
     client = staff("view_call")
-    links = {
-        "view_tool": "/mcp_app/tool/",
-        "view_user": "/auth/user/",
-        "stop": "Stop it",
-    }
+    links = {"view_tool": "/tool/", "view_user": "/auth/user/", "stop": "Stop it"}
     text = shown(client, call)
     for each in links.values():
         assert each not in text
@@ -92,20 +79,13 @@ def test_links_follow_rights(staff: Staff) -> None:
 
 
 def test_such_calls_are_listed(admin_client: Client) -> None:
-    calls = write(
-        crash(),
-        crash(ago_ms=2 * HOUR),
-        crash(name="other"),
-        crash(outcome="failed"),
-    )
-    oldest = calls[-1]
+    other = crash(name="other"), crash(outcome="failed")
+    oldest = write(crash(), crash(ago_ms=2 * HOUR), *other)[-1]
     assert oldest.name == "book_table"
     answer = admin_client.get(page("call", "change", oldest.pk))
-    url = answer.context["whole"].similar_url
-    listed = admin_client.get(url).context["lines"]
-    assert [(each.name, each.meaning.label) for each in listed] == [
-        ("book_table", "Crashed")
-    ] * 2
+    lines = admin_client.get(answer.context["whole"].similar_url).context["lines"]
+    same = ("book_table", "Crashed")
+    assert [(each["name"], each["meaning"].label) for each in lines] == [same, same]
 
 
 def test_a_call_of_a_connected_app_names_it(admin_client: Client) -> None:
@@ -133,16 +113,13 @@ def test_users_that_cannot_be(admin_client: Client, user_id: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "row", "said"),
     [
-        ("prompt", Prompt(name="greet", title="Greet"), "used the prompt"),
-        ("resource", Resource(name="a", uri="x:a", title="Greet"), "read"),
-        (
-            "template",
-            ResourceTemplate(name="a", uri_template="x:{a}", title="Greet"),
-            "read from",
-        ),
+        ("prompt", Prompt(title="Greet"), "used the prompt"),
+        ("resource", Resource(uri="x:a", title="Greet"), "read"),
+        ("template", ResourceTemplate(uri_template="{a}", title="Greet"), "read from"),
     ],
 )
 def test_what_is_no_tool(admin_client: Client, kind: str, row: Any, said: str) -> None:
+    row.name = "a"
     row.save()
     (call,) = write({"kind": kind, "name": row.identity, "user_name": "maria"})
     text = shown(admin_client, call)
@@ -156,18 +133,16 @@ def test_what_nothing_is_called(admin_client: Client) -> None:
     assert "(deleted)" not in text
     assert "<td>None: there is nothing with this name</td>" in text
     write(*[{"name": "", "outcome": "unknown", "version": 0}] * 2)
-    assert "3 calls of unknown names were made in the 24 hours" in (
-        shown(admin_client, call)
-    )
+    text = shown(admin_client, call)
+    assert "3 calls of unknown names were made in the 24 hours" in text
 
 
 def test_what_answered_without_a_version(admin_client: Client) -> None:
     from_code = Tool.objects.create(name="add", source=Source.CODE)
     working_copy = Tool.objects.create(name="greet")
     tried = {"outcome": "answered", "version": 0, "principal": "console"}
-    one, other = write(
-        *({"name": row.name, **tried} for row in (from_code, working_copy))
-    )
+    rows = from_code, working_copy
+    one, other = write(*({"name": row.name, **tried} for row in rows))
     assert "<td>As the code says</td>" in shown(admin_client, one)
     assert "<td>None: a working copy that was tried</td>" in shown(admin_client, other)
 

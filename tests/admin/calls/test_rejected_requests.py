@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from html import unescape
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from mcp_app.audit.call_log import OTHERS, Reason
 from mcp_app.models import Worker
 from tests.admin.calls.rows import HOUR, now_ms
 from tests.admin.operations.test_live import worker
-from tests.admin.pages import page
+from tests.admin.pages import page, text_of, words_of
 
 pytestmark = pytest.mark.django_db
 
@@ -24,9 +23,7 @@ HOSTILE = "<img src=x onerror=alert(1)>\u202e"
 
 
 def shown(client: Client) -> str:
-    answer = client.get(page("call", "refused"))
-    assert answer.status_code == 200
-    return " ".join(unescape(answer.content.decode()).split())
+    return words_of(client, page("call", "refused"))
 
 
 def hour_ms(ago: int = 0) -> int:
@@ -61,7 +58,7 @@ def test_processes_are_added_up(
 
 def test_what_others_wrote_is_no_markup(admin_client: Client) -> None:
     worker("a", refused=((hour_ms(), "rained_off", HOSTILE, 2),))
-    answer = admin_client.get(page("call", "refused")).content.decode()
+    answer = text_of(admin_client, page("call", "refused"))
     assert HOSTILE[:-1] not in answer
     assert "\u202e" not in answer
     assert "⟦U+202E⟧" in answer

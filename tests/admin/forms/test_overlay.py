@@ -18,20 +18,8 @@ from mcp_app.models import Prompt, Tool
 from mcp_app.models.definitions import Source
 
 HINTS = ("read_only", "destructive", "idempotent", "open_world")
-BARE = dict.fromkeys(
-    [
-        "title",
-        "description",
-        "permission",
-        "groups",
-        "rule",
-        "timeout",
-        "tags",
-        "position",
-    ],
-    "",
-)
-
+TEXTS = ("title", "description", "tags", "permission", "groups", "rule")
+BARE = dict.fromkeys((*TEXTS, "timeout", "position"), "")
 RIGHTS = AccessRequirements(permissions=("a.b", "a.c"))
 GROUPS = AccessRequirements(groups=(frozenset({"B", "A"}), frozenset({"C"})))
 

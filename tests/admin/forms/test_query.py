@@ -155,7 +155,7 @@ WHOLE: dict[str, Any] = {
     "answer": "rows",
     "fields": ["total", "number", "customer.name"],
     "filters": [
-        {"path": "state", "is": "one_of", "parameter": "s", "default": ["open", "x"]},
+        {"path": "state", "is": "one_of", "parameter": "s", "default": ["back"]},
         {"path": "total", "is": "least", "value": 2.5},
         {"path": "note", "is": "empty", "parameter": "blank", "default": False},
         {"path": "due", "is": "period", "value": "this_week"},
@@ -235,16 +235,10 @@ def test_each_line_is_a_value(admin_client: Client) -> None:
             _filter(0, "number", "is", others=["note"]),
             "These comparisons can search several fields: begins with, contains.",
         ),
-        (
-            _filter(0, "total", "begins", others=["note"]),
-            "The field chosen above is no",
-        ),
+        (_filter(0, "total", "begins", others=["note"]), "The field chosen above is"),
         (_filter(0, "state", "is", parameter="the state"), "Only letters without"),
         (_filter(0, "", "is", value="a"), "Choose a field, or remove this filter."),
-        (
-            _filter(0, "state", "begins"),
-            "This field can be compared by: is, is one of.",
-        ),
+        (_filter(0, "state", "begins"), "This field can be compared by: is, is one of"),
         (_filter(0, "total", "least", value="much"), "Write a number."),
         (_filter(0, "due", "last_days", given="fixed", value="x"), "Write a number."),
         (_filter(0, "customer", "empty", value="perhaps"), "Write yes or no."),

@@ -63,13 +63,10 @@ def test_what_is_not_asked_is_not_changed(
     before = {
         field.attname: getattr(row, field.attname) for field in model._meta.fields
     }
+    declared = form_of(model, row.kind).declared_fields
     form = form_without(
         row,
-        *(
-            each
-            for each in form_of(model, row.kind).declared_fields
-            if each not in COMMON
-        ),
+        *(each for each in declared if each not in COMMON),
         *(each for each in columns if each not in ("kind", "read_only")),
         "tags",
         title="A",
