@@ -10,6 +10,7 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.html import format_html
@@ -293,6 +294,24 @@ def row_page_context(
         "media": admin.media,
         "subtitle": str(row),
     }
+
+
+def render_page(
+    admin: ModelAdmin[Any],
+    request: HttpRequest,
+    template: str,
+    title: str,
+    context: Mapping[str, object],
+) -> TemplateResponse:
+    """Return a page of the admin that belongs to no row."""
+    shared = {
+        **admin.admin_site.each_context(request),
+        "opts": admin.opts,
+        "media": admin.media,
+        "title": title,
+        **context,
+    }
+    return TemplateResponse(request, f"admin/mcp_app/{template}.html", shared)
 
 
 # -- people ----------------------------------------------------------------------------

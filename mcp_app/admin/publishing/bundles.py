@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
@@ -13,30 +12,21 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.editors import files
 from mcp_app.admin.page.concurrency import has_right, lacking_sentence
-from mcp_app.admin.publishing.comparison import (
-    ShownDifference,
-    labeled_differences,
-    served_label,
-)
+from mcp_app.admin.page.header import page_url, render_page
+from mcp_app.admin.publishing.comparison import labeled_differences, served_label
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.catalog.registry import mcp
+from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import PublishedRow, Server
 from mcp_app.publishing import bundle
-from mcp_app.publishing.bundle import (
-    BundleRefused,
-    ComparedEntry,
-    Comparison,
-    ImportedRow,
-    Outcome,
-)
+from mcp_app.publishing.bundle import BundleRefused, ComparedEntry, Comparison, Outcome
 from mcp_app.publishing.bundle.applying import outcome_counts
 from mcp_app.publishing.publication import OutOfDate
 from mcp_app.site_time import local_date
@@ -86,28 +76,13 @@ class ExportAction(PublishedAdmin[Row]):
 
 MOST_SHOWN: Final = 200
 """How many entries the page shows field by field."""
-LOOKS: Final[Mapping[Outcome, str]] = {
-    Outcome.NEW: "good",
-    Outcome.CHANGED: "warn",
-    Outcome.SAME: "",
-    Outcome.CANNOT: "bad",
+OUTCOMES: Final[Mapping[Outcome, tuple[Label, str]]] = {
+    Outcome.NEW: (gettext_lazy("New"), "good"),
+    Outcome.CHANGED: (gettext_lazy("Changed"), "warn"),
+    Outcome.SAME: (gettext_lazy("The working copy is the same"), ""),
+    Outcome.CANNOT: (gettext_lazy("Cannot be imported"), "bad"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ShownEntry:
-    """An entry of the file; `published` is None if it equals `differences`."""
-
-    compared: ComparedEntry
-    name: str
-    outcome: str
-    look: str
-    url: str
-    differences: list[ShownDifference]
-    before_label: str
-    published: list[ShownDifference] | None
-    served_label: str
-    published_label: str
+"""What the page says of each outcome, and the CSS class of its mark."""
 
 
 class ImportPages(PublishedAdmin[Row]):
@@ -181,25 +156,28 @@ class ImportPages(PublishedAdmin[Row]):
             "count": count,
         }
 
-    def _displayed_entry(self, compared: ComparedEntry) -> ShownEntry:
+    def _displayed_entry(self, compared: ComparedEntry) -> dict[str, Any]:
+        """Return an entry; its `published` is None if it equals `differences`."""
         row, publication = compared.row, compared.publication
-        outcome = compared.outcome(publish=False)
-        differences = labeled_differences(row, compared.differences)
-        published = None
-        if publication and publication.differences != compared.differences:
-            published = labeled_differences(row, publication.differences)
-        return ShownEntry(
-            compared=compared,
-            name=visible(str(compared.entry)),
-            outcome=_outcome_label(outcome),
-            look=LOOKS[outcome],
-            url="" if compared.is_new else _change_url(row),
-            differences=differences,
-            before_label=_("Here"),
-            published=published,
-            served_label=served_label(row),
-            published_label=_published_label(compared),
-        )
+        outcome, look = OUTCOMES[compared.outcome(publish=False)]
+        published, published_label = None, ""
+        if publication is not None:
+            number = {"number": publication.number}
+            published_label = _("Published there as version %(number)d") % number
+            if publication.differences != compared.differences:
+                published = labeled_differences(row, publication.differences)
+        return {
+            "compared": compared,
+            "name": visible(str(compared.entry)),
+            "outcome": outcome,
+            "look": look,
+            "url": "" if compared.is_new else page_url(row, "change"),
+            "differences": labeled_differences(row, compared.differences),
+            "before_label": _("Here"),
+            "published": published,
+            "served_label": served_label(row),
+            "published_label": published_label,
+        }
 
     # -- importing --------------------------------------------------------------------
 
@@ -207,9 +185,8 @@ class ImportPages(PublishedAdmin[Row]):
         user = author_of(request)
         content = files.user_file_content(user, request.POST["file"], bundle.MOST_BYTES)
         if content is None:
-            raise BundleRefused(
-                [_("The file is no longer stored. Choose and check it again.")]
-            )
+            message = _("The file is no longer stored. Choose and check it again.")
+            raise BundleRefused([message])
         name = visible(request.POST.get("name", ""))
         publish = "publish" in request.POST
         try:
@@ -223,35 +200,24 @@ class ImportPages(PublishedAdmin[Row]):
                     origin=name,
                     allowed=partial(_check_rights, request, publish=publish),
                 )
-                self._log_imported(request, done)
+                for each in done:
+                    log = self.log_addition if each.is_new else self.log_change
+                    log(request, cast("Row", each.row), each.sentence)
                 files.delete_user_file(user)
                 self._hold_response()
         except OutOfDate as refused:
             return self._preview_file(request, content, name, [refused.message])
-        message = ngettext("%d was imported.", "%d were imported.", len(done)) % len(
-            done
-        )
+        message = ngettext("%d was imported.", "%d were imported.", len(done))
+        message %= len(done)
         if not done:
             message = _("There was nothing to import: all of it is here already.")
         self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:mcp_app_server_changelist"))
 
-    def _log_imported(self, request: HttpRequest, done: Iterable[ImportedRow]) -> None:
-        for each in done:
-            log = self.log_addition if each.is_new else self.log_change
-            log(request, cast("Row", each.row), each.sentence)
-
     def _import_page(
         self, request: HttpRequest, context: Mapping[str, Any]
     ) -> HttpResponse:
-        both = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": self.media,
-            "title": _("Import a bundle"),
-            **context,
-        }
-        return TemplateResponse(request, "admin/mcp_app/import.html", both)
+        return render_page(self, request, "import", _("Import a bundle"), context)
 
 
 def _read_upload(file: UploadedFile[Any] | None) -> tuple[bytes, str]:
@@ -266,14 +232,12 @@ def _read_upload(file: UploadedFile[Any] | None) -> tuple[bytes, str]:
 def _refusal_reasons(request: HttpRequest, comparison: Comparison) -> list[str]:
     """Say why this user may not import the file: a sentence per missing permission."""
     rights = bundle.needed_rights(comparison, publish=False)
+    text = _("%(entry)s: %(right)s")
     return [
-        _("%(entry)s: %(right)s")
-        % {
-            "entry": visible(str(entries[0].entry)),
-            "right": lacking_sentence(right),
-        }
-        for right, entries in rights.items()
-        if not has_right(request, right)
+        text
+        % {"entry": visible(str(needing[0].entry)), "right": lacking_sentence(each)}
+        for each, needing in rights.items()
+        if not has_right(request, each)
     ]
 
 
@@ -291,15 +255,12 @@ def _check_rights(
 def _publishing(request: HttpRequest, comparison: Comparison) -> dict[str, Any]:
     """Say what *Publish at once* would do, and why it is disabled."""
     rights = bundle.needed_rights(comparison, publish=True)
-    missing = [right for right in rights if not has_right(request, right)]
     published = [each for each in comparison.entries if each.publication is not None]
+    missing = [right for right in rights if not has_right(request, right)]
     reasons = [lacking_sentence(right) for right in missing]
+    text = _("%(entry)s: %(problem)s")
     reasons += [
-        _("%(entry)s: %(problem)s")
-        % {
-            "entry": visible(str(each.entry)),
-            "problem": problem,
-        }
+        text % {"entry": visible(str(each.entry)), "problem": problem}
         for each in published
         if each.publication is not None
         for problem in each.publication.problems
@@ -310,23 +271,3 @@ def _publishing(request: HttpRequest, comparison: Comparison) -> dict[str, Any]:
         len(published),
     ) % {"count": len(published)}
     return {"count": len(published), "sentence": sentence, "reasons": reasons}
-
-
-def _outcome_label(outcome: Outcome) -> str:
-    return {
-        Outcome.NEW: _("New"),
-        Outcome.CHANGED: _("Changed"),
-        Outcome.SAME: _("The working copy is the same"),
-        Outcome.CANNOT: _("Cannot be imported"),
-    }[outcome]
-
-
-def _published_label(compared: ComparedEntry) -> str:
-    if compared.publication is None:
-        return ""
-    number = {"number": compared.publication.number}
-    return _("Published there as version %(number)d") % number
-
-
-def _change_url(row: PublishedRow) -> str:
-    return reverse(f"admin:mcp_app_{row.kind_of_row}_change", args=[row.pk])

@@ -40,7 +40,7 @@ from mcp_app.models import (
 from mcp_app.models.fields import split_words
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import pretty_text
-from mcp_app.publishing.differences import Difference, Piece, differences
+from mcp_app.publishing.differences import Difference, differences
 from mcp_app.publishing.publication import (
     Proposal,
     propose_publication,
@@ -62,44 +62,29 @@ PARTS: Final[Mapping[tuple[str, str], Label]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ShownDifference:
+class ShownDifference(Difference):
     """A difference with the label of its field, and values as its form shows them."""
 
-    difference: Difference
-    label: str
-
-    @property
-    def before(self) -> str | None:
-        return self.difference.before
-
-    @property
-    def after(self) -> str | None:
-        return self.difference.after
-
-    def pieces_before(self) -> list[Piece]:
-        return self.difference.pieces_before()
-
-    def pieces_after(self) -> list[Piece]:
-        return self.difference.pieces_after()
+    label: str = ""
 
 
 def labeled_differences(
     row: PublishedRow, changes: Iterable[Difference]
 ) -> list[ShownDifference]:
     """Return differences with the labels and the words that the row's form uses."""
-    labels = _form_words(row)
+    labels: Words = {**EVERY, **SERVER}
+    if isinstance(row, DefinitionRow):
+        labels = {**EVERY, **HINTS, **form_of(type(row), row.kind).WORDS}
     return [
         ShownDifference(
-            _difference_in_words(row, each), _difference_label(row, each, labels)
+            each.field,
+            each.part,
+            *_values_in_words(row, each),
+            each.breaks,
+            _difference_label(row, each, labels),
         )
         for each in changes
     ]
-
-
-def _form_words(row: PublishedRow) -> Words:
-    if isinstance(row, DefinitionRow):
-        return {**EVERY, **HINTS, **form_of(type(row), row.kind).WORDS}
-    return {**EVERY, **SERVER}
 
 
 def _difference_label(row: PublishedRow, difference: Difference, labels: Words) -> str:
@@ -111,28 +96,22 @@ def _difference_label(row: PublishedRow, difference: Difference, labels: Words) 
     field = str(labels[difference.field][0]) if difference.field in labels else ""
     if not field:
         columns = {each.name: each for each in row._meta.get_fields()}
-        field = str(
-            getattr(columns.get(difference.field), "verbose_name", difference.field)
-        )
+        column = columns.get(difference.field)
+        field = str(getattr(column, "verbose_name", difference.field))
     return capfirst(f"{field}, {part}" if part else field)
 
 
-def _difference_in_words(row: PublishedRow, difference: Difference) -> Difference:
-    """Return a difference with values as the form shows them, if they differ there."""
-    wording = _WORDINGS.get((difference.field, difference.part)) or _WORDINGS.get(
-        (difference.field, "")
-    )
+def _values_in_words(
+    row: PublishedRow, difference: Difference
+) -> tuple[str | None, str | None]:
+    """Return the values as the form shows them, if they differ there."""
+    plain = difference.before, difference.after
+    field = difference.field
+    wording = _WORDINGS.get((field, difference.part)) or _WORDINGS.get((field, ""))
     if wording is None:
-        return difference
-    before, after = (
-        None if each is None else wording(row, each)
-        for each in (difference.before, difference.after)
-    )
-    if before == after:
-        return difference
-    return Difference(
-        difference.field, difference.part, before, after, difference.breaks
-    )
+        return plain
+    before, after = (None if each is None else wording(row, each) for each in plain)
+    return plain if before == after else (before, after)
 
 
 def _chosen_of(choices: Mapping[str, Label]) -> Callable[[PublishedRow, str], str]:
@@ -154,16 +133,12 @@ def _seconds_text(row: PublishedRow, value: str) -> str:
 def _titles_wording(name: str) -> Callable[[PublishedRow, str], str]:
     def row_titles(row: PublishedRow, value: str) -> str:
         keys = [int(key) for key in value.splitlines() if _is_number(key)]
-        return "\n".join(_titles_of(row, name, keys))
+        model: Any = type(row)._meta.get_field(name).related_model
+        known = model._default_manager.in_bulk(keys)
+        gone = _("one that was deleted")
+        return "\n".join(str(known.get(key, gone)) for key in keys)
 
     return row_titles
-
-
-def _titles_of(row: PublishedRow, name: str, keys: Iterable[int]) -> Iterator[str]:
-    model: Any = type(row)._meta.get_field(name).related_model
-    known = model._default_manager.in_bulk(keys)
-    for key in keys:
-        yield str(known[key]) if key in known else _("one that was deleted")
 
 
 _WORDINGS: Final[Mapping[tuple[str, str], Callable[[PublishedRow, str], str]]] = {
@@ -183,12 +158,6 @@ WORKING_COPY: Final = 0
 """The number that stands for the working copy when a page asks for a version."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    number: int
-    label: str
-
-
 def _content_json(content: JsonObject) -> str:
     return visible(pretty_text(content), None)
 
@@ -198,36 +167,28 @@ def publish_context(
 ) -> dict[str, Any]:
     """Return the context of *Publish*; `?before=` and `?after=` compare others."""
     versions = list(_newest_versions(row))
-    before = _requested_number(request, "before", _served_number(row))
-    after = _requested_number(request, "after", WORKING_COPY)
-    proposal = propose_publication(row, registry)
-    compared: dict[str, Any] = {
-        "differences": labeled_differences(row, proposal.differences),
-        "as_json": _content_json(proposal.content),
-    }
-    others = (before, after) != (_served_number(row), WORKING_COPY)
-    if others:
-        compared = _version_comparison(row, before, after)
+    choices = [_version_choice(row, each) for each in versions]
+    served = _served_number(row)
+    before = number_from(request.GET.get("before", ""), served)
+    after = number_from(request.GET.get("after", ""), WORKING_COPY)
+    context = _proposal_context(request, row, propose_publication(row, registry))
+    if (before, after) != (served, WORKING_COPY):
+        context |= {"proposal": None, **_version_comparison(row, before, after)}
+    is_from_code = isinstance(row, DefinitionRow) and row.from_code
     return {
-        **_proposal_context(request, row, proposal),
-        **compared,
-        "proposal": None if others else proposal,
-        "versions": [_version_choice(row, each) for each in versions],
+        **context,
+        "versions": choices,
         "versions_after": [
-            Choice(WORKING_COPY, _("Working copy")),
-            *(_version_choice(row, each) for each in versions),
+            {"number": WORKING_COPY, "label": _version_label(WORKING_COPY)},
+            *choices,
         ],
         "before": before,
         "after": after,
         "before_label": _version_label(before),
         "after_label": _version_label(after),
-        "unpublish_url": "" if _is_from_code(row) else page_url(row, "unpublish"),
+        "unpublish_url": "" if is_from_code else page_url(row, "unpublish"),
         "next_number": _next_number(versions),
     }
-
-
-def _is_from_code(row: PublishedRow) -> bool:
-    return isinstance(row, DefinitionRow) and row.from_code
 
 
 def restoring(
@@ -237,12 +198,8 @@ def restoring(
     registry: Registry,
 ) -> dict[str, Any]:
     """Return the context of the page that rolls back to a version."""
-    proposal = propose_version(row, version, registry)
     return {
-        **_proposal_context(request, row, proposal),
-        "proposal": proposal,
-        "differences": labeled_differences(row, proposal.differences),
-        "as_json": _content_json(proposal.content),
+        **_proposal_context(request, row, propose_version(row, version, registry)),
         "restores": version.number,
         "before_label": _version_label(_served_number(row)),
         "after_label": _version_label(version.number),
@@ -268,8 +225,8 @@ def unpublishing(row: PublishedRow) -> list[str]:
             " are notified."
         ),
         _(
-            "The versions are kept: if you publish again, clients see the"
-            " definition again."
+            "The versions are kept: if you publish again, clients see the definition"
+            " again."
         ),
         _("If you only want to switch it off for a while, stop it instead."),
         *_session_consequences(row),
@@ -302,6 +259,9 @@ def _proposal_context(
     request: HttpRequest, row: PublishedRow, proposal: Proposal[Any]
 ) -> dict[str, Any]:
     return {
+        "proposal": proposal,
+        "differences": labeled_differences(row, proposal.differences),
+        "as_json": _content_json(proposal.content),
         "judged": proposal.judged,
         "to_fix": [*_findings_with_fields(row, proposal.judged.to_fix)],
         "advices": [*_findings_with_fields(row, proposal.judged.advices)],
@@ -386,11 +346,11 @@ def _newest_versions(row: PublishedRow) -> Iterable[DefinitionVersion]:
     return DefinitionVersion.objects.of(row).defer("content")[:200]
 
 
-def _version_choice(row: PublishedRow, version: DefinitionVersion) -> Choice:
+def _version_choice(row: PublishedRow, version: DefinitionVersion) -> dict[str, Any]:
     label = _version_label(version.number)
     if version.pk == row.published_id:
         label = _("%(version)s (clients see this one)") % {"version": label}
-    return Choice(version.number, label)
+    return {"number": version.number, "label": label}
 
 
 def _version_label(number: int) -> str:
@@ -418,10 +378,6 @@ def number_from(text: str, default: int) -> int:
     """Parse a version number that a page sent; return `default` for anything else."""
     is_number = text.isascii() and text.isdigit() and len(text) <= MAX_NUMBER_DIGITS
     return int(text) if is_number else default
-
-
-def _requested_number(request: HttpRequest, name: str, default: int) -> int:
-    return number_from(request.GET.get(name, ""), default)
 
 
 def _version_comparison(row: PublishedRow, before: int, after: int) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import timedelta
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
 
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
@@ -26,36 +26,30 @@ MOST: Final = 200
 MAX_TIME_APART: Final = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that staff did; `version` is None if it made no version."""
-
-    what: str
-    who: str
-    at: datetime
-    note: str = ""
-    version: DefinitionVersion | None = None
-    served: bool = False
-    look_url: str = ""
-    restore_url: str = ""
-    newest: bool = False
-    older: bool = False
+Event: TypeAlias = dict[str, Any]
+"""Something that staff did: its `what`, `who` and `at`, and more if it is a version."""
 
 
 def history_context(row: PublishedRow, *, may_restore: bool) -> dict[str, Any]:
     """Return the context of the page *History*, newest events first."""
     versions = list(DefinitionVersion.objects.of(row).defer("content")[:MOST])
-    entries = list(_log_entries(row))
-    events = [
+    kind = ContentType.objects.get_for_model(type(row))
+    logged = LogEntry.objects.filter(content_type=kind, object_id=str(row.pk))
+    entries = logged.select_related("user").order_by("-action_time")[:MOST]
+    events: list[Event] = [
         *_version_events(row, versions, may_restore=may_restore),
         *(
-            _entry_event(each)
+            {
+                "what": str(each.get_change_message()) or str(each),
+                "who": each.user.get_username(),
+                "at": each.action_time,
+            }
             for each in entries
             if not _repeats_version(each, versions)
         ),
     ]
     return {
-        "events": sorted(events, key=lambda event: event.at, reverse=True),
+        "events": sorted(events, key=itemgetter("at"), reverse=True),
         "can_compare": len(versions) > 1,
         "more": MOST in {len(versions), len(entries)},
     }
@@ -67,18 +61,18 @@ def _version_events(
     for place, version in enumerate(versions):
         served = version.pk == row.published_id
         restore = "" if served or not may_restore else "rollback"
-        yield Event(
-            what=_version_sentence(version),
-            who=version.author_name or _("a command"),
-            at=version.created,
-            note=version.note,
-            version=version,
-            served=served,
-            look_url=page_url(row, "version", version.number),
-            restore_url=page_url(row, restore, version.number) if restore else "",
-            newest=place == 0,
-            older=place == 1,
-        )
+        yield {
+            "what": _version_sentence(version),
+            "who": version.author_name or _("a command"),
+            "at": version.created,
+            "note": version.note,
+            "version": version,
+            "served": served,
+            "look_url": page_url(row, "version", version.number),
+            "restore_url": page_url(row, restore, version.number) if restore else "",
+            "newest": place == 0,
+            "older": place == 1,
+        }
 
 
 def _version_sentence(version: DefinitionVersion) -> str:
@@ -88,13 +82,6 @@ def _version_sentence(version: DefinitionVersion) -> str:
             "number": version.number,
         }
     return _("Published version %(number)d") % {"number": version.number}
-
-
-def _log_entries(row: PublishedRow) -> Iterator[LogEntry]:
-    """Yield the newest entries of the admin log about a row."""
-    kind = ContentType.objects.get_for_model(type(row))
-    logged = LogEntry.objects.filter(content_type=kind, object_id=str(row.pk))
-    yield from logged.select_related("user").order_by("-action_time")[:MOST]
 
 
 def _repeats_version(entry: LogEntry, versions: list[DefinitionVersion]) -> bool:
@@ -108,11 +95,6 @@ def _repeats_version(entry: LogEntry, versions: list[DefinitionVersion]) -> bool
         and abs(version.created - entry.action_time) < MAX_TIME_APART
         for version in versions
     )
-
-
-def _entry_event(entry: LogEntry) -> Event:
-    message = str(entry.get_change_message()) or str(entry)
-    return Event(what=message, who=entry.user.get_username(), at=entry.action_time)
 
 
 # -- next steps ------------------------------------------------------------------------
@@ -139,13 +121,8 @@ def saved_sentence(
     if is_current or not may_publish:
         return format_html("{} {}", _("Saved."), sentence)
     publish = _("Publish “%(name)s”…") % {"name": row}
-    return format_html(
-        '{} {} <a href="{}">{}</a>',
-        _("Saved."),
-        sentence,
-        page_url(row, "publish"),
-        publish,
-    )
+    text = '{} {} <a href="{}">{}</a>'
+    return format_html(text, _("Saved."), sentence, page_url(row, "publish"), publish)
 
 
 def _visibility_sentence(request: HttpRequest, row: PublishedRow) -> str:
@@ -157,9 +134,8 @@ def _visibility_sentence(request: HttpRequest, row: PublishedRow) -> str:
     if row.served_hash() == row.content_hash:
         return _("Clients see exactly this.")
     if row.published is not None:
-        return _("Clients still see version %(number)d.") % {
-            "number": row.published.number
-        }
+        number = {"number": row.published.number}
+        return _("Clients still see version %(number)d.") % number
     return _("Clients still see the definition from the code.")
 
 

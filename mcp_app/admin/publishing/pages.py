@@ -112,12 +112,10 @@ class PublishedAdmin(LockingAdmin[Row]):
     def _note_saved(self, request: HttpRequest, row: Row) -> None:
         """Let Django's message say what clients see, instead of “changed”."""
         rows = self.model.rows().using(row._state.db).select_related("published")
-        fresh = rows.filter(pk=row.pk).first()
-        if fresh is None:
-            return
-        vars(request)[SAVED] = saved_sentence(
-            request, fresh, may_publish=has_right(request, "publish")
-        )
+        if fresh := rows.filter(pk=row.pk).first():
+            may_publish = has_right(request, "publish")
+            message = saved_sentence(request, fresh, may_publish=may_publish)
+            vars(request)[SAVED] = message
 
     def message_user(
         self,
@@ -137,20 +135,14 @@ class PublishedAdmin(LockingAdmin[Row]):
     def publish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show what publishing would change; publish on POST."""
         row = self._find_row(request, object_id)
-        if request.method == "POST":
-            self._require_right(request, "publish")
-            return self._publish_row(request, row)
-        context = comparison.publish_context(request, row, mcp)
-        context["button"] = self._button_label(context)
-        return self._render_page(request, row, "publish", _("Publish"), context)
-
-    def _button_label(self, context: Mapping[str, Any]) -> str:
-        number = {"number": context["next_number"]}
-        if context["breaks"]:
-            return _("Publish version %(number)d although old calls break") % number
-        return _("Publish version %(number)d") % number
-
-    def _publish_row(self, request: HttpRequest, row: Row) -> HttpResponse:
+        if request.method != "POST":
+            context = comparison.publish_context(request, row, mcp)
+            button = _("Publish version %(number)d")
+            if context["breaks"]:
+                button = _("Publish version %(number)d although old calls break")
+            context["button"] = button % {"number": context["next_number"]}
+            return self._render_page(request, row, "publish", _("Publish"), context)
+        self._require_right(request, "publish")
         return self._commit_change(
             request,
             row,
@@ -174,9 +166,9 @@ class PublishedAdmin(LockingAdmin[Row]):
         version = self._find_version(request, row, number)
         if request.method != "POST":
             context = comparison.restoring(request, row, version, mcp)
-            context["button"] = _(
-                "Publish version %(old)d again as version %(number)d"
-            ) % {"old": number, "number": context["next_number"]}
+            numbers = {"old": number, "number": context["next_number"]}
+            button = _("Publish version %(old)d again as version %(number)d")
+            context["button"] = button % numbers
             title = _("Roll back to version %(number)d") % {"number": number}
             return self._render_page(request, row, "publish", title, context)
         self._require_right(request, "publish")
@@ -252,9 +244,8 @@ class PublishedAdmin(LockingAdmin[Row]):
                 "button": _("Take it off the list"),
                 "number": 0 if row.published is None else row.published.number,
             }
-            return self._render_page(
-                request, row, "publish", _("Unpublish"), context, "confirm"
-            )
+            title = _("Unpublish")
+            return self._render_page(request, row, "publish", title, context, "confirm")
         try:
             with transaction.atomic():
                 publication.unpublish(row, number=number_of(request))
@@ -277,12 +268,10 @@ class PublishedAdmin(LockingAdmin[Row]):
         extra_context: Mapping[str, Any] | None = None,
     ) -> HttpResponse:
         row = self._find_row(request, object_id)
-        context = history.history_context(
-            row, may_restore=has_right(request, "publish")
-        )
-        return self._render_page(
-            request, row, "history", _("History"), context, "history"
-        )
+        may_restore = has_right(request, "publish")
+        context = history.history_context(row, may_restore=may_restore)
+        title = _("History")
+        return self._render_page(request, row, "history", title, context, "history")
 
     @redirect_missing_row
     def version_view(
@@ -306,9 +295,8 @@ class PublishedAdmin(LockingAdmin[Row]):
                 "sentences": [_("Clients stop seeing it at once. Nothing is lost.")],
                 "button": _("Stop it"),
             }
-            return self._render_page(
-                request, row, "change", _("Stop"), context, "confirm"
-            )
+            title = _("Stop")
+            return self._render_page(request, row, "change", title, context, "confirm")
         with transaction.atomic():
             self._lock_row(request, row)
             if not header.stops_of_row(header.active_stops(request), row):
@@ -353,8 +341,8 @@ class PublishedAdmin(LockingAdmin[Row]):
 
     def _lock_row(self, request: HttpRequest, row: Row) -> Row:
         """Return the row, read again and locked; raise if it was deleted meanwhile."""
-        locked: Row | None
-        locked = self.model.rows().select_for_update().filter(pk=row.pk).first()
+        rows = self.model.rows().select_for_update()
+        locked: Row | None = rows.filter(pk=row.pk).first()
         if locked is None:
             deleted_rows.demand_row(request, self.model, row.pk)
             raise comparison.missing_error(self.opts.verbose_name)
@@ -363,8 +351,7 @@ class PublishedAdmin(LockingAdmin[Row]):
     def _find_version(
         self, request: HttpRequest, row: Row, number: int
     ) -> DefinitionVersion:
-        versions = DefinitionVersion.objects.of(row)
-        version = versions.filter(number=number).first()
+        version = DefinitionVersion.objects.of(row).filter(number=number).first()
         if version is None:
             if not self.model.rows().filter(pk=row.pk).exists():
                 # Deleting the row deleted its versions.
@@ -423,10 +410,8 @@ def history_note(request: HttpRequest) -> str:
     """Return the note for the history; raise `PublicationRefused` if it is invalid."""
     note = request.POST.get("note", "").strip()
     if len(note) > MAX_NOTE_LENGTH:
-        raise PublicationRefused(
-            _("The note has %(count)d characters; at most %(most)d are allowed.")
-            % {"count": len(note), "most": MAX_NOTE_LENGTH}
-        )
+        text = _("The note has %(count)d characters; at most %(most)d are allowed.")
+        raise PublicationRefused(text % {"count": len(note), "most": MAX_NOTE_LENGTH})
     if problem := text_problem(note, lines=True):
         raise PublicationRefused(problem)
     return note

@@ -23,12 +23,7 @@ from mcp_app.admin.access.sentences import (
     counted_text,
     describe_people,
 )
-from mcp_app.admin.access.visibility import (
-    People,
-    Visibility,
-    count_people,
-    people_page,
-)
+from mcp_app.admin.access.visibility import Visibility, count_people, people_page
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import active_stops
 from mcp_app.admin.publishing.pages import PublishedAdmin
@@ -57,9 +52,8 @@ class WhoPages(PublishedAdmin[Row]):
         """Show who can see what is published now; `?person=` checks one person."""
         row = self._find_row(request, object_id, whole=True)
         title = _("Who can see it")
-        return self._render_page(
-            request, row, "who", title, who_can_see_context(request, row), "who"
-        )
+        context = who_can_see_context(request, row)
+        return self._render_page(request, row, "who", title, context, "who")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +76,8 @@ class Step:
 def who_can_see_context(request: HttpRequest, row: PublishedRow) -> dict[str, Any]:
     """Return the context of the page."""
     visibility = Visibility(row, request.GET.get("server", ""), active_stops(request))
-    may_name = may_view_users(request)
+    users = get_user_model()._meta
+    may_name = request.user.has_perm(f"{users.app_label}.view_{users.model_name}")
     values: dict[str, Any] = {
         "seen": visibility,
         "may_name": may_name,
@@ -101,29 +96,15 @@ def who_can_see_context(request: HttpRequest, row: PublishedRow) -> dict[str, An
     if may_name and name:
         return {**values, **check_person(visibility, name)}
     if may_name and not visibility.closed_reason:
-        values["people"] = _people_page(request, visibility, numbers)
+        values["people"] = people_page(
+            visibility.conditions,
+            visibility.known_groups,
+            demands=visibility.demands,
+            can=request.GET.get("show") != "cannot",
+            page=request.GET.get("page", ""),
+            counts=(numbers.admitted_count, numbers.everybody - numbers.admitted_count),
+        )
     return values
-
-
-def may_view_users(request: HttpRequest) -> bool:
-    """Return whether this user may see names of users."""
-    opts = get_user_model()._meta
-    right = f"{opts.app_label}.view_{opts.model_name}"
-    user: Any = request.user
-    return bool(user.has_perm(right))
-
-
-def _people_page(
-    request: HttpRequest, visibility: Visibility, numbers: Numbers
-) -> People:
-    return people_page(
-        visibility.conditions,
-        visibility.known_groups,
-        demands=visibility.demands,
-        can=request.GET.get("show") != "cannot",
-        page=request.GET.get("page", ""),
-        counts=(numbers.admitted_count, numbers.everybody - numbers.admitted_count),
-    )
 
 
 class Numbers:
@@ -134,9 +115,8 @@ class Numbers:
         counts = count_people(visibility.conditions)
         self.everybody, self.active = counts["everybody"], counts["active"]
         self.superusers = counts["superusers"]
-        self._remaining = [
-            counts[f"after_{place}"] for place in range(len(visibility.conditions))
-        ]
+        places = range(len(visibility.conditions))
+        self._remaining = [counts[f"after_{place}"] for place in places]
 
     @property
     def admitted_count(self) -> int:
@@ -144,10 +124,6 @@ class Numbers:
         if self._visibility.closed_reason:
             return 0
         return [self.active, *self._remaining][-1]
-
-    @property
-    def is_upper_bound(self) -> bool:
-        return any(each.which is None for each in self._visibility.conditions)
 
     def count_sentence(self) -> str:
         visibility = self._visibility
@@ -157,29 +133,22 @@ class Numbers:
         who = describe_people(demands.permissions, demands.groups)
         if demands.permissions or demands.groups:
             who = and_superusers(who, self.superusers)
-        return counted_text(
-            visibility.kind, self.admitted_count, who, at_most=self.is_upper_bound
-        )
+        at_most = any(each.which is None for each in visibility.conditions)
+        count = self.admitted_count
+        return counted_text(visibility.kind, count, who, at_most=at_most)
 
     def count_steps(self) -> Iterator[Step]:
-        yield Step(
-            _("People who may log in"), "", count_text(self.active, at_most=False)
-        )
+        count = count_text(self.active, at_most=False)
+        yield Step(_("People who may log in"), "", count)
         shut = False
         for gate in self._visibility.all_gates:
             shut = shut or bool(gate.closed)
             count = count_text(0 if shut else self.active, at_most=False)
-            yield Step(
-                gate.label,
-                "no" if gate.closed else "yes",
-                count,
-                gate.closed,
-                gate.change,
-            )
+            look = "no" if gate.closed else "yes"
+            yield Step(gate.label, look, count, gate.closed, gate.change)
         at_most = False
-        for condition, number in zip(
-            self._visibility.conditions, self._remaining, strict=True
-        ):
+        conditions = zip(self._visibility.conditions, self._remaining, strict=True)
+        for condition, number in conditions:
             at_most = at_most or condition.which is None
             count = count_text(0 if shut else number, at_most=at_most and not shut)
             yield Step(first_letter(condition), "", count, condition.note)
@@ -211,24 +180,23 @@ def check_person(visibility: Visibility, name: str) -> dict[str, Any]:
 
     The same code decides about requests of clients.
     """
-    model = get_user_model()
     user = None
     # Some databases refuse queries with characters that no name contains.
     if not text_problem(name):
-        user = permissions.all_users().filter(**{model.USERNAME_FIELD: name}).first()
+        named = {get_user_model().USERNAME_FIELD: name}
+        user = permissions.all_users().filter(**named).first()
     values: dict[str, Any] = {"person": visible(name)}
     if user is None:
         missing = _("There is no user “%(name)s”.") % {"name": visible(name)}
         return {**values, "missing": missing}
-    principal = Principal(
-        kind=ACCESS_TOKEN, user_id=str(user.pk), user_name=user.get_username()
-    )
+    username, key = user.get_username(), str(user.pk)
+    principal = Principal(kind=ACCESS_TOKEN, user_id=key, user_name=username)
     holder = Holder(principal, visibility.server_slug, mcp.rules)
     admitted = holder.user is not None and visibility.is_available_to(holder)
     verdict = (ONE_CAN if admitted else ONE_CANNOT)[visibility.kind]
     return {
         **values,
-        "verdict": str(verdict) % {"name": visible(user.get_username())},
+        "verdict": str(verdict) % {"name": visible(username)},
         "admitted": admitted,
         "checks": [*condition_steps(visibility, holder, of_person=True)],
     }

@@ -130,7 +130,7 @@ def test_of_all_calls_some_are_asked_for() -> None:
     count(0, "crashed", calls=3, server="shop", to_5=0, to_200=3, most_us=150_000)
     count(0, "answered", calls=5, server="shop", name="find")
 
-    def figures(**asked: str) -> Figures:
+    def figures(**asked: Any) -> Figures:
         return charts.call_figures(CallFilter(DAY, ASKED.start, ASKED.end, **asked))
 
     failed = figures(outcome="failed")

@@ -107,7 +107,10 @@ def test_errors_appear_beside_their_field(
 def test_half_done_work_is_kept_and_cannot_be_published(
     admin_client: Client, model: type[DefinitionRow], kind: str, missing: str
 ) -> None:
-    address = {Resource: {"uri": "x:a"}, ResourceTemplate: {"uri_template": "x:{a}"}}
+    address: dict[type[Any], dict[str, str]] = {
+        Resource: {"uri": "x:a"},
+        ResourceTemplate: {"uri_template": "x:{a}"},
+    }
     row = add(admin_client, model, kind, name="a", **address.get(model, {}))
     assert row.json("config") == {}
     # It opens again, and says what is missing before anybody can publish.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -146,7 +147,7 @@ def test_what_makes_no_message(
 
 
 def test_every_kind_of_message(admin_client: Client) -> None:
-    typed = {
+    typed: dict[str, Any] = {
         "name": "a",
         "config-TOTAL_FORMS": "4",
         "config-0-kind": "file",

@@ -52,8 +52,8 @@ def logo(content: bytes = PNG) -> SimpleUploadedFile:
 
 
 def test_a_file_is_uploaded_kept_and_replaced(admin_client: Client) -> None:
-    typed = {"name": "Logo", "uri": "shop://logo", "upload": logo()}
-    resource = add(admin_client, Resource, **typed)
+    typed = {"name": "Logo", "uri": "shop://logo"}
+    resource = add(admin_client, Resource, upload=logo(), **typed)
     assert resource.json("config") == {"upload": digest(PNG)}
     assert (resource.mime_type, resource.size) == ("image/png", len(PNG))
     assert bytes(Blob.objects.get().content) == PNG
@@ -71,8 +71,8 @@ def test_a_file_is_uploaded_kept_and_replaced(admin_client: Client) -> None:
 
 
 def test_a_file_and_a_text_take_each_others_place(admin_client: Client) -> None:
-    typed = {"name": "Logo", "uri": "shop://logo", "upload": logo()}
-    resource = add(admin_client, Resource, **typed)
+    typed = {"name": "Logo", "uri": "shop://logo"}
+    resource = add(admin_client, Resource, upload=logo(), **typed)
     save(admin_client, resource, text="a text")
     assert resource.json("config") == {"text": "a text"}
     assert (resource.mime_type, resource.size) == ("text/plain", 6)

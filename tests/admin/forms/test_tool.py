@@ -295,7 +295,7 @@ def picture(**columns: str) -> Tool:
 
 
 def test_a_file_beside_the_text_needs_no_json(admin_client: Client) -> None:
-    typed = {
+    typed: dict[str, Any] = {
         "name": "a",
         "text": "Our sign, {{who}}",
         "input_schema-0-name": "who",

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
-from django.urls import reverse
 
 from mcp_app.admin.editors import files
 from mcp_app.admin.publishing import bundles
@@ -31,7 +30,7 @@ from mcp_app.models import (
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import Outcome
 from mcp_app.publishing.bundle.format import content_hash_of
-from tests.admin.pages import page
+from tests.admin.pages import page, text_of
 from tests.published import published
 from tests.publishing.bundle.content import (
     as_bytes,
@@ -50,22 +49,19 @@ MARKUP = "<img src=x onerror=alert(1)>"
 URL = "/admin/mcp_app/server/import/"
 
 
-def look(client: Client, body: bytes, name: str = "staging.json") -> Any:
+def look(client: Client, body: Any, name: str = "staging.json") -> Any:
+    body = body if isinstance(body, bytes) else as_bytes(body)
     return client.post(URL, {"bundle": SimpleUploadedFile(name, body)})
 
 
 def sent(response: Any, **more: str) -> dict[str, str]:
-    """What the form under the comparison sends."""
-    context = response.context
-    return {
-        "file": context["file"],
-        "name": context["name"],
-        "looked_at": context["comparison"].looked_at,
-        **more,
-    }
+    """Return what the form under the comparison sends."""
+    shown = {name: response.context[name] for name in ("file", "name")}
+    looked_at = response.context["comparison"].looked_at
+    return {**shown, "looked_at": looked_at, **more}
 
 
-def text_of(response: Any) -> str:
+def words(response: Any) -> str:
     return unescape(response.content.decode())
 
 
@@ -78,24 +74,21 @@ def test_staging_to_production(admin_client: Client, admin_user: User) -> None:
     clear()
     mine = tool("mine")
     response = look(admin_client, file)
-    text = text_of(response)
+    text = words(response)
     assert "8 new · 0 changed · 0 the same · 1 not in the file (unchanged)" in text
     assert "Broken here: the code does not declare it." in text
-    assert (
-        "It is not published here, and stays unpublished until you publish it" in text
-    )
+    assert "It is not published here, and stays unpublished until you" in text
     assert "5 versions are published." in text
     assert list(Tool.objects.all()) == [mine]
     own = response.content.decode().partition('id="content-main"')[2]
     assert not re.search(r"<script| style=| on[a-z]+=", own.partition("<footer")[0])
     done = admin_client.post(URL, sent(response, publish="on"), follow=True)
-    assert "8 were imported." in text_of(done)
+    assert "8 were imported." in words(done)
     row = Tool.objects.get(name="hours")
     assert row.published is not None
     assert row.published.author == admin_user
     logged = LogEntry.objects.get(object_id=str(row.pk), content_type__model="tool")
-    assert logged.user == admin_user
-    assert logged.action_flag == ADDITION
+    assert (logged.user, logged.action_flag) == (admin_user, ADDITION)
     assert "Imported from staging.json. Published version 1, imported from" in (
         logged.change_message
     )
@@ -105,8 +98,8 @@ def test_staging_to_production(admin_client: Client, admin_user: User) -> None:
     # A server is published by hand: before, nobody could come in.
     Server.objects.publish(Server.objects.filter(slug="shop", published=None))
     again = look(admin_client, file)
-    assert "All of it is here already." in text_of(again)
-    assert "Import all" not in text_of(again)
+    assert "All of it is here already." in words(again)
+    assert "Import all" not in words(again)
 
 
 def test_working_copies_alone(admin_client: Client) -> None:
@@ -114,38 +107,37 @@ def test_working_copies_alone(admin_client: Client) -> None:
     file = exported()
     found = entry(file, "tools", "Hours")
     found["working"]["title"] = "Opening hours"
-    response = look(admin_client, as_bytes(file))
-    text = text_of(response)
+    response = look(admin_client, file)
+    text = words(response)
     assert "0 new · 1 changed" in text
     assert "Opening hours" in text
     assert "Import 1" in text
     assert "Publish the imported versions at once" not in text
     done = admin_client.post(URL, sent(response), follow=True)
-    assert "1 was imported." in text_of(done)
+    assert "1 was imported." in words(done)
     row = Tool.objects.get(name="Hours")
     assert (row.title, row.published) == ("Opening hours", None)
     logged = LogEntry.objects.get()
-    assert logged.action_flag == CHANGE
-    assert logged.change_message == "The working copy was imported from staging.json."
+    said = "The working copy was imported from staging.json."
+    assert (logged.action_flag, logged.change_message) == (CHANGE, said)
 
 
 def test_what_is_only_to_be_published(admin_client: Client) -> None:
     row = published(tool())
     file = exported()
     Tool.objects.unpublish([row])
-    response = look(admin_client, as_bytes(file))
-    assert "The working copy is the same" in text_of(response)
+    response = look(admin_client, file)
+    assert "The working copy is the same" in words(response)
     done = admin_client.post(URL, sent(response), follow=True)
-    assert "There was nothing to import: all of it is here" in text_of(done)
-    response = look(admin_client, as_bytes(file))
+    assert "There was nothing to import: all of it is here" in words(done)
+    response = look(admin_client, file)
     admin_client.post(URL, sent(response, publish="on"))
     row.refresh_from_db()
     # The same content is the same hash under a new number.
     assert row.published is not None
     assert row.published.number == 2
-    assert LogEntry.objects.get().change_message == (
-        "Published version 2, imported from staging.json."
-    )
+    said = "Published version 2, imported from staging.json."
+    assert LogEntry.objects.get().change_message == said
 
 
 def test_what_clients_would_see_is_shown_beside_the_working_copy(
@@ -158,7 +150,7 @@ def test_what_clients_would_see_is_shown_beside_the_working_copy(
     row.title = "Three"
     row.save()
     Tool.objects.publish([row])
-    text = text_of(look(admin_client, as_bytes(file)))
+    text = words(look(admin_client, file))
     assert "If it is published at once" in text
     assert "Published there as version 1" in text
     assert "Version 2" in text
@@ -171,7 +163,7 @@ def test_old_calls_that_break_are_told(admin_client: Client) -> None:
     schema = {"type": "object", "properties": {"day": {"type": "string"}}}
     content = {**found["content"], "input_schema": {**schema, "required": ["day"]}}
     found.update(content=content, hash=content_hash_of(content))
-    text = text_of(look(admin_client, as_bytes(file)))
+    text = words(look(admin_client, file))
     assert "Breaks old calls when it is published:" in text
     assert "The parameter day is new and required." in text
     assert row.published is not None
@@ -181,10 +173,10 @@ def test_what_changed_meanwhile_is_shown_again(admin_client: Client) -> None:
     tool()
     file = exported()
     Tool.objects.update(title="Old")
-    response = look(admin_client, as_bytes(file))
+    response = look(admin_client, file)
     Tool.objects.update(title="Newer")
     late = admin_client.post(URL, sent(response))
-    text = text_of(late)
+    text = words(late)
     assert "Nothing was imported." in text
     assert "Something at this site has changed since you checked the file." in text
     assert "Newer" in text
@@ -198,13 +190,13 @@ def test_what_stands_in_the_way_holds_all_of_it_up(admin_client: Client) -> None
     file = exported()
     file["tools"].append({"name": "no spaces", "working": {"name": "no spaces"}})
     Tool.objects.all().delete()
-    response = look(admin_client, as_bytes(file))
-    text = text_of(response)
+    response = look(admin_client, file)
+    text = words(response)
     assert "“no spaces” cannot be a name" in text
     assert "Nothing can be imported, because some entries" in text
     assert "Import all" not in text
     refused = admin_client.post(URL, sent(response))
-    assert "Nothing was imported." in text_of(refused)
+    assert "Nothing was imported." in words(refused)
     assert not Tool.objects.exists()
 
 
@@ -212,28 +204,25 @@ def test_what_cannot_be_published_can_be_imported(admin_client: Client) -> None:
     published(tool(kind="function", config='{"function": "shop.gone"}'))
     file = exported()
     clear()
-    response = look(admin_client, as_bytes(file))
-    text = text_of(response)
+    response = look(admin_client, file)
+    text = words(response)
     assert "Must be fixed" in text
     assert "shop.gone" in text
     assert 'name="publish" disabled' in text
     refused = admin_client.post(URL, sent(response, publish="on"))
-    assert "Nothing was imported." in text_of(refused)
+    assert "Nothing was imported." in words(refused)
     assert admin_client.post(URL, sent(response)).status_code == 302
     assert Tool.objects.get().state == "unpublished"
-    text = text_of(look(admin_client, as_bytes(file)))
+    text = words(look(admin_client, file))
     assert "The working copies are the same, but they cannot be published:" in text
 
 
 def test_markup_in_a_file_stays_text(admin_client: Client) -> None:
-    file = exported()
     tool_ = {"name": "a", "working": {"name": "a", "title": MARKUP}}
     slug = {"slug": MARKUP, "access": [MARKUP.replace(" ", "/")], "page_size": 1}
-    file["tools"] = [tool_]
-    file["servers"] = [slug]
+    file = {**exported(), "tools": [tool_], "servers": [slug]}
     for body in (file, {**file, MARKUP: 1}):
-        response = look(admin_client, as_bytes(body), MARKUP)
-        content = response.content.decode()
+        content = look(admin_client, body, MARKUP).content.decode()
         assert "<img" not in content
         assert "&lt;img" in content
 
@@ -249,27 +238,27 @@ def test_markup_in_a_file_stays_text(admin_client: Client) -> None:
 def test_a_file_that_is_none_is_refused(
     admin_client: Client, body: bytes, said: str
 ) -> None:
-    assert said in text_of(look(admin_client, body))
+    assert said in words(look(admin_client, body))
     assert not Blob.objects.exists()
 
 
 def test_no_file_and_one_that_is_too_large(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "Choose a file first." in text_of(admin_client.post(URL))
+    assert "Choose a file first." in words(admin_client.post(URL))
     monkeypatch.setattr(bundle, "MOST_BYTES", 3)
-    assert "The file has 4 bytes; the limit is" in text_of(look(admin_client, b"1234"))
+    assert "The file has 4 bytes; the limit is" in words(look(admin_client, b"1234"))
 
 
 def test_a_file_that_is_not_kept_any_more(admin_client: Client) -> None:
     tool()
     file = exported()
     Tool.objects.update(title="Old")
-    response = look(admin_client, as_bytes(file))
+    response = look(admin_client, file)
     files.delete_user_file(User.objects.get())
     for name in (response.context["file"], "", "x"):
         refused = admin_client.post(URL, {**sent(response), "file": name})
-        assert "The file is no longer stored." in text_of(refused)
+        assert "The file is no longer stored." in words(refused)
 
 
 def test_many_entries_are_named(
@@ -279,7 +268,7 @@ def test_many_entries_are_named(
     file = bundle.export_bundle(bundle.everything())
     clear()
     monkeypatch.setattr(bundles, "MOST_SHOWN", 2)
-    text = text_of(look(admin_client, file))
+    text = words(look(admin_client, file))
     assert "Not shown field by field" in text
     assert text.count('<section class="mcp-box">') == 3
     assert "Import all 8" in text
@@ -329,68 +318,52 @@ def test_whoever_has_the_right_needs_few_queries_whatever_the_file_changes(
     for _ in range(2):
         with django_assert_max_num_queries(15):
             response = look(client, file)
-    assert (
-        len(response.context["comparison"].entries_with_outcome(Outcome.CHANGED)) == 12
-    )
-    text = text_of(response)
-    for chosen_there in ("another", "x:r", "x:{t}", "here_alone"):
-        assert chosen_there in text
+    changed = response.context["comparison"].entries_with_outcome(Outcome.CHANGED)
+    assert len(changed) == 12
+    text = words(response)
+    assert all(each in text for each in ("another", "x:r", "x:{t}", "here_alone"))
 
 
 # -- rights -------------------------------------------------------------------------
 
 
-def test_without_the_right_there_is_no_page_and_no_link(
-    staff: Callable[..., Client],
+@pytest.mark.parametrize("may", [False, True])
+def test_the_page_and_the_link_need_a_right(
+    staff: Callable[..., Client], may: bool
 ) -> None:
-    client = staff("view_server", "change_server", "view_tool")
-    assert client.get(URL).status_code == 403
-    assert client.post(URL).status_code == 403
-    listed = client.get(page("server")).content.decode()
-    assert "import/" not in listed
+    client = staff("view_server", "change_server", *(["bundle"] if may else []))
+    assert client.get(URL).status_code == (200 if may else 403)
+    assert client.post(URL).status_code == (200 if may else 403)
+    assert ("import/" in text_of(client, page("server"))) is may
 
 
-def test_with_the_right_there_is_a_link(staff: Callable[..., Client]) -> None:
-    client = staff("view_server", "bundle")
-    listed = client.get(page("server")).content.decode()
-    assert reverse("admin:mcp_app_server_import") in listed
+FUNCTION = {"kind": "function", "config": {"function": "shop.find"}}
+PUBLIC = {"servers": [{"slug": "new", "access": ["public"], "page_size": 1}]}
 
 
-def function() -> dict[str, Any]:
-    config = {"function": "shop.find"}
-    working = {"name": "a", "kind": "function", "config": config}
-    return {"tools": [{"name": "a", "working": working}]}
-
-
-def permission() -> dict[str, Any]:
-    working = {"name": "a", "permission": "shop.view_order"}
-    return {"tools": [{"name": "a", "working": working}]}
-
-
-def access() -> dict[str, Any]:
-    return {"servers": [{"slug": "new", "access": ["public"], "page_size": 1}]}
+def one_tool(**working: Any) -> dict[str, Any]:
+    return {"tools": [{"name": "a", "working": {"name": "a", **working}}]}
 
 
 @pytest.mark.parametrize(
     ("entries", "right"),
     [
-        (function, "Can change what stands behind a definition"),
-        (permission, "Can change who may use it"),
-        (access, "Can change who may use it"),
+        (one_tool(**FUNCTION), "Can change what stands behind a definition"),
+        (one_tool(permission="shop.view_order"), "Can change who may use it"),
+        (PUBLIC, "Can change who may use it"),
     ],
 )
 def test_a_right_that_is_missing_refuses_the_whole_file(
     staff: Callable[..., Client], entries: Any, right: str
 ) -> None:
     client = staff("bundle", "publish")
-    file = {"format": "django-mcp-app bundle", "version": 1, **entries()}
-    file.setdefault("prompts", []).append({"name": "p", "working": {"name": "p"}})
-    response = look(client, as_bytes(file))
-    text = text_of(response)
+    prompt = {"name": "p", "working": {"name": "p"}}
+    form = {"format": "django-mcp-app bundle", "version": 1}
+    response = look(client, {**form, **entries, "prompts": [prompt]})
+    text = words(response)
     assert f"This needs the right “{right}”." in text
     assert "Import all" not in text
-    refused = client.post(URL, sent(response))
-    assert refused.status_code == 403
+    assert client.post(URL, sent(response)).status_code == 403
     assert not Tool.objects.exists()
     assert Server.objects.count() == 1
 
@@ -403,10 +376,8 @@ def test_publishing_needs_its_own_right(staff: Callable[..., Client]) -> None:
     file["tools"] = [entry(file, "tools", "hours")]
     clear()
     client = staff("bundle")
-    response = look(client, as_bytes(file))
-    assert "Publishing needs the right “Can publish and roll back”." in text_of(
-        response
-    )
+    response = look(client, file)
+    assert "Publishing needs the right “Can publish and roll back”." in words(response)
     assert client.post(URL, sent(response, publish="on")).status_code == 403
     assert not Tool.objects.exists()
     assert client.post(URL, sent(response)).status_code == 302
@@ -424,7 +395,7 @@ def test_the_file_of_another_person_is_not_imported(
     theirs = files.store_user_file(admin_user, file)
     response = look(client, file)
     refused = client.post(URL, {**sent(response), "file": theirs})
-    assert "The file is no longer stored." in text_of(refused)
+    assert "The file is no longer stored." in words(refused)
     assert not Tool.objects.exists()
 
 
@@ -459,19 +430,14 @@ def test_what_cannot_be_exported_is_told(admin_client: Client) -> None:
     row = tool(config='{"content": [{"type": "image", "upload": "gone"}]}')
     action = {"action": "export_chosen", "_selected_action": [row.pk]}
     response = admin_client.post(page("tool"), action, follow=True)
-    assert "“hours” uses the upload gone…, which no longer exists." in unescape(
-        response.content.decode()
-    )
+    assert "“hours” uses the upload gone…, which no longer exists." in words(response)
 
 
 @pytest.mark.parametrize("may", [True, False])
-def test_it_takes_a_right(client: Client, may: bool) -> None:
-    user = User.objects.create_user("kim", is_staff=True)
-    names = ["view_tool", "change_tool", *(["bundle"] if may else [])]
-    user.user_permissions.set(Permission.objects.filter(codename__in=names))
-    client.force_login(user)
+def test_it_takes_a_right(staff: Callable[..., Client], may: bool) -> None:
+    client = staff("view_tool", "change_tool", *(["bundle"] if may else []))
     row = tool()
-    assert ("export_chosen" in client.get(page("tool")).content.decode()) is may
+    assert ("export_chosen" in text_of(client, page("tool"))) is may
     action = {"action": "export_chosen", "_selected_action": [row.pk]}
     response = client.post(page("tool"), action)
     assert ("Content-Disposition" in response) is may

@@ -34,6 +34,13 @@ PARAMETERS = {
 }
 
 
+EMPTY = {"type": "object"}
+FIND = {"function": "shop.do"}
+TEXT = {"content": [{"type": "text", "text": "Nine to five."}]}
+TEMPLATE = {"uri_template": "x:{a}"}
+MINUTE = ("May be kept for", "0.5", "60")
+
+
 @pytest.mark.parametrize(
     ("row", "before", "after", "expected"),
     [
@@ -47,12 +54,7 @@ PARAMETERS = {
                 ("Reaches outside this site", None, "no"),
             ],
         ),
-        (
-            Tool(),
-            {},
-            {"input_schema": {"type": "object"}},
-            [("Parameters", None, "none")],
-        ),
+        (Tool(), {}, {"input_schema": EMPTY}, [("Parameters", None, "none")]),
         (Tool(), {"input_schema": {}}, {}, [("Parameters", "none", None)]),
         (
             Tool(),
@@ -63,24 +65,9 @@ PARAMETERS = {
                 ("Parameter count", None, "type: Whole number"),
             ],
         ),
-        (
-            Tool(kind="function"),
-            {},
-            {"config": {"function": "shop.find_orders"}},
-            [("Function", None, "shop.find_orders")],
-        ),
-        (
-            Tool(kind="text"),
-            {},
-            {"config": {"content": [{"type": "text", "text": "Nine to five."}]}},
-            [("Text", None, "Nine to five.")],
-        ),
-        (
-            ResourceTemplate(),
-            {},
-            {"uri_template": "shop://{a}"},
-            [("Address pattern", None, "shop://{a}")],
-        ),
+        (Tool(kind="function"), {}, {"config": FIND}, [("Function", None, "shop.do")]),
+        (Tool(kind="text"), {}, {"config": TEXT}, [("Text", None, "Nine to five.")]),
+        (ResourceTemplate(), {}, TEMPLATE, [("Address pattern", None, "x:{a}")]),
         (Resource(), {}, {"uri": "shop://a"}, [("Address", None, "shop://a")]),
         (
             Resource(),
@@ -94,12 +81,7 @@ PARAMETERS = {
             {},
             [("Annotations, lastModified", "2026-01-01", None)],
         ),
-        (
-            Resource(),
-            {"ttl_ms": 500},
-            {"ttl_ms": 60_000},
-            [("May be kept for", "0.5", "60")],
-        ),
+        (Resource(), {"ttl_ms": 500}, {"ttl_ms": 60_000}, [MINUTE]),
         (
             Prompt(),
             {},
@@ -108,27 +90,20 @@ PARAMETERS = {
         ),
         (
             Server(),
-            {"selection": "tags"},
-            {"selection": "chosen"},
+            {"selection": "tags", "access": "token"},
+            {"selection": "chosen", "access": "token public partner"},
             [
                 (
                     "What it offers",
                     "Everything with these tags",
                     "Only the ones chosen here",
-                )
-            ],
-        ),
-        (
-            Server(),
-            {"access": "token"},
-            {"access": "token public partner"},
-            [
+                ),
                 (
                     "Who may come in",
                     "Access token",
                     "Access token\nPublic: anyone on the internet, without signing in\n"
                     "partner",
-                )
+                ),
             ],
         ),
     ],
@@ -142,17 +117,15 @@ def test_labels_and_words(
 def test_what_a_server_chose_has_its_title() -> None:
     hours = Tool.objects.create(name="hours", title="Opening hours")
     before = {"tools": [hours.pk, 2**40]}
-    after: dict[str, list[int]] = {"tools": []}
-    assert said(Server(), {"chosen": before}, {"chosen": after}) == [
-        ("Tools", "Opening hours\none that was deleted", "")
-    ]
+    titles = "Opening hours\none that was deleted"
+    shown = said(Server(), {"chosen": before}, {"chosen": {"tools": []}})
+    assert shown == [("Tools", titles, "")]
 
 
 def test_what_only_json_tells_apart_is_shown() -> None:
-    found = said(
-        Resource(),
-        {"annotations": {"audience": ["user", "assistant"]}},
-        {"annotations": {"audience": ["assistant", "user"]}},
-    )
-    assert [label for label, *_ in found] == ["For"]
-    assert found[0][1] != found[0][2]
+    people = ["user", "assistant"]
+    orders = people, people[::-1]
+    before, after = ({"annotations": {"audience": each}} for each in orders)
+    [(label, *values)] = said(Resource(), before, after)
+    assert label == "For"
+    assert values[0] != values[1]

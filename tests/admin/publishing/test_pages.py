@@ -31,7 +31,7 @@ from mcp_app.models import (
 )
 from mcp_app.models.stops import is_stopped
 from mcp_app.publishing.overlays import store_findings
-from tests.admin.pages import page
+from tests.admin.pages import page, page_of, text_of
 from tests.models.recording import as_committed
 from tests.published import published, stopped
 
@@ -75,8 +75,8 @@ def test_nothing_is_served_until_it_is_published(
     admin_client: Client, admin_user: User
 ) -> None:
     row = tool()
-    url = page("tool", "publish", row.pk)
-    text = admin_client.get(url).content.decode()
+    url = page_of(row, "publish")
+    text = text_of(admin_client, url)
     assert "Not published" in text
     assert "Publish version 1" in text
     as_committed()
@@ -98,7 +98,7 @@ def test_the_page_says_what_differs_and_what_happens(admin_client: Client) -> No
         digest="d", principal_key="k", server="default", created_ms=1, seen_ms=1
     )
     edited(row, description="Tells when the shop is open. Use it for holidays, too.")
-    text = admin_client.get(page("tool", "publish", row.pk)).content.decode()
+    text = text_of(admin_client, page_of(row, "publish"))
     assert "1 difference" in text
     assert "removed:" in text
     assert "added:" in text
@@ -108,26 +108,24 @@ def test_the_page_says_what_differs_and_what_happens(admin_client: Client) -> No
 
 
 def test_only_tools_take_a_part_of_every_request(admin_client: Client) -> None:
-    prompt = Prompt.objects.create(
-        name="kind", description="Answers kindly.", config='{"messages": []}'
-    )
+    messages = '{"messages": []}'
+    prompt = Prompt.objects.create(name="a", description="A.", config=messages)
     for row, expected in ((tool(), True), (prompt, False)):
-        url = page(row.kind_of_row, "publish", row.pk)
-        text = admin_client.get(url).content.decode()
+        text = text_of(admin_client, page_of(row, "publish"))
         assert ("memory on every request" in text) is expected
 
 
 def test_no_difference_has_nothing_to_press(admin_client: Client) -> None:
     row = published(tool())
-    text = admin_client.get(page("tool", "publish", row.pk)).content.decode()
+    text = text_of(admin_client, page_of(row, "publish"))
     assert "Clients already see exactly this working copy." in text
     assert "Publish version" not in text
 
 
 def test_what_must_be_fixed_is_told_and_holds_it_up(admin_client: Client) -> None:
     row = tool(description="", read_only=None)
-    url = page("tool", "publish", row.pk)
-    text = admin_client.get(url).content.decode()
+    url = page_of(row, "publish")
+    text = text_of(admin_client, url)
     assert text.count("Must be fixed") >= 2
     assert f"{page('tool', 'change', row.pk)}#id_description" in text
     assert "disabled" in text
@@ -139,7 +137,7 @@ def test_what_must_be_fixed_is_told_and_holds_it_up(admin_client: Client) -> Non
 def test_old_calls_that_break_are_on_the_button(admin_client: Client) -> None:
     row = published(tool())
     edited(row, name="hours")
-    text = admin_client.get(page("tool", "publish", row.pk)).content.decode()
+    text = text_of(admin_client, page_of(row, "publish"))
     assert "Publish version 2 although old calls break" in text
     assert "calls to opening_hours fail" in text
 
@@ -149,7 +147,7 @@ def test_who_was_quicker_is_told(admin_client: Client) -> None:
     edited(row, title="Mine")
     before = sent(row)
     edited(row, title="Theirs")
-    url = page("tool", "publish", row.pk)
+    url = page_of(row, "publish")
     late = admin_client.post(url, before, follow=True)
     assert "The working copy changed while this page was open" in late.content.decode()
     assert row.published is not None
@@ -167,21 +165,9 @@ def test_a_name_that_is_published_already(admin_client: Client) -> None:
     other = published(tool())
     edited(other, name="renamed")
     row = tool()
-    url = page("tool", "publish", row.pk)
-    assert "is published as opening_hours already" in (
-        admin_client.get(url).content.decode()
-    )
+    url = page_of(row, "publish")
+    assert "is published as opening_hours already" in text_of(admin_client, url)
     admin_client.post(url, sent(row))
-    row.refresh_from_db()
-    assert row.published is None
-
-
-@pytest.mark.parametrize("number", ["", "x", "-1", "²"])
-def test_a_page_that_was_tampered_with_publishes_nothing(
-    admin_client: Client, number: str
-) -> None:
-    row = tool()
-    admin_client.post(page("tool", "publish", row.pk), sent(row, number=number))
     row.refresh_from_db()
     assert row.published is None
 
@@ -190,8 +176,8 @@ def test_versions_can_be_compared(admin_client: Client) -> None:
     row = published(tool(title="One"))
     published(edited(row, title="Two"))
     edited(row, title="Three")
-    url = page("tool", "publish", row.pk)
-    text = admin_client.get(f"{url}?before=1&after=2").content.decode()
+    url = page_of(row, "publish")
+    text = text_of(admin_client, f"{url}?before=1&after=2")
     assert "One" in text
     assert "Two" in text
     assert "Publish version 3" not in text
@@ -201,7 +187,7 @@ def test_versions_can_be_compared(admin_client: Client) -> None:
 def test_a_server_is_published_too(admin_client: Client) -> None:
     server = Server.objects.create(slug="shop", instructions="Be kind.")
     url = page("server", "publish", server.pk)
-    assert "Be kind." in admin_client.get(url).content.decode()
+    assert "Be kind." in text_of(admin_client, url)
     admin_client.post(url, sent(server))
     server.refresh_from_db()
     assert server.state == State.PUBLISHED
@@ -209,8 +195,8 @@ def test_a_server_is_published_too(admin_client: Client) -> None:
 
 def test_unpublishing_asks_first(admin_client: Client) -> None:
     row = published(tool())
-    url = page("tool", "unpublish", row.pk)
-    assert "Take it off the list" in admin_client.get(url).content.decode()
+    url = page_of(row, "unpublish")
+    assert "Take it off the list" in text_of(admin_client, url)
     row.refresh_from_db()
     assert row.published is not None
     late = admin_client.post(url, {"number": 7}, follow=True)
@@ -223,21 +209,15 @@ def test_unpublishing_asks_first(admin_client: Client) -> None:
 
 def test_it_says_which_servers_offer_it_and_to_whom(admin_client: Client) -> None:
     row = tool()
-    row.save()
-    default = Server.objects.get()
     published(Server(slug="team", access="token", selection="all"))
     published(Server(slug="other", access="token", selection="tags", tags="other"))
-    url = page("tool", "publish", row.pk)
+    Server.objects.filter(slug="default").update(access="public")
+    published(Server.objects.get(slug="default"))
+    url = page_of(row, "publish")
     public = "default (public: anyone on the internet), team."
-    default.access = "public"
-    default.save()
-    published(default)
-    told = admin_client.get(url).content.decode()
-    assert f"Servers that offer it: {public}" in told
-    row.permission = "mcp_app.view_tool"
-    row.save()
-    told = admin_client.get(url).content.decode()
-    assert "Servers that offer it: default, team." in told
+    assert f"Servers that offer it: {public}" in text_of(admin_client, url)
+    edited(row, permission="mcp_app.view_tool")
+    assert "Servers that offer it: default, team." in text_of(admin_client, url)
 
 
 # -- history ------------------------------------------------------------------------
@@ -249,32 +229,26 @@ def test_the_history_says_who_when_and_why(
     row = published(tool(title="One"))
     for title in ("Two", "Three"):
         edited(row, title=title)
-        url = page("tool", "publish", row.pk)
-        admin_client.post(url, sent(row, note=f"Because {title}."))
+        admin_client.post(page_of(row, "publish"), sent(row, note=f"Because {title}."))
         row.refresh_from_db()
-    admin_client.post(page("tool", "stop", row.pk))
+    admin_client.post(page_of(row, "stop"))
     with django_assert_max_num_queries(8 + 4):
-        response = admin_client.get(page("tool", "history", row.pk))
-    whats = [event.what for event in response.context["events"]]
-    assert whats == [
-        "Stopped.",
-        "Published version 3",
-        "Published version 2",
-        "Published version 1",
-    ]
+        response = admin_client.get(page_of(row, "history"))
+    whats = [event["what"] for event in response.context["events"]]
+    versions = [f"Published version {number}" for number in (3, 2, 1)]
+    assert whats == ["Stopped.", *versions]
     text = response.content.decode()
-    assert "Because Three." in text
-    assert "admin" in text
-    assert "a command" in text
+    for said in ("Because Three.", "admin", "a command"):
+        assert said in text
     assert DefinitionVersion.objects.of(row)[0].fingerprint in text
 
 
 def test_a_version_can_be_looked_at(admin_client: Client) -> None:
     row = published(tool(title=MARKUP))
-    text = admin_client.get(page("tool", "version", row.pk, 1)).content.decode()
+    text = text_of(admin_client, page_of(row, "version", 1))
     assert "&lt;img src=x" in text
     assert MARKUP not in text
-    assert admin_client.get(page("tool", "version", row.pk, 2)).status_code == 404
+    assert admin_client.get(page_of(row, "version", 2)).status_code == 404
 
 
 @pytest.mark.parametrize("working_copy", [False, True])
@@ -284,10 +258,8 @@ def test_rolling_back_publishes_an_old_version_again(
     row = published(tool(title="One"))
     published(edited(row, title="Two"))
     edited(row, title="Three")
-    url = page("tool", "rollback", row.pk, 1)
-    assert "Publish version 1 again as version 3" in (
-        admin_client.get(url).content.decode()
-    )
+    url = page_of(row, "rollback", 1)
+    assert "Publish version 1 again as version 3" in text_of(admin_client, url)
     more = {"working_copy": "on"} if working_copy else {}
     admin_client.post(url, sent(row, **more))
     row.refresh_from_db()
@@ -296,7 +268,7 @@ def test_rolling_back_publishes_an_old_version_again(
     assert (version.number, version.restored) == (3, 1)
     assert version.read()["title"] == "One"
     assert row.title == ("One" if working_copy else "Three")
-    text = admin_client.get(page("tool", "history", row.pk)).content.decode()
+    text = text_of(admin_client, page_of(row, "history"))
     assert "Published version 1 again as version 3" in text
 
 
@@ -304,8 +276,8 @@ def test_a_version_that_cannot_be_served_any_more(admin_client: Client) -> None:
     row = tool(kind="function", config='{"function": "gone.away"}')
     Tool.objects.publish([row])
     published(edited(row, kind="text", config=CONTENT))
-    url = page("tool", "rollback", row.pk, 1)
-    assert "gone.away" in admin_client.get(url).content.decode()
+    url = page_of(row, "rollback", 1)
+    assert "gone.away" in text_of(admin_client, url)
     admin_client.post(url, sent(row))
     row.refresh_from_db()
     assert row.published is not None
@@ -322,14 +294,14 @@ def test_stopping_needs_no_question_and_starting_one(admin_client: Client) -> No
         rows = Tool.rows().with_states(is_stopped(Tool))
         return State(rows.get(pk=row.pk).reckoned_state)  # type: ignore[attr-defined]
 
-    stopped = admin_client.post(page("tool", "stop", row.pk), follow=True)
+    stopped = admin_client.post(page_of(row, "stop"), follow=True)
     assert "clients do not see it any more" in stopped.content.decode()
     assert state() == State.STOPPED
     # Who stops it a second time makes no second stop.
-    admin_client.post(page("tool", "stop", row.pk))
+    admin_client.post(page_of(row, "stop"))
     [stop] = Stop.objects.of_rows([row])
     url = header.start_url(header.target_of(row), back=header.ROW)
-    assert "Clients see version 1 again." in admin_client.get(url).content.decode()
+    assert "Clients see version 1 again." in text_of(admin_client, url)
     assert state() == State.STOPPED
     admin_client.post(url, {"stop": [stop.pk]})
     assert state() == State.PUBLISHED
@@ -338,7 +310,7 @@ def test_stopping_needs_no_question_and_starting_one(admin_client: Client) -> No
 def test_the_form_stops_without_saving(admin_client: Client) -> None:
     """Its button sends the whole form to the address that stops."""
     row = published(tool())
-    admin_client.post(page("tool", "stop", row.pk), {"title": "Not saved"})
+    admin_client.post(page_of(row, "stop"), {"title": "Not saved"})
     row.refresh_from_db()
     assert (row.title, row.lock_version) == ("Opening hours", 0)
     assert Stop.objects.of_rows([row])
@@ -355,8 +327,7 @@ def chosen(*rows: Tool, **more: Any) -> dict[str, Any]:
 def confirmed(*rows: Tool) -> dict[str, Any]:
     more: dict[str, Any] = {"confirmed": "yes", "note": "All."}
     for row in rows:
-        number = 0 if row.published is None else row.published.number
-        more |= {f"looked_at-{row.pk}": row.content_hash, f"number-{row.pk}": number}
+        more |= {f"{name}-{row.pk}": value for name, value in sent(row).items()}
     return chosen(*rows, **more)
 
 
@@ -414,13 +385,13 @@ def test_without_the_right_nothing_happens(
     row.refresh_from_db()
     assert row.state == State.CHANGED
     assert not Stop.objects.exists()
-    assert client.post(page("tool", "rollback", row.pk, 1), number).status_code == 403
+    assert client.post(page_of(row, "rollback", 1), number).status_code == 403
 
 
 def test_a_right_that_is_missing_is_explained(staff: Callable[..., Client]) -> None:
     row = tool()
     client = staff("view_tool")
-    text = client.get(page("tool", "publish", row.pk)).content.decode()
+    text = text_of(client, page_of(row, "publish"))
     assert "Publishing needs the right “Can publish and roll back”." in text
     assert "Stopping and starting needs the right “Can stop and start”." in text
     assert '<button class="mcp-btn' not in text
@@ -450,8 +421,8 @@ def test_a_link_to_what_is_gone(admin_client: Client) -> None:
 def test_the_product_rights_are_enough(staff: Callable[..., Client]) -> None:
     row = tool()
     client = staff("view_tool", "publish", "stop")
-    client.post(page("tool", "publish", row.pk), sent(row))
-    client.post(page("tool", "stop", row.pk))
+    client.post(page_of(row, "publish"), sent(row))
+    client.post(page_of(row, "stop"))
     row.refresh_from_db()
     assert row.published is not None
     assert Stop.objects.of_rows([row])
@@ -473,7 +444,7 @@ def test_a_field_without_its_right_is_refused_and_not_dropped(
     row: Any = Server.objects.get() if model == "server" else tool(kind="function")
     client = staff(f"view_{model}", f"change_{model}")
     url = page(model, "change", row.pk)
-    text = client.get(url).content.decode()
+    text = text_of(client, url)
     assert f'name="{field}"' not in text
     assert "Some fields cannot be changed here." in text
     before = row.content_hash, row.lock_version
@@ -483,7 +454,7 @@ def test_a_field_without_its_right_is_refused_and_not_dropped(
     assert (row.content_hash, row.lock_version) == before
     user = User.objects.get(username="kim")
     user.user_permissions.add(Permission.objects.get(codename=right))
-    shown = f'name="{field}"' in client.get(url).content.decode()
+    shown = f'name="{field}"' in text_of(client, url)
     # A function is chosen by its name, and never by JSON.
     assert shown is not field.startswith("config")
 
@@ -495,9 +466,9 @@ def overlay(**columns: Any) -> Tool:
 def test_what_code_declares_is_not_unpublished(admin_client: Client) -> None:
     """It would take an added permission away, and leave the tool on the lists."""
     row = published(overlay(permission="auth.view_user"))
-    text = admin_client.get(page("tool", "publish", row.pk)).content.decode()
+    text = text_of(admin_client, page_of(row, "publish"))
     assert "Unpublish" not in text
-    url = page("tool", "unpublish", row.pk)
+    url = page_of(row, "unpublish")
     done = admin_client.post(url, {"number": 1}, follow=True)
     assert "The code declares this definition, so" in done.content.decode()
     sent = {**chosen(row), "action": "unpublish_chosen"}
@@ -508,20 +479,15 @@ def test_what_code_declares_is_not_unpublished(admin_client: Client) -> None:
     assert row.published is not None
 
 
+FIND = {"kind": "function", "config": '{"function": "shop.find"}'}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "right"),
     [
         ({}, {"permission": "auth.view_user"}, "grant"),
-        (
-            {"kind": "function", "config": '{"function": "shop.find"}'},
-            {"kind": "text", "config": CONTENT},
-            "behind",
-        ),
-        (
-            {"kind": "function", "config": '{"function": "shop.find"}'},
-            {"kind": "function", "config": '{"function": "shop.sell"}'},
-            "behind",
-        ),
+        (FIND, {"kind": "text", "config": CONTENT}, "behind"),
+        (FIND, {**FIND, "config": '{"function": "shop.sell"}'}, "behind"),
     ],
 )
 def test_rolling_back_needs_the_rights_for_what_it_changes(
@@ -537,7 +503,7 @@ def test_rolling_back_needs_the_rights_for_what_it_changes(
     row = published(tool(**old))
     published(edited(row, **new))
     client = staff("view_tool", "change_tool", "publish")
-    url = page("tool", "rollback", row.pk, 1)
+    url = page_of(row, "rollback", 1)
     assert client.post(url, sent(row, working_copy="on")).status_code == 403
     row.refresh_from_db()
     assert row.published is not None
@@ -557,7 +523,7 @@ def test_putting_back_what_demands_less_needs_the_right_to_grant(
     published(edited(row, title="Two"))
     edited(row, permission="auth.view_user")
     client = staff("view_tool", "change_tool", "publish")
-    url = page("tool", "rollback", row.pk, 1)
+    url = page_of(row, "rollback", 1)
     assert client.post(url, sent(row, working_copy="on")).status_code == 403
     assert client.post(url, sent(row)).status_code == 302
     row.refresh_from_db()
@@ -570,7 +536,7 @@ def test_putting_the_working_copy_back_needs_the_right_to_change_it(
     row = published(tool(title="One"))
     published(edited(row, title="Two"))
     client = staff("view_tool", "publish")
-    url = page("tool", "rollback", row.pk, 1)
+    url = page_of(row, "rollback", 1)
     assert client.post(url, sent(row, working_copy="on")).status_code == 403
     assert client.post(url, sent(row)).status_code == 302
 
@@ -581,7 +547,7 @@ def test_a_copy_is_refused_where_a_right_would_be_lost(
     row = tool(permission="auth.view_user")
     client = staff("view_tool", "change_tool", "add_tool", "behind")
     sent = {"name": "copy", "_saveasnew": "Save as new"}
-    url = page("tool", "change", row.pk)
+    url = page_of(row)
     assert client.post(url, sent).status_code == 403
     assert Tool.objects.count() == 1
     free = tool(name="free")
@@ -593,20 +559,21 @@ def test_a_copy_is_refused_where_a_right_would_be_lost(
 @pytest.mark.parametrize("note", ["a" * 1_001, "a\x00b", "a\u202eb"])
 def test_a_note_that_cannot_be_kept(admin_client: Client, note: str) -> None:
     row = tool()
-    url = page("tool", "publish", row.pk)
+    url = page_of(row, "publish")
     refused = admin_client.post(url, sent(row, note=note), follow=True)
     assert 'class="error"' in refused.content.decode()
     row.refresh_from_db()
     assert row.published is None
 
 
-@pytest.mark.parametrize("number", ["9" * 5_000, "\x00", "-1"])
+@pytest.mark.parametrize("number", ["", "x", "²", "9" * 5_000, "\x00", "-1"])
 def test_odd_numbers_of_versions(admin_client: Client, number: str) -> None:
     row = published(tool())
     edited(row, title="New")
-    url = page("tool", "publish", row.pk)
-    admin_client.post(url, sent(row, number=number))
-    assert DefinitionVersion.objects.of(row).count() == 1
+    for each, versions in ((row, 1), (tool(name="other"), 0)):
+        url = page_of(each, "publish")
+        admin_client.post(url, sent(each, number=number))
+        assert DefinitionVersion.objects.of(each).count() == versions
     query = {"before": number, "after": number}
     assert admin_client.get(url, query).status_code == 200
     assert admin_client.get(page("tool"), {"server": number}).status_code == 200
@@ -614,7 +581,7 @@ def test_odd_numbers_of_versions(admin_client: Client, number: str) -> None:
 
 def test_what_is_stopped_is_published_and_not_served(admin_client: Client) -> None:
     row = stopped(tool())
-    url = page("tool", "publish", row.pk)
+    url = page_of(row, "publish")
     done = admin_client.post(url, sent(row), follow=True)
     assert "It is stopped, so clients do not see it" in done.content.decode()
 
@@ -622,7 +589,7 @@ def test_what_is_stopped_is_published_and_not_served(admin_client: Client) -> No
 def test_what_is_not_published_is_started_and_not_served(admin_client: Client) -> None:
     row = stopped(tool())
     url = header.start_url(header.target_of(row), back=header.ROW)
-    text = admin_client.get(url).content.decode()
+    text = text_of(admin_client, url)
     assert "It is not published. Clients see it only after you publish it." in text
 
 
@@ -630,9 +597,8 @@ def test_a_stale_hash_does_not_hold_up_publishing(admin_client: Client) -> None:
     """As a fixture of an older release leaves it."""
     row = tool()
     QuerySet(Tool).filter(pk=row.pk).update(content_hash="")
-    url = page("tool", "publish", row.pk)
-    text = admin_client.get(url).content.decode()
-    looked_at = re.search(r'name="looked_at" value="(\w+)"', text)
+    url = page_of(row, "publish")
+    looked_at = re.search(r'name="looked_at" value="(\w+)"', text_of(admin_client, url))
     assert looked_at
     admin_client.post(url, {"looked_at": looked_at[1], "number": 0})
     row.refresh_from_db()
@@ -660,28 +626,14 @@ def test_pages_cost_few_queries_and_take_nothing_for_markup(
     edited(row, title=f"{MARKUP} again")
     Tool.objects.filter(pk=row.pk).update(broken=MARKUP)
     with django_assert_max_num_queries(15):
-        text = admin_client.get(page("tool", name, row.pk)).content.decode()
+        text = text_of(admin_client, page("tool", name, row.pk))
     assert MARKUP not in text
     assert "&lt;img src=x onerror=alert(1)&gt;" in text
     assert "Broken" in text
 
 
 def test_saving_leads_to_publishing(admin_client: Client) -> None:
-    prompt = Prompt.objects.create(name="a")
-    text = admin_client.get(page("prompt", "change", prompt.pk)).content.decode()
-    assert 'name="_publish"' in text
-
-
-def test_what_is_to_be_fixed_leads_to_its_field(admin_client: Client) -> None:
-    """Also where a form asks for several columns at once."""
-    row = tool(read_only=None, description="")
-    text = admin_client.get(page("tool", "publish", row.pk)).content.decode()
-    edit = page("tool", "change", row.pk)
-    form = admin_client.get(edit).content.decode()
-    there = re.findall(rf'href="{edit}#(id_\w+)"', text)
-    assert {"id_changes", "id_description"} <= set(there)
-    for each in there:
-        assert f'id="{each}"' in form
+    assert 'name="_publish"' in text_of(admin_client, Prompt.objects.create(name="a"))
 
 
 @pytest.mark.parametrize("kind", ["text", "function"])
@@ -701,11 +653,12 @@ def test_each_problem_leads_to_a_field_that_is_open(
     row.pk, row.kind = None, kind
     row.save(force_insert=True)
     store_findings(row, mcp)
-    text = admin_client.get(page(row.kind_of_row, "publish", row.pk)).content.decode()
-    form = admin_client.get(page(row.kind_of_row, "change", row.pk)).content.decode()
-    goals = re.findall(r'href="[^"]*#(id_[a-z_]+)">Go to the field', text)
+    goals = re.findall(
+        r'href="[^"]*#(id_[a-z_]+)">Go to the field',
+        text_of(admin_client, page_of(row, "publish")),
+    )
     assert goals
     # The fieldset that is closed comes last.
-    open_part = form.partition("More: JSON, icons, history")[0]
+    open_part = text_of(admin_client, row).partition("More: JSON, icons, history")[0]
     for goal in goals:
         assert f'id="{goal}"' in open_part, goal

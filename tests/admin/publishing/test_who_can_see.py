@@ -17,7 +17,7 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.interface.principal import AccessRequest, Rule
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Stop, Tool
 from mcp_app.models.stops import By, Scope
-from tests.admin.pages import page
+from tests.admin.pages import page_of
 from tests.marks import long_cases
 from tests.published import published
 
@@ -26,7 +26,6 @@ pytestmark = pytest.mark.django_db
 Queries = Callable[[int], AbstractContextManager[Any]]
 BUDGET = 13
 """With the strip that says what is stopped, and who may stop."""
-OBJECTS = Rule("shop.view_order of order", lambda asked: True, True, True)
 CHECKING = 16
 """The page, and what a person's user, groups and permissions take."""
 
@@ -37,11 +36,8 @@ def tool(**columns: Any) -> Tool:
 
 @pytest.fixture(autouse=True)
 def server() -> Server:
-    row = Server.objects.get()
-    row.access = "token"
-    row.title = "Shop"
-    row.save()
-    return published(row)
+    Server.objects.update(access="token", title="Shop")
+    return published(Server.objects.get())
 
 
 def permission() -> Permission:
@@ -56,8 +52,7 @@ def support() -> Group:
     group = Group.objects.create(name="Support")
     group.permissions.add(permission())
     for name, active in (("ana", True), ("ben", True), ("gone", False)):
-        made = User.objects.create_user(name, is_active=active)
-        made.groups.add(group)
+        group.user_set.add(User.objects.create_user(name, is_active=active))
     User.objects.create_user("zoe")
     return group
 
@@ -73,15 +68,14 @@ def rule() -> Iterator[str]:
 
 
 def look(client: Client, row: Any, **query: Any) -> Any:
-    url = page(row.kind_of_row, "who", row.pk)
-    response = client.get(url, query)
+    response = client.get(page_of(row, "who"), query)
     assert response.status_code == 200
     return response
 
 
-def text_of(response: Any) -> str:
+def words(response: Any) -> str:
     bare = re.sub(r"<[^>]+>", " ", response.content.decode())
-    return re.sub(r"\s+", " ", unescape(bare))
+    return " ".join(unescape(bare).split())
 
 
 def why(response: Any) -> dict[str, str]:
@@ -104,7 +98,7 @@ def test_how_many_and_why(admin_client: Client, support: Group) -> None:
     assert (
         "3 people can list and call this tool: everyone in Support with"
         " mcp_app.view_session, and 1 superuser. Anonymous callers cannot: the server"
-        " requires a token." in text_of(seen)
+        " requires a token." in words(seen)
     )
     assert counts(seen) == ["4", "4", "4", "4", "3", "3"]
     assert [step.label for step in seen.context["steps"]] == [
@@ -125,26 +119,27 @@ def test_how_many_and_why(admin_client: Client, support: Group) -> None:
         "gone": "cannot: may not log in",
         "zoe": "cannot: lacks mcp_app.view_session and not in Support",
     }
-    assert "cannot (2)" in text_of(cannot)
+    assert "cannot (2)" in words(cannot)
 
 
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (Tool(name="a"), "list and call this tool"),
+        (Tool(), "list and call this tool"),
         (Resource(name="a", uri="a://b"), "list and read this resource"),
+        (Resource(uri="a://b"), "list and read this resource"),
         (
-            ResourceTemplate(name="a", uri_template="a://{b}"),
+            ResourceTemplate(uri_template="{b}"),
             "list and read what this template shows",
         ),
-        (Prompt(name="a"), "list and use this prompt"),
+        (Prompt(), "list and use this prompt"),
     ],
 )
 def test_every_kind_has_its_sentence(
     admin_client: Client, make: Any, said: str
 ) -> None:
-    make.pk = None
-    text = text_of(look(admin_client, published(make)))
+    make.pk, make.name = None, "a"
+    text = words(look(admin_client, published(make)))
     assert f"1 person can {said}: everyone who may log in at this site." in text
 
 
@@ -154,12 +149,10 @@ def test_a_server_has_the_page(
     server.groups = "Support"
     server.save()
     seen = look(admin_client, server)
-    assert "3 people can use this server: everyone in Support, and 1 superuser." in (
-        text_of(seen)
-    )
+    said = "3 people can use this server: everyone in Support, and 1 superuser."
+    assert said in words(seen)
     assert counts(seen) == ["4", "4", "4", "3"]
-    row = tool()
-    labels = [step.label for step in look(admin_client, row).context["steps"]]
+    labels = [step.label for step in look(admin_client, tool()).context["steps"]]
     assert labels[-1] == "Required by the server: group Support"
 
 
@@ -170,14 +163,11 @@ def test_each_of_several_servers_has_its_numbers(
     published(Server(slug="apart", access="token", selection="tags", tags="b"))
     row = tool()
     seen = look(admin_client, row)
-    assert [each.slug for each in seen.context["seen"].servers] == [
-        "default",
-        "desk",
-        "apart",
-    ]
-    assert "4 people can" in text_of(seen)
-    assert "3 people can" in text_of(look(admin_client, row, server="desk"))
-    apart = text_of(look(admin_client, row, server="apart"))
+    slugs = [each.slug for each in seen.context["seen"].servers]
+    assert slugs == ["default", "desk", "apart"]
+    assert "4 people can" in words(seen)
+    assert "3 people can" in words(look(admin_client, row, server="desk"))
+    apart = words(look(admin_client, row, server="apart"))
     assert (
         "Nobody can list and call this tool. The server"
         " “apart” does not offer this definition." in apart
@@ -186,22 +176,18 @@ def test_each_of_several_servers_has_its_numbers(
 
 
 @pytest.mark.parametrize(
-    ("columns", "said", "change"),
+    ("access", "said", "change"),
     [
-        ({"access": ""}, "The server lets nobody in.", "Fill in “Who may come in”"),
-        ({"access": "gone"}, "has no authentication method “gone”", ""),
+        ("", "The server lets nobody in.", "Fill in “Who may come in”"),
+        ("gone", "has no authentication method “gone”", ""),
     ],
 )
 def test_a_server_that_lets_nobody_in(
-    admin_client: Client,
-    server: Server,
-    columns: dict[str, Any],
-    said: str,
-    change: str,
+    admin_client: Client, access: str, said: str, change: str
 ) -> None:
-    Server.objects.filter(pk=server.pk).update(**columns)
+    Server.objects.update(access=access)
     seen = look(admin_client, tool())
-    text = text_of(seen).replace("the settings have", "has")
+    text = words(seen).replace("the settings have", "has")
     assert "Nobody can list and call this tool." in text
     assert said in text
     assert change in text
@@ -212,11 +198,11 @@ def test_a_server_that_lets_nobody_in(
 def test_what_clients_do_not_see_nobody_sees(admin_client: Client) -> None:
     row = Tool.objects.create(name="draft", permission=PERMISSION)
     seen = look(admin_client, row)
-    assert "Nobody can list and call this tool. It is not published." in text_of(seen)
+    assert "Nobody can list and call this tool. It is not published." in words(seen)
     assert counts(seen) == ["1", "0", "0", "0", "0"]
     Server.objects.all().delete()
     seen = look(admin_client, tool_named("other"))
-    assert "There is no published server." in text_of(seen)
+    assert "There is no published server." in words(seen)
 
 
 def tool_named(name: str, **columns: Any) -> Tool:
@@ -231,11 +217,11 @@ def test_what_is_stopped_nobody_sees(
     changes, reads = tool(), published(Tool(name="look", read_only=True))
     rows: dict[Scope, Any] = {Scope.SERVER: server, Scope.DEFINITION: changes}
     stop = Stop.objects.make(scope, rows.get(scope), by=By(name="lee"))
-    assert "by lee" in text_of(look(admin_client, changes))
-    shown = text_of(look(admin_client, reads))
+    assert "by lee" in words(look(admin_client, changes))
+    shown = words(look(admin_client, reads))
     assert ("Nobody" in shown) is (scope in (Scope.EVERYTHING, Scope.SERVER))
     Stop.objects.end([stop.pk], by=By(name="lee"))
-    assert "by lee" not in text_of(look(admin_client, changes))
+    assert "by lee" not in words(look(admin_client, changes))
 
 
 def test_a_working_copy_that_asks_for_something_else(
@@ -243,13 +229,13 @@ def test_a_working_copy_that_asks_for_something_else(
 ) -> None:
     row = tool(groups="Support")
     differs = "The working copy requires something else"
-    assert differs not in text_of(look(admin_client, row))
+    assert differs not in words(look(admin_client, row))
     row.title = "Another"
     row.save()
-    assert differs not in text_of(look(admin_client, row))
+    assert differs not in words(look(admin_client, row))
     row.groups = ""
     row.save()
-    text = text_of(look(admin_client, row))
+    text = words(look(admin_client, row))
     assert "everyone in Support" in text
     assert differs in text
 
@@ -261,14 +247,14 @@ def test_what_code_asks_for_comes_first(admin_client: Client, support: Group) ->
 
     try:
         row = Tool.objects.create(name="from_code", kind="function", source="code")
-        assert "everyone with mcp_app.view_session" in text_of(look(admin_client, row))
+        assert "everyone with mcp_app.view_session" in words(look(admin_client, row))
         row.groups = "Support"
         published(row)
-        text = text_of(look(admin_client, row))
+        text = words(look(admin_client, row))
         assert "everyone in Support with mcp_app.view_session" in text
     finally:
         del mcp.tools["from_code"]
-    assert "Broken" in text_of(look(admin_client, row))
+    assert "Broken" in words(look(admin_client, row))
 
 
 # -- what cannot be counted ---------------------------------------------------------
@@ -279,7 +265,7 @@ def test_a_rule_in_code_is_asked_person_by_person(
 ) -> None:
     row = tool(groups="Support", rule=rule)
     seen = look(admin_client, row)
-    text = text_of(seen)
+    text = words(seen)
     assert "At most 3 people can list and call this tool" in text
     assert (
         f"This rule is written in code ({__name__}.rule.<locals>.can_refund),"
@@ -292,35 +278,23 @@ def test_a_rule_in_code_is_asked_person_by_person(
     admin = look(admin_client, row, person="admin")
     assert admin.context["verdict"] == "admin cannot list and call this tool."
     (failed,) = [step for step in admin.context["checks"] if step.look == "no"]
-    assert failed.change.startswith(
-        "To change this, change the code of tests.admin.publishing.test_who_can_see"
-    )
+    code = "tests.admin.publishing.test_who_can_see"
+    assert failed.change.startswith(f"To change this, change the code of {code}")
 
 
 def test_a_rule_that_code_lacks_lets_nobody_in(admin_client: Client) -> None:
     seen = look(admin_client, tool(rule="shop.unheard_of"))
-    text = text_of(seen)
+    text = words(seen)
     assert "Nobody can list and call this tool." in text
     assert "The code has no rule “shop.unheard_of”, so nobody is let in." in text
-    assert why(look(admin_client, tool_named("b", rule="x"), show="cannot")) == {
-        "admin": "cannot: the rule x says no"
-    }
+    other = look(admin_client, tool_named("b", rule="x"), show="cannot")
+    assert why(other) == {"admin": "cannot: the rule x says no"}
 
 
 def test_a_group_that_does_not_exist(admin_client: Client, support: Group) -> None:
-    text = text_of(look(admin_client, tool(groups="support")))
+    text = words(look(admin_client, tool(groups="support")))
     assert "There is no group “support”." in text
     assert "1 person can" in text
-
-
-class Asking:
-    """A backend that says of each user, and cannot list them."""
-
-    def authenticate(self, request: Any, **credentials: Any) -> None:
-        """Let nobody log in."""
-
-    def has_perm(self, user: Any, permission: str, obj: Any = None) -> bool:
-        return bool(user.username == "zoe")
 
 
 class Silent:
@@ -328,6 +302,13 @@ class Silent:
 
     def authenticate(self, request: Any, **credentials: Any) -> None:
         """Let nobody log in."""
+
+
+class Asking(Silent):
+    """A backend that says of each user, and cannot list them."""
+
+    def has_perm(self, user: Any, permission: str, obj: Any = None) -> bool:
+        return bool(user.username == "zoe")
 
 
 class Listing(Asking):
@@ -344,60 +325,49 @@ class Stricter(Listing):
         return False
 
 
-def _with_backend(settings: LazySettings, name: str) -> None:
-    model = "django.contrib.auth.backends.ModelBackend"
-    settings.AUTHENTICATION_BACKENDS = [model, f"{__name__}.{name}"]
+MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+@pytest.fixture
+def asked(settings: LazySettings, admin_client: Client, name: str) -> Client:
+    """Somebody who has logged in where there is a backend of that name, too."""
+    settings.AUTHENTICATION_BACKENDS = [MODEL_BACKEND, f"{__name__}.{name}"]
+    admin_client.force_login(User.objects.get(username="admin"), MODEL_BACKEND)
+    return admin_client
 
 
 @pytest.mark.parametrize("name", ["Asking", "Stricter"])
 def test_a_backend_that_cannot_list_is_asked_person_by_person(
-    admin_client: Client, support: Group, settings: LazySettings, name: str
+    asked: Client, support: Group, name: str
 ) -> None:
-    _with_backend(settings, name)
-    admin_client.force_login(User.objects.get(username="admin"), MODEL_BACKEND)
     row = tool(permission=PERMISSION)
-    text = text_of(look(admin_client, row))
+    text = words(look(asked, row))
     assert "At most 4 people can" in text
     assert (
         f"The authentication backend {__name__}.{name} does not list who has the"
         " permission, so this condition can only be checked for one person at a time."
         in text
     )
-    zoe = look(admin_client, row, person="zoe")
+    zoe = look(asked, row, person="zoe")
     assert zoe.context["admitted"] is (name == "Asking")
 
 
-MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
-
-
 @pytest.mark.parametrize(("name", "number"), [("Silent", 3), ("Listing", 4)])
-def test_several_backends_that_list(
-    admin_client: Client,
-    support: Group,
-    settings: LazySettings,
-    name: str,
-    number: int,
-) -> None:
-    _with_backend(settings, name)
-    admin_client.force_login(User.objects.get(username="admin"), MODEL_BACKEND)
-    seen = look(admin_client, tool(permission=PERMISSION))
-    assert f"{number} people can" in text_of(seen)
+def test_several_backends_that_list(asked: Client, support: Group, number: int) -> None:
+    seen = look(asked, tool(permission=PERMISSION))
+    assert f"{number} people can" in words(seen)
     if number == 4:
         assert why(seen)["zoe"] == "has mcp_app.view_session"
 
 
 def test_permissions_for_single_objects_are_said_as_such(
-    admin_client: Client,
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mcp.rules["shop.view_order of order"] = OBJECTS
-    try:
-        row = ResourceTemplate(
-            name="order", uri_template="order://{pk}", rule="shop.view_order of order"
-        )
-        seen = look(admin_client, published(row))
-    finally:
-        del mcp.rules["shop.view_order of order"]
-    text = text_of(seen)
+    rule = "shop.view_order of order"
+    monkeypatch.setitem(mcp.rules, rule, Rule(rule, lambda asked: True, True, True))
+    row = ResourceTemplate(name="order", uri_template="order://{pk}", rule=rule)
+    seen = look(admin_client, published(row))
+    text = words(seen)
     assert "1 person can list and read what this template shows" in text
     assert "is checked for each resource" in text
 
@@ -411,11 +381,11 @@ def test_a_public_server_asks_nobody(admin_client: Client, server: Server) -> No
     seen = look(admin_client, tool())
     assert (
         "Anyone on the internet can list and call this tool. The server is public:"
-        " anyone may use it without signing in." in text_of(seen)
+        " anyone may use it without signing in." in words(seen)
     )
     assert "people" not in seen.context
     closed = look(admin_client, tool_named("b", permission=PERMISSION))
-    text = text_of(closed)
+    text = words(closed)
     assert "Nobody can list and call this tool. The server is public" in text
     assert closed.context["steps"][-1].look == "no"
 
@@ -435,7 +405,7 @@ def test_what_would_change_it(admin_client: Client, support: Group) -> None:
         ("Permission mcp_app.view_session", "no"),
         ("Group Support", "no"),
     ]
-    text = text_of(seen)
+    text = words(seen)
     assert (
         "Give the user, or a group that the user is in, the permission"
         " mcp_app.view_session." in text
@@ -458,7 +428,7 @@ def test_who_may_not_view_it_is_refused(
     staff: Callable[..., Client], client: Client
 ) -> None:
     row = tool()
-    url = page("tool", "who", row.pk)
+    url = page_of(row, "who")
     assert client.get(url).status_code == 302
     assert staff("view_prompt").get(url).status_code == 403
 
@@ -469,16 +439,15 @@ def test_names_need_the_right_to_view_users(
     row = tool(groups="Support")
     client = staff("view_tool")
     for query in ({}, {"person": "ana"}, {"show": "cannot"}):
-        text = text_of(look(client, row, **query))
+        text = words(look(client, row, **query))
         assert "2 people can" in text
         assert "Support" in text
         assert " ana" not in text
         assert "Check one person" not in text
         assert "You see numbers and groups only." in text
-    User.objects.get(username="kim").user_permissions.add(
-        Permission.objects.get(codename="view_user")
-    )
-    assert " ana " in text_of(look(client, row))
+    right = Permission.objects.get(codename="view_user")
+    User.objects.get(username="kim").user_permissions.add(right)
+    assert " ana " in words(look(client, row))
 
 
 @pytest.mark.parametrize("many", [0, 150, *long_cases(2_000)])
@@ -494,7 +463,7 @@ def test_any_number_of_people_costs_the_same(
     row = tool(permission=PERMISSION, groups="Support")
     with django_assert_max_num_queries(BUDGET):
         seen = look(client, row)
-    assert f"{many + 2:,} people can" in text_of(seen)
+    assert f"{many + 2:,} people can" in words(seen)
     with django_assert_max_num_queries(BUDGET):
         look(client, row, show="cannot")
     with django_assert_max_num_queries(CHECKING):
@@ -503,7 +472,7 @@ def test_any_number_of_people_costs_the_same(
         last = look(client, row, page="999999")
         assert len(last.context["people"].shown) == 2
         pages = many // 50 + 1
-        assert f"Page {pages} of {pages}" in text_of(last)
+        assert f"Page {pages} of {pages}" in words(last)
 
 
 # -- before it is published ---------------------------------------------------------
@@ -513,23 +482,20 @@ def test_publishing_says_how_many_that_is(
     admin_client: Client, support: Group, django_assert_max_num_queries: Queries
 ) -> None:
     row = Tool.objects.create(name="refund", title="Refund")
-    url = page("tool", "publish", row.pk)
-    assert (
-        "No permission is required: everyone whom a server lets in can use it."
-        in text_of(admin_client.get(url))
-    )
+    url = page_of(row, "publish")
+    said = "No permission is required: everyone whom a server lets in can use it."
+    assert said in words(admin_client.get(url))
     row.groups = "Support"
     row.save()
     said = "People who have the required rights:"
-    assert f"{said} 3." in text_of(admin_client.get(url))
+    assert f"{said} 3." in words(admin_client.get(url))
     published(row)
-    assert f"{said} 3. Publishing does not change this number." in text_of(
-        admin_client.get(url)
-    )
+    same = f"{said} 3. Publishing does not change this number."
+    assert same in words(admin_client.get(url))
     row.groups = ""
     row.save()
     with django_assert_max_num_queries(15):
-        text = text_of(admin_client.get(url))
+        text = words(admin_client.get(url))
     assert f"{said} 3 now, 4 once this is published." in text
-    server = Server.objects.get()
-    assert said not in text_of(admin_client.get(page("server", "publish", server.pk)))
+    url = page_of(Server.objects.get(), "publish")
+    assert said not in words(admin_client.get(url))
