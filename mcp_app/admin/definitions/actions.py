@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from django.contrib import admin, messages
@@ -14,7 +13,6 @@ from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
 from django.db.models import Case, Q, QuerySet, When, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -24,11 +22,7 @@ from mcp_app.admin.page.deleted_rows import broken_reason, is_broken_somewhere
 from mcp_app.admin.page.header import why_broken
 from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.bundles import ExportAction
-from mcp_app.admin.publishing.comparison import (
-    ShownDifference,
-    labeled_differences,
-    served_label,
-)
+from mcp_app.admin.publishing.comparison import labeled_differences, served_label
 from mcp_app.admin.publishing.pages import (
     author_of,
     history_note,
@@ -49,19 +43,6 @@ MAX_BATCH_SIZE = 100
 MAX_WARNINGS = 10
 """Rows of which a message says why they stay broken."""
 KEY = re.compile(r"[0-9]{1,18}")
-
-
-@dataclass(frozen=True, slots=True)
-class PublishProposal:
-    """A row on the page that publishes many; `reason` says why it is refused."""
-
-    row: PublishedRow
-    proposal: Proposal[Any]
-    differences: Sequence[ShownDifference]
-    before_label: str
-    reason: str
-
-
 ACTIONS = [
     "publish_chosen",
     "unpublish_chosen",
@@ -105,45 +86,36 @@ class ListActions(ExportAction[Row]):
         self, request: HttpRequest, queryset: QuerySet[Row]
     ) -> HttpResponse | None:
         """Show all differences; once confirmed, publish all or nothing."""
-        rows = list(
-            self._plain_queryset(queryset).select_related("published")[
-                : MAX_BATCH_SIZE + 1
-            ]
-        )
+        found = self._plain_queryset(queryset).select_related("published")
+        rows = list(found[: MAX_BATCH_SIZE + 1])
         if len(rows) > MAX_BATCH_SIZE:
             message = _("At most %(most)d can be published at once.")
-            self.message_user(
-                request, message % {"most": MAX_BATCH_SIZE}, messages.ERROR
-            )
+            message %= {"most": MAX_BATCH_SIZE}
+            self.message_user(request, message, messages.ERROR)
             return None
         if "confirmed" in request.POST and self._publish_all(request, rows):
             return None
+        proposals = publication.propose_all(rows, mcp)
         context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": self.media,
-            "title": _("Publish the chosen"),
-            "proposals": [
-                self._build_proposal(proposal)
-                for proposal in publication.propose_all(rows, mcp)
-            ],
+            "proposals": [self._proposal_context(each) for each in proposals],
             "after_label": _("Working copy"),
             "back_url": request.get_full_path(),
         }
-        return TemplateResponse(request, "admin/mcp_app/publish_chosen.html", context)
+        title = _("Publish the chosen")
+        return header.render_page(self, request, "publish_chosen", title, context)
 
-    def _build_proposal(self, proposal: Proposal[Any]) -> PublishProposal:
-        row = proposal.row
+    def _proposal_context(self, proposal: Proposal[Any]) -> dict[str, Any]:
+        """Return a row on the page; its `reason` says why it cannot be published."""
         reason = " ".join(each.message for each in proposal.judged.to_fix)
         if proposal.is_served_already:
             reason = _("Clients already see exactly this working copy.")
-        return PublishProposal(
-            row,
-            proposal,
-            labeled_differences(row, proposal.differences),
-            served_label(row),
-            reason,
-        )
+        return {
+            "row": proposal.row,
+            "proposal": proposal,
+            "differences": labeled_differences(proposal.row, proposal.differences),
+            "before_label": served_label(proposal.row),
+            "reason": reason,
+        }
 
     def _publish_all(self, request: HttpRequest, rows: Sequence[Row]) -> bool:
         """Publish all rows and say so; if one is refused, say why and publish none."""
@@ -153,27 +125,25 @@ class ListActions(ExportAction[Row]):
             with transaction.atomic():
                 # Lock several rows in this order everywhere, to avoid deadlocks.
                 for row in sorted(rows, key=lambda each: each.pk):
+                    number = number_of(request, f"number-{row.pk}")
                     version = publication.publish_working_copy(
                         row,
                         mcp,
                         author=author_of(request),
                         note=history_note(request),
                         looked_at=request.POST.get(f"looked_at-{row.pk}", ""),
-                        number=number_of(request, f"number-{row.pk}"),
+                        number=number,
                     )
-                    if version.number == number_of(request, f"number-{row.pk}"):
-                        # It was already published with this content.
-                        continue
-                    count += 1
-                    message = _("Published version %(number)d.")
-                    self.log_change(request, row, message % {"number": version.number})
+                    # Else it was already published with this content.
+                    if version.number != number:
+                        count += 1
+                        message = _("Published version %(number)d.")
+                        message %= {"number": version.number}
+                        self.log_change(request, row, message)
         except PublicationRefused as refused:
             message = _("Nothing was published. %(row)s: %(reason)s")
-            self.message_user(
-                request,
-                message % {"row": row, "reason": refused.message},
-                messages.ERROR,
-            )
+            message %= {"row": row, "reason": refused.message}
+            self.message_user(request, message, messages.ERROR)
             return False
         message = ngettext("%d was published.", "%d were published.", count)
         self.message_user(request, message % count, messages.SUCCESS)
@@ -213,21 +183,21 @@ class ListActions(ExportAction[Row]):
         is_all = request.POST.get("select_across") == "1"
         if "confirmed" in request.POST:
             if not is_all or request.POST.get("count") == str(count):
-                unticked = set(request.POST.getlist("shown")) - _ticked_keys(request)
-                self._start_rows(request, stopped.exclude(pk__in=_row_keys(unticked)))
+                ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
+                unticked = {*request.POST.getlist("shown")} - {*ticked}
+                keys = [int(each) for each in unticked if KEY.fullmatch(each)]
+                self._start_rows(request, stopped.exclude(pk__in=keys))
                 return None
             message = _(
                 "The list of stopped definitions has changed since you opened this"
                 " page. Check it again."
             )
             self.message_user(request, message, messages.WARNING)
-        rows = list(_broken_first(stopped)[:MAX_BATCH_SIZE])
-        beyond = _broken_first(stopped)[MAX_BATCH_SIZE:].values_list("pk", flat=True)
+        broken_first = Case(When(broken="", then=1), default=0)
+        ordered = stopped.select_related("published").order_by(broken_first, "pk")
+        rows = list(ordered[:MAX_BATCH_SIZE])
+        beyond = ordered[MAX_BATCH_SIZE:].values_list("pk", flat=True)
         context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": self.media,
-            "title": _("Start the chosen"),
             "rows": [(row, comparison.restart_sentence(row)) for row in rows],
             "count": count,
             "more": count - len(rows),
@@ -235,7 +205,8 @@ class ListActions(ExportAction[Row]):
             "beyond": [] if is_all else list(beyond),
             "back_url": request.get_full_path(),
         }
-        return TemplateResponse(request, "admin/mcp_app/start_chosen.html", context)
+        title = _("Start the chosen")
+        return header.render_page(self, request, "start_chosen", title, context)
 
     def _start_rows(self, request: HttpRequest, stopped: QuerySet[Row]) -> None:
         """End the stops of these rows."""
@@ -273,32 +244,14 @@ class ListActions(ExportAction[Row]):
     def _log_changes(
         self, request: HttpRequest, rows: Sequence[Row], message: str
     ) -> None:
-        keys = [row.pk for row in rows]
-        LogEntry.objects.log_actions(
-            str(request.user.pk),
-            self.model._default_manager.filter(pk__in=keys),
-            CHANGE,
-            change_message=message,
+        rows_to_log = self.model._default_manager.filter(
+            pk__in=[row.pk for row in rows]
         )
+        user = str(request.user.pk)
+        LogEntry.objects.log_actions(user, rows_to_log, CHANGE, change_message=message)
 
     def has_publish_permission(self, request: HttpRequest) -> bool:
         return has_right(request, "publish")
 
     def has_stop_permission(self, request: HttpRequest) -> bool:
         return has_right(request, "stop")
-
-
-def _broken_first(rows: QuerySet[Row]) -> QuerySet[Row]:
-    """Return rows with their versions, broken ones first."""
-    return rows.select_related("published").order_by(
-        Case(When(broken="", then=1), default=0), "pk"
-    )
-
-
-def _ticked_keys(request: HttpRequest) -> set[str]:
-    return set(request.POST.getlist(ACTION_CHECKBOX_NAME))
-
-
-def _row_keys(texts: Iterable[str]) -> list[int]:
-    """Return the texts that can be keys of rows, as numbers."""
-    return [int(text) for text in texts if KEY.fullmatch(text)]

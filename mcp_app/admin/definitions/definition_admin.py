@@ -78,9 +78,8 @@ class GuardedAdmin(PublishedAdmin[Published]):
     def formfield_for_dbfield(
         self, db_field: Any, request: HttpRequest, **options: Any
     ) -> Any:
-        field = FIELDS.get(db_field.name)
-        if field is not None:
-            return field()
+        if db_field.name in FIELDS:
+            return FIELDS[db_field.name]()
         return super().formfield_for_dbfield(db_field, request, **options)
 
     def guarded_fields(
@@ -114,9 +113,12 @@ class GuardedAdmin(PublishedAdmin[Published]):
     def _refuse_guarded(self, request: HttpRequest, row: Published | None) -> None:
         """Raise 403 if a guarded field was sent, or a copy would lose its value."""
         copied = row if "_saveasnew" in request.POST else None
+        names = (*request.POST, *request.FILES)
         for name, right in self.guarded_fields(request, row).items():
+            # A composite field sends its parts.
+            sent = any(each == name or each.startswith(f"{name}-") for each in names)
             # A copy would lack the values that this user may not write.
-            if _is_submitted(request, name) or getattr(copied, name, None):
+            if sent or getattr(copied, name, None):
                 raise PermissionDenied(lacking_sentence(right))
 
     def render_change_form(
@@ -129,24 +131,11 @@ class GuardedAdmin(PublishedAdmin[Published]):
         row = options.get("obj")
         there = flatten_fieldsets(self.get_fieldsets(request, row))
         guarded = self.guarded_fields(request, row)
-        lacked = {name: right for name, right in guarded.items() if name in there}
-        context["lacking"] = _sentences(lacked)
+        rights = dict.fromkeys(guarded[name] for name in guarded if name in there)
+        text = _("Some fields cannot be changed here. %(right)s")
+        sentences = map(lacking_sentence, rights)
+        context["lacking"] = [text % {"right": sentence} for sentence in sentences]
         return super().render_change_form(request, context, *positional, **options)
-
-
-def _is_submitted(request: HttpRequest, name: str) -> bool:
-    """Return whether a field, or a part of a composite field, was sent."""
-    names = (*request.POST, *request.FILES)
-    return any(each == name or each.startswith(f"{name}-") for each in names)
-
-
-def _sentences(guarded: Mapping[str, str]) -> list[str]:
-    rights = dict.fromkeys(guarded.values())
-    return [
-        _("Some fields cannot be changed here. %(right)s")
-        % {"right": lacking_sentence(right)}
-        for right in rights
-    ]
 
 
 # -- definition admin ------------------------------------------------------------------
@@ -226,11 +215,8 @@ class DefinitionAdmin(
         function_html = render_to_string(
             "mcp_app/widgets/function.html", {**values_of(declared.function)}
         )
-        return format_html(
-            '<div class="mcp-panel"><p><code>{}</code></p>{}</div>',
-            visible(row.identity, None),
-            function_html,
-        )
+        text = '<div class="mcp-panel"><p><code>{}</code></p>{}</div>'
+        return format_html(text, visible(row.identity, None), function_html)
 
     def render_change_form(
         self,
@@ -293,11 +279,8 @@ class DefinitionAdmin(
             return set()
         form = form_of(self.model, kind)
         behind = form.kind_fields(None)
-        panels = {
-            name
-            for name, field in form.base_fields.items()
-            if isinstance(field, PanelField)
-        }
+        fields = form.base_fields.items()
+        panels = {name for name, field in fields if isinstance(field, PanelField)}
         return {"config", *behind.fields, *behind.more} - {*form.BESIDE, *panels}
 
     def has_delete_permission(

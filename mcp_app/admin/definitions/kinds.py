@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from django.core.exceptions import PermissionDenied
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
@@ -18,6 +15,7 @@ from mcp_app.admin.definitions.read_only import READ, ReadOnlyFields
 from mcp_app.admin.forms import DEFINITIONS, form_of, kinds_for
 from mcp_app.admin.forms.fieldsets import Fieldset, fieldsets_of
 from mcp_app.admin.page.concurrency import LockingAdmin
+from mcp_app.admin.page.header import render_page
 from mcp_app.admin.page.wording import EVERY
 from mcp_app.interface.definitions import Label
 from mcp_app.kinds import Kind, Missing
@@ -40,25 +38,6 @@ PARTS: Final = (
 """The fields that a page may render again while somebody fills in the form."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A kind to choose; `reason` says why it is not available."""
-
-    url: str
-    name: Label
-    example: Label
-    reason: Label = ""
-    line: str = ""
-    """What to send to a developer."""
-
-
-def _read_only_fieldset(fieldset: Fieldset, read: Mapping[str, str]) -> Fieldset:
-    """Return a fieldset with fields replaced by their read-only counterparts."""
-    heading, about = fieldset
-    names = (read.get(str(name), str(name)) for name in about["fields"])
-    return heading, {**about, "fields": list(dict.fromkeys(names))}
-
-
 def _find_missing(kind: Kind) -> Missing | None:
     try:
         missing = kind.missing()
@@ -70,8 +49,6 @@ def _find_missing(kind: Kind) -> Missing | None:
 
 class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     """Chooses the form and its fields by the kind of the row."""
-
-    kind_template = "admin/mcp_app/choose_kind.html"
 
     def kind_of_form(self, request: HttpRequest, obj: Row | None) -> str:
         """Return the kind of the row or request; the first kind if none is given."""
@@ -89,7 +66,6 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     ) -> list[Fieldset]:
         form = form_of(self.model, self.kind_of_form(request, obj))
         behind = form.kind_fields(obj.json("config") if obj is not None else None)
-        fieldsets = fieldsets_of(self.model, behind)
         looks = obj is not None and not self.has_change_permission(request, obj)
         read = dict(READ) if looks else {}
         if form.KIND not in OURS:
@@ -97,7 +73,11 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
             own = {*behind.fields, *behind.more} - {*form.BESIDE}
             fixed = own if looks else own & {*self.get_readonly_fields(request, obj)}
             read |= dict.fromkeys(fixed, READ["config"])
-        return [_read_only_fieldset(each, read) for each in fieldsets]
+        fieldsets: list[Fieldset] = []
+        for heading, about in fieldsets_of(self.model, behind):
+            names = [read.get(str(name), str(name)) for name in about["fields"]]
+            fieldsets.append((heading, {**about, "fields": [*dict.fromkeys(names)]}))
+        return fieldsets
 
     def get_form(
         self,
@@ -126,36 +106,32 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         known = kinds_for(self.model)
         lacks_kind = request.method == "GET" and request.GET.get("kind") not in known
         if lacks_kind and self.has_add_permission(request):
-            return self._render_kind_choice(request, extra_context or {})
+            title = _("Add %(what)s") % {"what": self.opts.verbose_name}
+            offers = [
+                self._offer_of_kind(request, *each)
+                for each in kinds_for(self.model).items()
+            ]
+            context = {"offers": offers, **(extra_context or {})}
+            return render_page(self, request, "choose_kind", title, context)
         return super().add_view(request, form_url, extra_context)
 
-    def _render_kind_choice(
-        self, request: HttpRequest, extra: dict[str, Any]
-    ) -> HttpResponse:
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": _("Add %(what)s") % {"what": self.opts.verbose_name},
-            "offers": [
-                self._offer_of_kind(request, key, kind)
-                for key, kind in kinds_for(self.model).items()
-            ],
-            "media": self.media,
-            **extra,
-        }
-        return TemplateResponse(request, self.kind_template, context)
+    def _offer_of_kind(
+        self, request: HttpRequest, key: str, kind: Kind
+    ) -> dict[str, Label]:
+        """Return a kind to choose; its `reason` says why it is not available.
 
-    def _offer_of_kind(self, request: HttpRequest, key: str, kind: Kind) -> Offer:
+        The `line` is what to send to a developer.
+        """
         query = request.GET.copy()
         query["kind"] = key
         reason, line = _find_missing(kind) or ("", "")
-        return Offer(
-            url=f"?{query.urlencode()}",
-            name=kind.name,
-            example=kind.examples[DEFINITIONS[self.model]],
-            reason=reason,
-            line=line,
-        )
+        return {
+            "url": f"?{query.urlencode()}",
+            "name": kind.name,
+            "example": kind.examples[DEFINITIONS[self.model]],
+            "reason": reason,
+            "line": line,
+        }
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         initial = super().get_changeform_initial_data(request)
@@ -187,11 +163,10 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         obj = None if object_id is None else self.get_object(request, object_id)
         if object_id is not None and obj is None:
             raise Http404
-        may = (
-            self.has_add_permission(request)
-            if obj is None
-            else self.has_change_permission(request, obj)
-        )
+        if obj is None:
+            may = self.has_add_permission(request)
+        else:
+            may = self.has_change_permission(request, obj)
         if not may or request.method != "POST":
             raise PermissionDenied
         form_class = self.get_form(request, obj, change=obj is not None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from django.contrib import admin
@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from mcp_app.admin.forms import kinds_for
 from mcp_app.admin.page.deleted_rows import is_broken_somewhere
 from mcp_app.admin.page.header import LOOKS, MEANS, page_url
+from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.registry import name_of_kind
 from mcp_app.models import DefinitionRow, PublishedRow, Server, State
@@ -75,17 +76,14 @@ class ChangesFilter(admin.SimpleListFilter):
     title = gettext_lazy("what it changes")
     parameter_name = "changes"
 
-    CHOICES = {
-        "reads": (gettext_lazy("Only reads"), Q(read_only=True)),
+    CHOICES: Mapping[str, tuple[Label, dict[str, bool | None]]] = {
+        "reads": (gettext_lazy("Only reads"), {"read_only": True}),
         "changes": (
             gettext_lazy("Adds or changes"),
-            Q(read_only=False, destructive=False),
+            {"read_only": False, "destructive": False},
         ),
-        "deletes": (gettext_lazy("May delete"), Q(destructive=True)),
-        "unsaid": (
-            gettext_lazy("Not said"),
-            Q(read_only=None, destructive=None),
-        ),
+        "deletes": (gettext_lazy("May delete"), {"destructive": True}),
+        "unsaid": (gettext_lazy("Not said"), {"read_only": None, "destructive": None}),
     }
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -93,9 +91,9 @@ class ChangesFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
-        if value not in self.CHOICES:
+        if value is None or value not in self.CHOICES:
             return queryset
-        return queryset.filter(self.CHOICES[value][1])
+        return queryset.filter(**self.CHOICES[value][1])
 
 
 class ServerFilter(admin.SimpleListFilter):
@@ -148,10 +146,10 @@ def problems(row: DefinitionRow) -> str:
     if row.to_fix:
         texts.append(_("%(count)d to fix") % {"count": row.to_fix})
     if row.advices:
-        advices = ngettext(
+        text = ngettext(
             "%(count)d piece of advice", "%(count)d pieces of advice", row.advices
         )
-        texts.append(advices % {"count": row.advices})
+        texts.append(text % {"count": row.advices})
     return ", ".join(texts) or NONE
 
 
@@ -161,35 +159,24 @@ def tokens(row: DefinitionRow) -> str:
     if not row.tokens:
         return NONE
     # On a phone, the list has no headings.
-    return format_html(
-        '≈ {}<span class="mcp-narrow"> {}</span>', row.tokens, _("tokens")
-    )
+    text = '≈ {}<span class="mcp-narrow"> {}</span>'
+    return format_html(text, row.tokens, _("tokens"))
 
 
 @admin.display(description=gettext_lazy("try"))
 def try_it(row: DefinitionRow) -> SafeString:
     """Return the link to the page that tries it."""
-    return format_html(
-        '<a class="mcp-handle" href="{}">{}'
-        '<span class="visually-hidden"> {}</span></a>',
-        page_url(row, "try"),
-        _("Try it"),
-        row,
+    text = (
+        '<a class="mcp-handle" href="{}">{}<span class="visually-hidden"> {}</span></a>'
     )
+    return format_html(text, page_url(row, "try"), _("Try it"), row)
 
 
 @admin.display(description=gettext_lazy("name"), ordering="title")
 def name_column(row: DefinitionRow) -> SafeString:
     """Show the title, and below it the identity and the kind."""
-    here = not row.from_code
-    behind = name_of_kind(row.kind) if here else row.get_source_display()
+    behind = row.get_source_display() if row.from_code else name_of_kind(row.kind)
     title, identity = str(row), visible(row.identity, None)
-    identity_html = (
-        format_html("<code>{}</code> · ", identity) if title != identity else ""
-    )
-    return format_html(
-        '<span class="mcp-title">{}</span><br><span class="mcp-quiet">{}{}</span>',
-        title,
-        identity_html,
-        behind,
-    )
+    html = "" if title == identity else format_html("<code>{}</code> · ", identity)
+    text = '<span class="mcp-title">{}</span><br><span class="mcp-quiet">{}{}</span>'
+    return format_html(text, title, html, behind)

@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from django.contrib import messages
-from django.contrib.admin.models import ADDITION, CHANGE
 from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import UploadedFile
 from django.core.paginator import Paginator
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from mcp_app.admin.page.concurrency import has_right
+from mcp_app.admin.page.header import render_page
 from mcp_app.admin.page.wording import CALL, EVERY, TOOL
-from mcp_app.admin.publishing.comparison import ShownDifference, labeled_differences
+from mcp_app.admin.publishing.comparison import labeled_differences
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.conf import mcp_settings
@@ -41,20 +39,7 @@ from mcp_app.publishing.openapi import ComparedOperation, Standing, make_tools
 PAGE: Final = 100
 MAX_TAGS: Final = 200
 WORDS: Final = {**EVERY, **TOOL, **CALL}
-TEMPLATES: Final = "admin/mcp_app/openapi"
-
-
-@dataclass(frozen=True, slots=True)
-class ShownOffer:
-    """An operation on the page; `tool` is what was made of it."""
-
-    offer: Offer
-    tool: Tool | None
-    tokens: int
-
-    @property
-    def can_be_made(self) -> bool:
-        return self.tool is None and not self.offer.bar
+FILTERS: Final = ("q", "tag", "reads")
 
 
 class OpenApiPages(PublishedAdmin[Tool]):
@@ -126,24 +111,25 @@ class OpenApiPages(PublishedAdmin[Tool]):
         row = get_object_or_404(OpenApiDocument, pk=pk)
         if request.method == "POST":
             return self._make_chosen_tools(request, row)
-        offers = _matching_offers(openapi.offers_in(row).values(), request)
+        known = list(openapi.offers_in(row).values())
+        offers = _matching_offers(known, request)
         page = Paginator(offers, PAGE).get_page(request.GET.get("page"))
-        tools = {
-            each.key: each.tool
-            for each in row.imported.select_related("tool").filter(
-                key_digest__in=_key_digests(page.object_list)
-            )
-        }
+        digests = [digest(each.key) for each in page.object_list]
+        imported = row.imported.select_related("tool").filter(key_digest__in=digests)
+        tools = {each.key: each.tool for each in imported}
         context = {
             "document": row,
             "site": usable_sites().get(row.site),
             "page": page,
             "shown": [_offer_row(each, tools) for each in page.object_list],
             "found": len(offers),
-            "tags": _sorted_tags(openapi.offers_in(row).values()),
+            "tags": sorted({tag for each in known for tag in each.tags})[:MAX_TAGS],
             "chosen": {name: request.GET.get(name, "") for name in ("q", "tag")},
             "only_reads": "reads" in request.GET,
-            "query": _filter_query(request),
+            # For links to the other pages.
+            "query": urlencode(
+                {each: request.GET[each] for each in FILTERS if each in request.GET}
+            ),
         }
         return self._openapi_page(request, "operations", str(row), context)
 
@@ -159,7 +145,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
             with transaction.atomic():
                 tools = make_tools(row, keys, mcp, author_of(request))
                 for each in tools:
-                    self._log_tool(request, each, ADDITION, _("Made from %s.") % row)
+                    self.log_addition(request, each, _("Made from %s.") % row)
         except DocumentError as error:
             self.message_user(request, str(error), messages.ERROR)
             return back
@@ -170,12 +156,6 @@ class OpenApiPages(PublishedAdmin[Tool]):
         )
         self.message_user(request, message % len(tools), messages.SUCCESS)
         return back
-
-    def _log_tool(
-        self, request: HttpRequest, tool: Tool, flag: int, message: str
-    ) -> None:
-        log = self.log_addition if flag == ADDITION else self.log_change
-        log(request, tool, message)
 
     # -- later ------------------------------------------------------------------------
 
@@ -210,9 +190,8 @@ class OpenApiPages(PublishedAdmin[Tool]):
         else:
             site = openapi.configured_site(row.site)
             content, location = _fetch_document(request, site.key, row.location)
-            openapi.store(
-                content, site, location=location, author=author_of(request), known=row
-            )
+            author = author_of(request)
+            openapi.store(content, site, location=location, author=author, known=row)
             self.message_user(request, _("The document was read again."))
         return HttpResponseRedirect(_openapi_url("again", row))
 
@@ -222,7 +201,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
         with transaction.atomic():
             changed, own = openapi.take_over(row, keys, mcp, author_of(request))
             for each in changed:
-                self._log_tool(request, each, CHANGE, _("Taken over from %s.") % row)
+                self.log_change(request, each, _("Taken over from %s.") % row)
         message = ngettext(
             "%d working copy was changed. Publish it to let clients see it.",
             "%d working copies were changed. Publish them to let clients see them.",
@@ -236,15 +215,8 @@ class OpenApiPages(PublishedAdmin[Tool]):
     def _openapi_page(
         self, request: HttpRequest, name: str, title: str, context: dict[str, Any]
     ) -> HttpResponse:
-        both = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": self.media,
-            "title": title,
-            "has_change_permission": self.has_change_permission(request),
-            **context,
-        }
-        return TemplateResponse(request, f"{TEMPLATES}/{name}.html", both)
+        context["has_change_permission"] = self.has_change_permission(request)
+        return render_page(self, request, f"openapi/{name}", title, context)
 
 
 def _fetch_document(
@@ -261,10 +233,8 @@ def _fetch_document(
     site_path = request.POST.get("path", location).strip()
     if not site_path:
         raise DocumentError(_("Choose a file, or write the path at the site."))
-    user = author_of(request)
-    return openapi.fetch_document(
-        openapi.configured_site(site), site_path, user
-    ), site_path
+    at = openapi.configured_site(site)
+    return openapi.fetch_document(at, site_path, author_of(request)), site_path
 
 
 def _openapi_url(name: str, row: OpenApiDocument) -> str:
@@ -281,31 +251,24 @@ def _matching_offers(offers: Any, request: HttpRequest) -> list[Offer]:
         for each in offers
         if (not tag or tag in each.tags)
         and (not only_reads or each.method == "GET")
-        and all(word in _search_text(each) for word in words)
+        and all(
+            word in f"{each.key} {each.name} {each.summary} {each.description}".lower()
+            for word in words
+        )
     ]
 
 
-def _search_text(offer: Offer) -> str:
-    return f"{offer.key} {offer.name} {offer.summary} {offer.description}".lower()
-
-
-def _key_digests(offers: Any) -> list[str]:
-    return [digest(each.key) for each in offers]
-
-
-def _offer_row(offer: Offer, tools: dict[str, Tool]) -> ShownOffer:
+def _offer_row(offer: Offer, tools: dict[str, Tool]) -> dict[str, Any]:
+    """Return an operation on the page; its `tool` is what was made of it."""
+    tool = tools.get(offer.key)
     about = len(str(offer.input_schema)) + len(offer.description or offer.summary)
-    return ShownOffer(offer, tools.get(offer.key), about // 4)
-
-
-def _sorted_tags(offers: Any) -> list[str]:
-    return sorted({tag for each in offers for tag in each.tags})[:MAX_TAGS]
-
-
-def _filter_query(request: HttpRequest) -> str:
-    """Return the filters of the page for links to its other pages."""
-    names = ("q", "tag", "reads")
-    return urlencode({name: request.GET[name] for name in names if name in request.GET})
+    can_be_made = tool is None and not offer.bar
+    return {
+        "offer": offer,
+        "tool": tool,
+        "tokens": about // 4,
+        "can_be_made": can_be_made,
+    }
 
 
 def _with_standing(
@@ -314,19 +277,11 @@ def _with_standing(
     return [each for each in compared if each.standing == Standing(standing)]
 
 
-@dataclass(frozen=True, slots=True)
-class ShownOperation:
-    """A changed operation, with its differences in the words of the form.
+def _describe_operation(compared: ComparedOperation) -> dict[str, Any]:
+    """Return a changed operation, with its differences in the words of the form.
 
     `own` has the label and the text of each column that staff changed, too.
     """
-
-    compared: ComparedOperation
-    differences: Sequence[ShownDifference]
-    own: Sequence[tuple[str, str]]
-
-
-def _describe_operation(compared: ComparedOperation) -> ShownOperation:
     before = {each.column: _column_value(each.before) for each in compared.differences}
     now = {each.column: _column_value(each.now) for each in compared.differences}
     tool = compared.operation.tool
@@ -335,9 +290,8 @@ def _describe_operation(compared: ComparedOperation) -> ShownOperation:
         for each in compared.differences
         if each.is_own
     ]
-    return ShownOperation(
-        compared, labeled_differences(tool, differences(before, now)), own
-    )
+    changes = labeled_differences(tool, differences(before, now))
+    return {"compared": compared, "differences": changes, "own": own}
 
 
 def _column_value(text: str) -> object:

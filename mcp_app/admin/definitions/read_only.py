@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias, cast
 
@@ -48,14 +48,12 @@ def render_table(
 ) -> SafeString:
     """Return a table with hidden characters made visible, and the stored JSON."""
     cells = [[visible(cell, None) for cell in row] for row in rows]
-    return render_to_string(
-        "mcp_app/widgets/read_table.html",
-        {
-            "rows": [list(zip(headings, row, strict=True)) for row in cells],
-            "headings": headings,
-            "json": formatted_json(stored),
-        },
-    )
+    context = {
+        "rows": [list(zip(headings, row, strict=True)) for row in cells],
+        "headings": headings,
+        "json": formatted_json(stored),
+    }
+    return render_to_string("mcp_app/widgets/read_table.html", context)
 
 
 def formatted_json(stored: str) -> str:
@@ -85,16 +83,14 @@ def _type_text(about: Any) -> str:
 
 def _parameter(row: Parameter) -> Cells:
     example = text_of_value(row.type, row.example)
-    described = [row.description]
-    if example:
-        described.append(_("Example: %(example)s") % {"example": example})
+    example = _("Example: %(example)s") % {"example": example} if example else ""
     limits = [limits_in_words(replace(row, choices=())), text_of_choices(row.choices)]
     return [
         row.name,
         _type_text(row),
         "\n".join(filter(None, limits)),
         text_of_value(row.type, row.default),
-        "\n".join(filter(None, described)),
+        "\n".join(filter(None, (row.description, example))),
     ]
 
 
@@ -120,23 +116,14 @@ def _argument_row(argument: Mapping[str, Any]) -> Cells:
 
 def suggestions(stored: str, uri_template: str) -> SafeString:
     """Return the variables of a URI template with their suggestions as a table."""
-    return render_table(
-        (_("Variable"), _("Suggestions"), _("Note")),
-        list(_variables(stored, uri_template)),
-        stored,
+    unknown = _(
+        "The address pattern has no %(variable)s, so these suggestions are not used."
     )
-
-
-def _variables(stored: str, uri_template: str) -> Iterator[Cells]:
-    for row in variable_rows(texts_by_name(stored), variables_of(uri_template)):
-        note = ""
-        if not row.is_known:
-            note = _(
-                "The address pattern has no %(variable)s, so these suggestions"
-                " are not used."
-            )
-            note %= {"variable": row.name}
-        yield [row.name, row.text, note]
+    rows = [
+        [row.name, row.text, "" if row.is_known else unknown % {"variable": row.name}]
+        for row in variable_rows(texts_by_name(stored), variables_of(uri_template))
+    ]
+    return render_table((_("Variable"), _("Suggestions"), _("Note")), rows, stored)
 
 
 # -- read only -------------------------------------------------------------------------

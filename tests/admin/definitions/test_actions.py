@@ -10,11 +10,13 @@ from django.test import Client
 from mcp_app.admin.page import header
 from mcp_app.models import DefinitionVersion, Stop, Tool
 from mcp_app.models.stops import By, is_stopped
-from tests.admin.pages import Fields, page
+from tests.admin.pages import Fields, page, page_of, text_of
 from tests.admin.publishing.test_pages import tool
 from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
+
+STAYS_BROKEN = "It stays broken, so clients do not see it: "
 
 
 def chosen(action: str, *rows: Tool, **more: Any) -> dict[str, Any]:
@@ -45,14 +47,14 @@ class Ticks(Fields):
 
 
 def broken(**columns: Any) -> Tool:
-    """A tool that clients see no more: its function is not in the code."""
-    row = tool(kind="function", config='{"function": "shop.gone"}', **columns)
+    """Return a tool that clients see no more: its function is not in the code."""
+    config = '{"function": "shop.gone"}'
+    row = tool(kind="function", config=config, **columns)
     version = DefinitionVersion.objects.create(
         kind="tool",
         ref=str(row.pk),
         number=1,
-        content='{"name":"' + row.name + '","kind":"function","config":'
-        '{"function":"shop.gone"}}',
+        content=f'{{"name":"{row.name}","kind":"function","config":{config}}}',
         created=row.created,
     )
     Tool.rows().filter(pk=row.pk).update(published=version)
@@ -70,16 +72,13 @@ def test_starting_says_first_what_stays_broken(admin_client: Client) -> None:
     admin_client.post(page("tool"), chosen("stop", *rows))
     assert serving() == []
     asked = admin_client.post(page("tool"), chosen("start", *rows)).content.decode()
-    why = "shop.gone"
-    assert "Clients see version 1 again." in asked
-    assert "It stays broken, so clients do not see it: " in asked
-    assert why in asked
+    for said in ("Clients see version 1 again.", STAYS_BROKEN, "shop.gone"):
+        assert said in asked
     assert serving() == []
     done = admin_client.post(page("tool"), Ticks(asked).without(), follow=True)
     text = done.content.decode()
-    assert "2 were started." in text
-    assert "“B” stays broken: " in text
-    assert why in text
+    for said in ("2 were started.", "“B” stays broken: ", "shop.gone"):
+        assert said in text
     assert "“A”" not in text
     assert serving() == ["a", "b"]
 
@@ -88,11 +87,11 @@ def test_one_that_stays_broken_is_told_too(admin_client: Client) -> None:
     row = stopped(broken())
     [stop] = Stop.objects.of_rows([row])
     url = header.start_url(header.target_of(row), back=header.ROW)
-    assert "It stays broken" in admin_client.get(url).content.decode()
+    assert "It stays broken" in text_of(admin_client, url)
     sent = {"stop": [stop.pk], "back": "row"}
     done = admin_client.post(url, sent, follow=True)
-    assert done.redirect_chain == [(page("tool", "change", row.pk), 302)]
-    assert "It stays broken, so clients do not see it: " in done.content.decode()
+    assert done.redirect_chain == [(page_of(row), 302)]
+    assert STAYS_BROKEN in done.content.decode()
 
 
 def test_very_many_that_stay_broken_are_counted(admin_client: Client) -> None:

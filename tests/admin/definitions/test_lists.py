@@ -22,7 +22,7 @@ from mcp_app.admin.definitions.lists import (
 from mcp_app.admin.page.header import LOOKS, MEANS
 from mcp_app.models import DefinitionVersion, Prompt, Server, State, Tool
 from mcp_app.models.definitions import Source
-from tests.admin.pages import page
+from tests.admin.pages import page, text_of
 from tests.published import published, stopped
 
 
@@ -61,9 +61,8 @@ def test_every_state_finds_its_rows_and_each_row_has_one() -> None:
 @pytest.mark.django_db
 def test_what_a_tool_changes() -> None:
     for reads, deletes in product((None, True, False), repeat=2):
-        Tool.objects.create(
-            name=f"{reads}-{deletes}", read_only=reads, destructive=deletes
-        )
+        hints = {"read_only": reads, "destructive": deletes}
+        Tool.objects.create(name=f"{reads}-{deletes}", **hints)
     found = {each: chosen(ChangesFilter, each) for each in ChangesFilter.CHOICES}
     assert found == {
         "reads": {"True-None", "True-True", "True-False"},
@@ -76,13 +75,8 @@ def test_what_a_tool_changes() -> None:
 
 @pytest.fixture
 def tagged(db: None) -> None:
-    for name, tags in (
-        ("first", "a b"),
-        ("last", "b,a"),
-        ("longer", "ab a.b"),
-        ("dotted", "a.b"),
-        ("none", ""),
-    ):
+    rows = {"first": "a b", "last": "b,a", "longer": "ab a.b", "dotted": "a.b"}
+    for name, tags in {**rows, "none": ""}.items():
         Tool.objects.create(name=name, tags=tags)
 
 
@@ -118,34 +112,25 @@ def test_servers_that_offer_what_was_chosen_or_all() -> None:
 # -- columns -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("counts", "text"),
-    [
-        ((0, 0), NONE),
-        ((1, 0), "1 to fix"),
-        ((0, 1), "1 piece of advice"),
-        ((2, 3), "2 to fix, 3 pieces of advice"),
-    ],
-)
-def test_problems(counts: tuple[int, int], text: str) -> None:
-    assert problems(Tool(to_fix=counts[0], advices=counts[1])) == text
-
-
-def test_tokens() -> None:
+def test_problems_and_tokens() -> None:
+    for counts, text in {
+        (0, 0): NONE,
+        (1, 0): "1 to fix",
+        (0, 1): "1 piece of advice",
+        (2, 3): "2 to fix, 3 pieces of advice",
+    }.items():
+        assert problems(Tool(to_fix=counts[0], advices=counts[1])) == text
     assert tokens(Tool()) == NONE
     assert tokens(Tool(tokens=7)).startswith("≈ 7<")
 
 
 def test_what_stands_behind_a_name() -> None:
     assert "<b>" not in name_column(Tool(name="a", title="<b>"))
-    assert "<code>a</code> · Answer with a text" in name_column(
-        Tool(name="a", title="A")
-    )
+    written = name_column(Tool(name="a", title="A"))
+    assert "<code>a</code> · Answer with a text" in written
     code = Prompt(name="a", title="A", source=Source.CODE, kind="function")
     assert "<code>a</code> · from code" in name_column(code)
-
-
-def test_a_name_without_a_title_is_shown_once() -> None:
+    # A name without a title is shown once.
     assert name_column(Tool(name="hours")).count("hours") == 1
 
 
@@ -176,17 +161,16 @@ def test_every_state_has_a_look_and_a_meaning() -> None:
 
 @pytest.mark.parametrize("model", ["tool", "resource", "resourcetemplate", "prompt"])
 def test_an_empty_list_says_what_it_is_for(admin_client: Client, model: str) -> None:
-    text = admin_client.get(page(model)).content.decode()
+    text = text_of(admin_client, page(model))
     assert "There is no" in text
     assert 'class="mcp-btn" href="' in text
-    asked = admin_client.get(page(model), {"q": "nothing"}).content.decode()
-    assert "There is no" not in asked
+    assert "There is no" not in text_of(admin_client, page(model), {"q": "nothing"})
 
 
 @pytest.mark.django_db
 def test_an_empty_list_offers_nothing_to_who_may_only_look(
     staff: Callable[..., Client],
 ) -> None:
-    text = staff("view_prompt").get(page("prompt")).content.decode()
+    text = text_of(staff("view_prompt"), page("prompt"))
     assert "There is no prompt yet" in text
     assert "Add prompt" not in text

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from html import unescape
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from mcp_app.models import OpenApiDocument, Tool
+from tests.admin.pages import page, page_of, text_of
 from tests.egress.peer import answer, peer_in_thread
 from tests.publishing.openapi.test_openapi import (
     DOCUMENT,
@@ -61,15 +62,13 @@ def test_from_a_file_to_tools(admin_client: Client) -> None:
     assert not Tool.objects.exists()
     told = _text(admin_client.post(_url("operations"), {"key": BOTH}, follow=True))
     assert "2 tools were made. Clients do not see them yet." in told
-    assert {each.name for each in Tool.objects.all()} == {
-        "list_tickets",
-        "create_ticket",
-    }
-    for tool in Tool.objects.all():
-        assert reverse("admin:mcp_app_tool_change", args=[tool.pk]) in told
+    tools = Tool.objects.order_by("name")
+    assert [each.name for each in tools] == ["create_ticket", "list_tickets"]
+    for tool in tools:
+        assert page_of(tool) in told
     assert told.count('type="checkbox" name="key"') == 0
-    history = reverse("admin:mcp_app_tool_history", args=[Tool.objects.all()[0].pk])
-    assert "Made from Help desk" in _text(admin_client.get(history))
+    history = admin_client.get(page_of(tools[0], "history"))
+    assert "Made from Help desk" in _text(history)
     assert "Help desk" in _text(admin_client.get(START))
 
 
@@ -95,21 +94,19 @@ def test_from_the_site(admin_client: Client, settings: Settings) -> None:
     [
         ({"site": "gone", "path": "/a"}, "The settings have no site “gone”"),
         ({"site": "helpdesk"}, "Choose a file, or write the path at the site."),
-        (
-            {"site": "helpdesk", "path": "/" + "a" * 500},
-            "The path is longer than 500 characters.",
-        ),
-        ({"site": "helpdesk", "path": "a"}, "The path must begin with “/”"),
-        ({"site": "helpdesk", "file": b"{"}, "no JSON that can be read"),
-        ({"site": "helpdesk", "file": b'{"swagger": "2.0"}'}, "This is Swagger 2.0."),
-        ({"site": "helpdesk", "file": b"a: [" * 50_000}, "deeper than 64 levels"),
+        ({"path": "/" + "a" * 500}, "The path is longer than 500 characters."),
+        ({"path": "a"}, "The path must begin with “/”"),
+        ({"file": b"{"}, "no JSON that can be read"),
+        ({"file": b'{"swagger": "2.0"}'}, "This is Swagger 2.0."),
+        ({"file": b"a: [" * 50_000}, "deeper than 64 levels"),
     ],
 )
 def test_what_cannot_be_read(
     admin_client: Client, sent: dict[str, Any], sentence: str
 ) -> None:
+    sent = {"site": "helpdesk", **sent}
     if "file" in sent:
-        sent = {**sent, "file": _file(sent["file"])}
+        sent["file"] = _file(sent["file"])
     assert sentence in _text(admin_client.post(START, sent))
     assert not OpenApiDocument.objects.exists()
 
@@ -214,9 +211,8 @@ def test_a_document_that_somebody_deletes(
         OpenApiDocument.objects.all().delete()
         return row
 
-    monkeypatch.setattr(
-        "mcp_app.admin.definitions.openapi_pages.get_object_or_404", get
-    )
+    pages = "mcp_app.admin.definitions.openapi_pages"
+    monkeypatch.setattr(f"{pages}.get_object_or_404", get)
     file = {} if sent else {"file": _file(content())}
     response = admin_client.post(url, {**sent, **file})
     if name == "operations":
@@ -233,36 +229,22 @@ def test_a_site_that_is_gone(admin_client: Client, settings: Settings) -> None:
     assert "A developer must add one first." in _text(admin_client.get(START))
 
 
-@pytest.fixture
-def lee(client: Client) -> Any:
-    """A member of the staff, who gets rights one by one."""
-    user = User.objects.create_user("lee", is_staff=True)
-    client.force_login(user)
-
-    def grant(*codenames: str) -> Client:
-        for each in Permission.objects.filter(codename__in=codenames):
-            user.user_permissions.add(each)
-        return client
-
-    return grant
-
-
 @pytest.mark.parametrize("rights", [("view_tool", "add_tool"), ("view_tool", "behind")])
-def test_both_rights_are_needed(lee: Any, rights: tuple[str, ...]) -> None:
-    client = lee(*rights)
+def test_both_rights_are_needed(
+    staff: Callable[..., Client], rights: tuple[str, ...]
+) -> None:
+    client = staff(*rights)
     stored()
     for url in (START, _url("operations"), _url("again")):
         assert client.get(url).status_code == 403
         assert client.post(url, {"key": BOTH}).status_code == 403
     assert not Tool.objects.exists()
-    listing = reverse("admin:mcp_app_tool_changelist")
-    assert START not in client.get(listing).content.decode()
+    assert START not in text_of(client, page("tool"))
 
 
-def test_taking_over_needs_the_right_to_change(lee: Any) -> None:
-    client = lee("view_tool", "add_tool", "behind")
+def test_taking_over_needs_the_right_to_change(staff: Callable[..., Client]) -> None:
+    client = staff("view_tool", "add_tool", "behind")
     stored()
     client.post(_url("operations"), {"key": BOTH})
-    listing = reverse("admin:mcp_app_tool_changelist")
-    assert START in client.get(listing).content.decode()
+    assert START in text_of(client, page("tool"))
     assert client.post(_url("again"), {"take": "1", "key": "1"}).status_code == 403

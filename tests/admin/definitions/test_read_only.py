@@ -1,38 +1,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from html import unescape
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Permission
 from django.test import Client
 
 from mcp_app.models import Blob, DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
-from tests.admin.pages import page
+from tests.admin.pages import text_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
 
 EVIL = "<script>alert(1)</script>"
+FIND = {"kind": "function", "config": '{"function": "shop.find"}'}
 
 
 @pytest.fixture
-def looking(client: Client) -> Client:
+def looking(staff: Callable[..., Client]) -> Client:
     """Log someone in who may look at everything."""
-    user = User.objects.create_user("kim", password="x", is_staff=True)
-    user.user_permissions.set(
-        Permission.objects.filter(
-            content_type__app_label="mcp_app", codename__startswith="view_"
-        )
-    )
-    client.force_login(user)
-    return client
+    rights = Permission.objects.filter(content_type__app_label="mcp_app")
+    names = rights.filter(codename__startswith="view_")
+    return staff(*names.values_list("codename", flat=True))
 
 
-def text_of(client: Client, row: DefinitionRow) -> str:
-    url = page(str(row._meta.model_name), "change", row.pk)
-    response = client.get(url)
-    assert response.status_code == 200
-    text = response.content.decode()
+def read(client: Client, row: DefinitionRow) -> str:
+    text = text_of(client, row)
     assert EVIL not in text
     return unescape(text)
 
@@ -45,17 +39,15 @@ def test_a_text_tool(looking: Client) -> None:
         destructive=False,
         open_world=True,
     )
-    text = text_of(looking, tool)
+    text = read(looking, tool)
     assert f"<pre>{EVIL}</pre>" in text
     assert "It adds or changes things. It reaches outside this site" in text
-    assert "Not said" in text_of(looking, Tool.objects.create(name="b"))
+    assert "Not said" in read(looking, Tool.objects.create(name="b"))
 
 
 def test_a_function_tool(looking: Client) -> None:
-    tool = Tool.objects.create(
-        name="a", kind="function", config='{"function": "shop.find"}'
-    )
-    text = text_of(looking, tool)
+    tool = Tool.objects.create(name="a", **FIND)
+    text = read(looking, tool)
     assert "shop.find: Find orders." in text
     assert "For developers" in text
 
@@ -67,7 +59,7 @@ def test_a_resource(looking: Client) -> None:
         config='{"text": "<script>alert(1)</script>"}',
         annotations='{"audience": ["assistant"], "priority": 0.8}',
     )
-    text = text_of(looking, row)
+    text = read(looking, row)
     assert "Models" in text
     assert "0.8" in text
     assert f">{EVIL}</pre>" in text
@@ -75,18 +67,18 @@ def test_a_resource(looking: Client) -> None:
 
 def test_a_template_and_a_prompt(looking: Client) -> None:
     row = ResourceTemplate.objects.create(name="a", uri_template="x:{a}")
-    assert "x:{a}" in text_of(looking, row)
+    assert "x:{a}" in read(looking, row)
     prompt = Prompt.objects.create(
         name="a", config='{"messages": [{"content": {"type": "text", "text": "hey"}}]}'
     )
-    text = text_of(looking, prompt)
+    text = read(looking, prompt)
     assert ">hey</pre>" in text
     assert "Refresh the preview" not in text
 
 
 def test_a_row_of_an_unknown_kind(looking: Client) -> None:
     tool = Tool.objects.create(name="a", kind="http", config='{"url": "x"}')
-    assert '"url": "x"' in text_of(looking, tool)
+    assert '"url": "x"' in read(looking, tool)
 
 
 def test_the_file_of_a_tool(looking: Client) -> None:
@@ -94,7 +86,7 @@ def test_the_file_of_a_tool(looking: Client) -> None:
     resource = {"uri": "x:logo", "mimeType": "image/png", "upload": picture}
     blocks = [{"type": "resource", "resource": resource}]
     tool = Tool.objects.create(name="a", config=json.dumps({"content": blocks}))
-    text = text_of(looking, tool)
+    text = read(looking, tool)
     assert "data:image/png;base64," in text
     assert "<code>x:logo</code>" in text
     assert 'type="file"' not in text
@@ -106,7 +98,7 @@ def test_suggestions_stand_by_the_names_of_variables(looking: Client) -> None:
         uri_template="x:{kind}/{number}",
         suggestions=json.dumps({"kind": ["order", EVIL], "gone": ["old"]}),
     )
-    text = text_of(looking, row)
+    text = read(looking, row)
     assert '<th scope="row">kind</th>' in text
     assert f'<td data-label="Suggestions">order<br>{EVIL}</td>' in text
     assert '<th scope="row">number</th>' in text
@@ -117,19 +109,14 @@ def test_suggestions_stand_by_the_names_of_variables(looking: Client) -> None:
 
 
 def test_parameters_are_a_table(looking: Client) -> None:
+    size = {"type": "string", "enum": ["S", "L"], "default": "S", "examples": ["L"]}
     properties = {
-        "size": {
-            "type": "string",
-            "enum": ["S", "L"],
-            "default": "S",
-            "examples": ["L"],
-            "description": EVIL,
-        },
+        "size": {**size, "description": EVIL},
         "count": {"type": "integer", "minimum": 1},
     }
     schema = {"type": "object", "properties": properties, "required": ["count"]}
     tool = Tool.objects.create(name="a", input_schema=json.dumps(schema))
-    text = text_of(looking, tool)
+    text = read(looking, tool)
     for cell in (
         '<td data-label="Limits">S<br>L</td>',
         '<td data-label="If left out">S</td>',
@@ -141,14 +128,9 @@ def test_parameters_are_a_table(looking: Client) -> None:
     assert '"minimum": 1' in text
     tool.input_schema = '{"type": "object", "properties": {"a": {"oneOf": []}}}'
     tool.save()
-    assert '<th scope="row">a</th>' in text_of(looking, tool)
-    tool.kind, tool.config, tool.input_schema = (
-        "function",
-        '{"function": "shop.find"}',
-        "",
-    )
-    tool.save()
-    assert '<th scope="row">customer</th>' in text_of(looking, tool)
+    assert '<th scope="row">a</th>' in read(looking, tool)
+    own = Tool.objects.create(name="b", **FIND)
+    assert '<th scope="row">customer</th>' in read(looking, own)
 
 
 def test_arguments_are_a_table(looking: Client) -> None:
@@ -159,7 +141,7 @@ def test_arguments_are_a_table(looking: Client) -> None:
         config='{"messages": [{"content": {"type": "text", "text": "{{order}}"}}]}',
         icons='[{"src": "https://example.com/a.png"}]',
     )
-    text = text_of(looking, row)
+    text = read(looking, row)
     assert f'<td data-label="Title">{EVIL}</td>' in text
     assert '<td data-label="Suggestions">1042<br>7</td>' in text
     assert '<td data-label="Required">yes</td>' in text

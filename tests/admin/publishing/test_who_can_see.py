@@ -126,7 +126,6 @@ def test_how_many_and_why(admin_client: Client, support: Group) -> None:
     ("make", "said"),
     [
         (Tool(), "list and call this tool"),
-        (Resource(name="a", uri="a://b"), "list and read this resource"),
         (Resource(uri="a://b"), "list and read this resource"),
         (
             ResourceTemplate(uri_template="{b}"),
