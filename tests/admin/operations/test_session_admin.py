@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import DELETION, LogEntry
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Event, Session, Stream
 from mcp_app.models.fields import digest
-from tests.admin.pages import page
+from tests.admin.pages import page, page_of, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +47,7 @@ def test_the_list_says_who_is_connected(
     django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]],
 ) -> None:
     with django_assert_max_num_queries(6):
-        text = admin_client.get(page("session")).content.decode()
+        text = text_of(admin_client, page("session"))
     for shown in ("user_0", "user_4", "nobody", "99999", "partner-7", "2025-11-25"):
         assert shown in text
     assert "Nov. 14, 2023" in text
@@ -61,30 +61,24 @@ def test_who_is_known_elsewhere_is_shown_as_that(
 ) -> None:
     session(1, Principal(kind="user", user_id=key).key)
     for url in (page("session"), page("session", "live")):
-        found = admin_client.get(url)
-        assert (found.status_code, key in found.content.decode()) == (200, True)
+        assert key in text_of(admin_client, url)
 
 
 def test_what_a_client_says_is_no_markup(
     admin_client: Client, sessions: list[Session]
 ) -> None:
-    for url in (page("session"), page("session", "change", sessions[0].pk)):
-        text = admin_client.get(url).content.decode()
+    for url in (page("session"), page_of(sessions[0])):
+        text = text_of(admin_client, url)
         assert "<b>client</b>" not in text
         assert "&lt;b&gt;client&lt;/b&gt;" in text
-
-
-def test_one_session(admin_client: Client, sessions: list[Session]) -> None:
-    text = admin_client.get(page("session", "change", sessions[2].pk)).content.decode()
-    assert "user_2" in text
 
 
 def test_sessions_are_neither_made_nor_edited(
     admin_client: Client, sessions: list[Session]
 ) -> None:
+    assert "user_2" in text_of(admin_client, sessions[2])
     assert admin_client.get(page("session", "add")).status_code == 403
-    url = page("session", "change", sessions[0].pk)
-    assert admin_client.post(url, {"server": "x"}).status_code == 403
+    assert admin_client.post(page_of(sessions[0]), {"server": "x"}).status_code == 403
 
 
 def test_sessions_are_ended(admin_client: Client, sessions: list[Session]) -> None:
@@ -97,15 +91,10 @@ def test_sessions_are_ended(admin_client: Client, sessions: list[Session]) -> No
 
 
 def test_ending_needs_the_right_to_delete(
-    client: Client, sessions: list[Session]
+    staff: Callable[..., Client], sessions: list[Session]
 ) -> None:
-    user = User.objects.create_user("kim", is_staff=True)
-    may_view = Permission.objects.filter(
-        content_type__app_label="mcp_app", codename="view_session"
-    )
-    user.user_permissions.set(may_view)
-    client.force_login(user)
-    assert "End the chosen" not in client.get(page("session")).content.decode()
+    client = staff("view_session")
+    assert "End the chosen" not in text_of(client, page("session"))
     sent = {"action": "end_sessions", "_selected_action": [sessions[0].pk]}
     client.post(page("session"), sent)
     assert Session.objects.count() == len(sessions)
@@ -125,10 +114,9 @@ def test_the_page_before_a_session_is_deleted_loads_nothing_of_its_own(
         created_ms=1,
     )
     Event.objects.create(stream=kept, seq=1, payload="secret", size=6)
-    url = page("session", "delete", sessions[0].pk)
+    url = page_of(sessions[0], "delete")
     with CaptureQueriesContext(connection) as said:
-        text = admin_client.get(url).content.decode()
-        assert "Are you sure" in text
+        assert "Are you sure" in text_of(admin_client, url)
         admin_client.post(url, {"post": "yes"})
     of_events = [each["sql"] for each in said if "mcp_app_event" in each["sql"]]
     assert not [each for each in of_events if "payload" in each]

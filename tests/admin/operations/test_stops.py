@@ -19,7 +19,7 @@ from mcp_app.models import Prompt, Resource, Server, Session, Stop, Tool
 from mcp_app.models.fields import digest
 from mcp_app.models.stops import By, Running, Scope
 from mcp_app.models.transactions import NowMilliseconds
-from tests.admin.pages import page
+from tests.admin.pages import page, page_of, text_of
 from tests.published import published
 
 pytestmark = pytest.mark.django_db
@@ -43,21 +43,20 @@ def _rows() -> None:
     published(Tool(name="look", read_only=True))
 
 
-def text_of(answer: Any) -> str:
+def words(answer: Any) -> str:
+    assert answer.status_code == 200
     return " ".join(unescape(re.sub("<[^>]+>", " ", answer.content.decode())).split())
 
 
 def shown(client: Client, url: str = STOPS) -> str:
-    answer = client.get(url)
-    assert answer.status_code == 200
-    return text_of(answer)
+    return words(client.get(url))
 
 
 def press(client: Client, target: str, **sent: str) -> str:
     """Press a button of the page; return what the page says then."""
     answer = client.post(STOPS, {"stop": target, **sent}, follow=True)
     assert answer.redirect_chain == [(STOPS, 302)]
-    return text_of(answer)
+    return words(answer)
 
 
 def test_what_it_says_where_nothing_is_stopped(admin_client: Client) -> None:
@@ -100,29 +99,25 @@ def test_one_press_stops_and_two_start(
     elif target == "tool":
         target = f"tool:{Tool.objects.get(name='add_0').pk}"
     text = press(admin_client, target, reason="Wrong prices go out", running="finish")
-    assert said in text
-    assert (
-        "by admin. Why: “Wrong prices go out”. Clients do not see it any more." in text
-    )
-    assert "Calls that were running when it was stopped may finish." in text
+    said_of_it = "by admin. Why: “Wrong prices go out”. Clients do not see it any more."
+    finish = "Calls that were running when it was stopped may finish."
+    for each in (said, said_of_it, finish):
+        assert each in text
     stop = Stop.objects.get()
     found = (stop.scope, stop.by_name, stop.running, stop.reason)
     assert found == (scope, "admin", Running.FINISH, "Wrong prices go out")
-    entry = LogEntry.objects.get()
-    assert entry.change_message == (
-        f"Stopped {stop.what}; running calls: let finish. Wrong prices go out"
-    )
     # It asks once.
     again = admin_client.get(AGAIN, {"what": target})
-    assert again.status_code == 200
-    assert "Wrong prices go out" in text_of(again)
+    assert "Wrong prices go out" in words(again)
     assert Stop.objects.on().exists()
     done = admin_client.post(AGAIN, {"stop": [stop.pk]}, follow=True)
-    assert f"Started again: {stop.what}." in text_of(done)
+    assert f"Started again: {stop.what}." in words(done)
     assert not Stop.objects.on().exists()
-    told = LogEntry.objects.order_by("pk").last()
-    assert told is not None
-    assert told.change_message == f"Started again: {stop.what}."
+    logged = LogEntry.objects.order_by("pk").values_list("change_message", flat=True)
+    assert [*logged] == [
+        f"Stopped {stop.what}; running calls: let finish. Wrong prices go out",
+        f"Started again: {stop.what}.",
+    ]
 
 
 def test_how_many_calls_were_cancelled_is_said(admin_client: Client) -> None:
@@ -154,28 +149,26 @@ def test_what_comes_back_and_what_stays(admin_client: Client) -> None:
     assert "No server comes back with this." in text
     key = Stop.objects.get(scope=Scope.EVERYTHING).pk
     done = admin_client.post(AGAIN, {"stop": [key]}, follow=True)
-    assert "Started again: Everything. These stay stopped: Partners, add_0." in text_of(
-        done
-    )
+    said = "Started again: Everything. These stay stopped: Partners, add_0."
+    assert said in words(done)
     assert Stop.objects.on().count() == 2
 
 
 def test_two_people_start_at_once(admin_client: Client) -> None:
     stop = Stop.objects.make(Scope.CHANGES, by=LEE)
-    assert "2 tools that change things come back." in shown(
-        admin_client, f"{AGAIN}?what=changes"
-    )
+    text = shown(admin_client, f"{AGAIN}?what=changes")
+    assert "2 tools that change things come back." in text
     Stop.objects.end([stop.pk], by=LEE)
     done = admin_client.post(AGAIN, {"stop": [stop.pk, "x", ""]}, follow=True)
-    assert "Somebody has started this before you." in text_of(done)
+    assert "Somebody has started this before you." in words(done)
     late = admin_client.get(AGAIN, {"what": "changes"}, follow=True)
-    assert "This is not stopped any more." in text_of(late)
+    assert "This is not stopped any more." in words(late)
 
 
 def test_find_a_tool_and_stop_it(admin_client: Client) -> None:
     sent = {"q": "add", "reason": "So far", "running": "finish", "stop": ""}
     answer = admin_client.post(STOPS, sent)
-    text, html = text_of(answer), answer.content.decode()
+    text, html = words(answer), answer.content.decode()
     assert "Stop Add 0" in text
     assert "Stop look" not in text
     # What was typed is there.
@@ -183,9 +176,8 @@ def test_find_a_tool_and_stop_it(admin_client: Client) -> None:
     assert 'value="finish" checked' in html
     press(admin_client, f"tool:{Tool.objects.get(name='add_0').pk}")
     assert "Stop Add 0" not in shown(admin_client, f"{STOPS}?q=add")
-    assert "For “zzz” nothing was found that runs now and could be stopped." in shown(
-        admin_client, f"{STOPS}?q=zzz"
-    )
+    nothing = "For “zzz” nothing was found that runs now and could be stopped."
+    assert nothing in shown(admin_client, f"{STOPS}?q=zzz")
 
 
 @pytest.mark.parametrize(
@@ -227,12 +219,8 @@ def test_a_reason_that_cannot_be_kept_as_it_is(
 
 @pytest.mark.parametrize("sought", ["\0", "a\0b", "x" * 100_000, "%", "\u202e"])
 def test_what_nothing_is_called(admin_client: Client, sought: str) -> None:
-    for answer in (
-        admin_client.get(STOPS, {"q": sought}),
-        admin_client.post(STOPS, {"q": sought}),
-    ):
-        assert answer.status_code == 200
-        assert "Stop add_0" not in text_of(answer)
+    for method in (admin_client.get, admin_client.post):
+        assert "Stop add_0" not in words(method(STOPS, {"q": sought}))
 
 
 def test_it_is_found_by_what_clients_call_it(admin_client: Client) -> None:
@@ -279,11 +267,9 @@ def test_what_was_made_again_is_shown_and_started(admin_client: Client) -> None:
     tool = published(Tool(name="add_0"))
     text = shown(admin_client, f"{AGAIN}?what=server:{server.pk}")
     assert "These servers come back: Partners." in text
-    assert "The server Partners is stopped since" in shown(
-        admin_client, page("server", "change", server.pk)
-    )
-    text = shown(admin_client, page("tool", "change", tool.pk))
-    assert "add_0 is stopped since" in text
+    text = shown(admin_client, page_of(server))
+    assert "The server Partners is stopped since" in text
+    assert "add_0 is stopped since" in shown(admin_client, page_of(tool))
     text = shown(admin_client, f"{AGAIN}?what=tool:{tool.pk}")
     assert "add_0: Clients see version 1 again." in text
 
@@ -291,13 +277,11 @@ def test_what_was_made_again_is_shown_and_started(admin_client: Client) -> None:
 def test_very_many_that_are_stopped_are_counted(admin_client: Client) -> None:
     rows = Tool.objects.bulk_create([Tool(name=f"many_{n:02}") for n in range(52)])
     Stop.objects.make_many(Tool.objects.filter(name__in=[r.name for r in rows]), by=LEE)
-    text = text_of(admin_client.get(STOPS))
+    text = shown(admin_client)
     assert "many_49" in text
     assert "many_50" not in text
-    assert (
-        "2 more definitions or servers are stopped: filter the lists by the state"
-        in text
-    )
+    more = "2 more definitions or servers are stopped: filter the lists by the state"
+    assert more in text
 
 
 def test_what_was_deleted_does_not_come_back(admin_client: Client) -> None:
@@ -321,17 +305,16 @@ def test_without_the_right(staff: Staff) -> None:
     ):
         assert answer.status_code == 403
     assert not Stop.objects.exists()
-    assert STOPS not in client.get(page("tool")).content.decode()
+    assert STOPS not in text_of(client, page("tool"))
     night = Group.objects.create(name="Night shift")
     night.permissions.add(Permission.objects.get(codename="stop"))
-    text = shown(client, reverse("admin:app_list", args=["mcp_app"]))
+    home = reverse("admin:app_list", args=["mcp_app"])
     said = "To stop something, ask someone with the right “Can stop and start”"
-    assert f"{said}: Night shift." in text
+    assert f"{said}: Night shift." in shown(client, home)
     right = Permission.objects.get(codename="view_user")
     User.objects.get(username="kim").user_permissions.add(right)
     User.objects.create_user("lee").groups.add(night)
-    text = shown(client, reverse("admin:app_list", args=["mcp_app"]))
-    assert f"{said}: lee." in text
+    assert f"{said}: lee." in shown(client, home)
 
 
 def test_the_right_alone_is_enough(staff: Staff) -> None:
@@ -358,7 +341,7 @@ def test_a_strip_on_every_page(admin_client: Client, url: str) -> None:
     stop = Stop.objects.create(scope=Scope.EVERYTHING, by_name=MARKUP, reason=MARKUP)
     answer = admin_client.get(url)
     html = answer.content.decode()
-    assert strip in text_of(answer)
+    assert strip in words(answer)
     assert MARKUP not in html
     assert "⟦U+202E⟧" in html
     assert STOPS in html
@@ -369,45 +352,34 @@ def test_a_strip_on_every_page(admin_client: Client, url: str) -> None:
 
 def test_the_pages_of_a_row_and_its_list(admin_client: Client) -> None:
     row = Tool.objects.get(name="add_0")
-    for name in ("change", "publish", "history"):
-        assert "Everything is stopped" not in shown(
-            admin_client, page("tool", name, row.pk)
-        )
+    pages = [page_of(row, name) for name in ("change", "publish", "history")]
+    for url in pages:
+        assert "Everything is stopped" not in shown(admin_client, url)
     Stop.objects.make(Scope.DEFINITION, row, by=LEE, reason="Fire")
     assert "Also stopped, each by itself: add_0." in shown(admin_client, page("tool"))
     assert "Also stopped, each by itself" not in shown(admin_client, page("prompt"))
-    text = shown(admin_client, page("tool", "change", row.pk))
+    text = shown(admin_client, page_of(row))
     assert "add_0 is stopped since" in text
     assert "Why: “Fire”." in text
     Stop.objects.make(Scope.EVERYTHING, by=LEE)
-    for name in ("change", "publish", "history"):
-        assert "Everything is stopped" in shown(
-            admin_client, page("tool", name, row.pk)
-        )
+    for url in pages:
+        assert "Everything is stopped" in shown(admin_client, url)
 
 
-@pytest.mark.parametrize("kind", ["tool", "server"])
-def test_the_list_says_of_a_row_that_it_is_stopped(
-    admin_client: Client, kind: str
-) -> None:
-    row: Any = Server.objects.get(slug="partners")
-    if kind == "tool":
-        row = Tool.objects.get(name="add_0")
-    mark = (
-        '<span class="mcp-state stopped" title="Somebody has stopped it. Clients do'
-        ' not see it.">'
-    )
-    assert mark not in admin_client.get(page(kind)).content.decode()
-    scope = Scope.DEFINITION if kind == "tool" else Scope.SERVER
-    Stop.objects.make(scope, row, by=LEE)
-    assert admin_client.get(page(kind)).content.decode().count(mark) == 1
+def test_the_list_says_of_a_row_that_it_is_stopped(admin_client: Client) -> None:
+    says = "Somebody has stopped it. Clients do not see it."
+    mark = f'<span class="mcp-state stopped" title="{says}">'
+    for scope, row in (
+        (Scope.SERVER, Server.objects.get(slug="partners")),
+        (Scope.DEFINITION, Tool.objects.get(name="add_0")),
+    ):
+        url = page(row.kind_of_row)
+        assert mark not in text_of(admin_client, url)
+        Stop.objects.make(scope, row, by=LEE)
+        assert text_of(admin_client, url).count(mark) == 1
 
 
-def test_few_queries(
-    staff: Staff,
-    admin_client: Client,
-    django_assert_max_num_queries: Queries,
-) -> None:
+def test_few_queries(staff: Staff, django_assert_max_num_queries: Queries) -> None:
     client = staff("stop", "view_server")
     for number in range(30):
         tool = published(Tool(name=f"more_{number}"))
@@ -415,9 +387,7 @@ def test_few_queries(
         if number % 2:
             Stop.objects.make(Scope.DEFINITION, tool, by=LEE)
             Stop.objects.make(Scope.SERVER, server, by=LEE)
-    with django_assert_max_num_queries(8):
-        shown(client)
-    with django_assert_max_num_queries(8):
-        shown(client, f"{STOPS}?q=more")
-    with django_assert_max_num_queries(8):
-        shown(client, f"{AGAIN}?what=server:{Stop.objects.on().wide()[0].ref}")
+    again = f"{AGAIN}?what=server:{Stop.objects.on().wide()[0].ref}"
+    for url in (STOPS, f"{STOPS}?q=more", again):
+        with django_assert_max_num_queries(8):
+            shown(client, url)

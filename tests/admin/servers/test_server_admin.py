@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html import unescape
 from typing import Any, Final
 
 import pytest
-from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Permission
 from django.test import Client, override_settings
 
 from mcp_app.models import Server, Tool
@@ -16,8 +15,11 @@ from tests.admin.pages import (
     fill_in_again,
     form_of,
     page,
+    page_of,
+    save,
     saved,
     shown_values,
+    text_of,
 )
 from tests.published import stopped
 
@@ -63,81 +65,70 @@ def test_there_is_a_box_for_each_way_in(admin_client: Client) -> None:
 @override_settings(MCP={"AUTHENTICATION": WAYS})
 def test_what_was_ticked_before_is_asked_before(admin_client: Client) -> None:
     server = Server.objects.create(slug="shop", access="partners token")
-    url = page("server", "change", server.pk)
-    for ticked, names in (
+    ways: list[tuple[dict[str, str | None], str]] = [
         ({}, "partners token"),
         ({"access-way-session": "on"}, "partners token session"),
         ({"access-way-partners": None}, "token session"),
-    ):
-        assert saved(fill_in(admin_client, url, **ticked))
-        server.refresh_from_db()
+    ]
+    for ticked, names in ways:
+        save(admin_client, server, **ticked)
         assert server.access == names
 
 
 def test_a_server_becomes_public_with_a_word(admin_client: Client) -> None:
     server = Server.objects.get()
-    url = page("server", "change", server.pk)
+    url = page_of(server)
     for typed in (None, "", "yes", "PUBLIC"):
         sent = {**PUBLIC, "access-confirm": typed}
         found = errors(fill_in(admin_client, url, **sent))
         assert found == {"access": "Type the word public to confirm."}
         server.refresh_from_db()
         assert server.access == "token"
-    sent = {**PUBLIC, "access-confirm": " public "}
-    assert saved(fill_in(admin_client, url, **sent))
-    server.refresh_from_db()
+    save(admin_client, server, **{**PUBLIC, "access-confirm": " public "})
     assert server.access_names == ("public",)
     # Who edits it later is not asked again.
-    shown = admin_client.get(url)
-    assert "Type the word public" not in shown.content.decode()
-    assert saved(fill_in_again(admin_client, url, shown, title="Shop"))
-    server.refresh_from_db()
+    assert "Type the word public" not in text_of(admin_client, url)
+    save(admin_client, server, title="Shop")
     assert (server.title, server.access) == ("Shop", "public")
 
 
 def test_public_stands_alone(admin_client: Client) -> None:
-    server = Server.objects.get()
     sent = {"access-public": "on", "access-confirm": "public"}
-    found = errors(fill_in(admin_client, page("server", "change", server.pk), **sent))
+    found = errors(fill_in(admin_client, page_of(Server.objects.get()), **sent))
     assert "must be the only entry" in found["access"]
+
+
+NOBODY: Final = "Nobody could connect. Tick at least one way to come in."
 
 
 @pytest.mark.parametrize("slug", ["default", "new"])
 def test_somebody_must_be_able_to_come_in(admin_client: Client, slug: str) -> None:
     server = Server.objects.filter(slug=slug).first()
-    url = page("server", "change", server.pk) if server else page("server", "add")
+    url = page_of(server) if server else page("server", "add")
     sent = {"slug": slug, "access-way-token": None}
-    found = errors(fill_in(admin_client, url, **sent))
-    assert found == {
-        "access": "Nobody could connect. Tick at least one way to come in."
-    }
+    assert errors(fill_in(admin_client, url, **sent)) == {"access": NOBODY}
 
 
 def test_a_name_that_the_settings_lack_is_seen_and_said(admin_client: Client) -> None:
     server = Server.objects.create(slug="shop", access="partners token")
-    url = page("server", "change", server.pk)
-    shown = admin_client.get(url)
-    assert boxes(shown)["way-partners"].startswith(
-        "partners This way to come in is missing"
-    )
-    found = errors(fill_in_again(admin_client, url, shown))
+    shown = admin_client.get(page_of(server))
+    said = boxes(shown)["way-partners"]
+    assert said.startswith("partners This way to come in is missing")
+    found = errors(fill_in_again(admin_client, page_of(server), shown))
     assert "no authentication method “partners”. Available: token." in found["access"]
-    unticked = {"access-way-partners": None}
-    assert saved(fill_in_again(admin_client, url, shown, **unticked))
-    server.refresh_from_db()
+    save(admin_client, server, **{"access-way-partners": None})
     assert server.access == "token"
 
 
 @override_settings(MCP={"AUTHENTICATION": {"partners": BY_KEY}})
 def test_a_new_server_where_the_settings_have_no_tokens(admin_client: Client) -> None:
-    shown = admin_client.get(page("server", "add"))
+    url = page("server", "add")
+    shown = admin_client.get(url)
     assert set(boxes(shown)) == {"way-partners", "public"}
-    found = errors(fill_in_again(admin_client, page("server", "add"), shown, slug="a"))
-    assert found == {
-        "access": "Nobody could connect. Tick at least one way to come in."
-    }
+    found = errors(fill_in_again(admin_client, url, shown, slug="a"))
+    assert found == {"access": NOBODY}
     ticked = {"slug": "a", "access-way-partners": "on"}
-    assert saved(fill_in_again(admin_client, page("server", "add"), shown, **ticked))
+    assert saved(fill_in_again(admin_client, url, shown, **ticked))
     assert Server.objects.get(slug="a").access == "partners"
 
 
@@ -147,13 +138,10 @@ def test_a_way_that_nobody_offered(admin_client: Client) -> None:
     assert "no authentication method “tokens”. Available: token." in found["access"]
 
 
-def test_without_the_right_it_is_text(client: Client) -> None:
-    names = ("view_server", "change_server", "add_server")
-    staff = get_user_model().objects.create_user("ana", is_staff=True)
-    staff.user_permissions.set(Permission.objects.filter(codename__in=names))
-    client.force_login(staff)
+def test_without_the_right_it_is_text(staff: Callable[..., Client]) -> None:
+    client = staff("view_server", "change_server", "add_server")
     server = Server.objects.create(slug="shop", access="gone token")
-    url = page("server", "change", server.pk)
+    url = page_of(server)
     shown = client.get(url)
     assert boxes(shown) == {}
     for sent in ({"access-public": "on"}, {"access-way-token": "on"}):
@@ -166,7 +154,7 @@ def test_without_the_right_it_is_text(client: Client) -> None:
 
 def test_a_box_is_not_lost_where_two_people_edit(admin_client: Client) -> None:
     server = Server.objects.get()
-    url = page("server", "change", server.pk)
+    url = page_of(server)
     with override_settings(MCP={"AUTHENTICATION": WAYS}):
         sent = {**shown_values(admin_client.get(url)), "access-way-session": "on"}
         server.title = "Theirs"
@@ -201,28 +189,22 @@ def test_errors_appear_beside_their_field(
 
 def test_two_people_at_one_server(admin_client: Client) -> None:
     server = Server.objects.get()
-    url = page("server", "change", server.pk)
     server.title = "Theirs"
     server.save()
-    found = errors(fill_in(admin_client, url, title="Mine", opened_version=0))
+    typed = {"title": "Mine", "opened_version": 0}
+    found = errors(fill_in(admin_client, page_of(server), **typed))
     assert "Someone saved this server at" in found["__all__"]
 
 
 def test_the_list(admin_client: Client) -> None:
-    text = admin_client.get(page("server")).content.decode()
-    assert "default" in text
-    assert "Everything published" in text
-    assert "/mcp" in text
-    assert '<td class="field-who_may_come_in">token</td>' in text
+    text = text_of(admin_client, page("server"))
+    for said in ("default", "Everything published", "/mcp", ">token</td>"):
+        assert said in text
     Server.objects.update(access="")
-    text = admin_client.get(page("server")).content.decode()
-    assert '<td class="field-who_may_come_in">nobody</td>' in text
-
-
-def test_the_list_says_who_comes_in_and_what_is_there(admin_client: Client) -> None:
     Server.objects.create(slug="shop", access="public", selection="tags", tags="sale")
-    text = admin_client.get(page("server")).content.decode()
-    assert '<td class="field-who_may_come_in">public</td>' in text
+    text = text_of(admin_client, page("server"))
+    for access in ("nobody", "public"):
+        assert f'<td class="field-who_may_come_in">{access}</td>' in text
     assert '<td class="field-offers">sale</td>' in text
 
 
@@ -234,15 +216,14 @@ def test_the_list_is_filtered_by_state(admin_client: Client) -> None:
 
 def test_a_server_is_copied(admin_client: Client) -> None:
     tool = Tool.objects.create(name="a")
-    server = Server.objects.create(
-        slug="shop", title="Shop", selection="chosen", access="public", page_size=7
-    )
+    columns = {"selection": "chosen", "access": "public", "page_size": 7}
+    server = Server.objects.create(slug="shop", title="Shop", **columns)
     server.tools.add(tool)
     sent = {"action": "copy_chosen", "_selected_action": [server.pk]}
     for slug in ("shop-copy", "shop-copy1"):
         response = admin_client.post(page("server"), sent)
         copy = Server.objects.get(slug=slug)
-        assert response["Location"] == page("server", "change", copy.pk)
+        assert response["Location"] == page_of(copy)
         assert (copy.title, copy.access, copy.page_size) == ("Shop", "public", 7)
         assert (copy.state, copy.published) == ("unpublished", None)
         assert list(copy.tools.all()) == [tool]
@@ -250,10 +231,8 @@ def test_a_server_is_copied(admin_client: Client) -> None:
 
 def test_one_server_is_copied_at_a_time(admin_client: Client) -> None:
     Server.objects.create(slug="shop")
-    sent = {
-        "action": "copy_chosen",
-        "_selected_action": list(Server.objects.values_list("pk", flat=True)),
-    }
+    keys = list(Server.objects.values_list("pk", flat=True))
+    sent = {"action": "copy_chosen", "_selected_action": keys}
     response = admin_client.post(page("server"), sent, follow=True)
     assert "Choose one server to copy." in response.content.decode()
     assert Server.objects.count() == 2
@@ -262,15 +241,7 @@ def test_one_server_is_copied_at_a_time(admin_client: Client) -> None:
 def test_what_a_server_offers_is_chosen_in_its_form(admin_client: Client) -> None:
     tools = [Tool.objects.create(name=name) for name in "ab"]
     server = Server.objects.create(slug="shop")
-    assert saved(
-        fill_in(
-            admin_client,
-            page("server", "change", server.pk),
-            selection="chosen",
-            tools=[str(tools[1].pk)],
-        )
-    )
-    server.refresh_from_db()
+    save(admin_client, server, selection="chosen", tools=[str(tools[1].pk)])
     assert server.working_content()["chosen"]["tools"] == [tools[1].pk]
     assert server.content_hash == server.working_hash()
 
@@ -278,7 +249,7 @@ def test_what_a_server_offers_is_chosen_in_its_form(admin_client: Client) -> Non
 def test_a_choice_is_not_lost_where_two_people_edit(admin_client: Client) -> None:
     rows = [Tool.objects.create(name=name) for name in "ab"]
     server = Server.objects.create(slug="shop", selection="chosen")
-    url = page("server", "change", server.pk)
+    url = page_of(server)
     keys = [str(row.pk) for row in rows]
     sent = {**shown_values(admin_client.get(url)), "tools": keys}
     server.title = "Theirs"
@@ -299,8 +270,7 @@ def test_a_server_whose_clients_search(
     assert saved(fill_in(admin_client, url, **sent))
     row = Server.objects.get(slug="shop")
     assert (row.listing, row.listed_tags) == ("search", "often used")
-    change = page("server", "change", row.pk)
-    wrong = fill_in(admin_client, change, listed_tags="a/b")
+    wrong = fill_in(admin_client, page_of(row), listed_tags="a/b")
     assert "listed_tags" in errors(wrong)
     monkeypatch.setattr("mcp_app.admin.forms.server.has_full_text", lambda: False)
     wrong = fill_in(admin_client, url, slug="other", listing="search")
