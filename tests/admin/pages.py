@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 from html.parser import HTMLParser
 from typing import Any, TypeVar, cast
@@ -168,3 +169,9 @@ def save(client: Client, row: Model, **typed: Any) -> None:
     """Type into the form of a row, save it and read the row again."""
     assert saved(fill_in(client, page_of(row), **typed))
     row.refresh_from_db()
+
+
+def words_in(response: Any) -> str:
+    """Return what a person reads on a page, without its markup."""
+    bare = re.sub(r"<[^>]+>", " ", response.content.decode())
+    return " ".join(unescape(bare).split())

@@ -10,7 +10,7 @@ from django.test import Client
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import Prompt, Resource, Server, Tool
-from tests.admin.pages import fill_in, fill_in_again, form_page, page
+from tests.admin.pages import fill_in, fill_in_again, form_page, page, page_of
 from tests.published import published
 
 pytestmark = pytest.mark.django_db
@@ -29,18 +29,11 @@ def text_of(response: Any) -> str:
 def test_lists_and_pages_of_publishing(admin_client: Client) -> None:
     tool = published(Tool.objects.create(name="a", title=HIDDEN))
     Tool.rows().filter(pk=tool.pk).update(description=HIDDEN, broken=f"{HIDDEN}!")
-    pages = [
-        page("tool"),
-        page("tool", "publish", tool.pk),
-        page("tool", "version", tool.pk, 1),
-        page("tool", "history", tool.pk),
-        page("tool", "stop", tool.pk),
-    ]
-    for url in pages:
-        assert HIDDEN not in text_of(admin_client.get(url))
+    urls = [page_of(tool, name) for name in ("publish", "history", "stop")]
     server = Server.objects.create(slug="a", title=HIDDEN)
-    for name in ("publish", "history"):
-        assert HIDDEN not in text_of(admin_client.get(page("server", name, server.pk)))
+    urls += [page_of(server, name) for name in ("publish", "history")]
+    for url in (page("tool"), page_of(tool, "version", 1), *urls):
+        assert HIDDEN not in text_of(admin_client.get(url))
 
 
 @pytest.fixture
@@ -63,23 +56,22 @@ def test_functions(admin_client: Client, function: str) -> None:
 
 
 def test_what_clients_read(admin_client: Client) -> None:
-    row = Resource.objects.create(
-        name="a", uri="x:a", config='{"text": "' + HIDDEN + '"}'
-    )
-    text_of(admin_client.get(page("resource", "change", row.pk)))
+    config = '{"text": "' + HIDDEN + '"}'
+    row = Resource.objects.create(name="a", uri="x:a", config=config)
+    text_of(admin_client.get(page_of(row)))
     prompt = Prompt.objects.create(
         name="a",
         config='{"messages": [{"content": {"type": "text", "text": "{{a}}"}}]}',
         arguments='[{"name": "a"}]',
     )
-    url = page("prompt", "change", prompt.pk)
     typed = {"preview-a": HIDDEN, "show-preview": "1"}
-    assert f">{SHOWN}</pre>" in text_of(fill_in(admin_client, url, **typed))
+    shown = text_of(fill_in(admin_client, page_of(prompt), **typed))
+    assert f">{SHOWN}</pre>" in shown
 
 
 def test_what_two_people_wrote(admin_client: Client) -> None:
     tool = Tool.objects.create(name="a")
-    url = page("tool", "change", tool.pk)
+    url = page_of(tool)
     opened = admin_client.get(url)
     tool.description = HIDDEN
     tool.save()

@@ -73,17 +73,13 @@ def _made() -> dict[str, Any]:
         for name, columns in CONDITIONS.items()
     }
     stopped(rows["stopped"])
-    make_token = AccessToken.objects.make
+    token = {"name": "a laptop", "may": "change"}
     bearers = {
-        who: make_token(user=user, name="a laptop", may="change")[1]
+        who: AccessToken.objects.make(user=user, **token)[1]
         for who, user in people.items()
     }
-    return {
-        "people": people,
-        "bearers": bearers,
-        "rows": rows,
-        "others": [tellers, porters, *servers],
-    }
+    others = [tellers, porters, *servers]
+    return {"people": people, "bearers": bearers, "rows": rows, "others": others}
 
 
 def _server(slug: str, **columns: Any) -> Server:
@@ -120,11 +116,9 @@ def _said(made: dict[str, Any], slug: str) -> dict[tuple[str, str], tuple[bool, 
     for name, row in made["rows"].items():
         row.refresh_from_db()
         seen = Visibility(row, slug, list(Stop.objects.on()))
-        listed = set(
-            _people_rows(seen.conditions, can=True).values_list("pk", flat=True)
-        )
-        left = set(
-            _people_rows(seen.conditions, can=False).values_list("pk", flat=True)
+        listed, left = (
+            set(_people_rows(seen.conditions, can=can).values_list("pk", flat=True))
+            for can in (True, False)
         )
         assert not listed & left
         for who, user in made["people"].items():

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
 from django.db.models import Q
 from pytest_django import Settings
 
@@ -25,7 +24,7 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.interface.principal import AccessRequest, Rule
 from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.server import ServerDefinition
-from mcp_app.models import DefinitionVersion, Prompt, Server, Tool
+from mcp_app.models import DefinitionVersion, Prompt, Tool
 
 VERSION = DefinitionVersion(number=1)
 OPEN = ServerDefinition(slug="shop", title="Shop", access=("token",))
@@ -48,27 +47,20 @@ def closed(row: Any, at: ServerDefinition | None = OPEN, *tags: str) -> list[str
 
 
 def test_all_gates_of_a_definition_are_open() -> None:
-    assert closed(tool()) == ["", "", ""]
-    assert all(
-        not each.change for each in gates_without_stops(tool(), OPEN, frozenset())
-    )
+    gates = list(gates_without_stops(tool(), OPEN, frozenset()))
+    assert [(each.closed, each.change) for each in gates] == [("", "")] * 3
 
 
 @pytest.mark.parametrize(
-    ("row", "why"),
+    ("columns", "why"),
     [
-        (tool(published=None), "It is not published."),
-        (Prompt(pk=7, name="p", broken="The kind is gone."), "It is not published."),
-        (Prompt(pk=7, name="p", published=VERSION, broken="Gone."), "Gone."),
-        (
-            Prompt(pk=7, name="p", published=VERSION, broken="G\u202eone."),
-            "G⟦U+202E⟧one.",
-        ),
+        ({"published": None, "broken": "Gone."}, "It is not published."),
+        ({"broken": "G\u202eone."}, "G⟦U+202E⟧one."),
     ],
 )
-def test_a_row_that_is_not_served(row: Any, why: str) -> None:
-    first, *others = closed(row)
-    assert (first, others) == (why, ["", ""])
+def test_a_row_that_is_not_served(columns: dict[str, Any], why: str) -> None:
+    row = Prompt(**{"pk": 7, "name": "p", "published": VERSION, **columns})
+    assert closed(row) == [why, "", ""]
 
 
 @pytest.mark.parametrize(
@@ -92,28 +84,10 @@ def test_what_a_server_offers(
         assert ("Give this definition a tag" in gate.change) is (at.selection == "tags")
 
 
-def test_without_a_server_nobody_offers_it() -> None:
-    assert closed(tool(), None) == ["", "There is no published server."]
-
-
-@pytest.mark.parametrize(
-    ("at", "why"),
-    [
-        (server(access=("public",)), ""),
-        (server(access=()), "The server lets nobody in."),
-        (
-            server(access=("token", "gone", "away")),
-            "The server lets nobody in: the settings have no authentication method"
-            " “away or gone”.",
-        ),
-    ],
-)
-def test_whom_a_server_lets_in(at: ServerDefinition, why: str) -> None:
-    assert closed(tool(), at)[-1] == why
-
-
-def test_a_server_is_offered_by_none() -> None:
-    assert closed(Server(slug="shop", published=VERSION)) == ["", ""]
+def test_several_ways_in_that_the_settings_lack() -> None:
+    why = "The server lets nobody in: the settings have no authentication method"
+    at = server(access=("token", "gone", "away"))
+    assert closed(tool(), at)[-1] == f"{why} “away or gone”."
 
 
 # -- conditions --------------------------------------------------------------------
@@ -158,18 +132,15 @@ def test_the_server_is_asked_first() -> None:
 
 
 def test_of_a_server_its_own_demands_are_all() -> None:
-    found = of(
-        NO_REQUIREMENTS, AccessRequirements(permissions=("shop.enter",)), is_server=True
-    )
+    demands = AccessRequirements(permissions=("shop.enter",))
+    found = of(NO_REQUIREMENTS, demands, is_server=True)
     assert [each.label for each in found] == ["permission shop.enter"]
     assert of(NO_REQUIREMENTS) == []
 
 
 def test_a_group_that_there_is_not_is_named() -> None:
-    both = AccessRequirements(
-        groups=(frozenset({"Support", "Gone"}), frozenset({"Support"}))
-    )
-    first, second = of(both)
+    support = frozenset({"Support"})
+    first, second = of(AccessRequirements(groups=(support | {"Gone"}, support)))
     assert first.label == "group Gone or Support"
     assert first.note == "There is no group “Gone”."
     assert second.note == ""
@@ -182,11 +153,7 @@ def test_a_group_that_there_is_not_is_named() -> None:
         ("plain", None, "so it can only be checked for one person at a time."),
         ("calls", None, "may refuse the call because of its arguments."),
         ("object", permissions.EVERYBODY, "show the template in any case."),
-        (
-            "gone",
-            permissions.NOBODY,
-            "The code has no rule “gone”, so nobody is let in.",
-        ),
+        ("gone", permissions.NOBODY, "has no rule “gone”, so nobody is let in."),
     ],
 )
 def test_a_rule(key: str, which: Q | None, note: str) -> None:
@@ -194,14 +161,6 @@ def test_a_rule(key: str, which: Q | None, note: str) -> None:
     assert found.which == which
     assert found.note.endswith(note)
     assert ("at each call" in found.note) is (key == "calls")
-
-
-@pytest.mark.django_db
-def test_a_permission_that_can_be_counted_needs_no_note() -> None:
-    Group.objects.create(name="Support")
-    (found,) = of(AccessRequirements(permissions=("shop.view",)))
-    assert found.which is not None
-    assert found.note == ""
 
 
 # -- ways in ---------------------------------------------------------------------------
@@ -251,11 +210,6 @@ def test_what_was_ticked(answer: Answer, names: tuple[str, ...]) -> None:
     assert answer.names == names
 
 
-def test_the_word_that_confirms() -> None:
-    assert sent(confirm=" public ").confirmed == "public"
-    assert sent().confirmed == ""
-
-
 def boxes(value: Any) -> dict[str, Any]:
     context = AccessWidget().get_context("access", value, None)
     return {each.name: each for each in context["boxes"]}
@@ -263,26 +217,14 @@ def boxes(value: Any) -> dict[str, Any]:
 
 def test_each_way_of_the_settings_has_a_box() -> None:
     found = boxes("header")
-    assert {name: box.is_ticked for name, box in found.items()} == {
-        "token": False,
-        "header": True,
-        "drf": False,
-        "keycloak": False,
+    assert [name for name, box in found.items() if box.is_ticked] == ["header"]
+    assert {name: (str(box.label), box.path) for name, box in found.items()} == {
+        "token": ("Access token", ""),
+        "header": (str(found["header"].label), "tests.serving.by_header"),
+        "drf": (str(found["drf"].label), "shop.Basic"),
+        "keycloak": ("Users of https://id.example.com/realms/staff", ""),
     }
-    assert str(found["token"].label) == "Access token"
-    assert found["token"].path == ""
-    assert found["header"].path == "tests.serving.by_header"
-    assert found["drf"].path == "shop.Basic"
-    issuer = found["keycloak"]
-    assert str(issuer.label) == "Users of https://id.example.com/realms/staff"
-    assert issuer.path == ""
     assert not any(box.is_lacking for box in found.values())
-
-
-def test_a_way_that_the_settings_lack_can_be_unticked() -> None:
-    gone = boxes("gone public")["gone"]
-    assert (gone.is_ticked, gone.is_lacking) == (True, True)
-    assert "public" not in boxes("gone public")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from tests.account.apps import many_apps
 from tests.admin.calls.rows import MINUTE, crash, write
 from tests.admin.home.pages import home
 from tests.admin.page.test_broken_rows import REASON, working
-from tests.admin.pages import page
+from tests.admin.pages import page, page_of
 from tests.published import published, stopped
 from tests.streams.logging_rows import own_session
 
@@ -52,9 +52,8 @@ def told(client: Client) -> list[tuple[str, str, str]]:
 
 
 def links(client: Client) -> list[str]:
-    return [
-        link.url for each in home(client).context["concerns"] for link in each.links
-    ]
+    concerns = home(client).context["concerns"]
+    return [link.url for each in concerns for link in each.links]
 
 
 def reporting(name: str, report: Report) -> None:
@@ -90,8 +89,8 @@ def test_the_worst_comes_first(admin_client: Client) -> None:
     assert [word for word, *_others in found].index("Stopped") == 2
     assert found[2][2].startswith("off is stopped since <time")
     assert links(admin_client) == [
-        page("resourcetemplate", "change", gone.pk),
-        page("tool", "change", stock.pk),
+        page_of(gone),
+        page_of(stock),
         f"{page('server', 'start_again')}?what=tool:{off.pk}",
         f"{page('resource')}?state=changed",
         f"{page('prompt')}?state=unpublished",
@@ -118,12 +117,11 @@ def test_what_fails_now(staff: Staff) -> None:
     write(*(crash(name="mostly"), *({"name": "mostly"} for _ in range(4))))
     write(*({"name": "off", "outcome": "switched_off"} for _ in range(9)))
     client = staff("view_call")
-    assert told(client) == [
-        ("Failing", "weather", "3 of 6 calls failed in the last 15 minutes.")
-    ]
+    said = "3 of 6 calls failed in the last 15 minutes."
+    assert told(client) == [("Failing", "weather", said)]
     (url,) = links(client)
-    shown = client.get(url).context
-    assert [line.name for line in shown["lines"]] == ["weather"] * 3
+    lines = client.get(url).context["lines"]
+    assert [line["name"] for line in lines] == ["weather"] * 3
 
 
 def test_everything_is_stopped(admin_client: Client) -> None:
@@ -172,15 +170,12 @@ def test_tokens_that_end_soon(staff: Staff) -> None:
     token(own, 7.1)
     token(own, 3, revoked=now())
     token(other, 3)
-    gone = User.objects.create_user("gone", is_active=False)
-    token(gone, 3)
+    token(User.objects.create_user("gone", is_active=False), 3)
     many_apps(own, 1)
-    AccessToken.objects.filter(prefix__startswith="app_").update(
-        expires=now() + timedelta(days=1)
-    )
-    assert [said for *_others, said in told(client)] == [
-        "1 of your access tokens ends within 7 days."
-    ]
+    apps = AccessToken.objects.filter(prefix__startswith="app_")
+    apps.update(expires=now() + timedelta(days=1))
+    said = "1 of your access tokens ends within 7 days."
+    assert [each for *_others, each in told(client)] == [said]
     assert client.get(links(client)[0]).context["cl"].result_count == 1
 
 
@@ -188,9 +183,8 @@ def test_tokens_of_all(staff: Staff) -> None:
     client = staff("manage_tokens")
     for name in ("lee", "max"):
         token(User.objects.create_user(name), 2)
-    assert [said for *_others, said in told(client)] == [
-        "2 access tokens end within 7 days."
-    ]
+    said = "2 access tokens end within 7 days."
+    assert [each for *_others, each in told(client)] == [said]
     assert client.get(links(client)[0]).context["cl"].result_count == 2
 
 
@@ -198,19 +192,15 @@ def test_servers_that_list_many_tools(admin_client: Client) -> None:
     team = published(Server(slug="team", title="For the team"))
     reporting("one", Report(code="c0de", lists={"team": 41, "gone": 50, "few": 40}))
     found = told(admin_client)
-    assert [(word, name) for word, name, _said in found] == [
-        ("Advice", "gone"),
-        ("Advice", "For the team"),
-    ]
+    names = [(word, name) for word, name, _said in found]
+    assert names == [("Advice", "gone"), ("Advice", "For the team")]
     assert found[1][2].startswith("Lists 41 tools.")
-    assert links(admin_client)[1] == page("server", "change", team.pk)
+    assert links(admin_client)[1] == page_of(team)
 
 
 def test_a_report_of_another_release_is_no_error(admin_client: Client) -> None:
-    odd = Report().as_text()
-    Worker.objects.filter(pk="here").update(
-        report=odd.replace('"lists":{}', '"lists":[1]')
-    )
+    odd = Report().as_text().replace('"lists":{}', '"lists":[1]')
+    Worker.objects.filter(pk="here").update(report=odd)
     assert told(admin_client) == []
 
 

@@ -8,7 +8,7 @@ from django.test import Client
 from mcp_app.admin.home import attention
 from mcp_app.models import Server
 from tests.admin.home.pages import home
-from tests.admin.pages import page
+from tests.admin.pages import page_of
 from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
@@ -17,16 +17,12 @@ pytestmark = pytest.mark.django_db
 def test_addresses_states_and_ways_in(admin_client: Client) -> None:
     default = Server.objects.get()
     Server.objects.publish([default])
-    team = published(Server(slug="team", title="For the team", access="public"))
-    stopped(team)
+    stopped(published(Server(slug="team", title="For the team", access="public")))
     lines = home(admin_client).context["servers"]
+    public = "Public: anyone on the internet, without signing in"
     assert [(each.address, each.state.label, each.ways) for each in lines] == [
         ("http://testserver/mcp", "Published", "Access token"),
-        (
-            "http://testserver/mcp/team",
-            "Stopped",
-            "Public: anyone on the internet, without signing in",
-        ),
+        ("http://testserver/mcp/team", "Stopped", public),
     ]
 
 
@@ -54,8 +50,7 @@ def test_each_server_links_to_its_pages(
     response = home(admin_client)
     (line,) = response.context["servers"]
     links = [("History", "history"), ("Who can see it", "who")]
-    assert line.links == [
-        (label, page("server", name, server.pk)) for label, name in links
-    ]
+    urls = [(label, page_of(server, name)) for label, name in links]
+    assert line.links == urls
     text = response.content.decode()
-    assert all(f'<a href="{url}">{label}' in text for label, url in line.links)
+    assert all(f'<a href="{url}">{label}' in text for label, url in urls)

@@ -12,7 +12,7 @@ from django.test import Client
 from mcp_app.admin.page import deleted_rows
 from mcp_app.models import Tool, Worker
 from mcp_app.models.workers import Report
-from tests.admin.pages import page
+from tests.admin.pages import page, page_of, text_of
 from tests.published import published, stopped
 
 pytestmark = [pytest.mark.databases, pytest.mark.django_db]
@@ -23,14 +23,12 @@ REASON = "No function is registered as “shop.stock”."
 
 def working(name: str, *broken: Tool, age_s: float = 0) -> Worker:
     """A process that beat so long ago, and cannot serve these rows."""
-    deleted_rows = tuple(
+    lacking = tuple(
         ("tool", str(row.pk), row.published_id or 0, REASON) for row in broken
     )
-    report = Report(code="c0de", broken=deleted_rows)
+    report = Report(code="c0de", broken=lacking).as_text()
     seen = int((time.time() - age_s) * 1_000)
-    return Worker.objects.create(
-        pk=name, seen_ms=seen, report=report.as_text(), **PLACE
-    )
+    return Worker.objects.create(pk=name, seen_ms=seen, report=report, **PLACE)
 
 
 def tool(name: str = "stock", **columns: Any) -> Tool:
@@ -53,10 +51,10 @@ def test_what_one_of_two_processes_lacks_is_broken(admin_client: Client) -> None
     assert shown(admin_client, state="broken") == [f"Stock: {reason}"]
     assert shown(admin_client, state="published") == ["Hours: Published"]
     for name in ("change", "publish", "who"):
-        text = admin_client.get(page("tool", name, row.pk)).content.decode()
+        text = text_of(admin_client, page_of(row, name))
         assert reason in text, name
         assert "Clients already see exactly this" not in text
-    text = admin_client.get(page("tool", "publish", other.pk)).content.decode()
+    text = text_of(admin_client, page_of(other, "publish"))
     assert "Clients already see exactly this" in text
 
 

@@ -9,27 +9,23 @@ from django.http import HttpRequest
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from mcp_app.admin.page.concurrency import lacking_sentence, right_holders, whom_to_ask
+from mcp_app.admin.page.concurrency import right_holders, whom_to_ask
 from mcp_app.models import Tool
-from tests.admin.pages import page
+from tests.admin.pages import page, page_of
 
 pytestmark = pytest.mark.django_db
 
 
 def test_a_post_locks_its_row_where_the_database_can(admin_client: Client) -> None:
-    tool = Tool.objects.create(name="a")
-    url = page("tool", "change", tool.pk)
-    with CaptureQueriesContext(
-        connection,
-    ) as got:
+    url = page_of(Tool.objects.create(name="a"))
+    with CaptureQueriesContext(connection) as got:
         admin_client.get(url)
     with CaptureQueriesContext(connection) as posted:
         admin_client.post(url, {})
     locks = connection.features.has_select_for_update
     assert not any("FOR UPDATE" in query["sql"] for query in got.captured_queries)
-    assert any("FOR UPDATE" in query["sql"] for query in posted.captured_queries) is (
-        locks
-    )
+    sent = any("FOR UPDATE" in query["sql"] for query in posted.captured_queries)
+    assert sent is locks
 
 
 def test_a_row_that_is_not_there_is_told(admin_client: Client) -> None:
@@ -56,7 +52,7 @@ def test_a_form_in_another_encoding_is_refused(
 
 def test_a_page_that_names_no_field_means_the_key(admin_client: Client) -> None:
     tool = Tool.objects.create(name="a")
-    url = f"{page('tool', 'change', tool.pk)}?_to_field="
+    url = f"{page_of(tool)}?_to_field="
     assert admin_client.get(url).status_code == 200
     assert admin_client.post(url, {"_to_field": ""}).status_code == 200
 
@@ -115,14 +111,6 @@ def group(name: str) -> Group:
     made = Group.objects.create(name=name)
     made.permissions.set(Permission.objects.filter(codename="publish"))
     return made
-
-
-def test_what_needs_a_permission() -> None:
-    assert lacking_sentence("publish") == NEEDED
-    assert (
-        lacking_sentence("bundle")
-        == "This needs the right “Can import and export bundles”."
-    )
 
 
 def test_who_has_it_needs_nobody() -> None:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import ADDITION, DELETION, LogEntry
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection
 from django.test import Client
 
 from mcp_app.models import DefinitionVersion, Server, Stop, Tool
 from mcp_app.models.definitions import Source
-from tests.admin.pages import page, shown_values
+from tests.admin.pages import page, page_of, shown_values
 from tests.admin.publishing.test_pages import sent, tool
 from tests.published import published
 
@@ -37,7 +37,7 @@ def row() -> Tool:
 
 
 def delete(kim: Client, row: Tool) -> None:
-    done = kim.post(page("tool", "delete", row.pk), {"post": "yes"})
+    done = kim.post(page_of(row, "delete"), {"post": "yes"})
     assert done.status_code == 302
     assert not Tool.objects.exists()
 
@@ -56,7 +56,7 @@ def told(response: Any, said: str = f"{WHO}") -> str:
 def test_what_was_typed_makes_no_new_row(
     admin_client: Client, kim: Client, row: Tool
 ) -> None:
-    url = page("tool", "change", row.pk)
+    url = page_of(row)
     typed = {**shown_values(admin_client.get(url)), "title": "Mine"}
     delete(kim, row)
     text = told(admin_client.post(url, typed, follow=True))
@@ -71,7 +71,7 @@ def test_what_is_done_with_it_is_not_done(
 ) -> None:
     data = {**sent(row), "post": "yes"}
     delete(kim, row)
-    url = page("tool", name, row.pk)
+    url = page_of(row, name)
     assert "Nothing was saved." in told(admin_client.post(url, data, follow=True))
     told(admin_client.get(url, follow=True))
 
@@ -81,11 +81,11 @@ def test_old_versions_and_the_history_are_gone_with_it(
 ) -> None:
     delete(kim, row)
     for name in ("rollback", "version"):
-        url = page("tool", name, row.pk, 1)
+        url = page_of(row, name, 1)
         told(admin_client.get(url, follow=True))
         told(admin_client.post(url, follow=True))
-    told(admin_client.get(page("tool", "history", row.pk), follow=True))
-    told(admin_client.post(page("tool", "reset", row.pk), follow=True))
+    told(admin_client.get(page_of(row, "history"), follow=True))
+    told(admin_client.post(page_of(row, "reset"), follow=True))
 
 
 def test_nobody_is_named_where_no_person_did_it(
@@ -100,12 +100,11 @@ def test_nobody_is_named_where_no_person_did_it(
         assert admin_client.get(page("tool", name, key)).status_code == 404
 
 
-def test_who_may_not_look_is_told_nothing(client: Client, row: Tool) -> None:
-    user = User.objects.create_user("ana", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename="view_prompt"))
-    client.force_login(user)
-    key = row.pk
-    log(user, row)
+def test_who_may_not_look_is_told_nothing(
+    staff: Callable[..., Client], row: Tool
+) -> None:
+    client, key = staff("view_prompt"), row.pk
+    log(User.objects.get(), row)
     row.delete()
     for name in ("change", "publish", "history"):
         for ask in (client.get, client.post):
@@ -150,8 +149,7 @@ def test_a_row_that_goes_at_the_same_moment(
     data = sent(row)
     log(User.objects.create_user("kim"), row)
     gone_before_the_lock(row)
-    url = page("tool", name, row.pk, *more)
-    response = admin_client.post(url, data, follow=True)
+    response = admin_client.post(page_of(row, name, *more), data, follow=True)
     assert "deleted" in told(response)
 
 
@@ -161,7 +159,7 @@ def test_an_overlay_that_goes_at_the_same_moment(
     Tool.objects.update(source=Source.CODE)
     log(User.objects.create_user("kim"), row)
     gone_before_the_lock(row)
-    told(admin_client.post(page("tool", "reset", row.pk), follow=True))
+    told(admin_client.post(page_of(row, "reset"), follow=True))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +179,7 @@ def test_chosen_rows_that_are_gone_are_named(
 
 def test_the_others_are_done_with(admin_client: Client, kim: Client, row: Tool) -> None:
     other = tool(name="other")
-    kim.post(page("tool", "delete", row.pk), {"post": "yes"})
+    kim.post(page_of(row, "delete"), {"post": "yes"})
     data = {"action": "stop_chosen", "_selected_action": [row.pk, other.pk]}
     text = admin_client.post(page("tool"), data, follow=True).content.decode()
     assert WHO in text
@@ -200,9 +198,9 @@ def test_what_is_no_row_is_not_chosen(
 
 def test_a_server_that_is_gone(admin_client: Client, kim: Client) -> None:
     server = Server.objects.create(slug="a", title="A")
-    url = page("server", "change", server.pk)
+    url = page_of(server)
     typed = shown_values(admin_client.get(url))
-    kim.post(page("server", "delete", server.pk), {"post": "yes"})
+    kim.post(page_of(server, "delete"), {"post": "yes"})
     text = admin_client.post(url, typed, follow=True).content.decode()
     assert "The server “A” was deleted by kim" in text
     assert not Server.objects.filter(slug="a").exists()

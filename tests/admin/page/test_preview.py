@@ -20,6 +20,8 @@ from mcp_app.protocol.content import (
 )
 
 PNG = b"\x89PNG\r\n\x1a\n"
+CONTENTS = ResourceContents(uri="x:a", text="b")
+PICTURE = ResourceContents(uri="x:a", blob=PNG, mime_type="image/png")
 
 
 def test_a_text_is_shown_from_its_beginning() -> None:
@@ -65,18 +67,8 @@ def test_a_picture_is_shown() -> None:
         (Text("a"), "a", ""),
         (Image(PNG, "image/png"), "", "image/png, 8"),
         (Audio(b"a", "audio/wav"), "", "audio/wav, 1"),
-        (
-            EmbeddedResource(ResourceContents(uri="x:a", text="b")),
-            "b",
-            "Contents of x:a",
-        ),
-        (
-            EmbeddedResource(
-                ResourceContents(uri="x:a", blob=PNG, mime_type="image/png")
-            ),
-            "",
-            "Contents of x:a, image/png",
-        ),
+        (EmbeddedResource(CONTENTS), "b", "Contents of x:a"),
+        (EmbeddedResource(PICTURE), "", "Contents of x:a, image/png"),
         (ResourceLink("x:a", "n", description="d"), "n <x:a>: d", "Link to x:a"),
         (ToolUse("1", "n", {}), "[tool use 1: n]", ""),
     ],

@@ -21,13 +21,7 @@ PAGES = [
     *((model, kind) for model in MODELS if model is not Server for kind in OURS),
     (Server, ""),
 ]
-SEEN_WITHOUT_HELP = {
-    "icons",
-    "kind",
-    "opened_fields",
-    "opened_version",
-    "title",
-}
+SEEN_WITHOUT_HELP = {"icons", "kind", "opened_fields", "opened_version", "title"}
 
 
 @pytest.mark.django_db
