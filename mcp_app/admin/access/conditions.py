@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.access.sentences import join_alternatives, join_required
 from mcp_app.admin.editors.rows import CompositeWidget
-from mcp_app.admin.page.header import stop_sentence, why_broken
+from mcp_app.admin.page.header import why_broken
 from mcp_app.auth import permissions
 from mcp_app.auth.authenticators import SESSION_INSTEAD
 from mcp_app.auth.permissions import Holder, KnownGroup
@@ -23,7 +23,7 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.conf import BY_ISSUER, BY_TOKEN, mcp_settings
 from mcp_app.interface.rules import AccessRequirements, visible
 from mcp_app.interface.server import PUBLIC, ServerDefinition
-from mcp_app.models import DefinitionRow, PublishedRow, Stop
+from mcp_app.models import DefinitionRow, PublishedRow
 from mcp_app.models.fields import split_words
 
 
@@ -53,13 +53,6 @@ class Condition:
     which: Q | None
     holds: Callable[[Holder], bool]
     note: str = ""
-
-
-def stop_gate(stop: Stop) -> Gate:
-    """Return the gate that a stop closes."""
-    return Gate(
-        label=_("Not stopped"), closed=stop_sentence(stop), change=_("Start it again.")
-    )
 
 
 def gates_without_stops(
@@ -102,11 +95,9 @@ def _offer_gate(
         "Choose this definition on the page of the server, and publish the server."
     )
     if server.selection == "tags":
-        shared = {"tags": join_alternatives(server.tags)}
-        change = (
-            _("Give this definition a tag of the server (%(tags)s), and publish it.")
-            % shared
-        )
+        change = _(
+            "Give this definition a tag of the server (%(tags)s), and publish it."
+        ) % {"tags": join_alternatives(server.tags)}
     closed = _("The server “%(server)s” does not offer this definition.") % values
     return Gate(label=label, closed=closed, change=change)
 
@@ -120,12 +111,9 @@ def _authentication_gate(server: ServerDefinition) -> Gate:
         unknown, label = [], _("The server lets in anyone, without signing in")
     fill_in = _("Fill in “Who may come in” on the page of the server.")
     if not server.access:
+        label = _("The server has at least one way to come in")
         closed = _("The server lets nobody in.")
-        return Gate(
-            label=_("The server has at least one way to come in"),
-            closed=closed,
-            change=fill_in,
-        )
+        return Gate(label=label, closed=closed, change=fill_in)
     if unknown:
         closed = _(
             "The server lets nobody in: the settings have no authentication method"
@@ -146,12 +134,9 @@ def conditions(
     by_server = [*_required_conditions(server, groups)]
     if is_server:
         return by_server
-    return [*map(_by_server, by_server), *_required_conditions(own, groups)]
-
-
-def _by_server(condition: Condition) -> Condition:
-    label = _("Required by the server: %(what)s") % {"what": condition.label}
-    return replace(condition, label=label)
+    label = _("Required by the server: %(what)s")
+    first = [replace(each, label=label % {"what": each.label}) for each in by_server]
+    return [*first, *_required_conditions(own, groups)]
 
 
 def _required_conditions(
@@ -166,20 +151,16 @@ def _required_conditions(
 def _permission(permission: str) -> Condition:
     values = {"permission": visible(permission)}
     which = permissions.with_permission(permission)
-    note = ""
-    if which is None:
-        note = _uncountable_reason()
+    change = _(
+        "Give the user, or a group that the user is in, the permission %(permission)s."
+    )
     return Condition(
         label=_("permission %(permission)s") % values,
         lack=_("lacks %(permission)s") % values,
-        change=_(
-            "Give the user, or a group that the user is in, the permission"
-            " %(permission)s."
-        )
-        % values,
+        change=change % values,
         which=which,
         holds=lambda holder: holder.has_permission(permission),
-        note=note,
+        note=_uncountable_reason() if which is None else "",
     )
 
 
@@ -199,13 +180,11 @@ def _uncountable_reason() -> str:
 
 def _group_condition(names: frozenset[str], known: Iterable[KnownGroup]) -> Condition:
     there = {each.name for each in known}
-    gone = [name for name in names if name not in there]
     values = {"groups": join_alternatives(names)}
     note = ""
-    if gone:
-        note = _("There is no group “%(groups)s”.") % {
-            "groups": join_alternatives(gone)
-        }
+    if gone := names - there:
+        text = _("There is no group “%(groups)s”.")
+        note = text % {"groups": join_alternatives(gone)}
     return Condition(
         label=_("group %(groups)s") % values,
         lack=_("not in %(groups)s") % values,
@@ -238,22 +217,19 @@ def _rule_condition(key: str) -> Condition:
             which=permissions.EVERYBODY, change="", note=note % values, **parts
         )
     written = {"function": visible(qualified_name(rule.judge))}
-    notes = [
-        _(
-            "This rule is written in code (%(function)s), so it can only"
-            " be checked for one person at a time."
-        )
-        % written
-    ]
+    note = _(
+        "This rule is written in code (%(function)s), so it can only"
+        " be checked for one person at a time."
+    )
+    note %= written
     if rule.arguments:
-        notes.append(
-            _(
-                "The rule also runs at each call, and may refuse the call"
-                " because of its arguments."
-            )
+        more = _(
+            "The rule also runs at each call, and may refuse the call"
+            " because of its arguments."
         )
+        note = f"{note} {more}"
     change = _("To change this, change the code of %(function)s.") % written
-    return Condition(which=None, change=change, note=" ".join(notes), **parts)
+    return Condition(which=None, change=change, note=note, **parts)
 
 
 def first_letter(condition: Condition) -> str:
@@ -289,19 +265,6 @@ class Answer:
     confirmed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A method as the page shows it; `path` is its class, "" for built-in ones."""
-
-    name: str
-    control: str
-    label: object
-    path: str
-    is_ticked: bool
-    is_lacking: bool = False
-    """Whether the settings have no such method."""
-
-
 class AccessWidget(CompositeWidget):
     """Checkboxes; a hidden input keeps the order of the methods ticked before."""
 
@@ -313,13 +276,9 @@ class AccessWidget(CompositeWidget):
         names = [key.removeprefix(way) for key in data if key.startswith(way)]
         if f"{name}-public" in data:
             names.append(PUBLIC)
-        before = [
-            each for each in split_words(data.get(f"{name}-asked", "")) if each in names
-        ]
-        return Answer(
-            tuple(dict.fromkeys([*before, *names])),
-            data.get(f"{name}-confirm", "").strip(),
-        )
+        before = split_words(data.get(f"{name}-asked", ""))
+        ordered = dict.fromkeys([*(each for each in before if each in names), *names])
+        return Answer(tuple(ordered), data.get(f"{name}-confirm", "").strip())
 
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
@@ -355,22 +314,26 @@ def answer_of(value: object) -> Answer:
     return value if isinstance(value, Answer) else Answer(split_words(str(value or "")))
 
 
-def _method_boxes(field: str, ticked: tuple[str, ...]) -> Iterator[Box]:
+def _method_boxes(field: str, ticked: tuple[str, ...]) -> Iterator[dict[str, object]]:
+    """Yield each method as the page shows it; the `path` of a built-in one is "".
+
+    It `is_lacking` if the settings have no such method.
+    """
     known = mcp_settings.authentication
     for name in dict.fromkeys((*known, *ticked)):
-        if name != PUBLIC:
-            setting = known.get(name, "")
-            path = setting if isinstance(setting, str) else setting.get("path", "")
-            label = LABELS.get(path, "")
-            if path == BY_ISSUER and not isinstance(setting, str):
-                label = gettext_lazy("Users of %(issuer)s") % {
-                    "issuer": setting.get("issuer")
-                }
-            yield Box(
-                name=name,
-                control=f"{field}-way-{name}",
-                label=label,
-                path="" if label else path,
-                is_ticked=name in ticked,
-                is_lacking=name not in known,
-            )
+        if name == PUBLIC:
+            continue
+        setting = known.get(name, "")
+        path = setting if isinstance(setting, str) else setting.get("path", "")
+        label = LABELS.get(path, "")
+        if path == BY_ISSUER and not isinstance(setting, str):
+            issuer = {"issuer": setting.get("issuer")}
+            label = gettext_lazy("Users of %(issuer)s") % issuer
+        yield {
+            "name": name,
+            "control": f"{field}-way-{name}",
+            "label": label,
+            "path": "" if label else path,
+            "is_ticked": name in ticked,
+            "is_lacking": name not in known,
+        }

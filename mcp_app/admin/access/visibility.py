@@ -17,7 +17,6 @@ from mcp_app.admin.access.conditions import (
     Gate,
     conditions,
     gates_without_stops,
-    stop_gate,
 )
 from mcp_app.admin.access.sentences import (
     count_text,
@@ -25,6 +24,7 @@ from mcp_app.admin.access.sentences import (
     join_alternatives,
     join_required,
 )
+from mcp_app.admin.page.header import stop_sentence
 from mcp_app.auth import permissions
 from mcp_app.auth.permissions import Holder, KnownGroup
 from mcp_app.catalog.registry import mcp
@@ -57,22 +57,19 @@ class Visibility:
         self._content = content
         self._tags, self._own = tags_and_requirements(row, content)
         self.servers = self._sorted_servers()
-        self.server = self._choose_server(slug)
+        matching = [each for each in self.servers if each.slug == slug]
+        self.server = next(iter([*matching, *self.servers]), None)
 
     def _sorted_servers(self) -> list[ServerDefinition]:
         """Return the servers to choose from, those that offer the row first."""
         if isinstance(self.row, Server):
             return [server_definition(self.row, _published_content(self.row))]
         key = (self.kind, str(self.row.pk))
-        servers = load_servers().values()
-        order = {
-            each.slug: not each.offers_definition(self._tags, key) for each in servers
-        }
-        return sorted(servers, key=lambda each: (order[each.slug], each.slug))
 
-    def _choose_server(self, slug: str) -> ServerDefinition | None:
-        matching = [each for each in self.servers if each.slug == slug]
-        return next(iter([*matching, *self.servers]), None)
+        def order(each: ServerDefinition) -> tuple[bool, str]:
+            return not each.offers_definition(self._tags, key), each.slug
+
+        return sorted(load_servers().values(), key=order)
 
     @property
     def is_server(self) -> bool:
@@ -90,7 +87,9 @@ class Visibility:
     def all_gates(self) -> list[Gate]:
         gates_of_row = [*gates_without_stops(self.row, self.server, self._tags)]
         if stop := self._applying_stop():
-            gates_of_row.insert(0, stop_gate(stop))
+            closed, change = stop_sentence(stop), _("Start it again.")
+            gate = Gate(label=_("Not stopped"), closed=closed, change=change)
+            gates_of_row.insert(0, gate)
         return gates_of_row
 
     def _applying_stop(self) -> Stop | None:
@@ -146,9 +145,8 @@ class Visibility:
         """Whether the requirements of working copy and published version differ."""
         if self.is_server or _is_unseen(self.row):
             return False
-        return (
-            tags_and_requirements(self.row, self.row.working_content())[1] != self._own
-        )
+        _tags, working = tags_and_requirements(self.row, self.row.working_content())
+        return working != self._own
 
 
 def changes_things(row: PublishedRow, content: JsonObject) -> bool:
@@ -190,14 +188,12 @@ def count_people(conditions: Sequence[Condition]) -> Mapping[str, int]:
 
     The keys are `after_0`, `after_1` …, and `everybody`, `active` and `superusers`.
     """
+    both: Q = permissions.active_condition()
     columns = {
         "everybody": Count("pk"),
-        "active": Count("pk", filter=permissions.active_condition()),
-        "superusers": Count(
-            "pk", filter=permissions.active_condition() & permissions.superusers()
-        ),
+        "active": Count("pk", filter=both),
+        "superusers": Count("pk", filter=both & permissions.superusers()),
     }
-    both: Q = permissions.active_condition()
     for place, condition in enumerate(conditions):
         both &= permissions.EVERYBODY if condition.which is None else condition.which
         columns[f"after_{place}"] = Count("pk", filter=both)
@@ -227,45 +223,35 @@ def in_numbers(row: PublishedRow, content: JsonObject) -> list[str]:
     """Say how many people meet a definition's requirements, now and once published."""
     if isinstance(row, Server):
         return []
-    after = tags_and_requirements(row, content)[1]
-    before = (
-        after
-        if _is_unseen(row)
-        else tags_and_requirements(row, _published_content(row))[1]
-    )
+    after = before = tags_and_requirements(row, content)[1]
+    if not _is_unseen(row):
+        before = tags_and_requirements(row, _published_content(row))[1]
     if not before and not after:
         return [
             _("No permission is required: everyone whom a server lets in can use it.")
         ]
     groups = permissions.known_groups(before.combined_with(after))
-    numbers = _eligible_count(before, groups), _eligible_count(after, groups)
-    if before == after:
-        sentence = _("People who have the required rights: %(after)s.")
-        if not _is_unseen(row):
-            sentence = _(
-                "People who have the required rights: %(after)s. Publishing"
-                " does not change this number."
-            )
-    else:
+    sentence = _("People who have the required rights: %(after)s.")
+    if before != after:
         sentence = _(
             "People who have the required rights: %(before)s now,"
             " %(after)s once this is published."
         )
-    return [sentence % {"before": numbers[0], "after": numbers[1]}]
+    elif not _is_unseen(row):
+        sentence = _(
+            "People who have the required rights: %(after)s. Publishing"
+            " does not change this number."
+        )
+    counts = {"before": _eligible_count(before, groups)}
+    return [sentence % {**counts, "after": _eligible_count(after, groups)}]
 
 
 def _eligible_count(demands: AccessRequirements, groups: Sequence[KnownGroup]) -> str:
     """Return how many people meet requirements, as text."""
-    own_conditions = conditions(NO_REQUIREMENTS, demands, groups, is_server=False)
-    counted = count_people(own_conditions)
-    number = (
-        counted[f"after_{len(own_conditions) - 1}"]
-        if own_conditions
-        else counted["active"]
-    )
-    return count_text(
-        number, at_most=any(each.which is None for each in own_conditions)
-    )
+    needed = conditions(NO_REQUIREMENTS, demands, groups, is_server=False)
+    counted = count_people(needed)
+    last = f"after_{len(needed) - 1}" if needed else "active"
+    return count_text(counted[last], at_most=any(each.which is None for each in needed))
 
 
 # -- people table ----------------------------------------------------------------------
@@ -318,18 +304,12 @@ def people_page(
     pages = max(1, -(-total // PEOPLE_PER_PAGE))
     is_number = page.isascii() and page.isdigit() and len(page) <= MAX_PAGE_DIGITS
     number = min(max(int(page) if is_number else 1, 1), pages)
-    rows = _people_rows(conditions, can=can)[
-        (number - 1) * PEOPLE_PER_PAGE : number * PEOPLE_PER_PAGE
-    ]
+    start = (number - 1) * PEOPLE_PER_PAGE
+    rows = _people_rows(conditions, can=can)[start : start + PEOPLE_PER_PAGE]
     why = Why(conditions, groups, demands)
-    return People(
-        [Person(visible(each.get_username()), why.reason_for(each)) for each in rows],
-        can,
-        number,
-        pages,
-        in_digits(counts[0]),
-        in_digits(counts[1]),
-    )
+    named = [(visible(each.get_username()), why.reason_for(each)) for each in rows]
+    people = [Person(*each) for each in named]
+    return People(people, can, number, pages, *map(in_digits, counts))
 
 
 def _people_rows(conditions: Sequence[Condition], *, can: bool) -> QuerySet[Any]:
@@ -340,11 +320,10 @@ def _people_rows(conditions: Sequence[Condition], *, can: bool) -> QuerySet[Any]
         for place, each in enumerate(conditions)
         if each.which is not None
     }
-    model = get_user_model()
+    active = _boolean_case(permissions.active_condition())
     rows: QuerySet[Any] = permissions.all_users().filter(meet if can else ~meet)
-    rows = rows.annotate(
-        mcp_active=_boolean_case(permissions.active_condition()), **columns
-    )
+    rows = rows.annotate(mcp_active=active, **columns)
+    model = get_user_model()
     if hasattr(model, "groups"):
         rows = rows.prefetch_related("groups")
     return rows.order_by(model.USERNAME_FIELD, "pk")
@@ -353,11 +332,8 @@ def _people_rows(conditions: Sequence[Condition], *, can: bool) -> QuerySet[Any]
 def _boolean_case(condition: Q) -> Any:
     if not condition:
         return Value(True, output_field=BooleanField())
-    return Case(
-        When(condition, then=Value(True)),
-        default=Value(False),
-        output_field=BooleanField(),
-    )
+    holds = When(condition, then=Value(True))
+    return Case(holds, default=Value(False), output_field=BooleanField())
 
 
 class Why:
@@ -384,9 +360,8 @@ class Why:
             if not getattr(user, f"mcp_holds_{place}", True)
         ]
         if lacks:
-            return _("cannot: %(reasons)s") % {
-                "reasons": join_required(dict.fromkeys(lacks))
-            }
+            reasons = {"reasons": join_required(dict.fromkeys(lacks))}
+            return _("cannot: %(reasons)s") % reasons
         can = self._access_reason(user)
         if self._open:
             return _("%(reason)s; the rest must be checked") % {"reason": can}
@@ -397,23 +372,17 @@ class Why:
             return _("no right is required")
         if getattr(user, "is_superuser", False):
             return _("superuser")
-        own = [
-            self._groups[each.pk]
-            for each in (user.groups.all() if hasattr(user, "groups") else ())
-            if each.pk in self._groups
-        ]
-        return join_required(
-            dict.fromkeys([*self._by_permission(own), *self._group_reasons(own)])
-        )
+        groups = user.groups.all() if hasattr(user, "groups") else ()
+        own = [self._groups[each.pk] for each in groups if each.pk in self._groups]
+        reasons = [*self._by_permission(own), *self._group_reasons(own)]
+        return join_required(dict.fromkeys(reasons))
 
     def _by_permission(self, own: Collection[KnownGroup]) -> Iterator[str]:
         for permission in self._demands.permissions:
             through = [each.name for each in own if permission in each.grants]
-            values = {
-                "permission": visible(permission),
-                "groups": join_alternatives(through),
-            }
+            values = {"permission": visible(permission)}
             if through:
+                values["groups"] = join_alternatives(through)
                 yield _("in %(groups)s, which has %(permission)s") % values
             else:
                 yield _("has %(permission)s") % values

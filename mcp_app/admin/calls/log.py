@@ -19,7 +19,6 @@ from django.http import (
     HttpResponseRedirect,
     StreamingHttpResponse,
 )
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -52,6 +51,7 @@ from mcp_app.admin.calls.presentation import (
 )
 from mcp_app.admin.operations.live import MEDIA
 from mcp_app.admin.page.concurrency import SettledAdmin, lacking_sentence
+from mcp_app.admin.page.header import render_page
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
@@ -245,14 +245,7 @@ class CallAdmin(SettledAdmin[Call]):
         title: str,
         context: Mapping[str, object],
     ) -> HttpResponse:
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": MEDIA,
-            "title": title,
-            **context,
-        }
-        return TemplateResponse(request, f"admin/mcp_app/{template}.html", context)
+        return render_page(self, request, template, title, {"media": MEDIA, **context})
 
 
 def _by_error_number(text: str) -> Call | None:

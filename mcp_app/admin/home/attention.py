@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from mcp_app.admin.access.conditions import method_label
 from mcp_app.admin.calls.filters import ANY_FAILURE, KINDS, LAST_HOUR
@@ -23,7 +23,7 @@ from mcp_app.catalog.row_loader import MODELS
 from mcp_app.catalog.server_lint import MANY_TOOLS
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
-from mcp_app.models import Server, State, Stop
+from mcp_app.models import Server, State
 from mcp_app.models.stops import stop_matcher
 from mcp_app.workbench.overview import BrokenRow, Overview, Pace
 from mcp_app.workbench.viewer import Viewer
@@ -33,11 +33,7 @@ from mcp_app.workbench.viewer import Viewer
 
 MAX_SERVERS: Final = 20
 """Servers that the page shows."""
-PAGES: Final[Mapping[str, Label]] = {
-    "seen": gettext_lazy("What clients see"),
-    "connect": gettext_lazy("Connect"),
-    "check": gettext_lazy("Check"),
-}
+PAGES: Final[Mapping[str, Label]] = header.OF_SERVERS
 """The pages of a server that its line links to: the end of the URL's name."""
 
 
@@ -65,28 +61,20 @@ def server_lines(request: HttpRequest) -> list[ServerLine]:
     """Return the servers that the user may see, at most one more than are shown."""
     if not request.user.has_perm("mcp_app.view_server"):
         return []
-    return list(_read_server_lines(request))
-
-
-def _read_server_lines(request: HttpRequest) -> Iterator[ServerLine]:
     is_stopped = stop_matcher(header.active_stops(request))
     rows = Server.objects.select_related("published").defer("published__content")
-    for row in rows.order_by("pk")[: MAX_SERVERS + 1]:
-        state = State.STOPPED if is_stopped(row) else row.state
-        yield ServerLine(
+    return [
+        ServerLine(
             name=str(row),
             slug=row.slug,
             url=page_url(row, "change"),
             address=server_url(row.slug, request.build_absolute_uri("/")),
-            state=state,
+            state=State.STOPPED if is_stopped(row) else row.state,
             ways=", ".join(map(method_label, row.access_names)),
-            links=list(_page_links(row)),
+            links=[(label, page_url(row, page)) for page, label in PAGES.items()],
         )
-
-
-def _page_links(row: Server) -> Iterator[tuple[Label, str]]:
-    for page, label in PAGES.items():
-        yield label, page_url(row, page)
+        for row in rows.order_by("pk")[: MAX_SERVERS + 1]
+    ]
 
 
 # -- attention -------------------------------------------------------------------------
@@ -158,15 +146,10 @@ def _more_broken_rows(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
     """Yield a line for the broken rows beyond those that were read."""
     counts = _counts_in_state(viewer, overview, State.BROKEN)
     if (more := sum(counts.values()) - len(overview.broken)) > 0:
-        sentence = ngettext(
-            "One more is broken.", "%(count)d more are broken.", more
-        ) % {"count": more}
-        yield Concern(
-            LOOKS[State.BROKEN],
-            str(State.BROKEN.label),
-            sentence,
-            _list_links(counts, State.BROKEN),
-        )
+        text = ngettext("One more is broken.", "%(count)d more are broken.", more)
+        links = _list_links(counts, State.BROKEN)
+        word = str(State.BROKEN.label)
+        yield Concern(LOOKS[State.BROKEN], word, text % {"count": more}, links)
 
 
 def _failing_concern(pace: Pace) -> Concern:
@@ -209,8 +192,11 @@ def _stop_concerns(request: HttpRequest, viewer: Viewer) -> Iterator[Concern]:
     for stop in header.active_stops(request):
         if stop.kind and stop.kind not in names:
             continue
-        links = [_start_link(stop)] if may_stop else []
-        if stop.kind and not may_stop:
+        links = []
+        if may_stop:
+            url = header.start_url(header.stop_target(stop))
+            links = [Link(_("Start again…"), url, stop.what)]
+        elif stop.kind:
             links = [Link(_("Open it"), _change_url(stop.kind, stop.ref), stop.what)]
         yield Concern(
             look=LOOKS[State.STOPPED],
@@ -218,11 +204,6 @@ def _stop_concerns(request: HttpRequest, viewer: Viewer) -> Iterator[Concern]:
             sentence=header.stop_sentence(stop),
             links=links,
         )
-
-
-def _start_link(stop: Stop) -> Link:
-    url = header.start_url(header.stop_target(stop))
-    return Link(_("Start again…"), url, stop.what)
 
 
 def _no_process(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
@@ -258,29 +239,21 @@ def _state_concerns(
 ) -> Iterator[Concern]:
     """Yield a line for all rows in a state, with a link for each kind."""
     counts = _counts_in_state(viewer, overview, state)
-    if total := sum(counts.values()):
-        yield Concern(
-            LOOKS[state],
-            str(state.label),
-            _unlike_sentence(state, total),
-            _list_links(counts, state),
-        )
-
-
-def _unlike_sentence(state: State, count: int) -> str:
+    if not (total := sum(counts.values())):
+        return
+    sentence = ngettext(
+        "%(count)d draft that clients do not see.",
+        "%(count)d drafts that clients do not see.",
+        total,
+    )
     if state == State.CHANGED:
         sentence = ngettext(
             "%(count)d working copy differs from what clients see.",
             "%(count)d working copies differ from what clients see.",
-            count,
+            total,
         )
-    else:
-        sentence = ngettext(
-            "%(count)d draft that clients do not see.",
-            "%(count)d drafts that clients do not see.",
-            count,
-        )
-    return sentence % {"count": count}
+    links = _list_links(counts, state)
+    yield Concern(LOOKS[state], str(state.label), sentence % {"count": total}, links)
 
 
 def _counts_in_state(
@@ -305,24 +278,23 @@ def _list_links(counts: Mapping[str, int], state: State) -> list[Link]:
 
 
 def _token_concerns(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
-    if not overview.tokens.ending:
+    count = overview.tokens.ending
+    if not count:
         return
     sentence = ngettext(
         "%(count)d access token ends within 7 days.",
         "%(count)d access tokens end within 7 days.",
-        overview.tokens.ending,
+        count,
     )
     if not viewer.tokens:
         sentence = ngettext(
             "%(count)d of your access tokens ends within 7 days.",
             "%(count)d of your access tokens end within 7 days.",
-            overview.tokens.ending,
+            count,
         )
     url = reverse("admin:mcp_app_accesstoken_changelist")
     links = [Link(_("Show them"), f"{url}?kind=token&state=soon", _("access tokens"))]
-    yield Concern(
-        "warn", _("Soon"), sentence % {"count": overview.tokens.ending}, links
-    )
+    yield Concern("warn", _("Soon"), sentence % {"count": count}, links)
 
 
 def _long_lists(

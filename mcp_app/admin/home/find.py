@@ -9,13 +9,13 @@ from urllib.parse import urlencode
 
 from django.contrib.admin import ModelAdmin
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.calls.presentation import retention
 from mcp_app.admin.operations.live import MEDIA
+from mcp_app.admin.page.header import render_page
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.workbench.find import (
@@ -61,10 +61,7 @@ def find_response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
         return HttpResponseRedirect(hit_url(exact[0]))
     groups = _group_hits(hits)
     context = {
-        **admin.admin_site.each_context(request),
-        "opts": admin.opts,
         "media": MEDIA,
-        "title": _("Find"),
         "text": visible(without_secrets(text), None),
         "secret": has_secret(text),
         "groups": groups,
@@ -73,7 +70,7 @@ def find_response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
         "retention": retention() if viewer.calls else "",
         "most": MAX_HITS,
     }
-    return TemplateResponse(request, "admin/mcp_app/find.html", context)
+    return render_page(admin, request, "find", _("Find"), context)
 
 
 def hit_url(hit: Hit) -> str:
@@ -88,16 +85,14 @@ def _group_hits(hits: Iterable[Hit]) -> list[Group]:
     by_kind: dict[str, list[tuple[Hit, str]]] = {}
     for hit in hits:
         by_kind.setdefault(hit.kind, []).append((hit, hit_url(hit)))
-    return [
-        Group(label, by_kind[kind]) for kind, label in TYPES.items() if kind in by_kind
-    ]
+    kinds = [(kind, label) for kind, label in TYPES.items() if kind in by_kind]
+    return [Group(label, by_kind[kind]) for kind, label in kinds]
 
 
 def _searchable_names(viewer: Viewer) -> list[Any]:
     """Return what was looked for: what this person may view."""
     names = [model._meta.verbose_name_plural for model in viewer.models]
-    calls = (
-        [_("error numbers of calls"), _("people who called")] if viewer.calls else []
-    )
     tokens = _("how access tokens begin")
-    return [*calls[:1], *names, *calls[1:], tokens]
+    if not viewer.calls:
+        return [*names, tokens]
+    return [_("error numbers of calls"), *names, _("people who called"), tokens]

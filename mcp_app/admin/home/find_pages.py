@@ -29,8 +29,6 @@ class FindPages(SettledAdmin[Row]):
         if not request.user.has_module_perms("mcp_app"):
             raise PermissionDenied
         # Import here: processes that serve clients load the admin, too.
-
-        # Import here: processes that serve clients load the admin, too.
         from mcp_app.admin.home import find  # noqa: PLC0415
 
         return find.find_response(request, self)

@@ -19,7 +19,7 @@ from mcp_app.admin.page import header
 from mcp_app.admin.page.concurrency import has_right, whom_to_ask, you_can_ask
 from mcp_app.admin.page.deleted_rows import is_broken_somewhere, reports_on
 from mcp_app.admin.page.header import LOOKS
-from mcp_app.catalog.registry import Registry, mcp
+from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.survey import declarations
 from mcp_app.models import Server, State, Tool
@@ -44,39 +44,16 @@ class Step:
     lacking: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Which of the four steps are done."""
-
-    has_code: bool
-    has_tool: bool
-    lets_in: bool
-    connected: bool
-
-    @property
-    def is_complete(self) -> bool:
-        return self.has_code and self.has_tool and self.lets_in and self.connected
-
-
-def read_progress(registry: Registry, overview: Overview) -> Progress:
-    """Return what is done."""
-    return Progress(
-        has_code=any(map(len, declarations(registry).values())),
-        has_tool=bool(overview.rows[Tool].begun),
-        lets_in=bool(overview.tokens.usable or overview.rows[Server].begun),
-        connected=overview.connected,
-    )
-
-
 def steps_to_begin(
-    request: HttpRequest, done: Progress, servers: Sequence[ServerLine]
+    request: HttpRequest, done: Sequence[bool], servers: Sequence[ServerLine]
 ) -> list[Step]:
     """Return the four steps; asks once, and with one query, who has a permission."""
+    has_code, has_tool, lets_in, connected = done
     return [
-        _code_step(request, done.has_code),
-        _tool_step(request, done.has_tool),
-        _access_step(done.lets_in),
-        _client_step(servers, done.connected),
+        _code_step(request, has_code),
+        _tool_step(request, has_tool),
+        _access_step(lets_in),
+        _client_step(servers, connected),
     ]
 
 
@@ -90,9 +67,8 @@ def _code_step(request: HttpRequest, is_done: bool) -> Step:
         return Step(title, text, is_done=False)
     text = _("Developers declare tools, resources and prompts in Python.")
     if not request.user.has_perm("mcp_app.view_tool"):
-        return Step(
-            title, text, is_done=True, lacking=_needed_right(_("Can view tool"))
-        )
+        lacking = _needed_right(_("Can view tool"))
+        return Step(title, text, is_done=True, lacking=lacking)
     url = reverse("admin:mcp_app_tool_changelist") + f"?source__exact={Source.CODE}"
     return Step(title, text, True, url, _("Tools from code"))
 
@@ -104,10 +80,9 @@ def _tool_step(request: HttpRequest, is_done: bool) -> Step:
         " hours. Write it, look at it, publish it: clients see it at once."
     )
     if not request.user.has_perm("mcp_app.add_tool"):
-        lacking = (
-            f"{_needed_right(_('Can add tool'))} {you_can_ask(request, 'add_tool')}"
-        )
-        return Step(title, text, is_done, lacking=lacking.strip())
+        lacking = _needed_right(_("Can add tool"))
+        asked = f"{lacking} {you_can_ask(request, 'add_tool')}".strip()
+        return Step(title, text, is_done, lacking=asked)
     url, link = reverse("admin:mcp_app_tool_add"), _("Add a tool")
     return Step(title, text, is_done, url, link, whom_to_ask(request, "publish"))
 
@@ -145,30 +120,6 @@ def _client_step(servers: Sequence[ServerLine], is_done: bool) -> Step:
 # -- overview --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """The first line: whether clients are served, and counts of what may be viewed."""
-
-    look: str
-    word: str
-    servers: int | None
-    processes: int | None
-    clients: int | None
-    may_stop: bool
-    stops_url: str
-    who_may_stop: str
-
-
-@dataclass(frozen=True, slots=True)
-class PaceLine:
-    """A line of what was slow, or of what failed; `url` leads to these calls."""
-
-    name: str
-    kind: str
-    figure: str
-    url: str
-
-
 def home_context(request: HttpRequest) -> dict[str, object]:
     """Return the context of the home page.
 
@@ -179,14 +130,19 @@ def home_context(request: HttpRequest) -> dict[str, object]:
         viewer, reports_on(request), partial(is_broken_somewhere, request)
     )
     lines = attention.server_lines(request)
-    done = read_progress(mcp, overview)
-    begins = not done.is_complete or "begin" in request.GET
+    done = (
+        any(map(len, declarations(mcp).values())),
+        bool(overview.rows[Tool].begun),
+        bool(overview.tokens.usable or overview.rows[Server].begun),
+        overview.connected,
+    )
+    begins = not all(done) or "begin" in request.GET
     concerns = attention.list_concerns(request, viewer, overview, lines)
     most = len(concerns) if attention.ALL in request.GET else attention.MAX_CONCERNS
     return {
         "strip": _status_strip(request, viewer, overview),
         "steps": steps_to_begin(request, done, lines) if begins else [],
-        "is_begun": done.is_complete,
+        "is_begun": all(done),
         "concerns": concerns[:most],
         "concern_count": len(concerns),
         "more_concerns": len(concerns[most:]),
@@ -197,7 +153,10 @@ def home_context(request: HttpRequest) -> dict[str, object]:
     }
 
 
-def _status_strip(request: HttpRequest, viewer: Viewer, overview: Overview) -> Strip:
+def _status_strip(
+    request: HttpRequest, viewer: Viewer, overview: Overview
+) -> dict[str, object]:
+    """Return whether clients are served, and counts of what may be viewed."""
     on = header.active_stops(request)
     look, word = LOOKS[State.PUBLISHED], _("Serving")
     if any(each.scope == Scope.EVERYTHING for each in on):
@@ -206,64 +165,53 @@ def _status_strip(request: HttpRequest, viewer: Viewer, overview: Overview) -> S
         look, word = "", _("No process")
     may_stop = has_right(request, header.RIGHT)
     sees_servers = Server in viewer.models
-    return Strip(
-        look=look,
-        word=word,
-        servers=overview.rows[Server].published_count if sees_servers else None,
-        processes=overview.processes.count if viewer.sessions else None,
-        clients=overview.clients if viewer.sessions else None,
-        may_stop=may_stop,
-        stops_url=header.stops_url(),
-        who_may_stop="" if may_stop else header.who_may_stop(request),
-    )
+    return {
+        "look": look,
+        "word": word,
+        "servers": overview.rows[Server].published_count if sees_servers else None,
+        "processes": overview.processes.count if viewer.sessions else None,
+        "clients": overview.clients if viewer.sessions else None,
+        "may_stop": may_stop,
+        "stops_url": header.stops_url(),
+        "who_may_stop": "" if may_stop else header.who_may_stop(request),
+    }
 
 
 def _call_figures(overview: Overview) -> dict[str, object]:
     """Return the figures of a day: numbers, bars, what was slow and what failed."""
-    listed = reverse("admin:mcp_app_call_changelist")
+    listed, failed = reverse("admin:mcp_app_call_changelist"), overview.failure_count
+    percent = 100 * failed / max(1, overview.call_count)
+    bars = hourly_bars(overview.since_ms, overview.hours) if overview.hours else ()
     return {
         "count": overview.call_count,
         "calls": grouped_digits(overview.call_count),
-        "failed": grouped_digits(overview.failure_count)
-        if overview.failure_count
-        else "",
-        "percent": format_percent(
-            100 * overview.failure_count / max(1, overview.call_count)
-        ),
+        "failed": grouped_digits(failed) if failed else "",
+        "percent": format_percent(percent),
         "url": listed,
         "failed_url": f"{listed}?outcome={ANY_FAILURE}",
-        "bars": hourly_bars(overview.since_ms, overview.hours)
-        if overview.hours
-        else (),
-        "slowest": _slowest_lines(overview.paces.slowest),
-        "most_failing": _most_failing(overview.paces.most_failing),
+        "bars": bars,
+        "slowest": [
+            _pace_line(each, milliseconds_text(each.mean_ms), outcome="")
+            for each in overview.paces.slowest
+        ],
+        "most_failing": [
+            _pace_line(each, _failing_figure(each))
+            for each in overview.paces.most_failing
+        ],
     }
 
 
-def _slowest_lines(paces: Sequence[Pace]) -> list[PaceLine]:
-    return [
-        PaceLine(
-            name=visible(each.name),
-            kind=attention.kind_label(each),
-            figure=milliseconds_text(each.mean_ms),
-            url=attention.calls_url(each, outcome=""),
-        )
-        for each in paces
-    ]
+def _failing_figure(pace: Pace) -> str:
+    counts = {"failed": pace.failed, "calls": pace.calls}
+    digits = {name: grouped_digits(count) for name, count in counts.items()}
+    return _("%(failed)s of %(calls)s") % digits
 
 
-def _most_failing(paces: Sequence[Pace]) -> list[PaceLine]:
-    wording = _("%(failed)s of %(calls)s")
-    return [
-        PaceLine(
-            name=visible(each.name),
-            kind=attention.kind_label(each),
-            figure=wording
-            % {
-                "failed": grouped_digits(each.failed),
-                "calls": grouped_digits(each.calls),
-            },
-            url=attention.calls_url(each),
-        )
-        for each in paces
-    ]
+def _pace_line(pace: Pace, figure: str, **filters: str) -> dict[str, str]:
+    """Return a line of what was slow, or of what failed; it leads to these calls."""
+    return {
+        "name": visible(pace.name),
+        "kind": attention.kind_label(pace),
+        "figure": figure,
+        "url": attention.calls_url(pace, **filters),
+    }

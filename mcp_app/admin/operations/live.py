@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -28,7 +28,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from mcp_app.admin.page.concurrency import SettledAdmin, has_right, lacking_sentence
-from mcp_app.admin.page.header import client_of, session_user_name, user_names
+from mcp_app.admin.page.header import (
+    client_of,
+    render_page,
+    session_user_name,
+    user_names,
+)
 from mcp_app.interface.rules import visible
 from mcp_app.invalidation import changes
 from mcp_app.models import Change, Session, Stream, Worker
@@ -54,69 +59,6 @@ class Moment:
 
     at: datetime
     ago: str
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerLine:
-    """A process, with what its last heartbeat reported."""
-
-    name: str
-    live: bool
-    seen: Moment
-    started: Moment
-    streams: Mapping[str, int]
-    logged: int
-    calls: Mapping[str, int]
-    lost: int
-    dropped: int
-    secrets: int
-    code: str
-    is_other: bool
-    """Whether this process is live and live processes run different code."""
-
-    @property
-    def tells(self) -> bool:
-        """Whether the report is current; a process of an older release sends none."""
-        return self.live and bool(self.code)
-
-    @property
-    def open_streams(self) -> int:
-        return sum(self.streams.values())
-
-    @property
-    def other_calls(self) -> int:
-        return sum(self.calls.values())
-
-
-@dataclass(frozen=True, slots=True)
-class SessionLine:
-    """A session; `listens` is None if a process did not report all sessions."""
-
-    pk: int
-    handle: str
-    client: str
-    who: str
-    server: str
-    revision: str
-    seen: Moment
-    opened: Moment
-    listens: bool | None
-    close_url: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallLine:
-    """An open call that has a row."""
-
-    tool: str
-    client: str
-    who: str
-    server: str
-    began: Moment
-    messages: int
-    worker: str
-    live: bool
-    cancel_url: str
 
 
 def _moment_ago(age_ms: int) -> Moment:
@@ -168,54 +110,65 @@ def workers_context() -> dict[str, object]:
     return {"workers": lines, "more": _more_text(rows, first_rows)}
 
 
-def _worker_line(worker: Any, logged: Mapping[str, int], differ: bool) -> WorkerLine:
+def _worker_line(
+    worker: Any, logged: Mapping[str, int], differ: bool
+) -> dict[str, object]:
+    """Return a process, with what its last heartbeat reported.
+
+    It `tells` if the report is current; a process of an older release sends none. It
+    `is_other` if it is live and live processes run different code.
+    """
     report = worker.report_of_process()
     live = worker.age_seen_ms <= LIVE_MS
-    return WorkerLine(
-        name=_process_name(worker),
-        live=live,
-        seen=_moment_ago(worker.age_seen_ms),
-        started=_moment_ago(worker.age_started_ms),
-        streams=report.streams,
-        logged=logged.get(worker.pk, 0),
-        calls=report.calls,
-        lost=report.lost,
-        dropped=report.dropped,
-        secrets=report.secrets,
-        code=report.code[:HANDLE],
-        is_other=live and differ,
-    )
+    return {
+        "name": _process_name(worker),
+        "live": live,
+        "seen": _moment_ago(worker.age_seen_ms),
+        "started": _moment_ago(worker.age_started_ms),
+        "streams": report.streams,
+        "open_streams": sum(report.streams.values()),
+        "logged": logged.get(worker.pk, 0),
+        "calls": report.calls,
+        "other_calls": sum(report.calls.values()),
+        "lost": report.lost,
+        "dropped": report.dropped,
+        "secrets": report.secrets,
+        "code": report.code[:HANDLE],
+        "tells": live and bool(report.code),
+        "is_other": live and differ,
+    }
 
 
 def sessions_context() -> dict[str, object]:
-    """Return the context of the part about sessions; the last seen come first."""
+    """Return the context of the part about sessions; the last seen come first.
+
+    Each `listens`, or does not, or that is None if a process did not report all.
+    """
     rows = Session.objects.order_by("-seen_ms", "-pk")
     columns = rows.defer("capabilities")
     first_rows = list(_with_ages(columns, "seen_ms", "created_ms")[: SHOWN + 1])
     names = user_names(each.user_id for each in first_rows[:SHOWN])
-    reports = (
-        [each.report_of_process() for each in Worker.objects.live()]
-        if first_rows
-        else []
-    )
+    workers = Worker.objects.live() if first_rows else []
+    reports = [each.report_of_process() for each in workers]
     listening = {pk for report in reports for pk in report.sessions}
     # A process of an older release reports nothing.
     all_reported = all(
         report.code and len(report.sessions) < MOST_SESSIONS for report in reports
     )
+    others = False if all_reported else None
     lines = [
-        SessionLine(
-            pk=each.pk,
-            handle=each.digest[:HANDLE],
-            client=client_of(each),
-            who=session_user_name(each, names),
-            server=visible(each.server),
-            revision=each.revision,
-            seen=_moment_ago(each.age_seen_ms),
-            opened=_moment_ago(each.age_created_ms),
-            listens=True if each.pk in listening else (False if all_reported else None),
-            close_url=reverse("admin:mcp_app_session_close", args=[each.pk]),
-        )
+        {
+            "pk": each.pk,
+            "handle": each.digest[:HANDLE],
+            "client": client_of(each),
+            "who": session_user_name(each, names),
+            "server": visible(each.server),
+            "revision": each.revision,
+            "seen": _moment_ago(each.age_seen_ms),
+            "opened": _moment_ago(each.age_created_ms),
+            "listens": each.pk in listening or others,
+            "close_url": reverse("admin:mcp_app_session_close", args=[each.pk]),
+        }
         for each in first_rows[:SHOWN]
     ]
     return {"sessions": lines, "more": _more_text(rows, first_rows)}
@@ -228,32 +181,26 @@ def calls_context() -> dict[str, object]:
     first_rows = list(_with_ages(columns, "created_ms")[: SHOWN + 1])
     displayed = first_rows[:SHOWN]
     names = user_names(each.session.user_id for each in displayed)
-    owners = _owners_by_key(each.owner for each in displayed)
-    lines = [_call_line(each, names, owners.get(each.owner)) for each in displayed]
+    workers = Worker.objects.filter(pk__in={each.owner for each in displayed})
+    aged = _with_ages(workers.defer("report"), "seen_ms")
+    owners = {each.pk: each for each in aged}
+    gone, lines = _("a process that is gone"), []
+    for each in displayed:
+        owner = owners.get(each.owner)
+        lines.append(
+            {
+                "tool": call_name(each),
+                "client": client_of(each.session),
+                "who": session_user_name(each.session, names),
+                "server": visible(each.session.server),
+                "began": _moment_ago(each.age_created_ms),
+                "messages": each.head_seq,
+                "worker": gone if owner is None else _process_name(owner),
+                "live": owner is not None and owner.age_seen_ms <= LIVE_MS,
+                "cancel_url": reverse("admin:mcp_app_session_cancel", args=[each.pk]),
+            }
+        )
     return {"calls": lines, "more": _more_text(rows, first_rows)}
-
-
-def _owners_by_key(keys: Iterable[str]) -> dict[str, Any]:
-    wanted = set(keys)
-    if not wanted:
-        return {}
-    rows = Worker.objects.filter(pk__in=wanted).defer("report")
-    return {each.pk: each for each in _with_ages(rows, "seen_ms")}
-
-
-def _call_line(stream: Any, names: dict[str, str], owner: Any) -> CallLine:
-    live = owner is not None and owner.age_seen_ms <= LIVE_MS
-    return CallLine(
-        tool=call_name(stream),
-        client=client_of(stream.session),
-        who=session_user_name(stream.session, names),
-        server=visible(stream.session.server),
-        began=_moment_ago(stream.age_created_ms),
-        messages=stream.head_seq,
-        worker=_("a process that is gone") if owner is None else _process_name(owner),
-        live=live,
-        cancel_url=reverse("admin:mcp_app_session_cancel", args=[stream.pk]),
-    )
 
 
 def call_name(stream: Stream) -> str:
@@ -312,47 +259,29 @@ class LivePages(SettledAdmin[Session]):
         }
         part = request.GET.get("part")
         if part is None:
-            return self._live_page(request, context)
+            context |= {"media": MEDIA, "updated": now()}
+            context["parts"] = {name: build() for name, build in PARTS.items()}
+            return render_page(self, request, "live", _("What happens now"), context)
         if part not in PARTS:
             raise Http404(_("This page has no such part."))
         template = f"admin/mcp_app/includes/live_{part}.html"
         return TemplateResponse(request, template, {**context, **PARTS[part]()})
-
-    def _live_page(
-        self, request: HttpRequest, context: Mapping[str, object]
-    ) -> HttpResponse:
-        both = {
-            **self.admin_site.each_context(request),
-            **context,
-            "opts": self.opts,
-            "media": MEDIA,
-            "title": _("What happens now"),
-            "updated": now(),
-            "parts": {name: build() for name, build in PARTS.items()},
-        }
-        return TemplateResponse(request, "admin/mcp_app/live.html", both)
 
     def close_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Close a session in every process, as if its client had closed it."""
         if refused := self._refusal_response(request):
             return refused
         session = Session.objects.filter(pk=key).first()
-        if session is None or not self._close_session(request, session):
+        _total, gone = Session.objects.filter(pk=key).delete()
+        if session is None or not gone.get(Session._meta.label):
             message = _("This session is closed already.")
             return self._redirect_back(request, message, messages.WARNING)
-        message = _("Closed. The client opens a new session when it next calls.")
-        return self._redirect_back(request, message, messages.SUCCESS)
-
-    def _close_session(self, request: HttpRequest, session: Session) -> bool:
-        """Close a session and log it; return whether it was still open."""
-        _total, gone = Session.objects.filter(pk=session.pk).delete()
-        if not gone.get(Session._meta.label):
-            return False
         LogEntry.objects.log_actions(
             str(request.user.pk), [session], DELETION, _("Closed."), single_object=True
         )
         self._hold_response()
-        return True
+        message = _("Closed. The client opens a new session when it next calls.")
+        return self._redirect_back(request, message, messages.SUCCESS)
 
     def cancel_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Cancel a call in whichever process runs it; that process tells its client."""
@@ -368,33 +297,25 @@ class LivePages(SettledAdmin[Session]):
                 "Nobody runs this call any more, because its process does not respond."
             )
             return self._redirect_back(request, message, messages.WARNING)
-        self._cancel_call(request, stream)
-        if self._has_ended(stream):
-            message = _("Cancelled: %(call)s. Its client has been told.")
-            level = messages.SUCCESS
-        else:
+        message = _("Cancelled a call: %(call)s.") % {"call": call_name(stream)}
+        user = str(request.user.pk)
+        with transaction.atomic(using=router.db_for_write(Change)):
+            for each in request_ids(stream.requests):
+                changes.record_stop(stream.session_id, call.request_key(each))
+            LogEntry.objects.log_actions(
+                user, [stream.session], CHANGE, message, single_object=True
+            )
+            self._hold_response()
+        level = messages.SUCCESS
+        message = _("Cancelled: %(call)s. Its client has been told.")
+        if not self._has_ended(stream):
+            level = messages.INFO
             message = _(
                 "The process that runs %(call)s was told to cancel it. Look"
                 " again in a moment."
             )
-            level = messages.INFO
-        return self._redirect_back(
-            request, message % {"call": call_name(stream)}, level
-        )
-
-    def _cancel_call(self, request: HttpRequest, stream: Stream) -> None:
-        with transaction.atomic(using=router.db_for_write(Change)):
-            for each in request_ids(stream.requests):
-                changes.record_stop(stream.session_id, call.request_key(each))
-            message = _("Cancelled a call: %(call)s.") % {"call": call_name(stream)}
-            LogEntry.objects.log_actions(
-                str(request.user.pk),
-                [stream.session],
-                CHANGE,
-                message,
-                single_object=True,
-            )
-            self._hold_response()
+        message %= {"call": call_name(stream)}
+        return self._redirect_back(request, message, level)
 
     def _has_ended(self, stream: Stream) -> bool:
         """Wait briefly for a call to end, except inside an uncommitted transaction."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from typing import Final
 
 from django.db import models
@@ -89,18 +87,16 @@ def search_definitions(wanted: str, on: Sequence[Stop]) -> Iterator[Line]:
         display_name = visible(title or name, None)
         label = str(MODELS[kind]._meta.verbose_name)
         about = f"{label} · {visible(identity, None)}"
-        yield Line(
-            display_name, about, _("Stop %(name)s") % {"name": display_name}, target
-        )
+        button = _("Stop %(name)s") % {"name": display_name}
+        yield Line(display_name, about, button, target)
 
 
 def _text_condition(model: type[DefinitionRow], wanted: str) -> models.Q:
     """Match words of the working copy, or exactly the name that clients use."""
     served = models.Q(published_identity=model.identity_hash(wanted))
-    columns = dict.fromkeys(("name", "title", model.IDENTITY))
-    return reduce(
-        or_, (models.Q(**{f"{each}__icontains": wanted}) for each in columns), served
-    )
+    for each in ("name", "title", model.IDENTITY):
+        served |= models.Q(**{f"{each}__icontains": wanted})
+    return served
 
 
 def _served_condition(model: type[DefinitionRow], wanted: str) -> models.Q:
@@ -108,8 +104,6 @@ def _served_condition(model: type[DefinitionRow], wanted: str) -> models.Q:
     declared = declarations(mcp)[str(model._meta.model_name)]
     letters = wanted.casefold()
     close = [each for each in declared if letters in each.casefold()][:MAX_MATCHES]
-    return (
-        models.Q(source=Source.CODE)
-        | models.Q(published__isnull=False)
-        | models.Q(**{f"{model.IDENTITY}__in": close})
-    )
+    declared_here = models.Q(**{f"{model.IDENTITY}__in": close})
+    served = models.Q(source=Source.CODE) | models.Q(published__isnull=False)
+    return served | declared_here

@@ -11,7 +11,6 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import models, router, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -55,15 +54,15 @@ class StopPages(SettledAdmin[Row]):
 
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
-        return [
-            path("stop/", wrap(self.stops_view), name="mcp_app_server_stops"),
-            path(
-                "stop/start/",
-                wrap(self.start_again_view),
-                name="mcp_app_server_start_again",
-            ),
-            *super().get_urls(),
+        pages = {
+            "stop/": ("stops", self.stops_view),
+            "stop/start/": ("start_again", self.start_again_view),
+        }
+        own = [
+            path(route, wrap(view), name=f"mcp_app_server_{name}")
+            for route, (name, view) in pages.items()
         ]
+        return [*own, *super().get_urls()]
 
     def stops_view(self, request: HttpRequest) -> HttpResponse:
         """Show what is stopped; on POST, stop what the button names."""
@@ -89,29 +88,22 @@ class StopPages(SettledAdmin[Row]):
         self.message_user(request, message % {"what": stop.what}, messages.SUCCESS)
         if stop.reason != wish.reason:
             message = _("The reason was stored in a changed form: “%(reason)s”.")
-            self.message_user(
-                request, message % {"reason": stop.reason}, messages.WARNING
-            )
+            message %= {"reason": stop.reason}
+            self.message_user(request, message, messages.WARNING)
         return HttpResponseRedirect(header.stops_url())
 
     def _stop_target(
         self, request: HttpRequest, scope: str, row: PublishedRow | None, wish: Wish
     ) -> Stop:
+        by, running, reason = stop_author(request), wish.running, wish.reason
         with transaction.atomic(using=router.db_for_write(Stop)):
-            stop = workers.stop(
-                scope,
-                row,
-                by=stop_author(request),
-                running=wish.running,
-                reason=wish.reason,
-            )
-            message = _("Stopped %(what)s; running calls: %(running)s. %(reason)s")
-            values = {
+            stop = workers.stop(scope, row, by=by, running=running, reason=reason)
+            message = _("Stopped %(what)s; running calls: %(running)s. %(reason)s") % {
                 "what": stop.what,
                 "running": stop.get_running_display(),
                 "reason": stop.reason,
             }
-            _log_change(request, row or stop, (message % values).strip())
+            _log_change(request, row or stop, message.strip())
         return stop
 
     def _stops_page(self, request: HttpRequest, wish: Wish) -> HttpResponse:
@@ -130,7 +122,7 @@ class StopPages(SettledAdmin[Row]):
             "wish": wish,
             "running": Running.choices,
         }
-        return self._page_of_stops(request, "stop", _("Stop"), context)
+        return header.render_page(self, request, "stop", _("Stop"), context)
 
     def start_again_view(self, request: HttpRequest) -> HttpResponse:
         """Show what comes back; on POST, end the stops that the page showed."""
@@ -152,7 +144,7 @@ class StopPages(SettledAdmin[Row]):
             "back_to": request.GET.get("back", ""),
         }
         title = _("Start again: %(what)s") % {"what": ending[0].what}
-        return self._page_of_stops(request, "start_again", title, context)
+        return header.render_page(self, request, "start_again", title, context)
 
     def _end_stops(self, request: HttpRequest) -> HttpResponse:
         keys = [int(text) for text in request.POST.getlist("stop") if _is_row_key(text)]
@@ -165,29 +157,16 @@ class StopPages(SettledAdmin[Row]):
             message = _("Somebody has started this before you.")
             self.message_user(request, message, messages.WARNING)
             return HttpResponseRedirect(header.stops_url())
-        staying = _staying_sentence(Stop.objects.on())
-        message = _("Started again: %(what)s. %(staying)s")
-        what = ", ".join(dict.fromkeys(each.what for each in ended))
-        report = (message % {"what": what, "staying": staying}).strip()
-        self.message_user(request, report, messages.SUCCESS)
+        message = _("Started again: %(what)s. %(staying)s") % {
+            "what": ", ".join(dict.fromkeys(each.what for each in ended)),
+            "staying": _staying_sentence(Stop.objects.on()),
+        }
+        self.message_user(request, message.strip(), messages.SUCCESS)
         for row in filter(None, map(_row_of_stop, ended)):
             if why := why_broken(row):
                 message = f"{row}: {comparison.stays_broken(why)}"
                 self.message_user(request, message, messages.WARNING)
         return HttpResponseRedirect(_return_url(request.POST, ended[0]))
-
-    def _page_of_stops(
-        self, request: HttpRequest, template: str, title: str, context: dict[str, Any]
-    ) -> HttpResponse:
-        vars(request)["current_app"] = self.admin_site.name
-        both = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": self.media,
-            "title": title,
-            **context,
-        }
-        return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
 
 
 def _return_url(query: QueryDict, stop: Stop) -> str:
@@ -236,8 +215,7 @@ def _row_of_stop(stop: Stop) -> PublishedRow | None:
     row = _find_row(stop.kind, stop.ref)
     if row is not None or stop.kind not in MODELS:
         return row
-    rows = MODELS[stop.kind].rows().filter(published_identity=stop.served_hash)
-    return rows.first()
+    return MODELS[stop.kind].rows().filter(published_identity=stop.served_hash).first()
 
 
 def _is_row_key(text: str) -> bool:
@@ -354,19 +332,16 @@ def _coming_back(
         rows = Server.rows().filter(published__isnull=False)
         staying = [each for each in on if each not in ending]
         back = [row for row in rows if _comes_back(row, ending, staying)]
-        names = ", ".join(str(each) for each in back)
-        yield (
-            _("These servers come back: %(names)s.") % {"names": names}
-            if back
-            else _("No server comes back with this.")
-        )
+        names = {"names": ", ".join(str(each) for each in back)}
+        some = _("These servers come back: %(names)s.") % names
+        yield some if back else _("No server comes back with this.")
 
 
 def _comes_back(row: Server, ending: Sequence[Stop], staying: Sequence[Stop]) -> bool:
     """Return whether stops that end hold a server, and none that stays does."""
-    ends = _stops_in_scope(ending, Scope.EVERYTHING) or header.stops_of_row(ending, row)
-    stays = _stops_in_scope(staying, Scope.EVERYTHING) or header.stops_of_row(
-        staying, row
+    ends, stays = (
+        _stops_in_scope(stops, Scope.EVERYTHING) or header.stops_of_row(stops, row)
+        for stops in (ending, staying)
     )
     return bool(ends) and not stays
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from itertools import chain
@@ -37,7 +38,7 @@ Reasons: TypeAlias = Mapping[Key, Mapping[int, str]]
 """Why each row is broken, in a sentence, by its version (0 without one)."""
 KNOWN: Final = "mcp_broken"
 REPORTS: Final = "mcp_reports"
-MAX_KEY_DIGITS: Final = 18
+KEY: Final = re.compile("[0-9]{1,18}")
 
 
 def broken_rows_of(request: HttpRequest) -> Reasons:
@@ -92,12 +93,13 @@ def _broken_rows(reports: Iterable[Report]) -> Reasons:
     for key, version, reason in chain.from_iterable(known):
         reasons_by_version.setdefault((key, version), []).append(visible(reason, None))
     rows: dict[Key, dict[int, str]] = {}
+    text = _("In %(count)d of %(total)d processes: %(reason)s")
     for (key, version), reasons in reasons_by_version.items():
         # Who has more than a report holds names some of them.
         total = len(reasons) if is_cut else len(known)
-        rows.setdefault(key, {})[version] = _counted_reason(
-            reasons[0], len(reasons), total
-        )
+        values = {"count": len(reasons), "total": total, "reason": reasons[0]}
+        said = reasons[0] if len(reasons) == total else text % values
+        rows.setdefault(key, {})[version] = said
     return rows
 
 
@@ -106,24 +108,10 @@ def _report_entries(report: Report) -> Iterator[tuple[Key, int, str]]:
     entries: object = report.broken
     for entry in entries if isinstance(entries, list | tuple) else ():
         match entry:
-            case [str(kind), str(ref), int(version), str(reason), *_] if _is_row_key(
+            case [str(kind), str(ref), int(version), str(reason), *_] if KEY.fullmatch(
                 ref
             ):
                 yield (kind, ref), version, reason
-
-
-def _is_row_key(ref: str) -> bool:
-    return ref.isascii() and ref.isdigit() and len(ref) <= MAX_KEY_DIGITS
-
-
-def _counted_reason(reason: str, count: int, total: int) -> str:
-    if count == total:
-        return reason
-    return _("In %(count)d of %(total)d processes: %(reason)s") % {
-        "count": count,
-        "total": total,
-        "reason": reason,
-    }
 
 
 # -- deleted rows ----------------------------------------------------------------------
@@ -165,12 +153,9 @@ def sentences(model: type[Model], keys: Iterable[object]) -> Iterator[str]:
     """Yield such a sentence for each of these rows that no longer exists."""
     keys_by_text = {str(key): key for key in keys}
     there = model._default_manager.filter(pk__in=keys_by_text.values())
-    gone = keys_by_text.keys() - {
-        str(key) for key in there.values_list("pk", flat=True)
-    }
-    entries = {
-        each.object_id: each for each in reversed(_deletion_entries(model, gone))
-    }
+    gone = keys_by_text.keys() - set(map(str, there.values_list("pk", flat=True)))
+    latest_first = _deletion_entries(model, gone)
+    entries = {each.object_id: each for each in reversed(latest_first)}
     for key in sorted(gone):
         yield deletion_sentence(model, entries.get(key))
 
@@ -214,10 +199,8 @@ def primary_key_of(model: type[Model], text: str) -> object:
 def _deletion_entries(model: type[Model], keys: Iterable[object]) -> Any:
     """Return the log entries of deletions of these rows, the latest first."""
     kind = ContentType.objects.get_for_model(model)
-    return (
-        LogEntry.objects.filter(
-            content_type=kind, object_id__in=map(str, keys), action_flag=DELETION
-        )
-        .select_related("user")
-        .order_by("-action_time", "-pk")
+    texts = list(map(str, keys))
+    entries = LogEntry.objects.filter(
+        content_type=kind, object_id__in=texts, action_flag=DELETION
     )
+    return entries.select_related("user").order_by("-action_time", "-pk")

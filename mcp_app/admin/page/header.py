@@ -235,16 +235,14 @@ def why_broken(row: PublishedRow) -> str:
 
     The column `broken` is as of the last save or deployment; this checks current code.
     """
-    if not isinstance(row, DefinitionRow) or not _depends_on_code(row):
+    if not isinstance(row, DefinitionRow):
+        return row.broken
+    if row.kind == "text" and not row.from_code:
         return row.broken
     # No other row can be published under its name.
     content = row.working_content()
     working = judge_content(row, content, mcp, uploads_of(content))
     return broken_reason(row, mcp, working)
-
-
-def _depends_on_code(row: DefinitionRow) -> bool:
-    return row.from_code or row.kind != "text"
 
 
 def _visibility_sentence(row: PublishedRow) -> str:
@@ -304,6 +302,7 @@ def render_page(
     context: Mapping[str, object],
 ) -> TemplateResponse:
     """Return a page of the admin that belongs to no row."""
+    vars(request)["current_app"] = admin.admin_site.name
     shared = {
         **admin.admin_site.each_context(request),
         "opts": admin.opts,

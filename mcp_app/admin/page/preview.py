@@ -6,7 +6,7 @@ All of it is plain text, which templates escape (SECURITY.md, stored XSS).
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from django.template.defaultfilters import filesizeformat
@@ -52,14 +52,12 @@ def look_of_content(content: str | bytes, media_type: str) -> Look:
         return _text_look(content)
     if _is_text_type(media_type):
         return _text_look(content.decode(errors="replace"))
-    size = _("%(type)s, %(size)s") % {
-        "type": visible(media_type),
-        "size": filesizeformat(len(content)),
-    }
+    values = {"type": visible(media_type), "size": filesizeformat(len(content))}
+    note = _("%(type)s, %(size)s") % values
     if media_type in PICTURES and len(content) <= MAX_PICTURE_BYTES:
         encoded = b64encode(content).decode()
-        return Look(picture=f"data:{media_type};base64,{encoded}", note=size)
-    return Look(note=size)
+        return Look(picture=f"data:{media_type};base64,{encoded}", note=note)
+    return Look(note=note)
 
 
 def look_of_block(block: Block) -> Look:
@@ -70,13 +68,10 @@ def look_of_block(block: Block) -> Look:
         return look_of_content(block.data, block.mime_type)
     if isinstance(block, EmbeddedResource):
         inner = block.resource
-        content = inner.blob if inner.text is None else inner.text
-        look = look_of_content(
-            content or "", inner.mime_type or "application/octet-stream"
-        )
+        content = (inner.blob if inner.text is None else inner.text) or ""
+        look = look_of_content(content, inner.mime_type or "application/octet-stream")
         note = _("Contents of %(uri)s") % {"uri": inner.uri}
-        joined = ", ".join(filter(None, (note, look.note)))
-        return Look(look.text, look.picture, joined, look.tokens, look.is_cut)
+        return replace(look, note=", ".join(filter(None, (note, look.note))))
     if isinstance(block, ResourceLink):
         note = _("Link to %(uri)s") % {"uri": block.uri}
         return Look(text=visible(block.as_text()), note=note)

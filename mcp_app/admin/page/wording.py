@@ -15,6 +15,7 @@ from mcp_app.interface.definitions import Label
 Words: TypeAlias = Mapping[str, tuple[Label, Label]]
 
 PROGRAM_NAME = _("The name that programs use: letters, digits and _ - .")
+IF_CHOSEN = _("Used only if you choose “Only the ones chosen here”.")
 
 EVERY: Words = {
     "title": (_("Title"), _("What people see. A few words.")),
@@ -121,19 +122,10 @@ SERVER: Words = {
         ),
     ),
     "selection": (_("What it offers"), ""),
-    "tools": (_("Tools"), _("Used only if you choose “Only the ones chosen here”.")),
-    "resources": (
-        _("Resources"),
-        _("Used only if you choose “Only the ones chosen here”."),
-    ),
-    "templates": (
-        _("Resource templates"),
-        _("Used only if you choose “Only the ones chosen here”."),
-    ),
-    "prompts": (
-        _("Prompts"),
-        _("Used only if you choose “Only the ones chosen here”."),
-    ),
+    "tools": (_("Tools"), IF_CHOSEN),
+    "resources": (_("Resources"), IF_CHOSEN),
+    "templates": (_("Resource templates"), IF_CHOSEN),
+    "prompts": (_("Prompts"), IF_CHOSEN),
     "tags": (_("Tags"), _("Separated by spaces or commas.")),
     "listing": (
         _("What its list of tools shows"),

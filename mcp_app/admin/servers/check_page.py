@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -49,29 +48,23 @@ WORDS: Final[dict[Grade, tuple[Label, str]]] = {
 """The word for a grade, and the CSS class of its note; the worst first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A finding as it is shown."""
-
-    word: Label
-    look: str
-    finding: Finding
-
-
 def probe_context(request: HttpRequest, row: Server) -> dict[str, Any]:
     """Return what the script of the page needs, and the command that does the same."""
     origin = f"{request.scheme}://{request.get_host()}"
     url = server_url(row.slug, origin)
+    parts = urlsplit(url)
     command = f"python manage.py mcp_check {url}"
     if row.slug != DEFAULT_SLUG:
         command = f"{command} --server {row.slug}"
+    metadata = ""
+    if here.site_at_address(url, row).signs_in:
+        metadata = urlsplit(metadata_address(url)).path
+    has_own = mcp_settings.public_url is not None
     plan = {
-        "path": urlsplit(url).path,
-        "metadata": urlsplit(metadata_address(url)).path
-        if here.site_at_address(url, row).signs_in
-        else "",
+        "path": parts.path,
+        "metadata": metadata,
         # Without a public address clients use that of the page.
-        "origin": "" if mcp_settings.public_url is None else _url_origin(url),
+        "origin": f"{parts.scheme}://{parts.netloc}" if has_own else "",
         "header": HEADER,
         "tickets": {each.value: issue_ticket(row.slug, each) for each in Probe},
         "sent": dict(PROBE_HEADERS),
@@ -80,11 +73,6 @@ def probe_context(request: HttpRequest, row: Server) -> dict[str, Any]:
         "silence": mcp_settings.limits.heartbeat + BEYOND_HEARTBEAT_S,
     }
     return {"url": url, "command": command, "plan": json.dumps(plan)}
-
-
-def _url_origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def judged_fragment(request: HttpRequest, row: Server) -> HttpResponse:
@@ -117,15 +105,18 @@ def _parse_answers(text: bytes) -> tuple[str, object]:
     return url, answers
 
 
-def _finding_lines(findings: list[Finding]) -> list[Line]:
+def _finding_lines(findings: list[Finding]) -> list[dict[str, object]]:
+    """Return the findings as they are shown, the worst first."""
     order = [*WORDS]
-    worst_first = sorted(findings, key=lambda each: order.index(each.grade))
-    return [Line(*WORDS[each.grade], each) for each in worst_first]
+    lines: list[dict[str, object]] = []
+    for each in sorted(findings, key=lambda each: order.index(each.grade)):
+        word, look = WORDS[each.grade]
+        lines.append({"word": word, "look": look, "finding": each})
+    return lines
 
 
-def here_lines(row: Server) -> list[Line]:
+def here_lines(row: Server) -> list[dict[str, object]]:
     """Look at what can be seen in this process; blocks."""
     findings = [*here.server_findings(row), *here.document_findings(row)]
-    return _finding_lines(
-        [*findings, *here.process_findings(), *here.settings_findings()]
-    )
+    findings += [*here.process_findings(), *here.settings_findings()]
+    return _finding_lines(findings)

@@ -64,8 +64,7 @@ class CheckPages(PublishedAdmin[Row]):
             if not has_right(request, "stop"):
                 raise PermissionDenied
             context["here"] = check_page.here_lines(row)
-        response = self._render_page(
-            request, row, "check", _("Check"), context, "check"
-        )
+        title = _("Check")
+        response = self._render_page(request, row, "check", title, context, "check")
         response.headers["Cache-Control"] = "no-store"
         return response

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 from http import HTTPStatus
@@ -87,11 +86,6 @@ _WORDS: Final[Mapping[str, Label]] = {
 }
 
 
-def refusal_word(reason: str) -> str:
-    """Return a reason in words; processes of another release may know more."""
-    return str(_WORDS.get(reason, _WORDS[Reason.OTHER]))
-
-
 # -- connect ---------------------------------------------------------------------------
 
 MEDIA: Final = Media(
@@ -163,14 +157,17 @@ class ConnectPages(PublishedAdmin[Row]):
         status: int = HTTPStatus.OK,
     ) -> HttpResponse:
         """Render the page at once, and forbid caches to store it."""
-        request, server = place.request, place.server
+        request, server, chosen = place.request, place.server, place.client
         vars(request)["current_app"] = self.admin_site.name
         both = {
             **row_page_context(self, request, server, "connect"),
             "media": MEDIA,
             "title": _("Connect a client"),
             "address": place.url,
-            "clients": place.client_links(),
+            "clients": [
+                {"url": f"?client={key}", "title": each.title, "current": key == chosen}
+                for key, each in CLIENTS.items()
+            ],
             "guide": place.client_guide(token),
             "token": Secret(token),
             "place": place,
@@ -179,7 +176,8 @@ class ConnectPages(PublishedAdmin[Row]):
             **context,
         }
         if not context and not place.hindrance:
-            both["form"] = place.token_form()
+            title = CLIENTS[chosen].title
+            both["form"] = ServerTokenForm(initial={"name": title})
         response = render(request, "admin/mcp_app/connect.html", both, status=status)
         forbid_caching(response)
         return response
@@ -241,19 +239,11 @@ class Place:
         sentence = _("You may not use this server yourself: it lets in %(who)s.")
         return sentence % {"who": who}
 
-    def token_form(self) -> ServerTokenForm:
-        return ServerTokenForm(initial={"name": CLIENTS[self.client].title})
-
     def client_guide(self, token: str) -> Guide:
         slug, takes = self.server.slug, self.takes_token
         return connection_guide(
             self.client, slug, self.url, token=token, takes_token=takes
         )
-
-    def client_links(self) -> Iterator[ClientLink]:
-        """Yield the clients to choose from."""
-        for key, client in CLIENTS.items():
-            yield ClientLink(f"?client={key}", client.title, key == self.client)
 
     def waiting_context(self, token: str = "") -> dict[str, Any]:
         """Return what came in with a token, by default the one that the address names.
@@ -271,12 +261,8 @@ class Place:
     def waiting_for(self, row: AccessToken, before: Counter[str]) -> dict[str, Any]:
         """Return what came in with a token, and what was refused since `before`."""
         refused = refusal_counts(reports_on(self.request), row.created) - before
-        parameters = {
-            "client": self.client,
-            "token": row.pk,
-            "before": counts_text(before),
-        }
-        query = f"?{urlencode(parameters)}"
+        asked = {"token": row.pk, "before": counts_text(before)}
+        query = f"?{urlencode({'client': self.client, **asked})}"
         contact = first_contact(row)
         return {
             "made": row,
@@ -290,22 +276,12 @@ class Place:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class ClientLink:
-    """A client to choose."""
-
-    url: str
-    title: str
-    current: bool
-
-
 def came_sentence(used: datetime) -> SafeString:
     """Say when something came in, as HTML."""
+    text = _("Something came in with this token on {}.")
     if local_time(used).date() == local_date():
-        return format_html(
-            _("Something came in with this token at {}."), moment_html(used)
-        )
-    return format_html(_("Something came in with this token on {}."), moment_html(used))
+        text = _("Something came in with this token at {}.")
+    return format_html(text, moment_html(used))
 
 
 def refused_sentence(refused: Mapping[str, int]) -> str:
@@ -314,7 +290,8 @@ def refused_sentence(refused: Mapping[str, int]) -> str:
     if not count:
         return ""
     order = sorted(refused, key=lambda reason: (-refused[reason], reason))
-    words = [refusal_word(each) for each in order]
+    # Processes of another release may know more reasons.
+    words = [str(_WORDS.get(each, _WORDS[Reason.OTHER])) for each in order]
     if len(words) > 1:
         pairs = zip(words, order, strict=True)
         words = [f"{word} ({refused[each]})" for word, each in pairs]

@@ -105,16 +105,12 @@ class ServerAdmin(
     def formfield_for_manytomany(
         self, db_field: Any, request: HttpRequest, **options: Any
     ) -> Any:
-        """Offer all rows as checkboxes, or a field for keys if there are too many.
-
-        Checkboxes work without scripts; a search field does not.
-        """
+        """Offer all rows as checkboxes, or a field for keys if there are too many."""
+        # Checkboxes work without scripts; a search field does not.
+        widget: Any = CheckboxSelectMultiple({"class": "mcp-boxes"})
         if self._row_counts(request)[db_field.remote_field.model] > MAX_CHECKBOXES:
-            options["widget"] = ManyToManyRawIdWidget(
-                db_field.remote_field, self.admin_site
-            )
-        else:
-            options["widget"] = CheckboxSelectMultiple({"class": "mcp-boxes"})
+            widget = ManyToManyRawIdWidget(db_field.remote_field, self.admin_site)
+        options["widget"] = widget
         return super().formfield_for_manytomany(db_field, request, **options)
 
     def _row_counts(self, request: HttpRequest) -> dict[type[DefinitionRow], int]:
@@ -160,13 +156,10 @@ class ServerAdmin(
             message = _("Choose one server to copy.")
             self.message_user(request, message, messages.ERROR)
             return None
+        message = _("Copied from %(server)s.") % {"server": servers[0]}
         with transaction.atomic():
             copy = copy_server(servers[0])
-            self.log_addition(
-                request,
-                copy,
-                _("Copied from %(server)s.") % {"server": servers[0]},
-            )
+            self.log_addition(request, copy, message)
         message = _("This copy is not published. Check it, then publish it.")
         self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(page_url(copy, "change"))

@@ -123,11 +123,9 @@ class ExactFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value() or ""
         # A database may refuse this character.
-        return (
-            queryset.none()
-            if "\0" in value
-            else queryset.filter(self.value_condition(value))
-        )
+        if "\0" in value:
+            return queryset.none()
+        return queryset.filter(self.value_condition(value))
 
     def value_condition(self, value: str) -> Q:
         raise NotImplementedError
@@ -177,10 +175,8 @@ class TokenColumns:
     @admin.display(description=gettext_lazy("program"))
     def program(self, row: AccessToken) -> str:
         connection = row.connection
-        host, claim = (
-            connected_apps.program_host(connection),
-            connected_apps.identity_claim(connection),
-        )
+        host = connected_apps.program_host(connection)
+        claim = connected_apps.identity_claim(connection)
         return format_html("{}<br>{}", host, claim)
 
     @admin.display(description=gettext_lazy("answers go to"))
@@ -236,12 +232,11 @@ def _end_chosen_rows(
         # Read anew where it is tried again.
         rows = list(queryset.filter(revoked=None).order_by("pk"))
         tokens = [row for row in rows if not row.is_app]
-        apps = connected_apps.end_connected_apps(
-            user, [row for row in rows if row.is_app]
-        )
+        apps = [row for row in rows if row.is_app]
+        ended = connected_apps.end_connected_apps(user, apps)
         for row in tokens:
             token_issuance.end_token(user, row)
-    return apps, len(tokens)
+    return ended, len(tokens)
 
 
 @admin.register(AccessToken)
@@ -292,9 +287,8 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
         self, request: HttpRequest, obj: AccessToken | None = None
     ) -> bool:
         own = obj is None or obj.user_id == request.user.pk
-        return self.has_module_permission(request) and (
-            own or may_manage_tokens(request)
-        )
+        may_see = own or may_manage_tokens(request)
+        return self.has_module_permission(request) and may_see
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.has_module_permission(request)

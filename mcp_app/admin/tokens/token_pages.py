@@ -8,7 +8,6 @@ from django.contrib import messages
 from django.contrib.admin.helpers import AdminErrorList, AdminForm
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.forms import BaseForm
 from django.forms.widgets import Media, Script
 from django.http import (
     Http404,
@@ -62,13 +61,11 @@ class TokenPages(SettledAdmin[AccessToken]):
             "narrow": self.narrow_view,
             "forget": self.forget_view,
         }
-        return [
-            *(
-                path(f"<int:key>/{page}/", wrap(view), name=f"{name}_{page}")
-                for page, view in pages.items()
-            ),
-            *super().get_urls(),
+        own = [
+            path(f"<int:key>/{page}/", wrap(view), name=f"{name}_{page}")
+            for page, view in pages.items()
         ]
+        return [*own, *super().get_urls()]
 
     @sensitive_variables()
     def add_view(
@@ -129,7 +126,15 @@ class TokenPages(SettledAdmin[AccessToken]):
             return HttpResponseRedirect(_change_url(row))
         form = ReplaceForm(request.POST if request.method == "POST" else None)
         if not form.is_valid():
-            return self._replace_page(request, row, form)
+            return self._render_page(
+                request,
+                "token_replace",
+                title=_("Replace %(token)s") % {"token": row},
+                form=form,
+                row=row,
+                state=presentation.token_state(row),
+                line={"ends": presentation.end_or_reason(row)},
+            )
         try:
             new, token = token_issuance.replace_token(
                 request.user,  # type: ignore[arg-type]
@@ -143,19 +148,6 @@ class TokenPages(SettledAdmin[AccessToken]):
             self.message_user(request, str(reason), messages.ERROR)
             return HttpResponseRedirect(_change_url(row))
         return self._show_token(request, new, token, old=row)
-
-    def _replace_page(
-        self, request: HttpRequest, row: AccessToken, form: BaseForm
-    ) -> HttpResponse:
-        return self._render_page(
-            request,
-            "token_replace",
-            title=_("Replace %(token)s") % {"token": row},
-            form=form,
-            row=row,
-            state=presentation.token_state(row),
-            line={"ends": presentation.end_or_reason(row)},
-        )
 
     def revoke_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Revoke a token or end an app; no worker accepts it once this has answered."""
@@ -176,13 +168,14 @@ class TokenPages(SettledAdmin[AccessToken]):
             raise Http404(_("This is no connected app."))
         if connected_apps.narrow_to_reading(request.user, row):  # type: ignore[arg-type]
             message = _("“%(app)s” may only look things up from now on.")
-            self.message_user(request, message % {"app": row}, messages.SUCCESS)
+            level = messages.SUCCESS
         else:
+            level = messages.WARNING
             message = _(
                 "Nothing was changed: “%(app)s” has ended, or may only look things up"
                 " already."
             )
-            self.message_user(request, message % {"app": row}, messages.WARNING)
+        self.message_user(request, message % {"app": row}, level)
         return HttpResponseRedirect(_change_url(row))
 
     def forget_view(self, request: HttpRequest, key: int) -> HttpResponse:
@@ -239,13 +232,9 @@ class TokenPages(SettledAdmin[AccessToken]):
     def _duplicate_page(
         self, request: HttpRequest, already: AlreadyShown
     ) -> HttpResponse:
-        return self._render_page(
-            request,
-            "token_already",
-            title=_("Access token"),
-            row=already.row,
-            said=str(already),
-        )
+        context = {"row": already.row, "said": str(already)}
+        title = _("Access token")
+        return self._render_page(request, "token_already", title=title, **context)
 
     def _render_page(
         self, request: HttpRequest, name: str, **context: object

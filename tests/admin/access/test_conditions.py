@@ -212,19 +212,19 @@ def test_what_was_ticked(answer: Answer, names: tuple[str, ...]) -> None:
 
 def boxes(value: Any) -> dict[str, Any]:
     context = AccessWidget().get_context("access", value, None)
-    return {each.name: each for each in context["boxes"]}
+    return {each["name"]: each for each in context["boxes"]}
 
 
 def test_each_way_of_the_settings_has_a_box() -> None:
     found = boxes("header")
-    assert [name for name, box in found.items() if box.is_ticked] == ["header"]
-    assert {name: (str(box.label), box.path) for name, box in found.items()} == {
+    assert [name for name, box in found.items() if box["is_ticked"]] == ["header"]
+    assert {name: (str(box["label"]), box["path"]) for name, box in found.items()} == {
         "token": ("Access token", ""),
-        "header": (str(found["header"].label), "tests.serving.by_header"),
-        "drf": (str(found["drf"].label), "shop.Basic"),
+        "header": (str(found["header"]["label"]), "tests.serving.by_header"),
+        "drf": (str(found["drf"]["label"]), "shop.Basic"),
         "keycloak": ("Users of https://id.example.com/realms/staff", ""),
     }
-    assert not any(box.is_lacking for box in found.values())
+    assert not any(box["is_lacking"] for box in found.values())
 
 
 @pytest.mark.parametrize(

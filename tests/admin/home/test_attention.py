@@ -127,7 +127,7 @@ def test_what_fails_now(staff: Staff) -> None:
 def test_everything_is_stopped(admin_client: Client) -> None:
     Stop.objects.make(Scope.EVERYTHING, by=By("kim"), reason="Wrong prices")
     response = home(admin_client)
-    assert response.context["strip"].word == "Stopped"
+    assert response.context["strip"]["word"] == "Stopped"
     ((word, _name, sentence),) = told(admin_client)
     assert word == "Stopped"
     assert sentence.startswith("Everything is stopped since")
@@ -142,7 +142,7 @@ def test_no_process(staff: Staff) -> None:
     own_session()
     response = home(client)
     ((word, _name, sentence),) = told(client)
-    assert word == response.context["strip"].word == "No process"
+    assert word == response.context["strip"]["word"] == "No process"
     assert sentence.startswith("No process serves clients now.")
 
 

@@ -347,8 +347,7 @@ def test_a_call_is_cancelled(
     worker()
     stream = call(session(), requests=requests)
     said = pressed(admin_client, "cancel", stream.pk)
-    told = "The process that runs book_table was told to cancel it. Look again in a"
-    assert said == f"{told} moment."
+    assert said.startswith("The process that runs book_table was told to cancel it.")
     told = set(Change.objects.filter(kind="stopped").values_list("ref", flat=True))
     assert told == {f"{stream.session_id}:{identity.request_key(each)}" for each in ids}
     entry = LogEntry.objects.get()
