@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from html import unescape
 from html.parser import HTMLParser
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from django.db.models import Model
 from django.forms import BaseForm
@@ -16,6 +18,8 @@ from django.urls import reverse
 from mcp_app.admin.editors.json_editor import SheetWidget
 
 Row = TypeVar("Row", bound=Model)
+Queries: TypeAlias = Callable[[int], AbstractContextManager[Any]]
+Staff: TypeAlias = Callable[..., Client]
 Attributes = list[tuple[str, str | None]]
 
 

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from html import unescape
-from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from mcp_app.admin.calls import log
 from mcp_app.models import Call, call_rows
 from tests.admin.calls.rows import crash, plan, write
-from tests.admin.pages import page
+from tests.admin.pages import Queries, Staff, page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("_ten_thousand")]
 
-Queries = Callable[[int], AbstractContextManager[Any]]
-Staff = Callable[..., Client]
 
 LIST = page("call")
 BUDGET = 8

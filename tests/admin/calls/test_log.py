@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -18,12 +16,10 @@ from mcp_app.admin.calls.filters import CHOICES, stored_time
 from mcp_app.admin.page.concurrency import RIGHTS
 from mcp_app.models import Call, CallStatistic, call_rows
 from tests.admin.calls.rows import DAY, HOUR, MINUTE, crash, write
-from tests.admin.pages import page, text_of, words_of
+from tests.admin.pages import Queries, Staff, page, text_of, words_of
 
 pytestmark = pytest.mark.django_db
 
-Queries = Callable[[int], AbstractContextManager[Any]]
-Staff = Callable[..., Client]
 
 MARKUP = "<img src=x onerror=alert(1)>"
 HOSTILE = f"{MARKUP}\u202e"

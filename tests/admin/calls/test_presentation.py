@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,12 +14,10 @@ from mcp_app.models import AccessToken, Call, Prompt, Resource, ResourceTemplate
 from mcp_app.models.definitions import Source
 from tests.account.apps import app
 from tests.admin.calls.rows import HOUR, crash, write
-from tests.admin.pages import page, words_of
+from tests.admin.pages import Staff, page, words_of
 from tests.published import published
 
 pytestmark = pytest.mark.django_db
-
-Staff = Callable[..., Client]
 
 
 def shown(client: Client, call: Call) -> str:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
-
 import pytest
 from django.test import Client
 
@@ -13,11 +9,10 @@ from mcp_app.audit.call_log import OTHERS, Reason
 from mcp_app.models import Worker
 from tests.admin.calls.rows import HOUR, now_ms
 from tests.admin.operations.test_live import worker
-from tests.admin.pages import page, text_of, words_of
+from tests.admin.pages import Queries, Staff, page, text_of, words_of
 
 pytestmark = pytest.mark.django_db
 
-Queries = Callable[[int], AbstractContextManager[Any]]
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e"
 
@@ -38,7 +33,7 @@ def test_where_nothing_runs_nothing_is_known(admin_client: Client) -> None:
 
 
 def test_processes_are_added_up(
-    staff: Callable[..., Client], django_assert_max_num_queries: Queries
+    staff: Staff, django_assert_max_num_queries: Queries
 ) -> None:
     worker("a", refused=((hour_ms(), Reason.HOST, "curl/8", 2),))
     worker("b", refused=((hour_ms(), Reason.HOST, "curl/8", 3),))

@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
-
 import pytest
 from django.apps import apps
 from django.contrib.admin.models import LogEntry
@@ -21,13 +17,20 @@ from mcp_app.models import (
     Tool,
 )
 from mcp_app.models.stops import By, is_stopped
-from tests.admin.pages import add, fill_in, page, page_of, saved, text_of
+from tests.admin.pages import (
+    Queries,
+    Staff,
+    add,
+    fill_in,
+    page,
+    page_of,
+    saved,
+    text_of,
+)
 from tests.models.recording import as_committed
 from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
-
-Queries = Callable[[int], AbstractContextManager[Any]]
 
 
 def names_in(client: Client, query: str, model: str = "tool") -> list[str]:
@@ -167,7 +170,7 @@ def test_a_copy_is_saved_as_new(admin_client: Client) -> None:
 
 
 def test_staff_who_may_only_look_see_everything_and_change_nothing(
-    staff: Callable[..., Client],
+    staff: Staff,
 ) -> None:
     client, url = staff("view_tool"), page_of(Tool.objects.create(name="find_orders"))
     text = text_of(client, url)

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import Tool
-from tests.admin.pages import form_of, form_page, page, page_of, saved, text_of
+from tests.admin.pages import Staff, form_of, form_page, page, page_of, saved, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -54,7 +52,7 @@ def test_a_row_of_an_unknown_kind_can_be_looked_at(admin_client: Client) -> None
     assert admin_client.get(page_of(tool)).status_code == 200
 
 
-def test_who_may_not_add_is_asked_nothing(staff: Callable[..., Client]) -> None:
+def test_who_may_not_add_is_asked_nothing(staff: Staff) -> None:
     client = staff("view_tool")
     assert client.get(page("tool", "add")).status_code == 403
     assert client.get(form_page("tool")).status_code == 403
@@ -84,7 +82,7 @@ def test_no_other_part_is_answered(admin_client: Client, part: str) -> None:
     assert admin_client.post(url, {}).status_code == 404
 
 
-def test_parts_are_for_those_who_may_save(staff: Callable[..., Client]) -> None:
+def test_parts_are_for_those_who_may_save(staff: Staff) -> None:
     tool = Tool.objects.create(name="a")
     url = f"{page_of(tool, 'preview')}?part=input_schema"
     client = staff("view_tool", "add_tool")

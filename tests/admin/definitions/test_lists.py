@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -22,7 +21,7 @@ from mcp_app.admin.definitions.lists import (
 from mcp_app.admin.page.header import LOOKS, MEANS
 from mcp_app.models import DefinitionVersion, Prompt, Server, State, Tool
 from mcp_app.models.definitions import Source
-from tests.admin.pages import page, text_of
+from tests.admin.pages import Staff, page, text_of
 from tests.published import published, stopped
 
 
@@ -168,9 +167,7 @@ def test_an_empty_list_says_what_it_is_for(admin_client: Client, model: str) -> 
 
 
 @pytest.mark.django_db
-def test_an_empty_list_offers_nothing_to_who_may_only_look(
-    staff: Callable[..., Client],
-) -> None:
+def test_an_empty_list_offers_nothing_to_who_may_only_look(staff: Staff) -> None:
     text = text_of(staff("view_prompt"), page("prompt"))
     assert "There is no prompt yet" in text
     assert "Add prompt" not in text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
 from html import unescape
 from typing import Any
 
@@ -12,10 +11,10 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
-from pytest_django import DjangoAssertNumQueries, Settings
+from pytest_django import Settings
 
 from mcp_app.models import OpenApiDocument, Tool
-from tests.admin.pages import page, page_of, text_of
+from tests.admin.pages import Queries, Staff, page, page_of, text_of
 from tests.egress.peer import answer, peer_in_thread
 from tests.publishing.openapi.test_openapi import (
     DOCUMENT,
@@ -130,7 +129,7 @@ def test_filters(admin_client: Client) -> None:
 
 
 def test_many_operations(
-    admin_client: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+    admin_client: Client, django_assert_max_num_queries: Queries
 ) -> None:
     paths = {f"/p{n}": {"get": {"summary": f"<b>{n}</b>"}} for n in range(250)}
     _read(admin_client, content(paths=paths))
@@ -230,9 +229,7 @@ def test_a_site_that_is_gone(admin_client: Client, settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("rights", [("view_tool", "add_tool"), ("view_tool", "behind")])
-def test_both_rights_are_needed(
-    staff: Callable[..., Client], rights: tuple[str, ...]
-) -> None:
+def test_both_rights_are_needed(staff: Staff, rights: tuple[str, ...]) -> None:
     client = staff(*rights)
     stored()
     for url in (START, _url("operations"), _url("again")):
@@ -242,7 +239,7 @@ def test_both_rights_are_needed(
     assert START not in text_of(client, page("tool"))
 
 
-def test_taking_over_needs_the_right_to_change(staff: Callable[..., Client]) -> None:
+def test_taking_over_needs_the_right_to_change(staff: Staff) -> None:
     client = staff("view_tool", "add_tool", "behind")
     stored()
     client.post(_url("operations"), {"key": BOTH})

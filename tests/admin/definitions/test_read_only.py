@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from html import unescape
 
 import pytest
@@ -9,7 +8,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from mcp_app.models import Blob, DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
-from tests.admin.pages import text_of
+from tests.admin.pages import Staff, text_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
 
@@ -18,7 +17,7 @@ FIND = {"kind": "function", "config": '{"function": "shop.find"}'}
 
 
 @pytest.fixture
-def looking(staff: Callable[..., Client]) -> Client:
+def looking(staff: Staff) -> Client:
     """Log someone in who may look at everything."""
     rights = Permission.objects.filter(content_type__app_label="mcp_app")
     names = rights.filter(codename__startswith="view_")

@@ -59,12 +59,7 @@ WRONG: list[tuple[str, dict[str, str], str, str]] = [
         "{{ordr}} is not an argument. Did you mean {{order}}?",
     ),
     ("prompt", {"arguments-0-name": "a b"}, "arguments", "“a b” cannot name an arg"),
-    (
-        "prompt",
-        {"function": "shop.find", "arguments-0-name": "x"},
-        "arguments",
-        "x",
-    ),
+    ("prompt", {"function": "shop.find", "arguments-0-name": "x"}, "arguments", "x"),
     ("resource", {"text": "a", "uri": "a"}, "uri", "not an absolute URI"),
     (
         "resourcetemplate",

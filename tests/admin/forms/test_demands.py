@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from django.test import Client
 
 from mcp_app.admin.forms import fields
 from mcp_app.admin.forms.fields import GroupsField, PermissionField
-from tests.admin.pages import errors, fill_in, page_of, save
+from tests.admin.pages import Queries, errors, fill_in, page_of, save
 
 pytestmark = pytest.mark.django_db
 
@@ -69,7 +67,7 @@ def test_a_stored_permission_that_is_gone_is_left() -> None:
 
 
 def test_permissions_are_offered_in_one_statement(
-    django_assert_num_queries: Callable[[int], AbstractContextManager[Any]],
+    django_assert_num_queries: Queries,
 ) -> None:
     kind = ContentType.objects.get_for_model(Group)
     for codename, name in (("rename", '"<b>Can</b> rename'), ("no word", "Cannot be")):

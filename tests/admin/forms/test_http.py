@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 from django.test import Client
 from pytest_django import Settings
 
 from mcp_app.models import Resource, ResourceTemplate, Tool
-from tests.admin.pages import add, errors, fill_in, page_of, save, shown_values, text_of
+from tests.admin.pages import (
+    Queries,
+    add,
+    errors,
+    fill_in,
+    page_of,
+    save,
+    shown_values,
+    text_of,
+)
 
 pytestmark = [pytest.mark.django_db]
 
 ROW = "config-0"
-Queries: TypeAlias = Callable[[int], AbstractContextManager[object]]
 TEXT = {"type": "string", "description": "What it is."}
 PARAMETERS = json.dumps(
     {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from django.test import Client, override_settings
 from mcp_app.admin.forms import form_of, kinds_for
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Tool
 from tests.admin.pages import (
+    Staff,
     add,
     errors,
     fill_in,
@@ -80,7 +81,7 @@ def test_what_the_kind_refuses_stands_beside_the_config(admin_client: Client) ->
 
 
 def test_a_row_whose_kind_is_gone_keeps_what_it_says(
-    admin_client: Client, staff: Callable[..., Client]
+    admin_client: Client, staff: Staff
 ) -> None:
     row = published(Tool(name="wind", kind="station", config='{"station": "hill"}'))
     with override_settings(MCP={}):
@@ -112,9 +113,7 @@ def test_a_kind_that_fails_leaves_the_pages_of_others(
             assert admin_client.get(url).status_code == 200
 
 
-def test_who_only_looks_sees_the_config_and_the_kind_by_its_name(
-    staff: Callable[..., Client],
-) -> None:
+def test_who_only_looks_sees_the_config_and_the_kind_by_its_name(staff: Staff) -> None:
     row = published(Tool(name="wind", kind="station", config='{"station": "hill"}'))
     text = text_of(staff("view_tool"), row)
     assert "Ask a weather station" in text
@@ -123,7 +122,7 @@ def test_who_only_looks_sees_the_config_and_the_kind_by_its_name(
 
 @pytest.mark.parametrize(("kind", "is_open"), [("station", False), ("open", True)])
 def test_the_right_to_change_what_stands_behind(
-    kind: str, is_open: bool, staff: Callable[..., Client]
+    kind: str, is_open: bool, staff: Staff
 ) -> None:
     kinds = {**KINDS, "open": "tests.kinds.stations.Open"}
     with override_settings(MCP={"KINDS": kinds}):

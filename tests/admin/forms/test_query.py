@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -16,6 +14,8 @@ from mcp_app.catalog.open_models import open_model
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import ResourceTemplate, Tool
 from tests.admin.pages import (
+    Queries,
+    Staff,
     add,
     errors,
     fill_in,
@@ -34,7 +34,6 @@ pytestmark = [pytest.mark.django_db]
 ROW = "config-0"
 PREVIEW = 5
 """Its limit of time, set and taken back, and the rows with their lists."""
-Queries: TypeAlias = Callable[[int], AbstractContextManager[object]]
 
 
 @pytest.fixture(autouse=True)
@@ -301,7 +300,7 @@ def test_what_it_gives_now(admin_client: Client) -> None:
 
 @pytest.mark.parametrize("may", [False, True])
 def test_only_what_one_may_see_oneself(
-    staff: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, may: bool
+    staff: Staff, monkeypatch: pytest.MonkeyPatch, may: bool
 ) -> None:
     opened = {"drill.Order": open_model(Order, fields=["number"], rows="all")}
     monkeypatch.setattr(mcp, "open_models", opened)
@@ -348,9 +347,7 @@ def test_where_nothing_is_opened_a_developer_is_told(
     assert "mcp.open_model(Order" in text_of(admin_client, page("tool", "add"))
 
 
-def test_who_may_not_change_what_stands_behind_reads_it(
-    staff: Callable[..., Client],
-) -> None:
+def test_who_may_not_change_what_stands_behind_reads_it(staff: Staff) -> None:
     client = staff("view_tool", "change_tool")
     url = page_of(_tool(fields=["number"]))
     response = client.get(url)

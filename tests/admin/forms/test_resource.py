@@ -261,9 +261,7 @@ def test_scripts_get_the_variables_of_a_new_pattern(admin_client: Client) -> Non
     assert 'name="suggestions-b"' in text
 
 
-def test_suggestions_go_on_top_of_what_someone_else_saved(
-    admin_client: Client,
-) -> None:
+def test_suggestions_go_on_top_of_what_someone_else_saved(admin_client: Client) -> None:
     row = template()
     url = page_of(row)
     opened = admin_client.get(url)
@@ -278,9 +276,7 @@ def test_suggestions_go_on_top_of_what_someone_else_saved(
     assert row.json("suggestions") == {"n": ["7"]}
 
 
-def test_what_code_says_stands_beside_a_readable_function(
-    admin_client: Client,
-) -> None:
+def test_what_code_says_stands_beside_a_readable_function(admin_client: Client) -> None:
     policy = resource(kind="function", config='{"function": "shop.policy"}')
     find = template(kind="function", config='{"function": "shop.find"}')
     for row, said in (

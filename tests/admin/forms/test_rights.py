@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
@@ -17,7 +16,7 @@ from mcp_app.admin.definitions.definition_admin import DefinitionAdmin
 from mcp_app.admin.forms import form_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
-from tests.admin.pages import form_page, page_of, save, shown_values
+from tests.admin.pages import Staff, form_page, page_of, save, shown_values
 from tests.kinds.query import shop
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
@@ -114,7 +113,7 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_each_field_of_what_stands_behind_needs_its_right(
     admin_client: Client,
-    staff: Callable[..., Client],
+    staff: Staff,
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
     kind: str,

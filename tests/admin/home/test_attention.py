@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from html import unescape
 
@@ -28,13 +27,11 @@ from tests.account.apps import many_apps
 from tests.admin.calls.rows import MINUTE, crash, write
 from tests.admin.home.pages import home
 from tests.admin.page.test_broken_rows import REASON, working
-from tests.admin.pages import page, page_of
+from tests.admin.pages import Staff, page, page_of
 from tests.published import published, stopped
 from tests.streams.logging_rows import own_session
 
 pytestmark = [pytest.mark.databases, pytest.mark.django_db]
-
-Staff = Callable[..., Client]
 
 
 @pytest.fixture(autouse=True)

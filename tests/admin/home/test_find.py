@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -12,12 +10,10 @@ from django.test import Client
 
 from mcp_app.models import AccessToken, Prompt, Tool
 from tests.admin.calls.rows import crash, write
-from tests.admin.pages import page, page_of, words_of
+from tests.admin.pages import Queries, Staff, page, page_of, words_of
 
 pytestmark = pytest.mark.django_db
 
-Staff = Callable[..., Client]
-Queries = Callable[[int], AbstractContextManager[Any]]
 
 FIND = page("server", "find")
 PASTED = "weather failed. Its error number in the log is 7F3A-29CD."

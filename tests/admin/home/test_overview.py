@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import User
@@ -19,13 +19,12 @@ from tests.admin.calls.rows import DAY, HOUR, crash, now_ms, write
 from tests.admin.home.pages import home
 from tests.admin.home.test_attention import reporting
 from tests.admin.page.test_broken_rows import working
-from tests.admin.pages import page
+from tests.admin.pages import Staff, page
 from tests.published import published
 from tests.streams.logging_rows import own_session
 
 pytestmark = [pytest.mark.databases, pytest.mark.django_db]
 
-Staff = Callable[..., Client]
 
 BUDGET = 15
 QUERIES = ("", "?begin", "?all")
@@ -271,7 +270,7 @@ def test_what_lets_nobody_in(admin_client: Client, admin_user: User) -> None:
     assert done(admin_client)[LET_IN]
 
 
-def test_a_step_says_which_permission_it_needs(staff: Callable[..., Client]) -> None:
+def test_a_step_says_which_permission_it_needs(staff: Staff) -> None:
     text = home(staff("view_prompt")).content.decode()
     assert "This needs the right “Can add tool”." in text
     assert "Make an access token" in text
@@ -279,6 +278,6 @@ def test_a_step_says_which_permission_it_needs(staff: Callable[..., Client]) -> 
     assert "mcp-servers" not in text
 
 
-def test_who_may_not_publish_is_told_whom_to_ask(staff: Callable[..., Client]) -> None:
+def test_who_may_not_publish_is_told_whom_to_ask(staff: Staff) -> None:
     text = home(staff("add_tool", "view_tool")).content.decode()
     assert "Publishing needs the right “Can publish and roll back”." in text

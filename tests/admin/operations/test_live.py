@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -21,11 +19,10 @@ from mcp_app.models.fields import digest
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import Report
 from mcp_app.server import call as identity
-from tests.admin.pages import page, text_of, words_of
+from tests.admin.pages import Queries, Staff, page, text_of, words_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("slept")]
 
-Queries = Callable[[int], AbstractContextManager[Any]]
 
 MARKUP = "<img src=x onerror=alert(1)>"
 MINUTE = 60_000
@@ -229,7 +226,7 @@ def test_hostile_texts_are_no_markup(admin_client: Client) -> None:
 
 
 def test_few_queries_for_many_rows(
-    staff: Callable[..., Client],
+    staff: Staff,
     django_assert_max_num_queries: Queries,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -257,7 +254,7 @@ def test_a_part_that_there_is_not(admin_client: Client) -> None:
     assert answer.status_code == 404
 
 
-def test_the_page_is_linked(admin_client: Client, staff: Callable[..., Client]) -> None:
+def test_the_page_is_linked(admin_client: Client, staff: Staff) -> None:
     link = f'href="{page("session", "live")}"'
     index = reverse("admin:app_list", args=["mcp_app"])
     for url in (index, page("session")):
@@ -269,9 +266,7 @@ def test_the_page_is_linked(admin_client: Client, staff: Callable[..., Client]) 
 
 
 @pytest.mark.parametrize("rights", [("view_tool", "delete_session"), ("view_session",)])
-def test_who_may_end_nothing(
-    staff: Callable[..., Client], rights: tuple[str, ...]
-) -> None:
+def test_who_may_end_nothing(staff: Staff, rights: tuple[str, ...]) -> None:
     worker()
     stream = call(session())
     client = staff(*rights)

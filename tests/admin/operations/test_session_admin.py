@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
-
 import pytest
 from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.auth.models import User
@@ -14,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Event, Session, Stream
 from mcp_app.models.fields import digest
-from tests.admin.pages import page, page_of, text_of
+from tests.admin.pages import Queries, Staff, page, page_of, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -44,7 +40,7 @@ def sessions() -> list[Session]:
 def test_the_list_says_who_is_connected(
     admin_client: Client,
     sessions: list[Session],
-    django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]],
+    django_assert_max_num_queries: Queries,
 ) -> None:
     with django_assert_max_num_queries(6):
         text = text_of(admin_client, page("session"))
@@ -91,7 +87,7 @@ def test_sessions_are_ended(admin_client: Client, sessions: list[Session]) -> No
 
 
 def test_ending_needs_the_right_to_delete(
-    staff: Callable[..., Client], sessions: list[Session]
+    staff: Staff, sessions: list[Session]
 ) -> None:
     client = staff("view_session")
     assert "End the chosen" not in text_of(client, page("session"))

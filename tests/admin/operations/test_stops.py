@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from html import unescape
 from typing import Any
 
@@ -19,13 +17,11 @@ from mcp_app.models import Prompt, Resource, Server, Session, Stop, Tool
 from mcp_app.models.fields import digest
 from mcp_app.models.stops import By, Running, Scope
 from mcp_app.models.transactions import NowMilliseconds
-from tests.admin.pages import page, page_of, text_of
+from tests.admin.pages import Queries, Staff, page, page_of, text_of
 from tests.published import published
 
 pytestmark = pytest.mark.django_db
 
-Queries = Callable[[int], AbstractContextManager[Any]]
-Staff = Callable[..., Client]
 
 STOPS = "/admin/mcp_app/server/stop/"
 AGAIN = "/admin/mcp_app/server/stop/start/"

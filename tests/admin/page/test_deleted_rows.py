@@ -14,7 +14,7 @@ from django.test import Client
 
 from mcp_app.models import DefinitionVersion, Server, Stop, Tool
 from mcp_app.models.definitions import Source
-from tests.admin.pages import page, page_of, shown_values
+from tests.admin.pages import Staff, page, page_of, shown_values
 from tests.admin.publishing.test_pages import sent, tool
 from tests.published import published
 
@@ -100,9 +100,7 @@ def test_nobody_is_named_where_no_person_did_it(
         assert admin_client.get(page("tool", name, key)).status_code == 404
 
 
-def test_who_may_not_look_is_told_nothing(
-    staff: Callable[..., Client], row: Tool
-) -> None:
+def test_who_may_not_look_is_told_nothing(staff: Staff, row: Tool) -> None:
     client, key = staff("view_prompt"), row.pk
     log(User.objects.get(), row)
     row.delete()

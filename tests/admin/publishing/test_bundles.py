@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from html import unescape
 from typing import Any
 
@@ -30,7 +28,7 @@ from mcp_app.models import (
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import Outcome
 from mcp_app.publishing.bundle.format import content_hash_of
-from tests.admin.pages import page, text_of
+from tests.admin.pages import Queries, Staff, page, text_of
 from tests.published import published
 from tests.publishing.bundle.content import (
     as_bytes,
@@ -44,7 +42,6 @@ from tests.publishing.bundle.content import (
 
 pytestmark = pytest.mark.django_db
 
-Queries = Callable[[int], AbstractContextManager[Any]]
 MARKUP = "<img src=x onerror=alert(1)>"
 URL = "/admin/mcp_app/server/import/"
 
@@ -291,7 +288,7 @@ def test_the_page_takes_few_queries_however_large_the_file(
 
 
 def test_whoever_has_the_right_needs_few_queries_whatever_the_file_changes(
-    staff: Callable[..., Client], django_assert_max_num_queries: Queries
+    staff: Staff, django_assert_max_num_queries: Queries
 ) -> None:
     fill()
     server = Server.objects.get(slug="shop")
@@ -328,9 +325,7 @@ def test_whoever_has_the_right_needs_few_queries_whatever_the_file_changes(
 
 
 @pytest.mark.parametrize("may", [False, True])
-def test_the_page_and_the_link_need_a_right(
-    staff: Callable[..., Client], may: bool
-) -> None:
+def test_the_page_and_the_link_need_a_right(staff: Staff, may: bool) -> None:
     client = staff("view_server", "change_server", *(["bundle"] if may else []))
     assert client.get(URL).status_code == (200 if may else 403)
     assert client.post(URL).status_code == (200 if may else 403)
@@ -354,7 +349,7 @@ def one_tool(**working: Any) -> dict[str, Any]:
     ],
 )
 def test_a_right_that_is_missing_refuses_the_whole_file(
-    staff: Callable[..., Client], entries: Any, right: str
+    staff: Staff, entries: Any, right: str
 ) -> None:
     client = staff("bundle", "publish")
     prompt = {"name": "p", "working": {"name": "p"}}
@@ -368,7 +363,7 @@ def test_a_right_that_is_missing_refuses_the_whole_file(
     assert Server.objects.count() == 1
 
 
-def test_publishing_needs_its_own_right(staff: Callable[..., Client]) -> None:
+def test_publishing_needs_its_own_right(staff: Staff) -> None:
     fill()
     file = exported()
     for kind in ("servers", "resources", "resource_templates", "prompts", "blobs"):
@@ -386,7 +381,7 @@ def test_publishing_needs_its_own_right(staff: Callable[..., Client]) -> None:
 
 
 def test_the_file_of_another_person_is_not_imported(
-    staff: Callable[..., Client], admin_user: User
+    staff: Staff, admin_user: User
 ) -> None:
     client = staff("bundle")
     tool()
@@ -434,7 +429,7 @@ def test_what_cannot_be_exported_is_told(admin_client: Client) -> None:
 
 
 @pytest.mark.parametrize("may", [True, False])
-def test_it_takes_a_right(staff: Callable[..., Client], may: bool) -> None:
+def test_it_takes_a_right(staff: Staff, may: bool) -> None:
     client = staff("view_tool", "change_tool", *(["bundle"] if may else []))
     row = tool()
     assert ("export_chosen" in text_of(client, page("tool"))) is may

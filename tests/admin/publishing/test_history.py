@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,7 +20,7 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionVersion, Prompt, Server, Tool
 from mcp_app.publishing.overlays import make_overlays
 from tests.admin.page.test_broken_rows import working
-from tests.admin.pages import fill_in, form_page, page_of, saved
+from tests.admin.pages import Staff, fill_in, form_page, page_of, saved
 from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
@@ -184,7 +183,7 @@ def test_what_code_declares(
     assert said.startswith("Saved. Clients still see the definition from the code.")
 
 
-def test_who_may_not_publish_gets_no_link(staff: Callable[..., Client]) -> None:
+def test_who_may_not_publish_gets_no_link(staff: Staff) -> None:
     row = published(tool())
     client = staff("view_tool", "change_tool")
     said = after_save(client, row, title="Opening hours")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -31,13 +29,12 @@ from mcp_app.models import (
 )
 from mcp_app.models.stops import is_stopped
 from mcp_app.publishing.overlays import store_findings
-from tests.admin.pages import page, page_of, text_of
+from tests.admin.pages import Queries, Staff, page, page_of, text_of
 from tests.models.recording import as_committed
 from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
 
-Queries = Callable[[int], AbstractContextManager[Any]]
 
 CONTENT = '{"content": [{"type": "text", "text": "Nine to five."}]}'
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -374,9 +371,7 @@ PAGES = ("publish", "unpublish", "stop")
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_without_the_right_nothing_happens(
-    staff: Callable[..., Client], name: str
-) -> None:
+def test_without_the_right_nothing_happens(staff: Staff, name: str) -> None:
     row = published(tool())
     edited(row, title="New")
     client = staff("view_tool", "change_tool")
@@ -388,7 +383,7 @@ def test_without_the_right_nothing_happens(
     assert client.post(page_of(row, "rollback", 1), number).status_code == 403
 
 
-def test_a_right_that_is_missing_is_explained(staff: Callable[..., Client]) -> None:
+def test_a_right_that_is_missing_is_explained(staff: Staff) -> None:
     row = tool()
     client = staff("view_tool")
     text = text_of(client, page_of(row, "publish"))
@@ -397,7 +392,7 @@ def test_a_right_that_is_missing_is_explained(staff: Callable[..., Client]) -> N
     assert '<button class="mcp-btn' not in text
 
 
-def test_whom_to_ask_for_a_missing_right(staff: Callable[..., Client]) -> None:
+def test_whom_to_ask_for_a_missing_right(staff: Staff) -> None:
     kim = User.objects.create_user("lee")
     kim.user_permissions.set(Permission.objects.filter(codename__in=["publish"]))
     client = staff("view_tool", "view_user")
@@ -406,7 +401,7 @@ def test_whom_to_ask_for_a_missing_right(staff: Callable[..., Client]) -> None:
 
 
 @pytest.mark.parametrize("name", [*PAGES, "history"])
-def test_what_one_may_not_see(staff: Callable[..., Client], name: str) -> None:
+def test_what_one_may_not_see(staff: Staff, name: str) -> None:
     row = tool()
     client = staff("publish", "stop", "view_prompt")
     assert client.get(page("tool", name, row.pk)).status_code == 403
@@ -418,7 +413,7 @@ def test_a_link_to_what_is_gone(admin_client: Client) -> None:
         assert admin_client.get(page("tool", "publish", key)).status_code == 404
 
 
-def test_the_product_rights_are_enough(staff: Callable[..., Client]) -> None:
+def test_the_product_rights_are_enough(staff: Staff) -> None:
     row = tool()
     client = staff("view_tool", "publish", "stop")
     client.post(page_of(row, "publish"), sent(row))
@@ -439,7 +434,7 @@ def test_the_product_rights_are_enough(staff: Callable[..., Client]) -> None:
     ],
 )
 def test_a_field_without_its_right_is_refused_and_not_dropped(
-    staff: Callable[..., Client], model: str, field: str, right: str
+    staff: Staff, model: str, field: str, right: str
 ) -> None:
     row: Any = Server.objects.get() if model == "server" else tool(kind="function")
     client = staff(f"view_{model}", f"change_{model}")
@@ -491,7 +486,7 @@ FIND = {"kind": "function", "config": '{"function": "shop.find"}'}
     ],
 )
 def test_rolling_back_needs_the_rights_for_what_it_changes(
-    staff: Callable[..., Client],
+    staff: Staff,
     monkeypatch: pytest.MonkeyPatch,
     old: dict[str, Any],
     new: dict[str, Any],
@@ -515,9 +510,7 @@ def test_rolling_back_needs_the_rights_for_what_it_changes(
     assert row.published.number == 3
 
 
-def test_putting_back_what_demands_less_needs_the_right_to_grant(
-    staff: Callable[..., Client],
-) -> None:
+def test_putting_back_what_demands_less_needs_the_right_to_grant(staff: Staff) -> None:
     """What clients see demands as much before and after: the working copy does not."""
     row = published(tool(title="One"))
     published(edited(row, title="Two"))
@@ -531,7 +524,7 @@ def test_putting_back_what_demands_less_needs_the_right_to_grant(
 
 
 def test_putting_the_working_copy_back_needs_the_right_to_change_it(
-    staff: Callable[..., Client],
+    staff: Staff,
 ) -> None:
     row = published(tool(title="One"))
     published(edited(row, title="Two"))
@@ -541,9 +534,7 @@ def test_putting_the_working_copy_back_needs_the_right_to_change_it(
     assert client.post(url, sent(row)).status_code == 302
 
 
-def test_a_copy_is_refused_where_a_right_would_be_lost(
-    staff: Callable[..., Client],
-) -> None:
+def test_a_copy_is_refused_where_a_right_would_be_lost(staff: Staff) -> None:
     row = tool(permission="auth.view_user")
     client = staff("view_tool", "change_tool", "add_tool", "behind")
     sent = {"name": "copy", "_saveasnew": "Save as new"}

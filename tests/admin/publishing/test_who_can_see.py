@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from html import unescape
 from typing import Any
 
@@ -17,13 +16,12 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.interface.principal import AccessRequest, Rule
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Stop, Tool
 from mcp_app.models.stops import By, Scope
-from tests.admin.pages import page_of
+from tests.admin.pages import Queries, Staff, page_of
 from tests.marks import long_cases
 from tests.published import published
 
 pytestmark = pytest.mark.django_db
 
-Queries = Callable[[int], AbstractContextManager[Any]]
 BUDGET = 13
 """With the strip that says what is stopped, and who may stop."""
 CHECKING = 16
@@ -423,18 +421,14 @@ def test_what_would_change_it(admin_client: Client, support: Group) -> None:
 # -- rights and costs ---------------------------------------------------------------
 
 
-def test_who_may_not_view_it_is_refused(
-    staff: Callable[..., Client], client: Client
-) -> None:
+def test_who_may_not_view_it_is_refused(staff: Staff, client: Client) -> None:
     row = tool()
     url = page_of(row, "who")
     assert client.get(url).status_code == 302
     assert staff("view_prompt").get(url).status_code == 403
 
 
-def test_names_need_the_right_to_view_users(
-    staff: Callable[..., Client], support: Group
-) -> None:
+def test_names_need_the_right_to_view_users(staff: Staff, support: Group) -> None:
     row = tool(groups="Support")
     client = staff("view_tool")
     for query in ({}, {"person": "ana"}, {"show": "cannot"}):
@@ -451,10 +445,7 @@ def test_names_need_the_right_to_view_users(
 
 @pytest.mark.parametrize("many", [0, 150, *long_cases(2_000)])
 def test_any_number_of_people_costs_the_same(
-    staff: Callable[..., Client],
-    support: Group,
-    django_assert_max_num_queries: Queries,
-    many: int,
+    staff: Staff, support: Group, django_assert_max_num_queries: Queries, many: int
 ) -> None:
     User.objects.bulk_create(User(username=f"user{n:04}") for n in range(many))
     support.user_set.add(*User.objects.filter(username__startswith="user"))

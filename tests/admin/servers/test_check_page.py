@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from html import unescape
 from typing import Any, Final
 
 import pytest
 from django.test import Client
-from pytest_django import DjangoAssertNumQueries, Settings
+from pytest_django import Settings
 
 from mcp_app.models import Server, Worker
 from mcp_app.transports.http.probe import PROBE_HEADERS, Probe, read_ticket
 from mcp_app.workbench.checking.observing import MAX_PAGE_BYTES
-from tests.admin.pages import page_of, text_of
+from tests.admin.pages import Queries, Staff, page_of, text_of
 from tests.published import published
 
 pytestmark = pytest.mark.django_db
@@ -106,7 +105,7 @@ def test_what_a_browser_has_seen_is_judged(
 
 
 def test_a_proxy_that_loses_the_host_does_not_stop_the_judgement(
-    staff: Callable[..., Client], url: str
+    staff: Staff, url: str
 ) -> None:
     """Django refuses forms then; what is judged changes nothing."""
     client = staff("view_server", "stop")
@@ -115,7 +114,7 @@ def test_a_proxy_that_loses_the_host_does_not_stop_the_judgement(
     assert client.post(url).status_code == 403
 
 
-def test_here_needs_the_right_to_stop(staff: Callable[..., Client], url: str) -> None:
+def test_here_needs_the_right_to_stop(staff: Staff, url: str) -> None:
     client = staff("view_server")
     shown = client.get(url)
     assert shown.status_code == 200
@@ -124,7 +123,7 @@ def test_here_needs_the_right_to_stop(staff: Callable[..., Client], url: str) ->
     assert "Stopping and starting needs" in shown.context["why_not_here"]
 
 
-def test_nobody_else_may_see_it(staff: Callable[..., Client], url: str) -> None:
+def test_nobody_else_may_see_it(staff: Staff, url: str) -> None:
     client = staff("view_tool", "stop")
     assert client.get(url).status_code == 403
     assert sent(client, url, {"url": URL, "answers": {}}).status_code == 403
@@ -132,9 +131,7 @@ def test_nobody_else_may_see_it(staff: Callable[..., Client], url: str) -> None:
     assert client.get(url).status_code == 302
 
 
-def test_here_says_what_the_processes_run(
-    staff: Callable[..., Client], url: str
-) -> None:
+def test_here_says_what_the_processes_run(staff: Staff, url: str) -> None:
     client = staff("view_server", "stop")
     for number in (1, 2):
         report = json.dumps({"code": "abc", "keys": f"0000000{number}"})
@@ -151,9 +148,7 @@ def test_here_says_what_the_processes_run(
 
 
 def test_it_takes_few_statements(
-    admin_client: Client,
-    url: str,
-    django_assert_max_num_queries: DjangoAssertNumQueries,
+    admin_client: Client, url: str, django_assert_max_num_queries: Queries
 ) -> None:
     admin_client.get(url)
     # Two are those of the session and its user.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import timedelta
 from html import unescape
 from io import StringIO
@@ -30,13 +28,11 @@ from mcp_app.models.tokens import Secret
 from tests.account.conftest import ONCE
 from tests.admin.calls.rows import HOUR, write
 from tests.admin.operations.test_live import MARKUP, session, worker
-from tests.admin.pages import page
+from tests.admin.pages import Queries, Staff, page
 from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
 
-Staff = Callable[..., Client]
-Queries = Callable[[int], AbstractContextManager[Any]]
 LIVE: Final = "data-mcp-live"
 TEXT: Final = re.compile(r'<pre[^>]* id="mcp-(\w+)"[^>]*>(.*?)</pre>', re.DOTALL)
 ALREADY: Final = "This token was already shown."

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from html import unescape
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from django.test import Client, override_settings
 
 from mcp_app.models import Server, Tool
 from tests.admin.pages import (
+    Staff,
     errors,
     fill_in,
     fill_in_again,
@@ -138,7 +138,7 @@ def test_a_way_that_nobody_offered(admin_client: Client) -> None:
     assert "no authentication method “tokens”. Available: token." in found["access"]
 
 
-def test_without_the_right_it_is_text(staff: Callable[..., Client]) -> None:
+def test_without_the_right_it_is_text(staff: Staff) -> None:
     client = staff("view_server", "change_server", "add_server")
     server = Server.objects.create(slug="shop", access="gone token")
     url = page_of(server)

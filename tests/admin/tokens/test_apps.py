@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +14,7 @@ from django.utils import timezone
 
 from mcp_app.models import AccessToken, Connection, IssuedToken
 from tests.account.apps import app, end
-from tests.admin.pages import page, page_of, text_of, words_in
+from tests.admin.pages import Staff, page, page_of, text_of, words_in
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +23,7 @@ NAMES = re.compile(r'field-name"><a [^>]*>([^<]+)</a>')
 
 
 @pytest.fixture
-def manager(staff: Callable[..., Client]) -> Client:
+def manager(staff: Staff) -> Client:
     return staff("manage_tokens")
 
 
@@ -38,7 +37,7 @@ def names(client: Client, **query: str) -> list[str]:
 
 
 def test_apps_of_others_are_there_for_whoever_manages_tokens(
-    staff: Callable[..., Client], ana: User
+    staff: Staff, ana: User
 ) -> None:
     row = app(ana)
     kim = staff("view_tool")
@@ -198,9 +197,7 @@ def test_nobody_replaces_it(admin_client: Client, admin_user: User) -> None:
     assert "Renamed this connected app" in LogEntry.objects.get().change_message
 
 
-def test_whoever_deletes_a_user_deletes_the_apps(
-    staff: Callable[..., Client], ana: User
-) -> None:
+def test_whoever_deletes_a_user_deletes_the_apps(staff: Staff, ana: User) -> None:
     client = staff("delete_user", "view_user")
     app(ana)
     url = f"/admin/auth/user/{ana.pk}/delete/"

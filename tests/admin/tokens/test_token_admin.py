@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
@@ -22,7 +21,7 @@ from mcp_app.admin.tokens import token_admin
 from mcp_app.admin.tokens.token_admin import LONG, SOON, STATES, TokenStateFilter
 from mcp_app.models import AccessToken, Server
 from tests.account.conftest import Make, filled, made, shown
-from tests.admin.pages import page, page_of, text_of, words_in
+from tests.admin.pages import Staff, page, page_of, text_of, words_in
 from tests.published import published
 
 pytestmark = pytest.mark.django_db
@@ -34,7 +33,6 @@ ADD = page("accesstoken", "add")
 ALREADY = (
     "This token was already shown. If it is lost, make another and delete this one."
 )
-Staff = Callable[..., Client]
 
 
 @pytest.fixture
