@@ -9,6 +9,7 @@ from html import unescape
 from html.parser import HTMLParser
 from typing import Any, TypeAlias, TypeVar, cast
 
+from django.contrib.auth.models import Permission, User
 from django.db.models import Model
 from django.forms import BaseForm
 from django.http import HttpResponse
@@ -164,8 +165,7 @@ def words_of(client: Client, url: str | Model, asked: Any = None) -> str:
 
 def add(client: Client, model: type[Row], kind: str = "text", **typed: Any) -> Row:
     """Add a definition in the form of its kind, and return its row."""
-    url = form_page(str(model._meta.model_name), kind)
-    assert saved(fill_in(client, url, **typed))
+    assert saved(fill_in(client, form_page(str(model._meta.model_name), kind), **typed))
     return model._default_manager.latest("pk")
 
 
@@ -179,3 +179,21 @@ def words_in(response: Any) -> str:
     """Return what a person reads on a page, without its markup."""
     bare = re.sub(r"<[^>]+>", " ", response.content.decode())
     return " ".join(unescape(bare).split())
+
+
+def text_after(client: Client, url: str, sent: Any = None) -> str:
+    """Send a form, and return the HTML of the page to which that leads."""
+    return client.post(url, sent, follow=True).content.decode()
+
+
+def grant(right: str, to: str = "kim") -> None:
+    """Give somebody a permission."""
+    permission = Permission.objects.get(codename=right)
+    User.objects.get(username=to).user_permissions.add(permission)
+
+
+def home(client: Client, query: str = "") -> Any:
+    """Return the response of the home page."""
+    response = client.get(reverse("admin:app_list", args=["mcp_app"]) + query)
+    assert response.status_code == 200
+    return response

@@ -65,8 +65,7 @@ def test_what_clients_read(admin_client: Client) -> None:
         arguments='[{"name": "a"}]',
     )
     typed = {"preview-a": HIDDEN, "show-preview": "1"}
-    shown = text_of(fill_in(admin_client, page_of(prompt), **typed))
-    assert f">{SHOWN}</pre>" in shown
+    assert f">{SHOWN}</pre>" in text_of(fill_in(admin_client, page_of(prompt), **typed))
 
 
 def test_what_two_people_wrote(admin_client: Client) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.test import Client
 
 from mcp_app.admin.calls.presentation import milliseconds_text
@@ -14,7 +14,7 @@ from mcp_app.models import AccessToken, Call, Prompt, Resource, ResourceTemplate
 from mcp_app.models.definitions import Source
 from tests.account.apps import app
 from tests.admin.calls.rows import HOUR, crash, write
-from tests.admin.pages import Staff, page, words_of
+from tests.admin.pages import Staff, grant, page, words_of
 from tests.published import published
 
 pytestmark = pytest.mark.django_db
@@ -69,9 +69,8 @@ def test_links_follow_rights(staff: Staff) -> None:
     text = shown(client, call)
     for each in links.values():
         assert each not in text
-    user = User.objects.get(username="kim")
     for right, each in links.items():
-        user.user_permissions.add(Permission.objects.get(codename=right))
+        grant(right)
         assert each in shown(client, call)
 
 

@@ -1,12 +1,20 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import Tool
-from tests.admin.pages import Staff, form_of, form_page, page, page_of, saved, text_of
+from tests.admin.pages import (
+    Staff,
+    form_of,
+    form_page,
+    grant,
+    page,
+    page_of,
+    saved,
+    text_of,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -20,8 +28,7 @@ def test_what_stands_behind_it_is_asked_first(admin_client: Client, model: str) 
     assert "What should it do?" in text
     for kind in ("text", "function"):
         assert f'href="?kind={kind}"' in text
-        form = admin_client.get(form_page(model, kind))
-        assert form_of(form)["kind"].value() == kind
+        assert form_of(admin_client.get(form_page(model, kind)))["kind"].value() == kind
 
 
 def test_the_choice_keeps_what_the_address_says(admin_client: Client) -> None:
@@ -87,8 +94,7 @@ def test_parts_are_for_those_who_may_save(staff: Staff) -> None:
     url = f"{page_of(tool, 'preview')}?part=input_schema"
     client = staff("view_tool", "add_tool")
     assert client.post(url, {}).status_code == 403
-    user = User.objects.get()
-    user.user_permissions.add(Permission.objects.get(codename="change_tool"))
+    grant("change_tool")
     assert client.post(url, {}).status_code == 200
     assert client.get(url).status_code == 403
     gone = f"{page('tool', 'preview', 7)}?part=input_schema"

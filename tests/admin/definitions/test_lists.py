@@ -12,7 +12,6 @@ from mcp_app.admin.definitions.lists import (
     NONE,
     ChangesFilter,
     ServerFilter,
-    StateFilter,
     name_column,
     problems,
     state,
@@ -22,7 +21,6 @@ from mcp_app.admin.page.header import LOOKS, MEANS
 from mcp_app.models import DefinitionVersion, Prompt, Server, State, Tool
 from mcp_app.models.definitions import Source
 from tests.admin.pages import Staff, page, text_of
-from tests.published import published, stopped
 
 
 def chosen(kind: Any, value: str) -> set[str]:
@@ -33,28 +31,6 @@ def chosen(kind: Any, value: str) -> set[str]:
 
 
 # -- filters -----------------------------------------------------------------------
-
-
-@pytest.mark.django_db
-def test_every_state_finds_its_rows_and_each_row_has_one() -> None:
-    Tool.objects.create(name="draft")
-    published(Tool(name="served"))
-    changed = published(Tool(name="changed"))
-    changed.title = "New"
-    changed.save()
-    stopped(published(Tool(name="off")))
-    published(Tool(name="broken"))
-    Tool.objects.filter(name="broken").update(broken="Gone.")
-    Tool.objects.create(name="code", source=Source.CODE, kind="function")
-    found = {each.value: chosen(StateFilter, each.value) for each in State}
-    assert found == {
-        "unpublished": {"draft"},
-        "published": {"served", "code"},
-        "changed": {"changed"},
-        "stopped": {"off"},
-        "broken": {"broken"},
-    }
-    assert chosen(StateFilter, "no-such") == set().union(*found.values())
 
 
 @pytest.mark.django_db

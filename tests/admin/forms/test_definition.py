@@ -172,8 +172,7 @@ def test_a_function_whose_result_has_no_json_form_is_told(
 def test_the_kind_of_a_row_never_changes(admin_client: Client) -> None:
     tool = Tool.objects.create(name="a", config=CONFIG)
     typed = {"kind": "function", "function": "shop.find"}
-    url = f"{page_of(tool)}?kind=function"
-    assert saved(fill_in(admin_client, url, **typed))
+    assert saved(fill_in(admin_client, f"{page_of(tool)}?kind=function", **typed))
     tool.refresh_from_db()
     assert (tool.kind, tool.config) == ("text", CONFIG)
     # What nobody changed keeps its bytes.

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.test import Client
 
 from mcp_app.catalog.open_models import open_model
@@ -19,6 +19,7 @@ from tests.admin.pages import (
     add,
     errors,
     fill_in,
+    grant,
     page,
     page_of,
     save,
@@ -316,7 +317,7 @@ def test_who_can_see_it_says_what_a_lookup_needs(
 ) -> None:
     opened = {"drill.Order": open_model(Order, fields=["number"], rows="all")}
     monkeypatch.setattr(mcp, "open_models", opened)
-    zoe = User.objects.create_user("zoe")
+    User.objects.create_user("zoe")
     url = page_of(published(_tool(fields=["number"])), "who")
     labels = [step.label for step in admin_client.get(url).context["steps"]]
     assert "Permission drill.view_order" in labels
@@ -324,7 +325,7 @@ def test_who_can_see_it_says_what_a_lookup_needs(
     assert [each.why for each in refused if each.name == "zoe"] == [
         "cannot: lacks drill.view_order"
     ]
-    zoe.user_permissions.add(Permission.objects.get(codename="view_order"))
+    grant("view_order", to="zoe")
     names = {each.name for each in admin_client.get(url).context["people"].shown}
     assert "zoe" in names
 

@@ -116,8 +116,7 @@ def test_what_clients_read_now_is_shown(admin_client: Client) -> None:
     Blob.objects.keep(PNG, "image/png")
     row.config, row.mime_type = f'{{"upload": "{digest(PNG)}"}}', "image/png"
     row.save()
-    shown = 'src="data:image/png;base64,iVBORw0KGgo="'
-    assert shown in text_of(admin_client, row)
+    assert 'src="data:image/png;base64,iVBORw0KGgo="' in text_of(admin_client, row)
 
     Blob.objects.all().delete()
     assert "No uploaded file has the digest" in text_of(admin_client, row)
@@ -133,8 +132,7 @@ def test_for_whom_and_how_important_need_no_json(admin_client: Client) -> None:
         config='{"text": "a"}',
         annotations='{"lastModified": "2026-01-31T12:00:00Z", "priority": 0.8}',
     )
-    shown = shown_values(admin_client.get(page_of(row)))
-    assert shown["importance"] == "0.8"
+    assert shown_values(admin_client.get(page_of(row)))["importance"] == "0.8"
     kept = row.annotations
     save(admin_client, row, title="A")
     assert row.annotations == kept
@@ -237,8 +235,7 @@ def test_suggestions_for_the_variables_of_a_template(admin_client: Client) -> No
 def test_wrong_suggestions_are_told_and_kept(admin_client: Client) -> None:
     url = page_of(template())
     response = fill_in(admin_client, url, **{"suggestions-n": "7\r\n7"})
-    found = errors(response)
-    assert found == {"suggestions": "n: “7” is suggested more than once."}
+    assert errors(response) == {"suggestions": "n: “7” is suggested more than once."}
     assert shown_values(response)["suggestions-n"].split() == ["7", "7"]
     assert 'href="#id_suggestions"' in response.content.decode()
 

@@ -25,9 +25,8 @@ from mcp_app.models.stops import By, Scope
 from mcp_app.models.workers import Report
 from tests.account.apps import many_apps
 from tests.admin.calls.rows import MINUTE, crash, write
-from tests.admin.home.pages import home
 from tests.admin.page.test_broken_rows import REASON, working
-from tests.admin.pages import Staff, page, page_of
+from tests.admin.pages import Staff, home, page, page_of
 from tests.published import published, stopped
 from tests.streams.logging_rows import own_session
 
@@ -123,8 +122,7 @@ def test_what_fails_now(staff: Staff) -> None:
 
 def test_everything_is_stopped(admin_client: Client) -> None:
     Stop.objects.make(Scope.EVERYTHING, by=By("kim"), reason="Wrong prices")
-    response = home(admin_client)
-    assert response.context["strip"]["word"] == "Stopped"
+    assert home(admin_client).context["strip"]["word"] == "Stopped"
     ((word, _name, sentence),) = told(admin_client)
     assert word == "Stopped"
     assert sentence.startswith("Everything is stopped since")
@@ -252,3 +250,48 @@ def test_only_what_one_may_view(staff: Staff, right: str) -> None:
     assert {word for word, *_others in told(client)} == EACH[right]
     # All that is linked may be opened.
     assert {client.get(url).status_code for url in links(client)} <= {200}
+
+
+# -- servers --------------------------------------------------------------------------
+
+
+def test_addresses_states_and_ways_in(admin_client: Client) -> None:
+    default = Server.objects.get()
+    Server.objects.publish([default])
+    stopped(published(Server(slug="team", title="For the team", access="public")))
+    lines = home(admin_client).context["servers"]
+    public = "Public: anyone on the internet, without signing in"
+    assert [(each.address, each.state.label, each.ways) for each in lines] == [
+        ("http://testserver/mcp", "Published", "Access token"),
+        ("http://testserver/mcp/team", "Stopped", public),
+    ]
+
+
+def test_the_site_may_name_its_address(admin_client: Client, settings: object) -> None:
+    settings.MCP = {"PUBLIC_URL": "https://shop.example.com"}  # type: ignore[attr-defined]
+    (line,) = home(admin_client).context["servers"]
+    assert line.address == "https://shop.example.com/mcp"
+
+
+def test_many_servers(admin_client: Client) -> None:
+    Server.objects.bulk_create(
+        Server(slug=f"s{n}") for n in range(attention.MAX_SERVERS)
+    )
+    response = home(admin_client)
+    assert len(response.context["servers"]) == attention.MAX_SERVERS
+    assert "All servers" in response.content.decode()
+
+
+def test_each_server_links_to_its_pages(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = {"history": "History", "who": "Who can see it"}
+    monkeypatch.setattr(attention, "PAGES", pages)
+    server = Server.objects.get()
+    response = home(admin_client)
+    (line,) = response.context["servers"]
+    links = [("History", "history"), ("Who can see it", "who")]
+    urls = [(label, page_of(server, name)) for label, name in links]
+    assert line.links == urls
+    text = response.content.decode()
+    assert all(f'<a href="{url}">{label}' in text for label, url in urls)

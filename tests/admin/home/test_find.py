@@ -106,13 +106,11 @@ def test_many_of_a_kind_hide_no_other_kind(admin_client: Client) -> None:
     Prompt.objects.create(name="what_weather")
     groups = groups_of(answer(admin_client, "weather"))
     assert groups == [("tools", 10), ("prompts", 1)]
-    text = shown(admin_client, "weather")
-    assert "There are at most 10 of each kind here." in text
+    assert "There are at most 10 of each kind here." in shown(admin_client, "weather")
 
 
 def test_one_that_is_only_alike_is_listed(admin_client: Client) -> None:
-    row = Tool.objects.create(name="weather")
-    assert page_of(row) in shown(admin_client, "eath")
+    assert page_of(Tool.objects.create(name="weather")) in shown(admin_client, "eath")
 
 
 def test_nothing(admin_client: Client, staff: Staff) -> None:

@@ -166,8 +166,7 @@ def test_of_an_older_release_nobody_knows_who_listens(admin_client: Client) -> N
     session()
     worker(code="c")
     worker("older")
-    text = shown(admin_client, "sessions")
-    assert 'data-label="Open stream">unknown<' in text
+    assert 'data-label="Open stream">unknown<' in shown(admin_client, "sessions")
 
 
 def test_streams_that_were_not_told(
@@ -381,8 +380,7 @@ def test_the_page_does_not_wait_for_ever(
 def test_a_call_that_is_over(admin_client: Client) -> None:
     stream = call(session(), state=Stream.State.COMPLETED, ended_ms=1)
     for key in (stream.pk, stream.pk + 1):
-        said = pressed(admin_client, "cancel", key)
-        assert said == "This call is over already."
+        assert pressed(admin_client, "cancel", key) == "This call is over already."
     assert not LogEntry.objects.exists()
 
 

@@ -9,22 +9,14 @@ from django.test.utils import CaptureQueriesContext
 
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Event, Session, Stream
-from mcp_app.models.fields import digest
-from tests.admin.pages import Queries, Staff, page, page_of, text_of
+from tests.admin.operations.test_live import session
+from tests.admin.pages import Queries, Staff, page, page_of, text_after, text_of
 
 pytestmark = pytest.mark.django_db
 
 
-def session(number: int, key: str) -> Session:
-    return Session.objects.create(
-        digest=digest(bytes([number])),
-        principal_key=key,
-        server="default",
-        revision="2025-11-25",
-        client_info=f'{{"name": "<b>client</b>", "version": "{number}"}}',
-        created_ms=1_700_000_000_000,
-        seen_ms=1_700_000_000_000 + number,
-    )
+INFO = '{"name": "<b>client</b>", "version": "1"}'
+OF_2023 = {"created_ms": 1_700_000_000_000, "seen_ms": 1_700_000_000_000}
 
 
 @pytest.fixture
@@ -34,7 +26,10 @@ def sessions() -> list[Session]:
     gone = Principal(kind="user", user_id="99999").key
     odd = Principal(kind="site", user_id="partner-7").key
     keys += [Principal.ANONYMOUS.key, gone, odd]
-    return [session(number, key) for number, key in enumerate(keys)]
+    return [
+        session(number, principal_key=key, client_info=INFO, **OF_2023)
+        for number, key in enumerate(keys)
+    ]
 
 
 def test_the_list_says_who_is_connected(
@@ -55,7 +50,7 @@ def test_the_list_says_who_is_connected(
 def test_who_is_known_elsewhere_is_shown_as_that(
     admin_client: Client, key: str
 ) -> None:
-    session(1, Principal(kind="user", user_id=key).key)
+    session(1, key)
     for url in (page("session"), page("session", "live")):
         assert key in text_of(admin_client, url)
 
@@ -80,8 +75,7 @@ def test_sessions_are_neither_made_nor_edited(
 def test_sessions_are_ended(admin_client: Client, sessions: list[Session]) -> None:
     chosen = [each.pk for each in sessions[:2]]
     sent = {"action": "end_sessions", "_selected_action": chosen}
-    response = admin_client.post(page("session"), sent, follow=True)
-    assert "2 sessions were ended." in response.content.decode()
+    assert "2 sessions were ended." in text_after(admin_client, page("session"), sent)
     assert set(Session.objects.all()) == set(sessions[2:])
     assert LogEntry.objects.filter(action_flag=DELETION).count() == 2
 

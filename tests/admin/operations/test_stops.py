@@ -13,11 +13,11 @@ from django.test import Client
 from django.urls import reverse
 
 from mcp_app.catalog.registry import mcp
-from mcp_app.models import Prompt, Resource, Server, Session, Stop, Tool
-from mcp_app.models.fields import digest
+from mcp_app.models import Prompt, Resource, Server, Stop, Tool
 from mcp_app.models.stops import By, Running, Scope
 from mcp_app.models.transactions import NowMilliseconds
-from tests.admin.pages import Queries, Staff, page, page_of, text_of
+from tests.admin.operations.test_live import session
+from tests.admin.pages import Queries, Staff, grant, page, page_of, text_of
 from tests.published import published
 
 pytestmark = pytest.mark.django_db
@@ -56,14 +56,7 @@ def press(client: Client, target: str, **sent: str) -> str:
 
 
 def test_what_it_says_where_nothing_is_stopped(admin_client: Client) -> None:
-    Session.objects.create(
-        digest=digest(b"1"),
-        principal_key="k",
-        server="default",
-        revision="2025-11-25",
-        created_ms=0,
-        seen_ms=NowMilliseconds(),
-    )
+    session(seen_ms=NowMilliseconds())
     text = shown(admin_client)
     for said in (
         "Why (staff see it, clients do not)",
@@ -285,8 +278,7 @@ def test_what_was_deleted_does_not_come_back(admin_client: Client) -> None:
     stop = Stop.objects.make(Scope.DEFINITION, row, by=LEE)
     url = f"{AGAIN}?what=tool:{row.pk}&back=row"
     row.delete()
-    text = shown(admin_client, url)
-    assert "add_0 was deleted. No client sees it." in text
+    assert "add_0 was deleted. No client sees it." in shown(admin_client, url)
     done = admin_client.post(url, {"stop": [stop.pk], "back": "row"})
     assert done["Location"] == STOPS
 
@@ -307,8 +299,7 @@ def test_without_the_right(staff: Staff) -> None:
     home = reverse("admin:app_list", args=["mcp_app"])
     said = "To stop something, ask someone with the right “Can stop and start”"
     assert f"{said}: Night shift." in shown(client, home)
-    right = Permission.objects.get(codename="view_user")
-    User.objects.get(username="kim").user_permissions.add(right)
+    grant("view_user")
     User.objects.create_user("lee").groups.add(night)
     assert f"{said}: lee." in shown(client, home)
 

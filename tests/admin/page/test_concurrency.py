@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import FieldError
@@ -9,9 +10,10 @@ from django.http import HttpRequest
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
+from mcp_app.admin.page import concurrency
 from mcp_app.admin.page.concurrency import right_holders, whom_to_ask
 from mcp_app.models import Tool
-from tests.admin.pages import page, page_of
+from tests.admin.pages import page, page_of, text_after
 
 pytestmark = pytest.mark.django_db
 
@@ -32,8 +34,7 @@ def test_a_row_that_is_not_there_is_told(admin_client: Client) -> None:
     url = page("tool", "change", 7)
     looked = admin_client.get(url, follow=True)
     assert "Perhaps it was deleted?" in looked.content.decode()
-    sent = admin_client.post(url, {}, follow=True)
-    assert "This tool was deleted in the meantime." in sent.content.decode()
+    assert "This tool was deleted in the meantime." in text_after(admin_client, url, {})
 
 
 @pytest.mark.parametrize("charset", ["unicode_escape", "utf-7", "utf-16", "latin-1"])
@@ -139,3 +140,14 @@ def test_a_site_that_cannot_list_its_people_names_nobody(
 
     monkeypatch.setattr(ModelBackend, "with_perm", with_perm)
     assert whom_to_ask(asking("view_user"), "publish") == NEEDED
+
+
+def test_pages_are_djangos() -> None:
+    """Those of django-unfold are in tests/browser/test_unfold.py."""
+    assert not concurrency.HAS_UNFOLD
+    assert concurrency.ModelAdmin is admin.ModelAdmin
+    assert concurrency.OBJECT_TOOL == "li"
+    assert concurrency.FORM_STYLES == ("admin/css/forms.css",)
+    for model, each in admin.site._registry.items():
+        if model._meta.app_label == "mcp_app":
+            assert isinstance(each, concurrency.ModelAdmin)

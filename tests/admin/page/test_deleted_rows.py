@@ -37,8 +37,7 @@ def row() -> Tool:
 
 
 def delete(kim: Client, row: Tool) -> None:
-    done = kim.post(page_of(row, "delete"), {"post": "yes"})
-    assert done.status_code == 302
+    assert kim.post(page_of(row, "delete"), {"post": "yes"}).status_code == 302
     assert not Tool.objects.exists()
 
 
@@ -169,8 +168,7 @@ def test_chosen_rows_that_are_gone_are_named(
     name = action if action == "delete_selected" else f"{action}_chosen"
     data = {"action": name, "_selected_action": [row.pk, 999], "confirmed": "yes"}
     delete(kim, row)
-    response = admin_client.post(page("tool"), data, follow=True)
-    text = told(response)
+    text = told(admin_client.post(page("tool"), data, follow=True))
     assert "This tool was deleted in the meantime." in text
     assert "Nothing was saved" not in text
 

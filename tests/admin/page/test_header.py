@@ -91,8 +91,7 @@ def test_what_code_declares_is_seen_as_it_is_until_it_is_published() -> None:
 
 
 def test_what_is_stored_depends_on_no_code() -> None:
-    row = made(broken="Old.")
-    assert why_broken(row) == "Old."
+    assert why_broken(made(broken="Old.")) == "Old."
     assert why_broken(Server(slug="shop", broken="Old.")) == "Old."
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.test import Client
 
@@ -29,7 +29,7 @@ from mcp_app.models import (
 )
 from mcp_app.models.stops import is_stopped
 from mcp_app.publishing.overlays import store_findings
-from tests.admin.pages import Queries, Staff, page, page_of, text_of
+from tests.admin.pages import Queries, Staff, grant, page, page_of, text_after, text_of
 from tests.models.recording import as_committed
 from tests.published import published, stopped
 
@@ -113,8 +113,7 @@ def test_only_tools_take_a_part_of_every_request(admin_client: Client) -> None:
 
 
 def test_no_difference_has_nothing_to_press(admin_client: Client) -> None:
-    row = published(tool())
-    text = text_of(admin_client, page_of(row, "publish"))
+    text = text_of(admin_client, page_of(published(tool()), "publish"))
     assert "Clients already see exactly this working copy." in text
     assert "Publish version" not in text
 
@@ -126,8 +125,7 @@ def test_what_must_be_fixed_is_told_and_holds_it_up(admin_client: Client) -> Non
     assert text.count("Must be fixed") >= 2
     assert f"{page('tool', 'change', row.pk)}#id_description" in text
     assert "disabled" in text
-    refused = admin_client.post(url, sent(row), follow=True)
-    assert "description" in refused.content.decode()
+    assert "description" in text_after(admin_client, url, sent(row))
     assert not DefinitionVersion.objects.filter(kind="tool").exists()
 
 
@@ -150,8 +148,7 @@ def test_who_was_quicker_is_told(admin_client: Client) -> None:
     assert row.published is not None
     now = sent(row)
     published(row)
-    late = admin_client.post(url, now, follow=True)
-    assert "Version 2 was published by a command" in late.content.decode()
+    assert "Version 2 was published by a command" in text_after(admin_client, url, now)
     Tool.objects.unpublish([row])
     late = admin_client.post(url, now, follow=True)
     assert "was taken off the lists while this page was open" in late.content.decode()
@@ -196,8 +193,7 @@ def test_unpublishing_asks_first(admin_client: Client) -> None:
     assert "Take it off the list" in text_of(admin_client, url)
     row.refresh_from_db()
     assert row.published is not None
-    late = admin_client.post(url, {"number": 7}, follow=True)
-    assert "was published by" in late.content.decode()
+    assert "was published by" in text_after(admin_client, url, {"number": 7})
     admin_client.post(url, {"number": 1})
     row.refresh_from_db()
     assert row.state == State.UNPUBLISHED
@@ -352,8 +348,7 @@ def test_many_are_published_all_or_none(admin_client: Client) -> None:
 def test_many_are_unpublished(admin_client: Client) -> None:
     rows = [published(tool(name="one")), tool(name="two")]
     sent = {**chosen(*rows), "action": "unpublish_chosen"}
-    done = admin_client.post(page("tool"), sent, follow=True)
-    assert "1 was taken off." in done.content.decode()
+    assert "1 was taken off." in text_after(admin_client, page("tool"), sent)
     rows[0].refresh_from_db()
     assert rows[0].state == State.UNPUBLISHED
 
@@ -385,18 +380,16 @@ def test_without_the_right_nothing_happens(staff: Staff, name: str) -> None:
 
 def test_a_right_that_is_missing_is_explained(staff: Staff) -> None:
     row = tool()
-    client = staff("view_tool")
-    text = text_of(client, page_of(row, "publish"))
+    text = text_of(staff("view_tool"), page_of(row, "publish"))
     assert "Publishing needs the right “Can publish and roll back”." in text
     assert "Stopping and starting needs the right “Can stop and start”." in text
     assert '<button class="mcp-btn' not in text
 
 
 def test_whom_to_ask_for_a_missing_right(staff: Staff) -> None:
-    kim = User.objects.create_user("lee")
-    kim.user_permissions.set(Permission.objects.filter(codename__in=["publish"]))
-    client = staff("view_tool", "view_user")
-    text = client.get(page("tool", "publish", tool().pk)).content.decode()
+    User.objects.create_user("lee")
+    grant("publish", to="lee")
+    text = text_of(staff("view_tool", "view_user"), page_of(tool(), "publish"))
     assert "“Can publish and roll back”. You can ask: lee." in text
 
 
@@ -447,8 +440,7 @@ def test_a_field_without_its_right_is_refused_and_not_dropped(
     assert response.status_code == 403
     row.refresh_from_db()
     assert (row.content_hash, row.lock_version) == before
-    user = User.objects.get(username="kim")
-    user.user_permissions.add(Permission.objects.get(codename=right))
+    grant(right)
     shown = f'name="{field}"' in text_of(client, url)
     # A function is chosen by its name, and never by JSON.
     assert shown is not field.startswith("config")
@@ -461,8 +453,7 @@ def overlay(**columns: Any) -> Tool:
 def test_what_code_declares_is_not_unpublished(admin_client: Client) -> None:
     """It would take an added permission away, and leave the tool on the lists."""
     row = published(overlay(permission="auth.view_user"))
-    text = text_of(admin_client, page_of(row, "publish"))
-    assert "Unpublish" not in text
+    assert "Unpublish" not in text_of(admin_client, page_of(row, "publish"))
     url = page_of(row, "unpublish")
     done = admin_client.post(url, {"number": 1}, follow=True)
     assert "The code declares this definition, so" in done.content.decode()
@@ -503,8 +494,7 @@ def test_rolling_back_needs_the_rights_for_what_it_changes(
     row.refresh_from_db()
     assert row.published is not None
     assert (row.published.number, row.permission) == (2, new.get("permission", ""))
-    user = User.objects.get(username="kim")
-    user.user_permissions.add(Permission.objects.get(codename=right))
+    grant(right)
     assert client.post(url, sent(row, working_copy="on")).status_code == 302
     row.refresh_from_db()
     assert row.published.number == 3
@@ -551,8 +541,7 @@ def test_a_copy_is_refused_where_a_right_would_be_lost(staff: Staff) -> None:
 def test_a_note_that_cannot_be_kept(admin_client: Client, note: str) -> None:
     row = tool()
     url = page_of(row, "publish")
-    refused = admin_client.post(url, sent(row, note=note), follow=True)
-    assert 'class="error"' in refused.content.decode()
+    assert 'class="error"' in text_after(admin_client, url, sent(row, note=note))
     row.refresh_from_db()
     assert row.published is None
 

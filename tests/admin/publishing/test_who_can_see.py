@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from html import unescape
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.interface.principal import AccessRequest, Rule
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Stop, Tool
 from mcp_app.models.stops import By, Scope
-from tests.admin.pages import Queries, Staff, page_of
+from tests.admin.pages import Queries, Staff, grant, page_of, words_in
 from tests.marks import long_cases
 from tests.published import published
 
@@ -38,17 +36,12 @@ def server() -> Server:
     return published(Server.objects.get())
 
 
-def permission() -> Permission:
-    return Permission.objects.get(
-        codename="view_session", content_type__app_label="mcp_app"
-    )
-
-
 @pytest.fixture
 def support() -> Group:
     """Three in Support, who may view orders: one of them inactive."""
     group = Group.objects.create(name="Support")
-    group.permissions.add(permission())
+    ours = Permission.objects.filter(content_type__app_label="mcp_app")
+    group.permissions.add(ours.get(codename="view_session"))
     for name, active in (("ana", True), ("ben", True), ("gone", False)):
         group.user_set.add(User.objects.create_user(name, is_active=active))
     User.objects.create_user("zoe")
@@ -71,11 +64,6 @@ def look(client: Client, row: Any, **query: Any) -> Any:
     return response
 
 
-def words(response: Any) -> str:
-    bare = re.sub(r"<[^>]+>", " ", response.content.decode())
-    return " ".join(unescape(bare).split())
-
-
 def why(response: Any) -> dict[str, str]:
     return {each.name: each.why for each in response.context["people"].shown}
 
@@ -96,7 +84,7 @@ def test_how_many_and_why(admin_client: Client, support: Group) -> None:
     assert (
         "3 people can list and call this tool: everyone in Support with"
         " mcp_app.view_session, and 1 superuser. Anonymous callers cannot: the server"
-        " requires a token." in words(seen)
+        " requires a token." in words_in(seen)
     )
     assert counts(seen) == ["4", "4", "4", "4", "3", "3"]
     assert [step.label for step in seen.context["steps"]] == [
@@ -117,7 +105,7 @@ def test_how_many_and_why(admin_client: Client, support: Group) -> None:
         "gone": "cannot: may not log in",
         "zoe": "cannot: lacks mcp_app.view_session and not in Support",
     }
-    assert "cannot (2)" in words(cannot)
+    assert "cannot (2)" in words_in(cannot)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +124,7 @@ def test_every_kind_has_its_sentence(
     admin_client: Client, make: Any, said: str
 ) -> None:
     make.pk, make.name = None, "a"
-    text = words(look(admin_client, published(make)))
+    text = words_in(look(admin_client, published(make)))
     assert f"1 person can {said}: everyone who may log in at this site." in text
 
 
@@ -147,7 +135,7 @@ def test_a_server_has_the_page(
     server.save()
     seen = look(admin_client, server)
     said = "3 people can use this server: everyone in Support, and 1 superuser."
-    assert said in words(seen)
+    assert said in words_in(seen)
     assert counts(seen) == ["4", "4", "4", "3"]
     labels = [step.label for step in look(admin_client, tool()).context["steps"]]
     assert labels[-1] == "Required by the server: group Support"
@@ -162,9 +150,9 @@ def test_each_of_several_servers_has_its_numbers(
     seen = look(admin_client, row)
     slugs = [each.slug for each in seen.context["seen"].servers]
     assert slugs == ["default", "desk", "apart"]
-    assert "4 people can" in words(seen)
-    assert "3 people can" in words(look(admin_client, row, server="desk"))
-    apart = words(look(admin_client, row, server="apart"))
+    assert "4 people can" in words_in(seen)
+    assert "3 people can" in words_in(look(admin_client, row, server="desk"))
+    apart = words_in(look(admin_client, row, server="apart"))
     assert (
         "Nobody can list and call this tool. The server"
         " “apart” does not offer this definition." in apart
@@ -184,7 +172,7 @@ def test_a_server_that_lets_nobody_in(
 ) -> None:
     Server.objects.update(access=access)
     seen = look(admin_client, tool())
-    text = words(seen).replace("the settings have", "has")
+    text = words_in(seen).replace("the settings have", "has")
     assert "Nobody can list and call this tool." in text
     assert said in text
     assert change in text
@@ -195,11 +183,11 @@ def test_a_server_that_lets_nobody_in(
 def test_what_clients_do_not_see_nobody_sees(admin_client: Client) -> None:
     row = Tool.objects.create(name="draft", permission=PERMISSION)
     seen = look(admin_client, row)
-    assert "Nobody can list and call this tool. It is not published." in words(seen)
+    assert "Nobody can list and call this tool. It is not published." in words_in(seen)
     assert counts(seen) == ["1", "0", "0", "0", "0"]
     Server.objects.all().delete()
     seen = look(admin_client, tool_named("other"))
-    assert "There is no published server." in words(seen)
+    assert "There is no published server." in words_in(seen)
 
 
 def tool_named(name: str, **columns: Any) -> Tool:
@@ -214,11 +202,11 @@ def test_what_is_stopped_nobody_sees(
     changes, reads = tool(), published(Tool(name="look", read_only=True))
     rows: dict[Scope, Any] = {Scope.SERVER: server, Scope.DEFINITION: changes}
     stop = Stop.objects.make(scope, rows.get(scope), by=By(name="lee"))
-    assert "by lee" in words(look(admin_client, changes))
-    shown = words(look(admin_client, reads))
+    assert "by lee" in words_in(look(admin_client, changes))
+    shown = words_in(look(admin_client, reads))
     assert ("Nobody" in shown) is (scope in (Scope.EVERYTHING, Scope.SERVER))
     Stop.objects.end([stop.pk], by=By(name="lee"))
-    assert "by lee" not in words(look(admin_client, changes))
+    assert "by lee" not in words_in(look(admin_client, changes))
 
 
 def test_a_working_copy_that_asks_for_something_else(
@@ -226,13 +214,13 @@ def test_a_working_copy_that_asks_for_something_else(
 ) -> None:
     row = tool(groups="Support")
     differs = "The working copy requires something else"
-    assert differs not in words(look(admin_client, row))
+    assert differs not in words_in(look(admin_client, row))
     row.title = "Another"
     row.save()
-    assert differs not in words(look(admin_client, row))
+    assert differs not in words_in(look(admin_client, row))
     row.groups = ""
     row.save()
-    text = words(look(admin_client, row))
+    text = words_in(look(admin_client, row))
     assert "everyone in Support" in text
     assert differs in text
 
@@ -244,14 +232,14 @@ def test_what_code_asks_for_comes_first(admin_client: Client, support: Group) ->
 
     try:
         row = Tool.objects.create(name="from_code", kind="function", source="code")
-        assert "everyone with mcp_app.view_session" in words(look(admin_client, row))
+        assert "everyone with mcp_app.view_session" in words_in(look(admin_client, row))
         row.groups = "Support"
         published(row)
-        text = words(look(admin_client, row))
+        text = words_in(look(admin_client, row))
         assert "everyone in Support with mcp_app.view_session" in text
     finally:
         del mcp.tools["from_code"]
-    assert "Broken" in words(look(admin_client, row))
+    assert "Broken" in words_in(look(admin_client, row))
 
 
 # -- what cannot be counted ---------------------------------------------------------
@@ -262,7 +250,7 @@ def test_a_rule_in_code_is_asked_person_by_person(
 ) -> None:
     row = tool(groups="Support", rule=rule)
     seen = look(admin_client, row)
-    text = words(seen)
+    text = words_in(seen)
     assert "At most 3 people can list and call this tool" in text
     assert (
         f"This rule is written in code ({__name__}.rule.<locals>.can_refund),"
@@ -280,8 +268,7 @@ def test_a_rule_in_code_is_asked_person_by_person(
 
 
 def test_a_rule_that_code_lacks_lets_nobody_in(admin_client: Client) -> None:
-    seen = look(admin_client, tool(rule="shop.unheard_of"))
-    text = words(seen)
+    text = words_in(look(admin_client, tool(rule="shop.unheard_of")))
     assert "Nobody can list and call this tool." in text
     assert "The code has no rule “shop.unheard_of”, so nobody is let in." in text
     other = look(admin_client, tool_named("b", rule="x"), show="cannot")
@@ -289,7 +276,7 @@ def test_a_rule_that_code_lacks_lets_nobody_in(admin_client: Client) -> None:
 
 
 def test_a_group_that_does_not_exist(admin_client: Client, support: Group) -> None:
-    text = words(look(admin_client, tool(groups="support")))
+    text = words_in(look(admin_client, tool(groups="support")))
     assert "There is no group “support”." in text
     assert "1 person can" in text
 
@@ -338,7 +325,7 @@ def test_a_backend_that_cannot_list_is_asked_person_by_person(
     asked: Client, support: Group, name: str
 ) -> None:
     row = tool(permission=PERMISSION)
-    text = words(look(asked, row))
+    text = words_in(look(asked, row))
     assert "At most 4 people can" in text
     assert (
         f"The authentication backend {__name__}.{name} does not list who has the"
@@ -352,7 +339,7 @@ def test_a_backend_that_cannot_list_is_asked_person_by_person(
 @pytest.mark.parametrize(("name", "number"), [("Silent", 3), ("Listing", 4)])
 def test_several_backends_that_list(asked: Client, support: Group, number: int) -> None:
     seen = look(asked, tool(permission=PERMISSION))
-    assert f"{number} people can" in words(seen)
+    assert f"{number} people can" in words_in(seen)
     if number == 4:
         assert why(seen)["zoe"] == "has mcp_app.view_session"
 
@@ -363,8 +350,7 @@ def test_permissions_for_single_objects_are_said_as_such(
     rule = "shop.view_order of order"
     monkeypatch.setitem(mcp.rules, rule, Rule(rule, lambda asked: True, True, True))
     row = ResourceTemplate(name="order", uri_template="order://{pk}", rule=rule)
-    seen = look(admin_client, published(row))
-    text = words(seen)
+    text = words_in(look(admin_client, published(row)))
     assert "1 person can list and read what this template shows" in text
     assert "is checked for each resource" in text
 
@@ -378,12 +364,13 @@ def test_a_public_server_asks_nobody(admin_client: Client, server: Server) -> No
     seen = look(admin_client, tool())
     assert (
         "Anyone on the internet can list and call this tool. The server is public:"
-        " anyone may use it without signing in." in words(seen)
+        " anyone may use it without signing in." in words_in(seen)
     )
     assert "people" not in seen.context
     closed = look(admin_client, tool_named("b", permission=PERMISSION))
-    text = words(closed)
-    assert "Nobody can list and call this tool. The server is public" in text
+    assert "Nobody can list and call this tool. The server is public" in words_in(
+        closed
+    )
     assert closed.context["steps"][-1].look == "no"
 
 
@@ -402,7 +389,7 @@ def test_what_would_change_it(admin_client: Client, support: Group) -> None:
         ("Permission mcp_app.view_session", "no"),
         ("Group Support", "no"),
     ]
-    text = words(seen)
+    text = words_in(seen)
     assert (
         "Give the user, or a group that the user is in, the permission"
         " mcp_app.view_session." in text
@@ -432,15 +419,14 @@ def test_names_need_the_right_to_view_users(staff: Staff, support: Group) -> Non
     row = tool(groups="Support")
     client = staff("view_tool")
     for query in ({}, {"person": "ana"}, {"show": "cannot"}):
-        text = words(look(client, row, **query))
+        text = words_in(look(client, row, **query))
         assert "2 people can" in text
         assert "Support" in text
         assert " ana" not in text
         assert "Check one person" not in text
         assert "You see numbers and groups only." in text
-    right = Permission.objects.get(codename="view_user")
-    User.objects.get(username="kim").user_permissions.add(right)
-    assert " ana " in words(look(client, row))
+    grant("view_user")
+    assert " ana " in words_in(look(client, row))
 
 
 @pytest.mark.parametrize("many", [0, 150, *long_cases(2_000)])
@@ -453,7 +439,7 @@ def test_any_number_of_people_costs_the_same(
     row = tool(permission=PERMISSION, groups="Support")
     with django_assert_max_num_queries(BUDGET):
         seen = look(client, row)
-    assert f"{many + 2:,} people can" in words(seen)
+    assert f"{many + 2:,} people can" in words_in(seen)
     with django_assert_max_num_queries(BUDGET):
         look(client, row, show="cannot")
     with django_assert_max_num_queries(CHECKING):
@@ -462,7 +448,7 @@ def test_any_number_of_people_costs_the_same(
         last = look(client, row, page="999999")
         assert len(last.context["people"].shown) == 2
         pages = many // 50 + 1
-        assert f"Page {pages} of {pages}" in words(last)
+        assert f"Page {pages} of {pages}" in words_in(last)
 
 
 # -- before it is published ---------------------------------------------------------
@@ -474,18 +460,19 @@ def test_publishing_says_how_many_that_is(
     row = Tool.objects.create(name="refund", title="Refund")
     url = page_of(row, "publish")
     said = "No permission is required: everyone whom a server lets in can use it."
-    assert said in words(admin_client.get(url))
+    assert said in words_in(admin_client.get(url))
     row.groups = "Support"
     row.save()
     said = "People who have the required rights:"
-    assert f"{said} 3." in words(admin_client.get(url))
+    assert f"{said} 3." in words_in(admin_client.get(url))
     published(row)
     same = f"{said} 3. Publishing does not change this number."
-    assert same in words(admin_client.get(url))
+    assert same in words_in(admin_client.get(url))
     row.groups = ""
     row.save()
     with django_assert_max_num_queries(15):
-        text = words(admin_client.get(url))
+        text = words_in(admin_client.get(url))
     assert f"{said} 3 now, 4 once this is published." in text
-    url = page_of(Server.objects.get(), "publish")
-    assert said not in words(admin_client.get(url))
+    assert said not in words_in(
+        admin_client.get(page_of(Server.objects.get(), "publish"))
+    )

@@ -143,8 +143,7 @@ def test_here_says_what_the_processes_run(staff: Staff, url: str) -> None:
             seen_ms=2**50,
             report=report,
         )
-    shown = client.post(url).content.decode()
-    assert "Processes have different secret keys." in shown
+    assert "Processes have different secret keys." in client.post(url).content.decode()
 
 
 def test_it_takes_few_statements(

@@ -159,8 +159,7 @@ def test_a_box_is_not_lost_where_two_people_edit(admin_client: Client) -> None:
         sent = {**shown_values(admin_client.get(url)), "access-way-session": "on"}
         server.title = "Theirs"
         server.save()
-        again = admin_client.post(url, sent)
-        assert "token session" in again.content.decode()
+        assert "token session" in admin_client.post(url, sent).content.decode()
         mine = admin_client.post(url, {**sent, "_mine": "Keep"})
         assert shown_values(mine)["access-way-session"] == "on"
         assert saved(fill_in_again(admin_client, url, mine))
@@ -254,8 +253,7 @@ def test_a_choice_is_not_lost_where_two_people_edit(admin_client: Client) -> Non
     sent = {**shown_values(admin_client.get(url)), "tools": keys}
     server.title = "Theirs"
     server.save()
-    again = admin_client.post(url, sent)
-    assert "(empty)" in again.content.decode()
+    assert "(empty)" in admin_client.post(url, sent).content.decode()
     mine = admin_client.post(url, {**sent, "_mine": "Keep"})
     shown = form_of(mine)
     assert shown["tools"].value() == keys

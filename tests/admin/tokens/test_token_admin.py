@@ -151,8 +151,7 @@ def test_the_columns(admin_client: Client, token: Make) -> None:
     shown_row = "The shop Read and change never March 4, 2021"
     assert f"a laptop {row.prefix}… ana {shown_row}" in text
     shop.delete()
-    text = words_in(admin_client.get(LIST))
-    assert "none: its servers were deleted" in text
+    assert "none: its servers were deleted" in words_in(admin_client.get(LIST))
 
 
 def test_an_empty_list_says_what_a_token_is(kim: Client) -> None:
