@@ -144,11 +144,7 @@ Row = TypeVar("Row", bound=DefinitionRow)
 
 
 class DefinitionAdmin(
-    ListActions[Row],
-    TryPages[Row],
-    WhoPages[Row],
-    GuardedAdmin[Row],
-    KindAdmin[Row],
+    ListActions[Row], TryPages[Row], WhoPages[Row], GuardedAdmin[Row], KindAdmin[Row]
 ):
     """What the pages of all definitions share."""
 

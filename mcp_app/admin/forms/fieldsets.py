@@ -206,12 +206,7 @@ _FIELDSETS: Mapping[
         ("calls_per_minute",),
         ("output_schema",),
     ),
-    Resource: (
-        ("uri",),
-        (None, FOR_WHOM, WHO),
-        ("ttl_ms", "public"),
-        ("annotations",),
-    ),
+    Resource: (("uri",), (None, FOR_WHOM, WHO), ("ttl_ms", "public"), ("annotations",)),
     ResourceTemplate: (
         ("uri_template",),
         (VARIABLES, None, FOR_WHOM, WHO),

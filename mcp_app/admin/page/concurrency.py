@@ -191,11 +191,7 @@ class SettledAdmin(TypedAdmin[AnyRow]):
         return value in choices
 
     def save_model(
-        self,
-        request: HttpRequest,
-        obj: AnyRow,
-        form: ModelForm[AnyRow],
-        change: bool,
+        self, request: HttpRequest, obj: AnyRow, form: ModelForm[AnyRow], change: bool
     ) -> None:
         super().save_model(request, obj, form, change)
         self._hold_response()

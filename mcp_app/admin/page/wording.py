@@ -67,10 +67,7 @@ EVERY: Words = {
         _("Tags"),
         _("Separated by spaces or commas. A server can offer only what has a tag."),
     ),
-    "position": (
-        _("Position"),
-        _("Lists are ordered by this number, then by name."),
-    ),
+    "position": (_("Position"), _("Lists are ordered by this number, then by name.")),
     "icons": (
         _("Icons"),
         _('JSON, for example [{"src": "https://example.com/icon.png"}].'),
@@ -231,10 +228,7 @@ RESOURCE: Words = {
             " a web address. Clients use it as the name."
         ),
     ),
-    "upload": (
-        _("File"),
-        _("In place of a text: an image, a PDF and so on."),
-    ),
+    "upload": (_("File"), _("In place of a text: an image, a PDF and so on.")),
     "now": (_("What clients read now"), _("The saved working copy.")),
 }
 
@@ -253,10 +247,7 @@ RESOURCE_TEMPLATE: Words = {
 
 PROMPT: Words = {
     "name": (_("Name"), PROGRAM_NAME),
-    "description": (
-        _("Description"),
-        _("Shown in the client's menu. One sentence."),
-    ),
+    "description": (_("Description"), _("Shown in the client's menu. One sentence.")),
     "arguments": (_("Arguments"), ""),
     "config": (_("Messages"), ""),
     "preview": (

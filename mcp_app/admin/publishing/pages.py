@@ -85,11 +85,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         return super().render_change_form(request, context, *positional, **named)
 
     def save_related(
-        self,
-        request: HttpRequest,
-        form: ModelForm[Row],
-        formsets: Any,
-        change: bool,
+        self, request: HttpRequest, form: ModelForm[Row], formsets: Any, change: bool
     ) -> None:
         super().save_related(request, form, formsets, change)
         if isinstance(form.instance, DefinitionRow):
@@ -191,11 +187,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         )
 
     def _demand_for_content(
-        self,
-        request: HttpRequest,
-        row: Row,
-        content: JsonObject,
-        working_copy: bool,
+        self, request: HttpRequest, row: Row, content: JsonObject, working_copy: bool
     ) -> None:
         """Raise 403 without the permissions for an old version's guarded columns."""
         served = {} if row.published is None else row.published.read()

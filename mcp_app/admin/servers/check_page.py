@@ -6,7 +6,6 @@ import json
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from django.forms.widgets import Media, Script
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext_lazy
@@ -35,10 +34,6 @@ from mcp_app.workbench.checking.observing import (
     observations_of_page,
 )
 
-MEDIA: Final = Media(
-    css={"all": ["mcp_app/admin.css"]},
-    js=[Script("mcp_app/admin.js", defer=True)],  # type: ignore[list-item]
-)
 WORDS: Final[dict[Grade, tuple[Label, str]]] = {
     Grade.PROBLEM: (gettext_lazy("Problem"), "bad"),
     Grade.ADVICE: (gettext_lazy("Advice"), "warn"),

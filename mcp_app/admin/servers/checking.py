@@ -15,6 +15,7 @@ from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
+from mcp_app.admin.operations.live import MEDIA
 from mcp_app.admin.page.concurrency import has_right, whom_to_ask
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.publishing.pages import PublishedAdmin
@@ -57,7 +58,7 @@ class CheckPages(PublishedAdmin[Row]):
 
         context: dict[str, Any] = {
             **check_page.probe_context(request, row),
-            "media": check_page.MEDIA,
+            "media": MEDIA,
             "why_not_here": whom_to_ask(request, "stop"),
         }
         if request.method == "POST":

@@ -67,10 +67,7 @@ STATES: Final[dict[str, tuple[Label, Callable[[datetime], Q]]]] = {
         lambda now: _good_condition(now) & _unused_condition(now - LONG),
     ),
     "revoked": (gettext_lazy("Revoked"), lambda now: Q(revoked__isnull=False)),
-    "expired": (
-        gettext_lazy("Expired"),
-        lambda now: Q(revoked=None, expires__lte=now),
-    ),
+    "expired": (gettext_lazy("Expired"), lambda now: Q(revoked=None, expires__lte=now)),
     "stopped": (
         gettext_lazy("Stopped: the owner cannot log in"),
         lambda now: (

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.auth.models import User
@@ -16,7 +18,10 @@ pytestmark = pytest.mark.django_db
 
 
 INFO = '{"name": "<b>client</b>", "version": "1"}'
-OF_2023 = {"created_ms": 1_700_000_000_000, "seen_ms": 1_700_000_000_000}
+OF_2023: dict[str, Any] = {
+    "created_ms": 1_700_000_000_000,
+    "seen_ms": 1_700_000_000_000,
+}
 
 
 @pytest.fixture

@@ -368,9 +368,8 @@ def test_a_public_server_asks_nobody(admin_client: Client, server: Server) -> No
     )
     assert "people" not in seen.context
     closed = look(admin_client, tool_named("b", permission=PERMISSION))
-    assert "Nobody can list and call this tool. The server is public" in words_in(
-        closed
-    )
+    nobody = "Nobody can list and call this tool. The server is public"
+    assert nobody in words_in(closed)
     assert closed.context["steps"][-1].look == "no"
 
 
