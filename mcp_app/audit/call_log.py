@@ -144,11 +144,9 @@ class CallLog:
 
     @property
     def has_pending(self) -> bool:
-        """Whether anything is still to be written."""
         return bool(self._pending or self._tallies or self._task is not None)
 
     def write_pending(self) -> None:
-        """Write immediately what is still to be written."""
         if self._task is None and self.has_pending:
             self._start_writing()
 
@@ -170,7 +168,6 @@ class CallLog:
         self._schedule_writing()
 
     def _schedule_writing(self) -> None:
-        """Start the timer or a batch, if it is time for one."""
         many = min(MOST_ROWS, self._most)
         if self._task is not None:
             self._room = self._most
@@ -198,7 +195,6 @@ class CallLog:
         self._warn_rarely(message, self.dropped)
 
     def _warn_rarely(self, message: str, *values: object) -> None:
-        """Log this message once a minute at most."""
         now = self._loop.time()
         if now - self._warned.get(message, float("-inf")) >= WARN_EVERY:
             self._warned[message] = now
@@ -268,7 +264,6 @@ class CallLog:
             attempt += 1
 
     def _report_refused(self, refused: RefusedBatch) -> None:
-        """Log which rows and counters of a batch the database has refused."""
         self.dropped += refused.rows
         if refused.rows:
             message = (
@@ -348,7 +343,6 @@ class TurnedAway:
         self._counts[key] = self._counts.get(key, 0) + 1
 
     def counts_of_day(self) -> tuple[Group, ...]:
-        """Return the counts of the last day."""
         return tuple(
             (hour * HOUR_S * 1_000, reason, client, count)
             for (hour, reason, client), count in self._counts.items()
@@ -361,7 +355,6 @@ class TurnedAway:
         return groups < GROUPS
 
     def _begin_hour(self, hour: int) -> None:
-        """Forget counts that are older than a day."""
         self._hour = hour
         oldest_hour = hour - HOURS
         self._counts = {

@@ -74,7 +74,6 @@ class _Surplus:
         return above.exclude(pk__in=retained).count()
 
     def delete_portion(self) -> int | None:
-        """Delete a portion; None when nothing is left."""
         using = router.db_for_write(Call)
         with own_transaction(using):
             rows: Any = Call.objects.using(using)

@@ -43,7 +43,6 @@ class Tally:
             self.buckets[place] += end - begin
 
     def merge_tally(self, other: Tally) -> None:
-        """Add the counts of another one."""
         self.calls += other.calls
         self.dropped += other.dropped
         self.total_us += other.total_us
@@ -53,7 +52,6 @@ class Tally:
         ]
 
     def counter_values(self) -> Row:
-        """Return the values of `CallStatistic.COUNTERS`."""
         return (
             self.calls,
             self.dropped,
@@ -83,7 +81,6 @@ class Tallies:
         self._tally_of_subject(minute_ms, subject).dropped += 1
 
     def merge_tallies(self, other: Tallies) -> None:
-        """Add the counts of another one."""
         for (minute_ms, subject), tally in other._minutes.items():
             self._tally_of_subject(minute_ms, subject).merge_tally(tally)
 
@@ -114,7 +111,6 @@ def _counter_rows(
 
 
 def period_start_ms(time_ms: int, seconds: int) -> int:
-    """Return when the hour or minute of a time began."""
     return time_ms - time_ms % (seconds * 1_000)
 
 

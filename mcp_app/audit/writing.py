@@ -78,7 +78,6 @@ class PendingCalls:
         }
 
     def add(self, record: CallValues) -> None:
-        """Add a call."""
         circumstances = record[0]
         if circumstances is not self._last:
             self._last = self._known.setdefault(circumstances, circumstances)
@@ -87,7 +86,6 @@ class PendingCalls:
         self._fields += record
 
     def take_first(self, count: int) -> PendingCalls:
-        """Remove and return the first `count` calls at most."""
         removed = PendingCalls()
         end = count * _FIELDS
         removed._fields, self._fields = self._fields[:end], self._fields[end:]
@@ -165,7 +163,6 @@ def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
 
 
 def _most_parameters(connection: Any) -> int:
-    """Return how many values a statement of this driver's connection may bind."""
     # Drivers like that of SQLCipher resemble Python's own, and not all have this.
     limit = getattr(connection, "getlimit", None)
     return limit(SQLITE_LIMIT_VARIABLE_NUMBER) if limit else ALWAYS_POSSIBLE
@@ -311,7 +308,6 @@ def _monotonic_ms() -> int:
 def _rows_and_tallies(
     batch: Batch, clock_ms: int
 ) -> tuple[dict[SharedValues, list[Own]], Tallies]:
-    """Return the rows of the calls, and all counters."""
     # The same call is often made again.
     digest = cache(batch.digest)
     rows: dict[SharedValues, list[Own]] = {}
@@ -353,7 +349,6 @@ def _own_columns(
 def _times_by_minute(
     times_ms: Sequence[int], took_us: Sequence[int]
 ) -> Iterable[tuple[int, list[int]]]:
-    """Return the durations by the minute in which the calls began."""
     first, last = (period_start_ms(end(times_ms), MINUTE_S) for end in (min, max))
     if first == last:
         return [(first, [*took_us])]
@@ -396,6 +391,5 @@ def is_counted(shared: Sequence[str | int]) -> bool:
 
 
 def counted_subject(shared: Sequence[str | int]) -> Subject:
-    """Return the subject under which a call is counted."""
     server, kind, name, _, outcome, *_ = shared
     return str(server), str(kind), str(name), str(outcome)

@@ -82,12 +82,10 @@ def append_to_streams(
 
 
 def is_one_statement(connection: BaseDatabaseWrapper) -> bool:
-    """Whether `append_to_streams` is a transaction by itself."""
     return connection.vendor == "postgresql"
 
 
 def _column_values(tables: Tables, addition: Addition) -> Columns:
-    """Return the columns of a new row, but for its times."""
     stream = addition.new
     if stream is None:
         raise ValueError("This stream has a row.")
@@ -249,7 +247,6 @@ def _one_after_another(
 def _insert_streams(
     connection: BaseDatabaseWrapper, tables: Tables, additions: Sequence[Addition]
 ) -> dict[str, int]:
-    """Insert rows; return their keys by public id."""
     if not additions:
         return {}
     now = now_sql(connection)
@@ -311,7 +308,6 @@ def _update_streams(
 def _end_expression(
     connection: BaseDatabaseWrapper, additions: Mapping[int, Addition]
 ) -> str:
-    """Return what the end of each stream is set to; the keys are numbers of ours."""
     ended = [str(int(key)) for key, each in additions.items() if each.state != OPEN]
     if not ended:
         return "NULL"

@@ -33,7 +33,6 @@ _ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "
 
 
 def rows_per_statement(vendor: str, columns: int) -> int:
-    """Return how many rows with so many columns one statement has at most."""
     return PARAMETERS.get(vendor, MAX_PARAMETERS) // columns
 
 
@@ -120,7 +119,6 @@ def raise_statistics(
 def _conflict_clause(
     vendor: str, table: str, keys: Sequence[str], counters: Sequence[str], most: str
 ) -> str:
-    """Return what is done where a counter is there already."""
     mysql = vendor == "mysql"
     greatest = "MAX" if vendor == "sqlite" else "GREATEST"
     changes = []
@@ -255,7 +253,6 @@ def _looked_at(
     older: Key | None = None,
     newer: Key | None = None,
 ) -> Statement:
-    """Return what reads the rows that are looked at: the first of all ways."""
     time, cursor = _time_conditions(sought, older, newer), _key_condition(older, newer)
     parts, values = [], []
     for number, way in enumerate(sought.ways or [None]):
@@ -293,7 +290,6 @@ def _order_columns(newer: Key | None) -> str:
 def _time_conditions(
     sought: CallQuery, older: Key | None, newer: Key | None
 ) -> list[Condition]:
-    """Return the time as conditions that an index can begin and end with."""
     start, end = sought.start_ms, sought.end_ms
     if newer is not None:
         start = max(start, newer.time_ms)

@@ -194,7 +194,6 @@ class CallStatisticQuerySet(models.QuerySet["CallStatistic"]):
         )
 
     def older_than(self, seconds: int, start_ms: Any) -> CallStatisticQuerySet:
-        """Return the counters for times of this length that began before then."""
         return self.filter(seconds=seconds, start_ms__lt=start_ms)
 
 

@@ -128,7 +128,6 @@ class _TransactionChanges:
         self.count: Counter[str] = Counter()
 
     def __call__(self) -> None:
-        """The transaction is committed, with what it recorded."""
         committed.send_robust(sender=Change)
 
     def ref_or_any(self, kind: str, ref: str) -> str:
@@ -202,12 +201,10 @@ class RecordedRows(models.QuerySet[Row]):
         return created
 
     def _record_change(self, ref: str = ANY) -> None:
-        """Say in the caller's transaction that rows changed."""
         changes = Change.objects.using(self._write_alias())
         changes.record(self._change_kind or str(self.model._meta.model_name), ref)
 
     def _write_alias(self) -> str:
-        """Return the database that these rows are written to."""
         self._for_write = True
         return self.db
 
@@ -265,7 +262,6 @@ class WatchedRow(models.Model):
         abstract = True
 
     def save(self, *args: Any, **options: Any) -> None:
-        """Save the row and its change in one transaction."""
         if not self._state.adding and not options.get("force_insert"):
             options["update_fields"] = self._columns_to_save(
                 options.get("update_fields")

@@ -148,7 +148,6 @@ class DefinitionRow(PublishedRow, CheckedRow):
 
     @staticmethod
     def identity_hash(identity: str) -> str:
-        """Return what `published_identity` is for a name or URI."""
         return digest(identity)
 
     @property
@@ -272,7 +271,6 @@ class ReadableRow(DefinitionRow):
             yield "mime_type", problem
 
     def has_other_row_with(self, **values: Any) -> bool:
-        """Whether another row of this model has these values."""
         others = type(self)._default_manager.exclude(pk=self.pk)
         return others.filter(**values).exists()
 

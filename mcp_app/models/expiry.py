@@ -100,7 +100,6 @@ def _delete_one_by_one(
 
 class BlobQuerySet(models.QuerySet["Blob"]):
     def keep(self, content: bytes, media_type: str = "") -> Blob:
-        """Store bytes once and return their row."""
         blob, _ = self.get_or_create(
             digest=digest(content),
             defaults={

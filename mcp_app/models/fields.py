@@ -53,7 +53,6 @@ def group_names(text: str) -> tuple[str, ...]:
 
 
 def group_problem(name: str) -> str | None:
-    """Say why a group cannot be chosen: its name would be read as another one's."""
     if split_lines(name) == (name,):
         return None
     return (
@@ -91,7 +90,6 @@ class CheckedRow(models.Model):
         abstract = True
 
     def clean(self) -> None:
-        """Refuse a row that has problems, each at its field."""
         super().clean()
         errors: dict[str, list[str]] = {}
         for field, problem in chain(self.problems(), self.collisions()):
@@ -119,7 +117,6 @@ class CheckedRow(models.Model):
     def json_problems(
         self, field: str, read: Callable[[Any], object]
     ) -> Iterator[tuple[str, str]]:
-        """Yield what a reader (raising ValueError) says about a JSON column."""
         value = self.json(field)
         if value is None:
             return
@@ -255,7 +252,6 @@ def parse_json(text: str) -> Any:
 
 
 def digest(content: bytes | str) -> str:
-    """Return the SHA-256 of bytes, or of a text in UTF-8, in hexadecimal."""
     encoded = content.encode() if isinstance(content, str) else content
     return sha256(encoded).hexdigest()
 

@@ -80,7 +80,6 @@ class OpenApiDocument(models.Model):
         return self.title
 
     def unpack_offers(self) -> list[JsonObject]:
-        """Return the offers as JSON."""
         inflated = zlib.decompressobj().decompress(bytes(self.offers), MOST_INFLATED)
         offers: list[JsonObject] = orjson.loads(inflated)
         return offers

@@ -121,7 +121,6 @@ COUNTER = "changes"
 
 class CounterQuerySet(models.QuerySet["Counter"]):
     def draw(self) -> int:
-        """Return the next number; the caller's transaction holds the counter."""
         if not self._increment_counter():
             # Somebody has emptied the table.
             self.get_or_create(name=COUNTER)
@@ -178,10 +177,8 @@ class Topic(models.Model):
 
 
 def ids_from_text(text: str) -> frozenset[int]:
-    """Return the ids in `Topic.folded`."""
     return frozenset(map(int, text.split()))
 
 
 def ids_to_text(ids: Iterable[int]) -> str:
-    """Return ids as `Topic.folded` has them."""
     return " ".join(map(str, ids))

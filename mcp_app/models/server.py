@@ -121,7 +121,6 @@ class Server(PublishedRow, CheckedRow):
 
     @property
     def access_names(self) -> tuple[str, ...]:
-        """The names of authentication methods in their order, or `public` alone."""
         return split_words(self.access)
 
     def working_content(self) -> JsonObject:

@@ -144,7 +144,6 @@ class SessionQuerySet(RecordedRows["Session"]):
         return keys
 
     def named(self, session_id: str) -> SessionQuerySet:
-        """Return the rows (one at most) of a session by its id."""
         return self.filter(digest=digest(session_id))
 
     def stream_opened(self, pk: int, public_id: str, observed: int) -> int:
@@ -180,14 +179,12 @@ class SessionQuerySet(RecordedRows["Session"]):
         seen_before_ms: int | CombinedExpression,
         created_before_ms: int | CombinedExpression,
     ) -> SessionQuerySet:
-        """Return the sessions that were idle for too long or are too old."""
         return self.filter(
             models.Q(seen_ms__lt=seen_before_ms)
             | models.Q(created_ms__lt=created_before_ms)
         )
 
     def anonymous(self) -> SessionQuerySet:
-        """Return those of anonymous callers."""
         return self.filter(principal_key=Principal.ANONYMOUS.key)
 
     def held(self) -> SessionQuerySet:
@@ -257,12 +254,10 @@ class Session(models.Model):
 
     @property
     def client(self) -> dict[str, Any]:
-        """The client's `clientInfo`."""
         return dict(parse_json(self.client_info or "{}"))
 
     @property
     def client_name(self) -> str:
-        """The client's name and version, as it gave them."""
         name_and_version = (self.client.get("name"), self.client.get("version"))
         return " ".join(part for part in name_and_version if isinstance(part, str))
 
@@ -276,7 +271,6 @@ class SubscriptionQuerySet(RecordedRows["Subscription"]):
     _change_kind = SESSION
 
     def of_worker(self, worker_id: str) -> SubscriptionQuerySet:
-        """Return what the listen streams of a process watch."""
         return self.filter(worker_id=worker_id)
 
     def watched(self, digests: Iterable[str]) -> set[str]:

@@ -69,11 +69,9 @@ class By:
 
 class StopRows(models.QuerySet["Stop"]):
     def on(self) -> Self:
-        """Return the stops that hold now."""
         return self.filter(ended=None)
 
     def wide(self) -> Self:
-        """Return those that stop more than one tool, resource, template or prompt."""
         return self.filter(scope__in=WIDE)
 
     def of(self, scope: str, row: PublishedRow | None = None) -> Self:
@@ -130,7 +128,6 @@ class StopRows(models.QuerySet["Stop"]):
         ]
 
     def end(self, keys: Iterable[int], *, by: By) -> list[Stop]:
-        """End these stops; return those that were still on."""
         self._for_write = True
         with transaction.atomic(using=self.db):
             # Whoever locks several rows does it in this order.
@@ -262,7 +259,6 @@ def is_stopped(model: type[PublishedRow]) -> models.Exists:
 
 
 def _name_condition(model: type[PublishedRow]) -> models.Q:
-    """Return the condition that a stop names what clients call a row."""
     if not issubclass(model, DefinitionRow):
         return models.Q(served=models.OuterRef("slug"))
     published = models.OuterRef("published_identity")
@@ -289,12 +285,10 @@ def stop_matcher(stops: Iterable[Stop]) -> Callable[[PublishedRow], bool]:
 
 
 def scope_of(row: PublishedRow) -> Scope:
-    """Return the scope of a stop of just this row."""
     return Scope.SERVER if isinstance(row, Server) else Scope.DEFINITION
 
 
 def name_of(row: PublishedRow) -> str:
-    """Return what a server or a definition is called."""
     if isinstance(row, Server):
         return row.title or row.slug
     return served_as(row)

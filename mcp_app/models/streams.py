@@ -33,7 +33,6 @@ class CurrentRows(models.QuerySet[Row]):
     """Rows that are read where they are written: a replica may not have them yet."""
 
     def current(self) -> Self:
-        """Return them as they are now."""
         return self.using(router.db_for_write(self.model))
 
 
@@ -55,7 +54,6 @@ class StreamQuerySet(CurrentRows["Stream"]):
         return append_to_streams(connection, tables, additions)
 
     def open(self) -> StreamQuerySet:
-        """Return those of requests that run; an index finds them."""
         return self.filter(ended_ms=None, state=OPEN)
 
     def unread(self) -> StreamQuerySet:

@@ -255,7 +255,6 @@ class AccessToken(CheckedRow):
                     )
 
     def has_ended(self, now: datetime) -> bool:
-        """Whether it was revoked, or its time is over."""
         over = self.expires is not None and self.expires <= now
         return over or self.revoked is not None
 

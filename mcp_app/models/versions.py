@@ -92,18 +92,15 @@ class DefinitionVersion(models.Model):
         return f"{self.kind} {self.ref}, version {self.number}"
 
     def save(self, *args: Any, **options: Any) -> None:
-        """Store a new version; a stored one stays as it is."""
         if not self._state.adding:
             raise TypeError("A version can never be changed. Publish another one.")
         super().save(*args, **options)
 
     @property
     def fingerprint(self) -> str:
-        """The first characters of the hash, for people."""
         return self.hash[:8]
 
     def read(self) -> JsonObject:
-        """Return the content as JSON."""
         value: JsonObject = parse_json(self.content)
         return value
 
@@ -205,7 +202,6 @@ class PublishedRows(WatchedRows[Row]):
         return [versions[row.pk] for row in contents]
 
     def unpublish(self, rows: Iterable[Row]) -> None:
-        """Take rows off the lists; their versions stay."""
         with transaction.atomic(using=self._write_alias()):
             unpublished = sorted(rows, key=lambda row: row.pk)
             self._lock_served(unpublished)
@@ -214,7 +210,6 @@ class PublishedRows(WatchedRows[Row]):
             self._store_pointers(unpublished)
 
     def _lock_served(self, rows: Iterable[Row]) -> dict[Any, DefinitionVersion]:
-        """Lock the rows and return what clients see of them."""
         pointers: dict[Any, int | None] = {}
         for some in _row_batches(sorted(row.pk for row in rows)):
             locked = models.QuerySet[Row](self.model, using=self.db).filter(pk__in=some)
@@ -256,7 +251,6 @@ class PublishedRows(WatchedRows[Row]):
         return created
 
     def _store_pointers(self, rows: Sequence[Row]) -> None:
-        """Store which versions are served, and say so."""
         plain = models.QuerySet[Row](self.model, using=self.db)
         for row in rows:
             values = {name: getattr(row, name) for name in row.POINTERS}
@@ -293,7 +287,6 @@ class _Signature:
 
 
 def hash_of(content: JsonObject) -> str:
-    """Return the hash that a version with this content has."""
     return digest(jsonrpc.write(content))
 
 
@@ -327,7 +320,6 @@ class PublishedRow(WatchedRow):
 
     @property
     def kind_of_row(self) -> str:
-        """The model's name, as changes and versions have it."""
         return str(self._meta.model_name)
 
     @property
@@ -349,7 +341,6 @@ class PublishedRow(WatchedRow):
         raise NotImplementedError
 
     def content_columns(self) -> tuple[str, ...]:
-        """Return the columns that are published together."""
         return self.CONTENT
 
     def working_content(self) -> JsonObject:
@@ -357,7 +348,6 @@ class PublishedRow(WatchedRow):
         return content_of(self, self.content_columns())
 
     def working_hash(self) -> str:
-        """Return the hash that a version of the working copy would have."""
         return hash_of(self.working_content())
 
     def put_content(self, content: Mapping[str, Any]) -> None:
@@ -386,7 +376,6 @@ class PublishedRow(WatchedRow):
 def forget_versions(
     sender: type[models.Model], instance: models.Model, using: str, **_: object
 ) -> None:
-    """Delete the versions of a row that was deleted."""
     row = cast("PublishedRow", instance)
     DefinitionVersion.objects.using(using).of(row).delete()
 

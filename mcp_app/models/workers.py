@@ -65,7 +65,6 @@ class Report:
     """Eight hexadecimal digits by which processes with the same key are told."""
 
     def as_text(self) -> str:
-        """Return what the row keeps."""
         # `asdict` would make other mappings anew, such as a Counter, and wrongly.
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return jsonrpc.write(values).decode()
@@ -115,7 +114,6 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
         return list(short.values_list("demand", flat=True))
 
     def beat(self, worker_id: str, report: str) -> bool:
-        """Renew a row; return whether it is there."""
         rows = self.filter(pk=worker_id)
         return bool(rows.update(seen_ms=NowMilliseconds(), report=report))
 
@@ -131,7 +129,7 @@ class Worker(models.Model):
     # Processes of the release before insert rows, too, and do not know it.
     report = JSONTextField(blank=True, default="", db_default="")
     demand = models.TextField(blank=True, default="", db_default="")
-    """How often persons call here, if it is often: JSON of `process.demand`."""
+    """How often persons call here, if it is often: JSON of `process.shared_rates`."""
     demand_ms = models.BigIntegerField(default=0, db_default=0)
 
     objects = WorkerQuerySet.as_manager()
@@ -145,5 +143,4 @@ class Worker(models.Model):
         return f"{self.host} {self.pid}"
 
     def report_of_process(self) -> Report:
-        """Return what the process said of itself."""
         return Report.of_text(self.report)

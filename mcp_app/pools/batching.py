@@ -74,7 +74,6 @@ class Batches(Generic[Key, Value]):
             _refuse_callers(waiting, Unavailable("This process is stopping."))
 
     async def _run_batches(self) -> None:
-        """Do what is waiting until nothing is."""
         while self._waiting:
             if (pause := self._next - time.monotonic()) > 0:
                 await asyncio.sleep(pause)

@@ -130,7 +130,6 @@ class ConnectionKiller(NamedTuple):
         return self.wrapper.connection is self.driver
 
     def break_connection(self) -> None:
-        """Break the connection, whatever its thread is doing."""
         if not self.is_attached():
             return
         with suppress(OSError):
@@ -170,7 +169,6 @@ def cut_connections(lines: Sequence[ConnectionKiller]) -> None:
 def _start_thread(
     function: Callable[[ConnectionKiller], None], line: ConnectionKiller
 ) -> bool:
-    """Return whether a thread could be started for it."""
     thread = threading.Thread(
         target=function, args=(line,), name="mcp-cut", daemon=True
     )
@@ -262,7 +260,6 @@ def is_outage(error: BaseException) -> bool:
 
 
 def cannot_write(error: BaseException) -> bool:
-    """Return whether the database takes no writes now, whatever they are."""
     return not CANNOT_WRITE.isdisjoint(_error_codes(error))
 
 

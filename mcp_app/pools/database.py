@@ -135,7 +135,6 @@ class PoolThread:
         return self.thread is not None and self.thread.is_alive()
 
     def has_left(self) -> bool:
-        """Return `left`, which another thread sets: mypy does not know that."""
         return self.left
 
     def open_lines(self) -> list[ConnectionKiller]:
@@ -255,7 +254,6 @@ class DatabaseThreads:
             raise unavailable() from error
 
     def _log_outage(self, error: DatabaseError) -> None:
-        """Log the reason of an outage, but not each time."""
         now = time.monotonic()
         if now - self._logged_at >= TELL_EVERY_S:
             self._logged_at = now
@@ -286,7 +284,6 @@ class DatabaseThreads:
                     self._abandon_thread(hand)
 
     def refuse_queued(self) -> None:
-        """Refuse all work that has not started."""
         with self._lock:
             self._refuse_all_work()
 
@@ -383,7 +380,6 @@ class DatabaseThreads:
         return hand
 
     def _refuse_all_work(self) -> None:
-        """Refuse what is queued; the caller holds the lock."""
         with suppress(Empty):
             while (work := self._queue.get_nowait()) is not None:
                 work.refuse_caller()

@@ -49,7 +49,6 @@ class LargeWork:
         *arguments: Arguments.args,
         **keywords: Arguments.kwargs,
     ) -> Value:
-        """Run a function, and raise here what it raises."""
         future: Future[Value] = Future()
         context = contextvars.copy_context()
         run = partial(context.run, partial(function, *arguments, **keywords))

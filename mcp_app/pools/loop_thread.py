@@ -56,7 +56,6 @@ def settle_future(
 
 
 def outcome_of(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-    """Call a function; return its result, and what it raised, if it did."""
     try:
         return function(), None
     except _MORE as error:
@@ -95,7 +94,6 @@ def close_cut() -> None:
 
 
 def close_broken() -> None:
-    """Close the connections that an error has left unusable."""
     submit(partial(_close_unusable, _has_met_errors))
 
 

@@ -45,7 +45,6 @@ UNKNOWN: Final = Owner("", stranger=False)
 
 
 def is_anyone(owner: Owner) -> bool:
-    """Return True for every owner."""
     return True
 
 
@@ -62,7 +61,6 @@ class Turns(Generic[Item]):
         """How many items wait."""
 
     def append_item(self, owner: Owner, item: Item) -> None:
-        """Let an item wait."""
         waiting = self._strangers if owner.stranger else self._persons
         waiting.setdefault(owner.person, deque()).append(item)
         self.number += 1
@@ -138,7 +136,6 @@ class SharedPlaces:
                 turn.set_result(None)
 
     def is_crowded_by(self, owner: Owner) -> bool:
-        """Return whether the owner holds as many places as one may."""
         return (
             owner != UNKNOWN and self._occupied[_share_key(owner)] >= self.most_of_one
         )
@@ -189,7 +186,6 @@ class Job:
 
     @property
     def is_unbegun(self) -> bool:
-        """Whether nobody has claimed it."""
         return bool(self._unbegun)
 
 
@@ -337,7 +333,6 @@ class UserThreads:
         self._jobs.put(job)
 
     def _begin_others(self) -> None:
-        """Begin jobs that waited for their turn."""
         while self._turns.number and not self._closed:
             try:
                 job = self._turns.take_next_item(
@@ -379,7 +374,6 @@ class UserThreads:
             self._begin_others()
 
     def _release_thread(self) -> bool:
-        """Give up a thread if no job needs it."""
         if self._threads <= self._begun:
             return False
         self._threads -= 1

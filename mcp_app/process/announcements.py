@@ -7,7 +7,7 @@ import logging
 from collections import ChainMap, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from django.db import Error as DatabaseError
 
@@ -40,9 +40,11 @@ PATIENCE_S = 2.0
 RETRY = 1.0
 """Seconds between attempts to write the change of a call during an outage."""
 
+Value = TypeVar("Value")
+
 
 @dataclass(slots=True, eq=False)
-class Batch:
+class PendingChanges:
     """Changes that wait to be announced to the streams.
 
     `before` is the number up to which all changes belong to earlier batches.
@@ -53,12 +55,6 @@ class Batch:
     due: float
     numbers: dict[Name, int | None]
     over: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def learn_numbers(self, change_set: ChangeSet) -> None:
-        """Take the numbers that changes got by compaction since they were seen."""
-        for name, number in self.numbers.items():
-            if number is None:
-                self.numbers[name] = change_set.numbers.get(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +97,7 @@ class Announcements:
         self._personal = personal
         self._hears = hears
         self._reader = ChangeReader()
-        self._pending: deque[Batch] = deque()
+        self._pending: deque[PendingChanges] = deque()
         self._announcing: asyncio.Future[None] | None = None
         self._folding: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -116,7 +112,9 @@ class Announcements:
         before = self._reader.last_number
         self._reader.advance_past(change_set)
         for batch in self._pending:
-            batch.learn_numbers(change_set)
+            for name, number in batch.numbers.items():
+                if number is None:
+                    batch.numbers[name] = change_set.numbers.get(name)
         if (
             change_set.everything
             or change_set.changed_topics()
@@ -124,10 +122,9 @@ class Announcements:
         ):
             due = asyncio.get_running_loop().time() + FRESHNESS
             numbers = {name: change_set.numbers.get(name) for name in change_set.rows}
-            self._pending.append(Batch(change_set, before, due, numbers))
+            self._pending.append(PendingChanges(change_set, before, due, numbers))
             if self._announcing is None or self._announcing.done():
-                self._announcing = asyncio.ensure_future(self._announce_all())
-                self.keep_task(self._announcing)
+                self._announcing = self.spawn_task(self._announce_all())
         if change_set.unfolded:
             self._start_compaction()
 
@@ -135,7 +132,6 @@ class Announcements:
 
     @property
     def announced_number(self) -> int:
-        """The number up to which every change has been announced."""
         return self._pending[0].before if self._pending else self._reader.last_number
 
     async def wait_for_first_batch(self) -> int:
@@ -145,7 +141,6 @@ class Announcements:
         return self.announced_number
 
     def current_mark(self) -> Mark:
-        """Return what has been seen and announced so far."""
         return Mark(
             self._reader.last_number,
             self._reader.known_rows,
@@ -204,7 +199,11 @@ class Announcements:
             announceable = [
                 each for each in batches if others or not each.change_set.first
             ]
-            await self.announce_to_streams(self._of(announceable))
+            numbers = ChainMap(*(each.numbers for each in reversed(announceable)))
+            everything = any(each.change_set.everything for each in announceable)
+            await self.announce_to_streams(
+                self._announcement(numbers, everything=everything)
+            )
 
     async def permitted_topics(
         self, listener: Listener, wanted: Sequence[str]
@@ -222,11 +221,6 @@ class Announcements:
                 ]
         except (DatabaseError, Unavailable, TimeoutError):
             return list(wanted)
-
-    def _of(self, batches: list[Batch]) -> Announcement:
-        numbers = ChainMap(*(each.numbers for each in reversed(batches)))
-        everything = any(each.change_set.everything for each in batches)
-        return self._announcement(numbers, everything=everything)
 
     def _announcement(
         self, numbers: Mapping[Name, int | None], *, everything: bool
@@ -259,7 +253,7 @@ class Announcements:
         except (DatabaseError, Unavailable):
             return True
 
-    async def _number_batches(self, batches: list[Batch]) -> None:
+    async def _number_batches(self, batches: list[PendingChanges]) -> None:
         """Compact the rows of the batches, so that they are not announced again later.
 
         If that fails, the batches are announced without numbers.
@@ -269,18 +263,14 @@ class Announcements:
             if not rows & self._reader.known_rows:
                 return
             await asyncio.wait([self._start_compaction()])
-            looking = asyncio.ensure_future(self._look())
-            self.keep_task(looking)
-            await asyncio.wait([looking])
+            await asyncio.wait([self.spawn_task(self._look())])
 
     def _start_compaction(self) -> asyncio.Future[None]:
         if self._folding is None or self._folding.done():
-            self._folding = asyncio.ensure_future(writer.run(compact))
-            self.keep_task(self._folding)
+            self._folding = self.spawn_task(writer.run(compact))
         return self._folding
 
     def _may_show_model(self, models: frozenset[str], uri: str) -> bool:
-        """Return whether a URI may show an instance of one of these models."""
         return any(
             each.model._meta.label_lower in models and each.may_show_uri(uri)
             for each in self._bindings.values()
@@ -292,29 +282,26 @@ class Announcements:
         In an outage one copy is kept and retried: the call was already answered.
         """
         if (what, server) not in self._untold:
-            self.keep_task(
-                asyncio.ensure_future(self._write_with_retries(what, server))
-            )
+            self.spawn_task(self._write_with_retries(what, server))
 
     async def _write_with_retries(self, what: str, server: str) -> None:
-        while not await self._write_notification(what, server):
+        while True:
+            try:
+                await writer.run(changes.record_notification, what, server)
+                break
+            except Unavailable as error:
+                logger.warning("A change could not be written yet: %s", error)
             self._untold.add((what, server))
             await asyncio.sleep(RETRY)
             self._untold.discard((what, server))
         await self._look()
 
-    async def _write_notification(self, what: str, server: str) -> bool:
-        try:
-            await writer.run(changes.record_notification, what, server)
-        except Unavailable as error:
-            logger.warning("A change could not be written yet: %s", error)
-            return False
-        return True
-
-    def keep_task(self, task: asyncio.Future[Any]) -> None:
-        """Hold a task until it is done: the loop has only a weak reference."""
+    def spawn_task(self, work: Awaitable[Value]) -> asyncio.Future[Value]:
+        """Start a task, and hold it until it is done: the loop refers to it weakly."""
+        task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._discard_task)
+        return task
 
     def _discard_task(self, task: asyncio.Future[Any]) -> None:
         self._tasks.discard(task)

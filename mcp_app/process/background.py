@@ -90,7 +90,6 @@ class _Work(Generic[Value]):
         self._error: BaseException | None = None
 
     def start_task(self) -> None:
-        """Start the coroutine; called on the loop."""
         self._task = self._loop.create_task(self._run_function())
 
     async def _run_function(self) -> None:
@@ -103,7 +102,6 @@ class _Work(Generic[Value]):
             self._over.release()
 
     def wait_for_result(self) -> Value:
-        """Block until the coroutine ends; return its result or raise its exception."""
         self._over.acquire()
         if self._error is not None:
             raise self._error
@@ -196,7 +194,6 @@ def process() -> Process:
 
 
 def _of_running_loop() -> Process:
-    """Return the process of this loop after `_current` belonged to another one."""
     global _current  # noqa: PLW0603 - one per OS process is what this is
     current = _alive.get(asyncio.get_running_loop())
     if current is None:

@@ -51,7 +51,7 @@ class Caller:
     token: TokenEntry | None
 
 
-class Parts(Protocol):
+class RecognisingProcess(Protocol):
     """The parts of a process that know who asks."""
 
     generation: int
@@ -62,7 +62,7 @@ class Parts(Protocol):
 class Callers:
     """The callers of a process; used on the loop only."""
 
-    def __init__(self, process: Parts) -> None:
+    def __init__(self, process: RecognisingProcess) -> None:
         self._process = process
         self._generation = process.generation
         self._known: dict[tuple[str, bytes], Caller] = {}
@@ -79,32 +79,27 @@ class Callers:
         catalog = process.catalogs.by_slug.get(slug)
         if catalog is None:
             return None
-        digest = b"" if catalog.public else _digest(raw.get(b"authorization"))
+        digest = b""
+        if not catalog.public:
+            # Of the strong digests, it is the quickest for an access token.
+            digest = blake2s(raw.get(b"authorization", b"")).digest()
         if self._generation != process.generation:
             self._known.clear()
             self._generation = process.generation
         key = slug, digest
         caller = self._known.get(key)
         if caller is None or caller.catalog is not catalog or now >= caller.until:
-            caller = self._caller_from_caches(slug, catalog, raw)
-            if caller is None:
-                return None
-            self._store_caller(key, caller)
-        elif caller.token is not None:
+            return self._take_from_caches(key, catalog, raw)
+        if caller.token is not None:
             if caller.token.ends is not None and caller.token.refusal_at(slug):
                 return None
             token_cache.note_token_use(caller.token)
         return caller
 
-    def _store_caller(self, key: tuple[str, bytes], caller: Caller) -> None:
-        if len(self._known) >= MOST:
-            self._known.clear()
-        self._known[key] = caller
-
-    def _caller_from_caches(
-        self, slug: str, catalog: Catalog, raw: Mapping[bytes, bytes]
+    def _take_from_caches(
+        self, known_as: tuple[str, bytes], catalog: Catalog, raw: Mapping[bytes, bytes]
     ) -> Caller | None:
-        """Return the caller, as far as the caches know it."""
+        slug, _ = known_as
         principal, rights, until = Principal.ANONYMOUS, NOTHING, _ALWAYS
         token: TokenEntry | None = None
         if not catalog.public:
@@ -119,12 +114,11 @@ class Callers:
             if cached is None or not cached.meets_demands(catalog.server.demands):
                 return None
             rights, until = cached, min(until, self._process.rights.good_until(key))
-        return Caller(catalog, principal, rights, until, token)
-
-
-def _digest(credential: bytes | None) -> bytes:
-    # Of the strong ones, it is the quickest for an access token.
-    return blake2s(credential or b"").digest()
+        if len(self._known) >= MOST:
+            self._known.clear()
+        caller = Caller(catalog, principal, rights, until, token)
+        self._known[known_as] = caller
+        return caller
 
 
 # -- revocation ------------------------------------------------------------------------
@@ -170,7 +164,9 @@ class Revocation:
             # The next tick tries again.
             return
         try:
-            await self._end_of_the_shut_out()
+            for listener in list(self._listeners):
+                if await self._is_shut_out(listener):
+                    listener.end()
         except (DatabaseError, Unavailable):
             token_cache.mark_unsure()
 
@@ -183,13 +179,7 @@ class Revocation:
         for call in [each for each in self._running if each.principal.key in gone]:
             call.stop(End.STOPPED)
 
-    async def _end_of_the_shut_out(self) -> None:
-        for listener in list(self._listeners):
-            if await self._is_shut_out(listener):
-                listener.end()
-
     async def _is_shut_out(self, listener: Listener) -> bool:
-        """Return whether a stream's client does not meet the demands of its server."""
         catalog = self._catalogs.by_slug.get(listener.server)
         if catalog is None or not catalog.server.demands:
             return False
@@ -200,7 +190,6 @@ class Revocation:
     # -- servers ------------------------------------------------------------------
 
     def access_by_server(self) -> dict[str, tuple[str, ...]]:
-        """Return the ways of authentication that each server accepts."""
         catalogs = self._catalogs.by_slug
         return {slug: each.server.access for slug, each in catalogs.items()}
 
@@ -231,7 +220,6 @@ class Revocation:
             self._spawn(writer.run(workers.count_cancelled, pk, calls))
 
     def _would_be_refused(self, exchange: Exchange) -> bool:
-        """Return whether the same request would be refused if it came now."""
         catalog = self._catalogs.by_slug.get(exchange.catalog.server.slug)
         return catalog is None or (
             exchange.entry is not None and catalog.has_switched_off(exchange.entry)
@@ -256,7 +244,6 @@ class Audience:
         self._adapters = adapters
 
     async def may_read_resource(self, listener: Listener, uri: str) -> bool:
-        """Whether a stream's client may read a resource, as things are now."""
         slug, principal = listener.server, listener.principal
         catalog = self._catalogs.by_slug.get(slug)
         if catalog is None or not catalog.restricted:

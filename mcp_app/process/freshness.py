@@ -89,7 +89,6 @@ class FreshnessGate:
         )
 
     def seconds_since_check(self) -> float:
-        """Return how many seconds ago the last good check started."""
         return time.monotonic() - self._started
 
     def refresh(self) -> None:
@@ -182,7 +181,7 @@ def _log_exception(task: asyncio.Task[bool]) -> None:
 # Applies changes to the caches, calls and streams of a process.
 
 
-class Parts(Protocol):
+class RefreshedProcess(Protocol):
     """The parts of a process that changes affect."""
 
     generation: int
@@ -200,59 +199,45 @@ class Parts(Protocol):
     def spawn_task(self, work: Awaitable[Any]) -> asyncio.Future[Any]: ...
 
 
-class Refresh:
-    """Brings the caches of this process up to date."""
+async def refresh_caches(process: RefreshedProcess, change_set: ChangeSet) -> None:
+    """Apply the changes to the caches, then announce them."""
+    definitions_changed = change_set.definitions_changed
+    if definitions_changed:
+        before = process.revocation.access_by_server()
+        await reader.run(process.catalogs.load_changes, change_set)
+        process.revocation.close_after_access_change(before)
+        if change_set.first and process.catalogs.missing_overlays():
+            process.spawn_task(writer.run(make_overlays, process.registry))
+    if definitions_changed or change_set.rights_changed:
+        process.generation += 1
+        process.rights.forget_all()
+        token_cache.forget_all()
+        authentication_cache.forget_all()
+        process.revocation.start_check()
+    everything, refs_of_kind = change_set.everything, change_set.refs_of_kind
+    closed = refs_of_kind(changes.SESSION)
+    if closed or everything:
+        await process.sessions.reload_sessions(None if everything else closed)
+    await _end_and_answer_calls(process, change_set)
+    if everything or refs_of_kind(changes.STOP) or refs_of_kind("server"):
+        process.revocation.close_stopped()
+    logged = None if everything else refs_of_kind(changes.LOGGED)
+    for session in process.sessions.standing_sessions(logged):
+        process.spawn_task(process.deliveries.deliver_messages(session))
+    process.announcements.seen(change_set)
 
-    def __init__(self, process: Parts) -> None:
-        self._process = process
 
-    async def load_changes(self, change_set: ChangeSet) -> None:
-        """Apply the changes to the caches, then announce them."""
-        if change_set.definitions_changed:
-            before = self._process.revocation.access_by_server()
-            await reader.run(self._process.catalogs.load_changes, change_set)
-            self._process.revocation.close_after_access_change(before)
-            if change_set.first and self._process.catalogs.missing_overlays():
-                self._process.spawn_task(
-                    writer.run(make_overlays, self._process.registry)
-                )
-        if change_set.definitions_changed or change_set.rights_changed:
-            self._process.generation += 1
-            self._process.rights.forget_all()
-            token_cache.forget_all()
-            authentication_cache.forget_all()
-            self._process.revocation.start_check()
-        closed = change_set.refs_of_kind(changes.SESSION)
-        if closed or change_set.everything:
-            await self._process.sessions.reload_sessions(
-                None if change_set.everything else closed
-            )
-        await self._load_of_calls(change_set)
-        if (
-            change_set.everything
-            or change_set.refs_of_kind(changes.STOP)
-            or change_set.refs_of_kind("server")
-        ):
-            self._process.revocation.close_stopped()
-        for session in self._process.sessions.standing_sessions(
-            None if change_set.everything else change_set.refs_of_kind(changes.LOGGED)
-        ):
-            self._process.spawn_task(self._process.deliveries.deliver_messages(session))
-        self._process.announcements.seen(change_set)
-
-    async def _load_of_calls(self, change_set: ChangeSet) -> None:
-        """Take answers and cancellations that other processes received."""
-        answered = change_set.refs_of_kind(changes.QUESTION)
-        if change_set.everything:
-            answered = self._process.questions.open_identifiers
-        await self._process.questions.resolve_stored(answered)
-        for ref in change_set.refs_of_kind(changes.CANCELLED):
-            self._end_calls(ref, End.CANCELLED)
-        for ref in change_set.refs_of_kind(changes.STOPPED):
-            self._end_calls(ref, End.STOPPED)
-
-    def _end_calls(self, ref: str, end: End) -> None:
-        session, _, key = ref.partition(":")
-        for exchange in list(self._process.sessions.running_requests(session)):
-            if call.request_key(exchange.request_id) == key:
-                exchange.stop(end)
+async def _end_and_answer_calls(
+    process: RefreshedProcess, change_set: ChangeSet
+) -> None:
+    answered = change_set.refs_of_kind(changes.QUESTION)
+    if change_set.everything:
+        answered = process.questions.open_identifiers
+    await process.questions.resolve_stored(answered)
+    ends = {changes.CANCELLED: End.CANCELLED, changes.STOPPED: End.STOPPED}
+    for kind, end in ends.items():
+        for ref in change_set.refs_of_kind(kind):
+            session, _, key = ref.partition(":")
+            for exchange in list(process.sessions.running_requests(session)):
+                if call.request_key(exchange.request_id) == key:
+                    exchange.stop(end)

@@ -120,7 +120,6 @@ class Heartbeat:
 
     @property
     def has_started(self) -> bool:
-        """Whether the heartbeat has started."""
         return self._timer is not None
 
     async def ensure_row(self) -> None:
@@ -142,7 +141,6 @@ class Heartbeat:
             await self._renew_row()
 
     async def end(self) -> None:
-        """Delete the row, so that nobody waits for this process any more."""
         self.stop()
         with contextlib.suppress(DatabaseError, Unavailable, TimeoutError):
             async with asyncio.timeout(LAST_S):

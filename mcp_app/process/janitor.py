@@ -115,7 +115,6 @@ class Janitor:
         self._schedule_round()
 
     def stop(self) -> None:
-        """Cancel the timer."""
         self._timer.cancel()
 
     async def remove_expired(self) -> None:
@@ -176,27 +175,22 @@ class Upkeep:
 
     async def maintain_rows(self) -> None:
         """Maintain the rows of this process, and take over those of dead ones."""
-        await self._end_unknown()
-        await self._look_around()
+        await self._end_unknown_streams()
+        began = time.monotonic()
+        self._peers.observe_owners(await reader.run(stream_owners), began)
+        self._row.judged = self._peers.peer_states()
+        await self.end_orphans()
         await self._sessions.touch_used()
         await token_cache.write_uses()
         await self._sse_sessions.delete_streamless()
 
-    async def _end_unknown(self) -> None:
-        """End open streams of this process that its log does not know."""
+    async def _end_unknown_streams(self) -> None:
         public_ids = await log_writer.run(open_streams, self._row.id)
         if unknown := self._log.unknown_streams(public_ids):
             logger.error(
                 "Streams that belonged to no running call were ended: %s.", unknown
             )
             await log_writer.run(end_own_streams, self._row.id, unknown)
-
-    async def _look_around(self) -> None:
-        """Find out which other processes live."""
-        began = time.monotonic()
-        self._peers.observe_owners(await reader.run(stream_owners), began)
-        self._row.judged = self._peers.peer_states()
-        await self.end_orphans()
 
     async def end_orphans(self) -> None:
         """End the streams and the HTTP+SSE sessions of dead processes."""
@@ -213,7 +207,7 @@ AGED = 0.5
 """Seconds between two searches for sessions that are too old."""
 
 
-class Parts(Protocol):
+class TickedProcess(Protocol):
     """The parts of a process that the ticker needs."""
 
     loop: asyncio.AbstractEventLoop
@@ -237,7 +231,7 @@ class Ticker:
     _answering: asyncio.TimerHandle | None = None
     _watching: asyncio.TimerHandle | None = None
 
-    def __init__(self, process: Parts) -> None:
+    def __init__(self, process: TickedProcess) -> None:
         self._process = process
         self._beaten = self._aged = process.loop.time()
 
@@ -247,12 +241,11 @@ class Ticker:
         However often it is called, a check starts when the last one is half of
         `FRESHNESS` old.
         """
-        self._process.sse_reader.poll_soon()
-        if self._answering is None and (
-            self._process.listeners or self._process.running
-        ):
-            delay = self._process.gate.seconds_since_check()
-            self._answering = self._process.loop.call_later(
+        process = self._process
+        process.sse_reader.poll_soon()
+        if self._answering is None and (process.listeners or process.running):
+            delay = process.gate.seconds_since_check()
+            self._answering = process.loop.call_later(
                 max(0.0, FRESHNESS / 2 - delay), self._answer_ring
             )
 
@@ -271,24 +264,25 @@ class Ticker:
 
     def _handle_tick(self) -> None:
         """Check for changes; send heartbeats and end old sessions when due."""
-        if not self._process.listeners and not self._process.running:
+        process = self._process
+        if not process.listeners and not process.running:
             self._watching = None
             return
         # Set the timer first: an exception below must not stop the ticking.
-        self._watching = self._process.loop.call_later(FRESHNESS / 2, self._handle_tick)
-        self._process.revocation.start_check()
-        if self._process.loop.time() - self._beaten >= self._process.limits.heartbeat:
-            self._beaten = self._process.loop.time()
-            self._process.running.beat()
-            for listener in self._process.listeners:
+        self._watching = process.loop.call_later(FRESHNESS / 2, self._handle_tick)
+        process.revocation.start_check()
+        now = process.loop.time()
+        if now - self._beaten >= process.limits.heartbeat:
+            self._beaten = now
+            process.running.beat()
+            for listener in process.listeners:
                 listener.beat()
-        if self._process.loop.time() - self._aged >= AGED:
-            self._aged = self._process.loop.time()
-            self._process.sessions.close_too_old()
-        self._process.gate.refresh()
+        if now - self._aged >= AGED:
+            self._aged = now
+            process.sessions.close_too_old()
+        process.gate.refresh()
 
     def stop(self) -> None:
-        """Cancel the timers."""
         for timer in (self._answering, self._watching):
             if timer is not None:
                 timer.cancel()

@@ -18,7 +18,6 @@ The server's own shutdown timeout must be longer than the drain.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 import os
@@ -26,8 +25,10 @@ import random
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from types import FrameType
 from typing import Any, Protocol, TypeAlias
 
@@ -136,7 +137,7 @@ def retry_seconds() -> int:
     return random.randint(2, 5)  # noqa: S311 - no secret
 
 
-class Parts(Protocol):
+class DrainedProcess(Protocol):
     """The parts of a process that the drain needs."""
 
     loop: asyncio.AbstractEventLoop
@@ -152,75 +153,58 @@ class Parts(Protocol):
     def sse_reader(self) -> SseReader: ...
 
 
-class Drain:
-    """Drains a process that no longer accepts new work."""
+async def drain_process(process: DrainedProcess, patience: float, end: End) -> None:
+    """End uploads and streams, and give running calls `patience` seconds.
 
-    def __init__(self, process: Parts) -> None:
-        self._process = process
+    Those that run on are ended as `end` says.
+    """
+    process.uploads.give_up_all()
+    for listener in process.listeners:
+        listener.end(retry_ms=1_000 * retry_seconds())
+    known = process.sse_reader.next_whole
 
-    async def drain_process(self, patience: float, end: End) -> None:
-        """End uploads and streams, and give running calls `patience` seconds.
+    def is_at_work() -> bool:
+        # A call of a client that is connected here may run elsewhere, and may have
+        # begun a moment ago.  Others close the session when this process is gone.
+        waited_for = process.sse_reader.has_work_until(known)
+        return bool(process.running or process.log.is_committing or waited_for)
 
-        Those that run on are ended as `end` says.
-        """
-        self._process.uploads.give_up_all()
-        for listener in self._process.listeners:
-            listener.end(retry_ms=1_000 * retry_seconds())
-        deadline = self._process.loop.time() + patience
-        known = self._process.sse_reader.next_whole
-        while self._is_at_work(known) and self._process.loop.time() < deadline:
-            await asyncio.sleep(0.05)
-        self._process.uploads.give_up_all()
-        for exchange in self._process.running:
-            exchange.stop(end)
-        deadline = self._process.loop.time() + LAST_WORDS
-        while self._has_words() and self._process.loop.time() < deadline:
-            await asyncio.sleep(0.02)
-        self._process.doorbell.close()
-        await close_connections()
-        # A call ends before its answer is sent; some servers cut the connection then.
-        await asyncio.sleep(LAST_BYTES)
-        await self._wait_for_call_log()
-        with contextlib.suppress(DatabaseError, Unavailable):
-            await token_cache.write_uses()
-        await self._process.heartbeat.end()
-        await self._wait_for_statements()
-        # The server waits for requests that are waiting for the database.
-        give_up_everything()
+    await _wait_while(is_at_work, patience, 0.05)
+    process.uploads.give_up_all()
+    for exchange in process.running:
+        exchange.stop(end)
+    await _wait_while(
+        lambda: bool(process.running or process.listeners or process.log.is_committing),
+        LAST_WORDS,
+    )
+    process.doorbell.close()
+    await close_connections()
+    # A call ends before its answer is sent; some servers cut the connection then.
+    await asyncio.sleep(LAST_BYTES)
+    await _wait_while(partial(_write_call_log, process.audit), LAST_CALLS)
+    with suppress(DatabaseError, Unavailable):
+        await token_cache.write_uses()
+    await process.heartbeat.end()
+    await _wait_while(lambda: any(pool.busy for pool in POOLS), LAST_WORDS)
+    # The server waits for requests that are waiting for the database.
+    give_up_everything()
 
-    async def _wait_for_statements(self) -> None:
-        """Wait until the database has answered every statement, or a second is over."""
-        deadline = self._process.loop.time() + LAST_WORDS
-        while self._process.loop.time() < deadline and any(pool.busy for pool in POOLS):
-            await asyncio.sleep(0.02)
 
-    async def _wait_for_call_log(self) -> None:
-        """Wait until all records of the call log are written, or the time is over."""
-        deadline = self._process.loop.time() + LAST_CALLS
-        while self._process.audit is not None and self._process.audit.has_pending:
-            if self._process.loop.time() >= deadline:
-                return
-            self._process.audit.write_pending()
-            await asyncio.sleep(0.02)
+async def _wait_while(
+    condition: Callable[[], bool], seconds: float, pause: float = 0.02
+) -> None:
+    """Wait until something is over, or the time is."""
+    deadline = time.monotonic() + seconds
+    while condition() and time.monotonic() < deadline:
+        await asyncio.sleep(pause)
 
-    def _is_at_work(self, known: int) -> bool:
-        """Return whether a call runs, or a client that is connected here waits for one.
 
-        Such a call may run elsewhere, and may have begun a moment ago.  As soon as this
-        process is gone, others close the session of its client.
-        """
-        waited_for = self._process.sse_reader.has_work_until(known)
-        return bool(
-            self._process.running or self._process.log.is_committing or waited_for
-        )
-
-    def _has_words(self) -> bool:
-        """Return whether anything is still to be sent or logged."""
-        return bool(
-            self._process.running
-            or self._process.listeners
-            or self._process.log.is_committing
-        )
+def _write_call_log(audit: CallLog | None) -> bool:
+    """Write what is still to be written; return whether anything was."""
+    if audit is None or not audit.has_pending:
+        return False
+    audit.write_pending()
+    return True
 
 
 # -- startup log -----------------------------------------------------------------------
@@ -304,9 +288,12 @@ class _Drain:
                 signal.signal(number, self.handle_signal)
                 # System calls in the middle of C code are restarted, not interrupted.
                 signal.siginterrupt(number, False)
-        self._wakeups = _Wakeups.create_for_loop(
-            self._process.loop, self._defers_signal
-        )
+        descriptor = signal.set_wakeup_fd(-1)
+        # Without one, the loop handles no signals itself.
+        if descriptor != -1:
+            self._wakeups = _Wakeups(
+                self._process.loop, descriptor, self._defers_signal
+            )
 
     def detach_handler(self, number: int) -> Previous:
         """Close, and return the handler that was there before."""
@@ -380,17 +367,8 @@ class _Wakeups:
         signal.set_wakeup_fd(self._writes.fileno(), warn_on_full_buffer=False)
         loop.add_reader(self._reads, self._read_signals)
 
-    @classmethod
-    def create_for_loop(
-        cls, loop: asyncio.AbstractEventLoop, holds: Callable[[int], bool]
-    ) -> _Wakeups | None:
-        """Take the loop's place; return None if no loop handles signals itself."""
-        descriptor = signal.set_wakeup_fd(-1)
-        return None if descriptor == -1 else cls(loop, descriptor, holds)
-
     def forward_signal(self, number: int) -> None:
-        """Pass a signal on to the loop."""
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             os.write(self._descriptor, bytes([number]))
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ object, with its compiled validators and cached encodings.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -43,7 +43,7 @@ from mcp_app.server.searching import search_tools
 logger = logging.getLogger("mcp_app.catalog")
 
 Make = Callable[[Any, Runnable[Any]], Entry[Any, Any]]
-Place: TypeAlias = tuple[str, str]
+CatalogPlace: TypeAlias = tuple[str, str]
 """The name of a list ("tools") and the identity of an entry in it."""
 _Entries: TypeAlias = dict[str, dict[str, Entry[Any, Any] | None]]
 
@@ -60,7 +60,7 @@ _LIST_OF_KIND = {kind: name for name, kind in row_loader.LISTS.items()}
 class _Offer:
     """An entry that servers may offer; None if it cannot be served."""
 
-    place: Place
+    place: CatalogPlace
     entry: Entry[Any, Any] | None
     key: Key | None = None
     version: ServedVersion | None = None
@@ -69,21 +69,11 @@ class _Offer:
     """Why the row cannot be served here."""
 
     def is_stopped(self, stops: Stops) -> bool:
-        """Return whether any stop applies to the entry."""
-        if self.entry is None:
-            return False
-        return bool(
+        return self.entry is not None and bool(
             stops.of_definition(
                 self.entry.definition, self.key, _place_key(*self.place)
             )
         )
-
-    def offered_entry(self, server: ServerDefinition) -> Entry[Any, Any] | None:
-        """Return the entry if the server offers it, else None."""
-        if self.entry is None:
-            return None
-        offered = server.offers_definition(self.entry.definition.tags, self.key)
-        return self.entry if offered else None
 
 
 class Catalogs:
@@ -95,15 +85,15 @@ class Catalogs:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._kinds = usable_kinds(registry)
-        self._completers = _completers(registry)
-        self._declared = {
-            offer.place: offer
-            for offer in map(_declared_offer, _declarations(registry))
+        self._completers: dict[tuple[str, str], Runnable[Completion]] = {
+            reference: function.completion_runnable()
+            for reference, function in registry.completers.items()
         }
+        self._declared = {offer.place: offer for offer in _declared_offers(registry)}
         self._rows: Mapping[Key, _Offer] = {}
-        self._here: Mapping[Place, _Offer] = {}
+        self._here: Mapping[CatalogPlace, _Offer] = {}
         """The definitions that staff made."""
-        self._overlays: Mapping[Place, _Offer] = {}
+        self._overlays: Mapping[CatalogPlace, _Offer] = {}
         self._servers: Mapping[str, ServerDefinition] = {}
         self.stops = Stops()
         self.by_slug: Mapping[str, Catalog] = {}
@@ -143,18 +133,19 @@ class Catalogs:
 
     def load_changes(self, change_set: ChangeSet) -> None:
         """Load what the changes name, and replace the affected catalogs."""
-        servers = self._servers
-        if change_set.everything or change_set.refs_of_kind("server"):
-            servers = row_loader.load_servers()
-        stops = self.stops
-        if change_set.everything or change_set.refs_of_kind(changes.STOP):
-            stops = row_loader.load_stops()
         # A changed server may offer overlays that were made without a change row.
         everything = change_set.everything or bool(change_set.refs_of_kind("server"))
+        servers = row_loader.load_servers() if everything else self._servers
+        stops, unloaded = self.stops, set[Key]()
+        if change_set.everything or change_set.refs_of_kind(changes.STOP):
+            stops = row_loader.load_stops()
+            # An overlay that changes nothing is inserted without a change row.
+            unloaded = stops.rows.keys() - self._rows.keys()
         refs = {
             kind: {"*"}
             if everything
-            else change_set.refs_of_kind(kind) | self._unloaded_refs(stops, kind)
+            else change_set.refs_of_kind(kind)
+            | {ref for each, ref in unloaded if each == kind}
             for kind in row_loader.MODELS
         }
         # Only `_load_rows` can still fail, and it reads before it changes anything.
@@ -187,18 +178,7 @@ class Catalogs:
                 self.stops.of_definition(entry.definition, entry.key, place_key)
             )
 
-    def _unloaded_refs(self, stops: Stops, kind: str) -> set[str]:
-        """Return the refs of stopped rows of this kind that are not loaded yet.
-
-        An overlay that changes nothing is inserted without a change row.
-        """
-        if stops is self.stops:
-            return set()
-        unknown = stops.rows.keys() - self._rows.keys()
-        return {ref for each, ref in unknown if each == kind}
-
-    def _stopped_anew(self, stops: Stops) -> set[Place]:
-        """Return the places that the new stops switch off or on again."""
+    def _stopped_anew(self, stops: Stops) -> set[CatalogPlace]:
         if stops == self.stops:
             return set()
         return {
@@ -208,13 +188,13 @@ class Catalogs:
             and offer.is_stopped(stops) is not offer.is_stopped(self.stops)
         }
 
-    def missing_overlays(self) -> list[Place]:
+    def missing_overlays(self) -> list[CatalogPlace]:
         """Return the places of declared definitions that have no overlay row yet."""
         return [place for place in self._declared if place not in self._overlays]
 
     # -- rows -------------------------------------------------------------------
 
-    def _load_rows(self, refs: Mapping[str, Iterable[str]]) -> set[Place]:
+    def _load_rows(self, refs: Mapping[str, Collection[str]]) -> set[CatalogPlace]:
         """Load the changed rows; return the places whose entries may differ now."""
         rows = dict(self._rows)
         changed = dict(self._changed_rows(refs))
@@ -239,12 +219,16 @@ class Catalogs:
         return {offer.place for offer in (*gone, *loaded.values())}
 
     def _changed_rows(
-        self, refs: Mapping[str, Iterable[str]]
+        self, refs: Mapping[str, Collection[str]]
     ) -> Iterator[tuple[Key, ServedVersion | None]]:
         """Yield the rows whose served version changed, with the new one or None."""
         for kind, names in refs.items():
             now = row_loader.served_versions(kind, names)
-            known = _select_rows(self._rows, kind, names)
+            known = {
+                key: offer
+                for key, offer in self._rows.items()
+                if key[0] == kind and ("*" in names or key[1] in names)
+            }
             for key in (*known, *(key for key in now if key not in known)):
                 before = known[key].version if key in known else None
                 if now.get(key) != before:
@@ -295,14 +279,15 @@ class Catalogs:
         return name, offer.entry
 
     def _build_entry(self, each: StoredDefinition[Definition]) -> Entry[Any, Any]:
-        """Return the entry of a definition from a row; raise `KindError`."""
         each = complete_definition(each, self._kinds)
-        run = self._runnable_of_row(each)
-        completers = completers_of(each.definition, self._registry)
+        kind = self._kinds.get(each.kind)
+        if kind is None:
+            raise KindError(f"There is no kind {each.kind!r}.")
+        run = kind.definition_runnable(each.definition, each.config, each.uploads)
         _, make = _LISTS[type(each.definition)]
         entry = make(each.definition, run)
         entry.version, entry.key = each.version, each.key
-        entry.completers = completers
+        entry.completers = completers_of(each.definition, self._registry)
         return entry
 
     def _offer_of_overlay(
@@ -319,17 +304,10 @@ class Catalogs:
         broken = "" if entry is not None else f"{each.identity} is not in its code."
         return _Offer(place, entry, each.key, version, overlay=True, broken=broken)
 
-    def _runnable_of_row(self, each: StoredDefinition[Definition]) -> Runnable[Any]:
-        """Return what runs behind a row; raise `KindError` if nothing can."""
-        kind = self._kinds.get(each.kind)
-        if kind is None:
-            raise KindError(f"There is no kind {each.kind!r}.")
-        return kind.definition_runnable(each.definition, each.config, each.uploads)
-
     # -- servers ----------------------------------------------------------------
 
     def _updated_catalog(
-        self, server: ServerDefinition, touched: set[Place]
+        self, server: ServerDefinition, touched: set[CatalogPlace]
     ) -> Catalog:
         known = self.by_slug.get(server.slug)
         if known is None or known.server != server:
@@ -362,15 +340,17 @@ class Catalogs:
         )
 
     def _offered_at_place(
-        self, place: Place, server: ServerDefinition
+        self, place: CatalogPlace, server: ServerDefinition
     ) -> tuple[Entry[Any, Any] | None, bool]:
         """Return what a server offers at a place, and whether a stop applies to it."""
         offer = self._offer_at_place(place)
-        if offer is None:
+        if offer is None or (entry := offer.entry) is None:
             return None, False
-        return offer.offered_entry(server), offer.is_stopped(self.stops)
+        if not server.offers_definition(entry.definition.tags, offer.key):
+            return None, False
+        return entry, offer.is_stopped(self.stops)
 
-    def _offer_at_place(self, place: Place) -> _Offer | None:
+    def _offer_at_place(self, place: CatalogPlace) -> _Offer | None:
         """Return the offer at a place: a row of staff never hides a declaration."""
         if place in self._declared:
             return self._overlays.get(place) or self._declared[place]
@@ -388,36 +368,15 @@ def _place_key(list_name: str, identity: str) -> Key:
     return row_loader.LISTS[list_name], identity
 
 
-def _select_rows(
-    rows: Mapping[Key, _Offer], kind: str, refs: Iterable[str]
-) -> Mapping[Key, _Offer]:
-    if "*" in refs:
-        return {key: offer for key, offer in rows.items() if key[0] == kind}
-    keys = [(kind, ref) for ref in refs]
-    return {key: rows[key] for key in keys if key in rows}
-
-
-def _declarations(registry: Registry) -> Iterator[tuple[Definition, Runnable[Any]]]:
+def _declared_offers(registry: Registry) -> Iterator[_Offer]:
     makers: list[tuple[Mapping[str, Any], Callable[[RegisteredFunction], Any]]] = [
         (registry.tools, RegisteredFunction.tool_runnable),
         (registry.resources, RegisteredFunction.resource_runnable),
         (registry.templates, RegisteredFunction.resource_runnable),
         (registry.prompts, RegisteredFunction.prompt_runnable),
     ]
-    for declarations, make in makers:
+    for declarations, make_runnable in makers:
         for declared in declarations.values():
-            yield declared.definition, make(declared.function)
-
-
-def _declared_offer(declaration: tuple[Definition, Runnable[Any]]) -> _Offer:
-    definition, run = declaration
-    name, make = _LISTS[type(definition)]
-    entry = make(definition, run)
-    return _Offer((name, entry.identity), entry)
-
-
-def _completers(registry: Registry) -> dict[tuple[str, str], Runnable[Completion]]:
-    return {
-        reference: function.completion_runnable()
-        for reference, function in registry.completers.items()
-    }
+            name, make = _LISTS[type(declared.definition)]
+            entry = make(declared.definition, make_runnable(declared.function))
+            yield _Offer((name, entry.identity), entry)

@@ -61,17 +61,18 @@ class Quotas:
             return
         if len(self._listeners) >= limits.streams_per_process:
             raise Unavailable("This process has reached its limit of open streams.")
-        if listener.principal.anonymous:
-            self._check_strangers()
-        if (
-            address
-            and self._listeners.count_at_address(address)
-            >= limits.streams_per_principal
-        ):
-            raise _limit_error(limits.streams_per_principal, "open streams")
+        if listener.principal.anonymous and self.halves_for_strangers():
+            strangers = sum(each.principal.anonymous for each in self._listeners)
+            if strangers >= max(1, limits.streams_per_process // 2):
+                raise Unavailable(
+                    "This process has reached its limit of open streams of anonymous"
+                    " callers."
+                )
+        most = limits.streams_per_principal
+        at_address = self._listeners.count_at_address(address) if address else 0
         own = [each for each in self._listeners if each.owner == listener.owner]
-        if listener.owner and len(own) >= limits.streams_per_principal:
-            raise _limit_error(limits.streams_per_principal, "open streams")
+        if at_address >= most or (listener.owner and len(own) >= most):
+            raise _limit_error(most, "open streams")
         session = [each for each in own if each.session == listener.session]
         if listener.session and len(session) >= limits.streams_per_session:
             raise _limit_error(limits.streams_per_session, "open streams in a session")
@@ -82,17 +83,6 @@ class Quotas:
         They have all of it if no server of this process asks people to sign in.
         """
         return self._limits.rates and self._catalogs.ask_to_sign_in
-
-    def _check_strangers(self) -> None:
-        """Raise 503 if anonymous callers have half of all streams, and others none."""
-        if not self.halves_for_strangers():
-            return
-        strangers = sum(each.principal.anonymous for each in self._listeners)
-        if strangers >= max(1, self._limits.streams_per_process // 2):
-            raise Unavailable(
-                "This process has reached its limit of open streams of anonymous"
-                " callers."
-            )
 
 
 def _limit_error(limit: int, what: str) -> Unavailable:
@@ -219,7 +209,6 @@ class Uploads:
             self._cancel_upload(self._surplus_body())
 
     def _surplus_body(self) -> Reader:
-        """Return the body that is given up."""
         totals: Counter[Owner] = Counter()
         for task, size in self._sizes.items():
             totals[self._owner_of_task(task)] += size
@@ -232,12 +221,9 @@ class Uploads:
 
     def _is_crowded(self, task: Reader) -> bool:
         owner = self._owner_of_task(task)
-        if not owner.stranger or not owner.person:
-            return False
-        return (
-            sum(self._owner_of_task(each) == owner for each in self._sizes)
-            >= MAX_BODIES_PER_ADDRESS
-        )
+        bodies = sum(self._owner_of_task(each) == owner for each in self._sizes)
+        at_address = owner.stranger and bool(owner.person)
+        return at_address and bodies >= MAX_BODIES_PER_ADDRESS
 
     def hold_in_room(self, size: int) -> None:
         """Do what `hold_body` does, but give nobody up: raise `NoRoom`."""
@@ -266,7 +252,6 @@ class Uploads:
             self._unread -= Counter({own: size})
 
     def give_up_all(self) -> None:
-        """Cancel all tasks that read a body."""
         for task in tuple(self._reading):
             self._cancel_upload(task)
 
@@ -284,12 +269,9 @@ class Uploads:
         self._timer = None
         now = time.monotonic()
         for task, began in tuple(self._reading.items()):
-            if now - began > self._allowed_seconds(task):
+            # A body has more time, the more has come of it.
+            allowed = FIRST_SECONDS + self._sizes.get(task, 0) / BYTES_A_SECOND
+            if now - began > min(allowed, BODY_SECONDS):
                 self._cancel_upload(task)
         if self._reading:
             self._timer = self._loop.call_later(LOOK_EVERY, self._cancel_overdue)
-
-    def _allowed_seconds(self, task: Reader) -> float:
-        """Return the time that a body has, by what has come of it."""
-        size = self._sizes.get(task, 0)
-        return min(FIRST_SECONDS + size / BYTES_A_SECOND, BODY_SECONDS)

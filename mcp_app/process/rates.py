@@ -35,7 +35,7 @@ ADDRESS: Final = "@"
 class Bucket:
     """What one key may still do; times are seconds of the monotonic clock."""
 
-    __slots__ = ("_whole", "cost", "count", "full", "interval", "key", "room", "turn")
+    __slots__ = ("cost", "count", "full", "interval", "key", "room", "turn", "whole")
 
     def __init__(self, key: Hashable, interval: float, room: float) -> None:
         self.key = key
@@ -48,19 +48,15 @@ class Bucket:
 
     def set_rate(self, interval: float, room: float) -> None:
         """Set the seconds between two calls, and those that filling takes."""
-        self.interval, self._whole = interval, room
+        self.interval, self.whole = interval, room
         self.set_share(1.0)
-
-    def has_rate(self, interval: float, room: float) -> bool:
-        """Whether this is its rate."""
-        return self.interval == interval and self._whole == room
 
     def set_share(self, share: float) -> None:
         """Let only a part of the rate and of the burst be used here."""
         self.cost = self.interval / share
         """What a call takes out, in seconds."""
         # Where the part of the burst is less than one call, one is possible.
-        self.room = max(self._whole, self.cost)
+        self.room = max(self.whole, self.cost)
 
 
 class Buckets:
@@ -95,14 +91,13 @@ class Buckets:
             bucket = self._old.pop(key, None) or Bucket(key, interval, room)
             bucket.turn = self.turn
             self._new[key] = bucket
-        if not bucket.has_rate(interval, room):
+        if bucket.interval != interval or bucket.whole != room:
             # What is in it is worth another number of calls now: it begins full.
             bucket.full = -math.inf
             bucket.set_rate(interval, room)
         return bucket
 
     def _start_turn(self, now: float) -> None:
-        """Forget what was not used since the last turn."""
         self._old = self._new if now < self.turns_at + MINUTE_S else {}
         self._new = {}
         self.turn += 1
@@ -190,10 +185,8 @@ class Rates:
             return None
         now = self._clock()
         with self._lock:
-            return Charge(
-                self._request_bucket(person, now),
-                self._tool_bucket(person, entry, now),
-            )
+            request = self._request_bucket(person, now)
+            return Charge(request, self._tool_bucket(person, entry, now))
 
     def is_current(self, charge: Charge, now: float) -> bool:
         """Whether nobody can have other buckets of the same keys."""
@@ -202,22 +195,20 @@ class Rates:
 
     def admits(self, charge: Charge, now: float) -> bool:
         """Charge both buckets; take nothing and return False if one has no room."""
+        request, tool = charge.request, charge.tool
         with self._lock:
-            return self._charge_both(charge.request, charge.tool, now)
-
-    def _charge_both(self, request: Bucket, tool: Bucket, now: float) -> bool:
-        first = (request.full if request.full > now else now) + request.cost
-        second = (tool.full if tool.full > now else now) + tool.cost
-        if first - now > request.room or second - now > tool.room:
-            return False
-        request.full, tool.full = first, second
-        if not request.count:
-            self._used(request)
-        if not tool.count:
-            self._used(tool)
-        request.count += 1
-        tool.count += 1
-        return True
+            first = (request.full if request.full > now else now) + request.cost
+            second = (tool.full if tool.full > now else now) + tool.cost
+            if first - now > request.room or second - now > tool.room:
+                return False
+            request.full, tool.full = first, second
+            if not request.count:
+                self._used(request)
+            if not tool.count:
+                self._used(tool)
+            request.count += 1
+            tool.count += 1
+            return True
 
     def sentence(self, entry: ToolEntry, wait: int) -> str:
         """Return what a model reads that has to wait for a tool."""
@@ -254,9 +245,9 @@ class Rates:
 
     def _parts_of_tool(self, entry: ToolEntry) -> tuple[float, float]:
         own = entry.definition.calls_per_minute
-        return (
-            self._tool if own is None else _interval_and_room(own, min(own, TOOL_BURST))
-        )
+        if own is None:
+            return self._tool
+        return _interval_and_room(own, min(own, TOOL_BURST))
 
     def _buckets_of(self, person: str) -> Buckets:
         return self._addresses if person[0] == ADDRESS else self._persons

@@ -91,7 +91,6 @@ class CallsInThreads:
             return iter(tuple(self._calls))
 
     def call_count_of(self, owner: str) -> int:
-        """Return how many calls of a principal, or of an address, run so."""
         return self._owned.get(owner, 0)
 
     def doubt_slow(self) -> None:
@@ -103,7 +102,6 @@ class CallsInThreads:
             each.entry.runnable.pace.note_duration(QUICK_S)
 
     def begin_call(self, exchange: Exchange) -> None:
-        """Register a call."""
         owner = exchange.principal.owner or exchange.person
         exchange.began = time.monotonic()
         with self._lock:
@@ -111,7 +109,6 @@ class CallsInThreads:
             self._owned[owner] += 1
 
     def end_call(self, exchange: Exchange) -> None:
-        """Remove a call that is over."""
         owner = exchange.principal.owner or exchange.person
         with self._lock:
             del self._calls[exchange]
@@ -138,7 +135,6 @@ class RunningCalls:
         return iter((*self._lasting, *self._young, *self.in_threads))
 
     def call_count_of(self, principal_key: str) -> int:
-        """Return how many calls of a principal, or of an address, run here."""
         return self._owned.get(principal_key, 0) + self.in_threads.call_count_of(
             principal_key
         )
@@ -201,7 +197,6 @@ class RunningCalls:
             waiting.beat()
 
     def end_call(self, exchange: Exchange) -> None:
-        """Remove a request that is over."""
         # Otherwise the call is a reference cycle, left to the garbage collector.
         exchange.task = None
         if self._young.pop(exchange, None) is None:
@@ -226,24 +221,20 @@ class RunningCalls:
         waiting.finished(task)
 
     def _find_lasting(self) -> None:
-        """Find the calls that have run for `LASTING_AFTER`."""
         self._timer = None
+        now = self._loop.time()
         try:
-            self._tell_lasting()
+            # They are in order of start.
+            for exchange, waiting in tuple(self._young.items()):
+                if now - exchange.began < LASTING_AFTER:
+                    break
+                del self._young[exchange]
+                self._lasting[exchange] = waiting
+                look_after(exchange)
+                waiting.lasting()
         finally:
             if self._young:
                 self._timer = self._loop.call_later(LASTING_AFTER, self._find_lasting)
-
-    def _tell_lasting(self) -> None:
-        """Notify the calls that have lasted; `_young` is in order of start."""
-        now = self._loop.time()
-        for exchange, waiting in tuple(self._young.items()):
-            if now - exchange.began < LASTING_AFTER:
-                break
-            del self._young[exchange]
-            self._lasting[exchange] = waiting
-            look_after(exchange)
-            waiting.lasting()
 
 
 # -- stream opening --------------------------------------------------------------------

@@ -46,15 +46,15 @@ from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process import lifecycle
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.callers import Audience, Callers, Revocation
-from mcp_app.process.demand import SharedRates
-from mcp_app.process.freshness import TIMEOUT, FreshnessGate, Refresh
+from mcp_app.process.freshness import TIMEOUT, FreshnessGate, refresh_caches
 from mcp_app.process.heartbeat import FINE, STOPPING, Health, Heartbeat
 from mcp_app.process.janitor import Janitor, Ticker, Upkeep, freeze_heap
-from mcp_app.process.lifecycle import Drain, retry_seconds
+from mcp_app.process.lifecycle import drain_process, retry_seconds
 from mcp_app.process.loading import Catalogs
 from mcp_app.process.quotas import Queues, Quotas, Uploads
 from mcp_app.process.rates import Rates
 from mcp_app.process.running import RunningCalls, StreamOpener
+from mcp_app.process.shared_rates import SharedRates
 from mcp_app.protocol.cursors import derived_key, key_fingerprint
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
@@ -145,7 +145,6 @@ class Process:
         self._start_services()
 
     def _start_services(self) -> None:
-        """Begin with what goes on by itself."""
         self.doorbell = Doorbell(mcp_settings.doorbell, self._ticker.heard)
         here.register_process(self._row, self.gate.mark_stale, self._wake_after_commit)
         self.heartbeat = Heartbeat(
@@ -162,13 +161,11 @@ class Process:
 
     @cached_property
     def rates(self) -> Rates:
-        """How often persons may call."""
         shared = self._shared_rates
         return Rates(self.limits, shared.note_bucket_use, lock=shared.lock)
 
     @cached_property
     def _shared_rates(self) -> SharedRates:
-        """Who shares these rates with other processes."""
         return SharedRates(
             self.loop,
             derived_key(secret_keys()[0], "demand"),
@@ -178,39 +175,28 @@ class Process:
 
     @cached_property
     def addresses(self) -> CallerAddresses:
-        """Where anonymous callers are."""
         return CallerAddresses(mcp_settings.trusted_proxies)
 
     @cached_property
     def turned_away(self) -> TurnedAway:
-        """What never became a call."""
         return TurnedAway()
 
     @cached_property
     def revocation(self) -> Revocation:
-        """Who ends what may not go on."""
         return Revocation(
             self.listeners, self.running, self.catalogs, self.rights, self.spawn_task
         )
 
     @cached_property
-    def _cache_refresh(self) -> Refresh:
-        """What is done with news."""
-        return Refresh(self)
-
-    @cached_property
     def sse_sessions(self) -> SseSessions:
-        """The sessions of HTTP+SSE."""
         return SseSessions(self.sessions, self._row.id)
 
     @cached_property
     def sse_reader(self) -> SseReader:
-        """Who reads what is said in them."""
         return SseReader(self._peers, self._upkeep.end_orphans)
 
     @cached_property
     def _upkeep(self) -> Upkeep:
-        """What is done with each heartbeat."""
         return Upkeep(
             self._row,
             self._peers,
@@ -222,7 +208,6 @@ class Process:
 
     @cached_property
     def deliveries(self) -> Deliveries:
-        """Who sends what was logged for sessions."""
         return Deliveries()
 
     def _look_for_hanging(self) -> None:
@@ -248,7 +233,6 @@ class Process:
         return STOPPING if self.stopping else part
 
     async def _read_changes(self) -> ChangeSet:
-        """Return what is new, with one statement."""
         await self.heartbeat.ensure_row()
         self.doorbell.listen()
         away, self._away = self._away, True
@@ -259,8 +243,7 @@ class Process:
         return change_set
 
     async def _load_changes(self, change_set: ChangeSet) -> None:
-        """Bring the caches up to date."""
-        await self._cache_refresh.load_changes(change_set)
+        await refresh_caches(self, change_set)
         freeze_heap()
 
     async def cancel_elsewhere(
@@ -318,12 +301,9 @@ class Process:
 
     def spawn_task(self, work: Awaitable[Value]) -> asyncio.Future[Value]:
         """Let something run beside the requests; it is kept until it is done."""
-        task = asyncio.ensure_future(work)
-        self.announcements.keep_task(task)
-        return task
+        return self.announcements.spawn_task(work)
 
     async def announced_number(self) -> int:
-        """Return the number up to which every change has been announced."""
         return await self.announcements.wait_for_first_batch()
 
     def _session_closed(self, session: OpenSession) -> None:
@@ -341,7 +321,6 @@ class Process:
         return key_fingerprint(secret_keys()[0])
 
     def build_report(self) -> Report:
-        """Return what this process says of itself."""
         answered = self.log.answered_requests()
         return Report(
             streams=Counter(each.server for each in self.listeners),
@@ -386,7 +365,7 @@ class Process:
         """
         self.stopping = True
         patience = self.limits.drain if patience is None else patience
-        await Drain(self).drain_process(patience, end)
+        await drain_process(self, patience, end)
 
     def stop_timers(self) -> None:
         """Begin nothing any more that nobody has asked for."""
@@ -399,7 +378,6 @@ class Process:
             self.audit.stop()
 
     def close(self) -> None:
-        """Let go of threads and connections."""
         if self.at_close is not None:
             self.at_close()
         self.stop_timers()

@@ -436,11 +436,9 @@ async def test_work_beside_the_requests_is_held_until_it_is_done(
     async def fails() -> None:
         raise LookupError("no such thing")
 
-    leaves = asyncio.ensure_future(asyncio.sleep(60))
-    announcements.keep_task(leaves)
+    leaves = announcements.spawn_task(asyncio.sleep(60))
     leaves.cancel()
-    failing = asyncio.ensure_future(fails())
-    announcements.keep_task(failing)
+    failing = announcements.spawn_task(fails())
     assert announcements._tasks == {leaves, failing}
     with caplog.at_level(logging.WARNING, "mcp_app.process"):
         await asyncio.wait([leaves, failing])

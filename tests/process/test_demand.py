@@ -13,7 +13,7 @@ import pytest
 from mcp_app.conf import Limits
 from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.models import Worker
-from mcp_app.process.demand import MAX_HOT_KEYS, HotKeys, SharedRates, demand_of
+from mcp_app.process.shared_rates import MAX_HOT_KEYS, HotKeys, SharedRates, demand_of
 from mcp_app.process.rates import Bucket, Rates
 
 pytestmark = pytest.mark.django_db

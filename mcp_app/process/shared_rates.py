@@ -73,7 +73,6 @@ class HotKeys:
 
     @property
     def is_window_empty(self) -> bool:
-        """Whether nothing was used within the window."""
         return not self._used and not self._window
 
     def note_bucket(self, bucket: Bucket) -> bool:
@@ -91,13 +90,17 @@ class HotKeys:
         )
 
     def count_uses(self, now: float, living: int) -> None:
-        """Count what was used since the last time."""
         seconds = max(now - self._counted, TICK_S)
         counts = {bucket: bucket.count for bucket in self._used}
         for bucket in self._used:
             bucket.count = 0
         self._used, self._counted = [], now
-        self._add_to_window(now, counts)
+        if counts:
+            self._window.append((now, counts))
+        for bucket, count in counts.items():
+            self._sums[bucket] += count
+            if self._sums[bucket] >= REPEATED:
+                self._demand.setdefault(bucket, 0.0)
         self._forget_expired(now)
         self._demand = {
             bucket: (demand + counts.get(bucket, 0) / seconds) / 2
@@ -108,17 +111,7 @@ class HotKeys:
             bucket.set_share(1.0)
         self.hot = hot
 
-    def _add_to_window(self, now: float, counts: dict[Bucket, int]) -> None:
-        if not counts:
-            return
-        self._window.append((now, counts))
-        for bucket, count in counts.items():
-            self._sums[bucket] += count
-            if self._sums[bucket] >= REPEATED:
-                self._demand.setdefault(bucket, 0.0)
-
     def _forget_expired(self, now: float) -> None:
-        """Take out of the sums what is older than the window."""
         while self._window and self._window[0][0] <= now - WINDOW_S:
             for bucket, count in self._window.popleft()[1].items():
                 self._sums[bucket] -= count
@@ -137,11 +130,10 @@ class HotKeys:
 
     def demand_text(self) -> str:
         """Return the demand of the hottest keys, as the row stores it."""
-        hottest = sorted(self.hot, key=self._demand.__getitem__, reverse=True)[
-            :MAX_HOT_KEYS
-        ]
+        hottest = sorted(self.hot, key=self._demand.__getitem__, reverse=True)
         demand = {
-            self._hashed_name(each): round(self._demand[each], 3) for each in hottest
+            self._hashed_name(each): round(self._demand[each], 3)
+            for each in hottest[:MAX_HOT_KEYS]
         }
         return json.dumps({"version": VERSION, "demand": demand})
 
@@ -223,7 +215,6 @@ class SharedRates:
         self._written = loop.time()
 
     def note_bucket_use(self, bucket: Bucket) -> None:
-        """Note a bucket whose count begins."""
         if self._keys.note_bucket(bucket) and self._timer is None:
             self._loop.call_soon_threadsafe(self._start_timer)
 
@@ -232,7 +223,6 @@ class SharedRates:
             self._timer = self._loop.call_later(TICK_S, self._count_on_tick)
 
     def stop(self) -> None:
-        """Exchange nothing more."""
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
@@ -247,21 +237,17 @@ class SharedRates:
                 self._keys.count_uses(now, living)
         if due:
             self._written = now
-            self._exchange_if_hot(living)
+            if living == 1:
+                self._keys.set_shares((), living)
+            elif self._keys.hot and (self._task is None or self._task.done()):
+                self._task = self._loop.create_task(self._exchange_demand(living))
         if not self._keys.is_window_empty:
             self._timer = self._loop.call_later(TICK_S, self._count_on_tick)
 
-    def _exchange_if_hot(self, living: int) -> None:
-        if living == 1:
-            self._keys.set_shares((), living)
-        elif self._keys.hot and (self._task is None or self._task.done()):
-            self._task = self._loop.create_task(self._exchange_demand(living))
-
     async def _exchange_demand(self, living: int) -> None:
         try:
-            self._keys.set_shares(
-                await self._exchange(self._keys.demand_text()), living
-            )
+            others = await self._exchange(self._keys.demand_text())
+            self._keys.set_shares(others, living)
         except (DatabaseError, Unavailable) as error:
             # The shares stay as they are.
             logger.debug("Demand could not be exchanged: %s", error)
