@@ -170,15 +170,17 @@ def _append_together(
         now=now_sql(connection),
     )
     new = [_column_values(tables, each) for each in additions if each.new is not None]
+    heads = [
+        {"id": each.key, "seq": each.seq, "size": each.size, "state": each.state}
+        for each in additions
+        if each.new is None
+    ]
+    events = [event for each in additions for event in _event_values(each)]
     # As JSON each is one parameter: to quote arrays costs the client many times more.
     parameters = {
         "new": _json_text(new),
-        "heads": _json_text(
-            [_head_values(each) for each in additions if each.new is None]
-        ),
-        "events": _json_text(
-            [event for each in additions for event in _event_values(each)]
-        ),
+        "heads": _json_text(heads),
+        "events": _json_text(events),
         "owner": tables.owner,
         "batch": tables.batch,
     }
@@ -188,15 +190,6 @@ def _append_together(
     created = {name: int(key) for key, name in rows if name is not None}
     raised = {int(key) for key, name in rows if name is None}
     return _stream_keys(additions, created, raised)
-
-
-def _head_values(addition: Addition) -> Mapping[str, object]:
-    return {
-        "id": addition.key,
-        "seq": addition.seq,
-        "size": addition.size,
-        "state": addition.state,
-    }
 
 
 def _event_values(addition: Addition) -> Iterator[Mapping[str, object]]:
@@ -219,14 +212,10 @@ def _json_text(rows: Sequence[Mapping[str, object]]) -> str:
 def _one_after_another(
     connection: BaseDatabaseWrapper, tables: Tables, additions: Sequence[Addition]
 ) -> list[int | None]:
-    created = _insert_streams(
-        connection, tables, [each for each in additions if each.new]
-    )
-    raised = _update_streams(
-        connection,
-        tables,
-        {each.key: each for each in additions if each.key is not None},
-    )
+    new = [each for each in additions if each.new]
+    created = _insert_streams(connection, tables, new)
+    others = {each.key: each for each in additions if each.key is not None}
+    raised = _update_streams(connection, tables, others)
     keys = _stream_keys(additions, created, raised)
     events = [
         (key, *payload)

@@ -123,11 +123,8 @@ def _conflict_clause(
     greatest = "MAX" if vendor == "sqlite" else "GREATEST"
     changes = []
     for name in counters:
-        inserted = f"VALUES({name})" if mysql else f"excluded.{name}"
-        own = f"{table}.{name}"
-        value = (
-            f"{greatest}({own}, {inserted})" if name == most else f"{own} + {inserted}"
-        )
+        own, new = f"{table}.{name}", f"VALUES({name})" if mysql else f"excluded.{name}"
+        value = f"{greatest}({own}, {new})" if name == most else f"{own} + {new}"
         changes.append(f"{name} = {value}")
     if mysql:
         return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
@@ -290,12 +287,10 @@ def _order_columns(newer: Key | None) -> str:
 def _time_conditions(
     sought: CallQuery, older: Key | None, newer: Key | None
 ) -> list[Condition]:
-    start, end = sought.start_ms, sought.end_ms
-    if newer is not None:
-        start = max(start, newer.time_ms)
+    start = sought.start_ms if newer is None else max(sought.start_ms, newer.time_ms)
     conditions: list[Condition] = [("time_ms", ">=", start)]
-    if end is not None:
-        conditions.append(("time_ms", "<", end))
+    if sought.end_ms is not None:
+        conditions.append(("time_ms", "<", sought.end_ms))
     if older is not None:
         conditions.append(("time_ms", "<=", older.time_ms))
     return conditions

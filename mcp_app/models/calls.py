@@ -148,7 +148,6 @@ class Call(models.Model):
     objects = CallQuerySet.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
         # One right alone, which is more than to view a row: who did what, and when.
         default_permissions = ()
         permissions = [("view_call", "Can see calls")]
@@ -249,7 +248,6 @@ class CallStatistic(models.Model):
     objects = CallStatisticQuerySet.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
         default_permissions = ()
 
     def __str__(self) -> str:
@@ -290,7 +288,6 @@ class CallWriter(models.Model):
     objects = CallWriterQuerySet.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
         default_permissions = ()
 
     def __str__(self) -> str:

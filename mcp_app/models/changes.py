@@ -46,7 +46,9 @@ class ChangeQuerySet(models.QuerySet["Change"]):
             self._insert_row(kind, ref)
             committed.send_robust(sender=Change)
             return
-        ref = recorded.ref_or_any(kind, ref)
+        if (kind, ref) not in recorded.rows and recorded.count[kind] >= MOST_REFS:
+            # There are too many to name each.
+            ref = ANY
         if not self._is_recorded(recorded, kind, ref):
             recorded.rows[kind, ref] = self._insert_row(kind, ref)
             recorded.count[kind] += 1
@@ -55,7 +57,8 @@ class ChangeQuerySet(models.QuerySet["Change"]):
         """Say so of many, with two statements where the database tells their keys."""
         self._for_write = True
         recorded = _recorded_changes(self.db)
-        if recorded is None or not _tells_keys(self.db):
+        features = connections[self.db].features
+        if recorded is None or not features.can_return_rows_from_bulk_insert:
             for ref in refs:
                 self.record(kind, ref)
             return
@@ -115,10 +118,6 @@ class ChangeQuerySet(models.QuerySet["Change"]):
         return bool(rows) and self.filter(reduce(or_, rows)).exists()
 
 
-def _tells_keys(using: str) -> bool:
-    return connections[using].features.can_return_rows_from_bulk_insert
-
-
 class _TransactionChanges:
     """What a transaction has recorded; it stands among what its commit calls."""
 
@@ -129,12 +128,6 @@ class _TransactionChanges:
 
     def __call__(self) -> None:
         committed.send_robust(sender=Change)
-
-    def ref_or_any(self, kind: str, ref: str) -> str:
-        """Return the ref that says it: `*` where there are too many to name each."""
-        if (kind, ref) in self.rows or self.count[kind] < MOST_REFS:
-            return ref
-        return ANY
 
 
 def _recorded_changes(using: str) -> _TransactionChanges | None:
@@ -159,8 +152,6 @@ class Change(models.Model):
     objects = ChangeQuerySet.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
-        # No page: nobody needs a right.
         default_permissions = ()
 
     def __str__(self) -> str:
@@ -191,8 +182,6 @@ class RecordedRows(models.QuerySet[Row]):
                 self._record_change()
         return count
 
-    update.alters_data = True  # type: ignore[attr-defined]
-
     def bulk_create(self, objs: Iterable[Row], *args: Any, **options: Any) -> list[Row]:
         with transaction.atomic(using=self._write_alias(), savepoint=False):
             created = super().bulk_create(objs, *args, **options)
@@ -213,7 +202,13 @@ class WatchedRows(RecordedRows[Row]):
     """Rows that count their changes; only what clients notice is recorded."""
 
     def update(self, **values: Any) -> int:
-        self._refuse_sources_of_digests(values)
+        for field in self.model._meta.concrete_fields:
+            source = getattr(field, "of", "")
+            if source in values and field.name not in values:
+                raise ValueError(
+                    f"update() cannot change {source}, because its digest would not"
+                    " change with it. Save the rows one by one."
+                )
         served = self.model.SERVED  # type: ignore[attr-defined]
         # A foreign key has two names: `bulk_update` says `published_id`.
         columns = {self.model._meta.get_field(name).name for name in values}
@@ -225,22 +220,11 @@ class WatchedRows(RecordedRows[Row]):
             return super().update(**values)
         return models.QuerySet.update(self, **values)
 
-    update.alters_data = True  # type: ignore[attr-defined]
-
     def bulk_create(self, objs: Iterable[Row], *args: Any, **options: Any) -> list[Row]:
         rows = list(objs)
         if any(row.is_served() for row in rows):  # type: ignore[attr-defined]
             return super().bulk_create(rows, *args, **options)
         return models.QuerySet.bulk_create(self, rows, *args, **options)
-
-    def _refuse_sources_of_digests(self, values: dict[str, Any]) -> None:
-        for field in self.model._meta.concrete_fields:
-            source = getattr(field, "of", "")
-            if source in values and field.name not in values:
-                raise ValueError(
-                    f"update() cannot change {source}, because its digest would not"
-                    " change with it. Save the rows one by one."
-                )
 
 
 class WatchedRow(models.Model):
@@ -323,12 +307,9 @@ class WatchedRow(models.Model):
 
 def watch_model(model: type[Row]) -> type[Row]:
     """Record what clients notice of a model's rows; a class decorator."""
-    post_save.connect(
-        _record_saved, sender=model, dispatch_uid=f"save {model.__name__}"
-    )
-    post_delete.connect(
-        _record_row_change, sender=model, dispatch_uid=f"delete {model.__name__}"
-    )
+    name = model.__name__
+    post_save.connect(_record_saved, sender=model, dispatch_uid=f"save {name}")
+    post_delete.connect(_record_row_change, sender=model, dispatch_uid=f"delete {name}")
     return model
 
 

@@ -158,17 +158,14 @@ class DefinitionRow(PublishedRow, CheckedRow):
         return self.OVERLAY if self.from_code else self.CONTENT
 
     def served_hash(self) -> str:
-        served = super().served_hash()
-        return served or (NOTHING if self.from_code else "")
+        return super().served_hash() or (NOTHING if self.from_code else "")
 
     def set_published(
         self, version: DefinitionVersion | None, content: Mapping[str, Any]
     ) -> None:
         super().set_published(version, content)
         identity = None if version is None else content.get(self.IDENTITY)
-        self.published_identity = (
-            None if identity is None else self.identity_hash(identity)
-        )
+        self.published_identity = None if identity is None else digest(identity)
 
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
@@ -202,7 +199,6 @@ class Tool(DefinitionRow):
     objects = DefinitionRows["Tool"].as_manager()
 
     class Meta:
-        app_label = "mcp_app"
         ordering = ["position", "name"]
         verbose_name = _("tool")
         verbose_name_plural = _("tools")
@@ -227,16 +223,13 @@ def _check_schema(schema: JsonObject) -> None:
     if schema.get("type") != "object":
         raise ValueError('The schema needs "type": "object" at its top.')
     try:
-        schemas.check_schema(schema, _schema_limits())
+        limits = mcp_settings.limits
+        depth, number = limits.schema_depth, limits.subschemas
+        schemas.check_schema(schema, schemas.SchemaLimits(limits.schema, depth, number))
     except schemas.SchemaError as error:
         raise ValueError(str(error)) from None
     if problem := text_problem(jsonrpc.write(schema).decode(), lines=True):
         raise ValueError(problem)
-
-
-def _schema_limits() -> schemas.SchemaLimits:
-    limits = mcp_settings.limits
-    return schemas.SchemaLimits(limits.schema, limits.schema_depth, limits.subschemas)
 
 
 def _check_input_schema(schema: JsonObject) -> None:
@@ -247,13 +240,9 @@ def _check_input_schema(schema: JsonObject) -> None:
 class ReadableRow(DefinitionRow):
     """What resources and templates have in common."""
 
-    CONTENT = (
-        *DefinitionRow.CONTENT,
-        "mime_type",
-        "annotations",
-        "ttl_ms",
-        "public",
-    )
+    CONTENT = (*DefinitionRow.CONTENT, "mime_type", "annotations", "ttl_ms", "public")
+    COLLISION: ClassVar[str]
+    """The beginning of the sentence about another row with the same address."""
 
     mime_type = models.CharField(max_length=MAX_MEDIA_TYPE_LENGTH, blank=True)
     annotations = JSONTextField(blank=True)
@@ -269,10 +258,20 @@ class ReadableRow(DefinitionRow):
         kind = self.mime_type
         if problem := text_problem(kind) or media_type_problem(kind):
             yield "mime_type", problem
+        if problem := self.address_problem():
+            yield self.IDENTITY, problem
 
-    def has_other_row_with(self, **values: Any) -> bool:
-        others = type(self)._default_manager.exclude(pk=self.pk)
-        return others.filter(**values).exists()
+    def collisions(self) -> Iterator[tuple[str, str]]:
+        yield from super().collisions()
+        if self.address_problem():
+            return
+        same = {f"{self.IDENTITY}_digest": digest(self.identity)}
+        if type(self)._default_manager.exclude(pk=self.pk).filter(**same).exists():
+            yield self.IDENTITY, f"{self.COLLISION} {self.identity}."
+
+    def address_problem(self) -> str | None:
+        """Say why nobody could read it at this URI, or at those of this template."""
+        raise NotImplementedError
 
 
 @publishable
@@ -282,6 +281,7 @@ class Resource(ReadableRow):
 
     IDENTITY = "uri"
     CONTENT = (*ReadableRow.CONTENT, "uri", "size")
+    COLLISION = "Another resource has the address"
 
     uri = models.TextField()
     uri_digest = DigestField(of="uri")
@@ -290,7 +290,6 @@ class Resource(ReadableRow):
     objects = DefinitionRows["Resource"].as_manager()
 
     class Meta:
-        app_label = "mcp_app"
         ordering = ["position", "name"]
         verbose_name = _("resource")
         verbose_name_plural = _("resources")
@@ -298,17 +297,8 @@ class Resource(ReadableRow):
             models.UniqueConstraint(fields=["uri_digest"], name="mcp_resource_uri")
         ]
 
-    def problems(self) -> Iterator[tuple[str, str]]:
-        yield from super().problems()
-        if problem := uri_problem(self.uri):
-            yield "uri", problem
-
-    def collisions(self) -> Iterator[tuple[str, str]]:
-        yield from super().collisions()
-        if uri_problem(self.uri):
-            return
-        if self.has_other_row_with(uri_digest=digest(self.uri)):
-            yield "uri", f"Another resource has the address {self.uri}."
+    def address_problem(self) -> str | None:
+        return uri_problem(self.uri)
 
 
 @publishable
@@ -321,6 +311,7 @@ class ResourceTemplate(ReadableRow):
 
     IDENTITY = "uri_template"
     CONTENT = (*ReadableRow.CONTENT, "uri_template", "suggestions")
+    COLLISION = "Another template has the pattern"
 
     uri_template = models.TextField()
     uri_template_digest = DigestField(of="uri_template")
@@ -329,7 +320,6 @@ class ResourceTemplate(ReadableRow):
     objects = DefinitionRows["ResourceTemplate"].as_manager()
 
     class Meta:
-        app_label = "mcp_app"
         ordering = ["position", "name"]
         verbose_name = _("resource template")
         verbose_name_plural = _("resource templates")
@@ -341,34 +331,21 @@ class ResourceTemplate(ReadableRow):
 
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
-        if problem := _template_problem(self.uri_template):
-            yield "uri_template", problem
         yield from self.json_problems("suggestions", suggestions_from_json)
 
-    def collisions(self) -> Iterator[tuple[str, str]]:
-        yield from super().collisions()
-        if _template_problem(self.uri_template):
-            return
-        if self.has_other_row_with(uri_template_digest=digest(self.uri_template)):
-            yield (
-                "uri_template",
-                f"Another template has the pattern {self.uri_template}.",
+    def address_problem(self) -> str | None:
+        if problem := text_problem(self.uri_template):
+            return problem
+        try:
+            template = UriTemplate.parse(self.uri_template)
+        except ValueError as error:
+            return str(error)
+        if not template.variables:
+            return (
+                f"“{self.uri_template}” has no variable in braces. For one fixed"
+                " address, add a resource instead."
             )
-
-
-def _template_problem(text: str) -> str | None:
-    if problem := text_problem(text):
-        return problem
-    try:
-        template = UriTemplate.parse(text)
-    except ValueError as error:
-        return str(error)
-    if not template.variables:
-        return (
-            f"“{text}” has no variable in braces. For one fixed address, add a"
-            " resource instead."
-        )
-    return uri_problem(template.expand(dict.fromkeys(template.variables, "x")))
+        return uri_problem(template.expand(dict.fromkeys(template.variables, "x")))
 
 
 @publishable
@@ -383,7 +360,6 @@ class Prompt(DefinitionRow):
     objects = DefinitionRows["Prompt"].as_manager()
 
     class Meta:
-        app_label = "mcp_app"
         ordering = ["position", "name"]
         verbose_name = _("prompt")
         verbose_name_plural = _("prompts")

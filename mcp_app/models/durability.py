@@ -130,13 +130,9 @@ _ENGINES: Final = """
 
 def _of_mysql(using: str) -> Iterator[Doubt]:
     yield from on_mysql(_values_by_name(using, _MYSQL))
-    others = {
-        table: engine
-        for table, engine in _values_by_name(using, _ENGINES).items()
-        if engine != "InnoDB"
-    }
-    if others:
-        table, engine = next(iter(others.items()))
+    engines = _values_by_name(using, _ENGINES).items()
+    if others := [each for each in engines if each[1] != "InnoDB"]:
+        table, engine = others[0]
         yield Doubt(
             Kind.ENGINE,
             f"{len(others)} of mcp_app's tables do not use InnoDB, such as {table}"
@@ -270,9 +266,8 @@ def most_connections(using: str) -> int | None:
     """Return how many the database lets the site's user have; None for no limit."""
     vendor = connections[using].vendor
     if vendor == "postgresql":
-        values = {
-            key: int(each) for key, each in _values_by_name(using, _LIMITS).items()
-        }
+        texts = _values_by_name(using, _LIMITS)
+        values = {key: int(each) for key, each in texts.items()}
         own = [values.pop("role"), values.pop("database")]
         total = values.pop("max_connections") - sum(values.values())
         # -1 stands for none.

@@ -100,14 +100,8 @@ def _delete_one_by_one(
 
 class BlobQuerySet(models.QuerySet["Blob"]):
     def keep(self, content: bytes, media_type: str = "") -> Blob:
-        blob, _ = self.get_or_create(
-            digest=digest(content),
-            defaults={
-                "content": content,
-                "size": len(content),
-                "media_type": media_type,
-            },
-        )
+        columns = {"content": content, "size": len(content), "media_type": media_type}
+        blob, _ = self.get_or_create(digest=digest(content), defaults=columns)
         return blob
 
 
@@ -122,8 +116,6 @@ class Blob(models.Model):
     objects = BlobQuerySet.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
-        # No page: nobody needs a right.
         default_permissions = ()
 
     def __str__(self) -> str:

@@ -323,7 +323,13 @@ def content_of(row: models.Model, columns: Iterable[str]) -> JsonObject:
         value = getattr(row, column.attname)
         if value in ("", None) or value == column.get_default():
             continue
-        content[column.name] = _column_value(column, value)
+        if not isinstance(column, JSONTextField):
+            # As it comes back from the database: a whole number of seconds is a float.
+            content[column.name] = column.to_python(value)
+        else:
+            # Nothing but a hand in the database can have made it unreadable.
+            unreadable = column.problem(value)
+            content[column.name] = None if unreadable else parse_json(value)
     return content
 
 
@@ -345,11 +351,3 @@ def _columns_of(
 ) -> Iterator[models.Field[Any, Any]]:
     for name in columns:
         yield cast("models.Field[Any, Any]", row._meta.get_field(name))
-
-
-def _column_value(column: models.Field[Any, Any], value: Any) -> Any:
-    if not isinstance(column, JSONTextField):
-        # As it comes back from the database: a whole number of seconds is a float.
-        return column.to_python(value)
-    # Nothing but a hand in the database can have made it unreadable.
-    return None if column.problem(value) else parse_json(value)

@@ -67,7 +67,6 @@ class OpenApiDocument(models.Model):
     )
 
     class Meta:
-        app_label = "mcp_app"
         ordering = ["title", "site"]
         default_permissions = ()
         constraints = [
@@ -99,7 +98,6 @@ class ImportedOperation(models.Model):
     base = models.TextField()
 
     class Meta:
-        app_label = "mcp_app"
         ordering = ["pk"]
         default_permissions = ()
         constraints = [

@@ -67,8 +67,6 @@ class Question(models.Model):
     objects = QuestionQuerySet.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
-        # No page: nobody needs a right.
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(fields=["session", "rpc_id"], name="mcp_question"),
@@ -99,8 +97,6 @@ class Once(models.Model):
     objects = OnceQuerySet.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
-        # No page: nobody needs a right.
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(fields=["round_trip", "key"], name="mcp_once"),
@@ -141,8 +137,6 @@ class Counter(models.Model):
     objects = CounterQuerySet.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
-        # No page: nobody needs a right.
         default_permissions = ()
 
     def __str__(self) -> str:
@@ -165,8 +159,6 @@ class Topic(models.Model):
     changed_ms = models.BigIntegerField()
 
     class Meta:
-        app_label = "mcp_app"
-        # No page: nobody needs a right.
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(fields=["kind", "ref"], name="mcp_topic")

@@ -108,7 +108,6 @@ class Server(PublishedRow, CheckedRow):
     objects = ServerRows.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
         ordering = ["slug"]
         verbose_name = _("server")
         verbose_name_plural = _("servers")
@@ -127,7 +126,11 @@ class Server(PublishedRow, CheckedRow):
         """Return what would be published; `chosen` has primary keys by list."""
         content = super().working_content()
         if self.selection == self.Selection.CHOSEN and self.pk is not None:
-            content["chosen"] = {name: self._chosen_keys(name) for name in self.CHOICES}
+            lists = {name: getattr(self, name).order_by("pk") for name in self.CHOICES}
+            content["chosen"] = {
+                name: list(rows.values_list("pk", flat=True))
+                for name, rows in lists.items()
+            }
         return content
 
     def put_choices(self, content: Mapping[str, Any]) -> None:
@@ -136,10 +139,6 @@ class Server(PublishedRow, CheckedRow):
             rows = getattr(self, name).model._default_manager
             # What was deleted since cannot be chosen again.
             getattr(self, name).set(rows.filter(pk__in=chosen))
-
-    def _chosen_keys(self, name: str) -> list[int]:
-        rows = getattr(self, name).order_by("pk")
-        return list(rows.values_list("pk", flat=True))
 
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()

@@ -72,7 +72,6 @@ class SessionQuerySet(RecordedRows["Session"]):
         stops.erase_session_rows(using, keys)
         return keys
 
-    delete.alters_data = True  # type: ignore[attr-defined]
     delete.queryset_only = True  # type: ignore[attr-defined]
 
     def empty(self) -> None:
@@ -99,8 +98,8 @@ class SessionQuerySet(RecordedRows["Session"]):
         """
         using = self._write_alias()
         with own_transaction(using):
-            some = claim_rows(self.using(using)).values_list("pk", flat=True)[:AT_ONCE]
-            keys = list(some)
+            some = claim_rows(self.using(using)).values_list("pk", flat=True)
+            keys = list(some[:AT_ONCE])
             if keys and not stops.empty_some(using, keys):
                 self.filter(pk__in=keys)._delete_locked(using)
                 return len(keys)
@@ -129,19 +128,17 @@ class SessionQuerySet(RecordedRows["Session"]):
         wait for each other.
         """
         using = self._write_alias()
-        return persistently(lambda: self._update_locked(using, columns))
+        # Without the lock of the key, others may insert what refers to a row.
+        no_key = connections[using].features.has_select_for_no_key_update
 
-    def _update_locked(self, using: str, columns: dict[str, object]) -> list[int]:
-        features = connections[using].features
-        with own_transaction(using):
-            rows = self.using(using).order_by("pk")
-            # Without the lock of the key, others may insert what refers to a row.
-            locked = rows.select_for_update(
-                no_key=features.has_select_for_no_key_update
-            )
-            keys = list(locked.values_list("pk", flat=True))
-            Session.objects.using(using).filter(pk__in=keys).update(**columns)
-        return keys
+        def update_locked() -> list[int]:
+            with own_transaction(using):
+                rows = self.using(using).order_by("pk").select_for_update(no_key=no_key)
+                keys = list(rows.values_list("pk", flat=True))
+                Session.objects.using(using).filter(pk__in=keys).update(**columns)
+            return keys
+
+        return persistently(update_locked)
 
     def named(self, session_id: str) -> SessionQuerySet:
         return self.filter(digest=digest(session_id))
@@ -234,7 +231,6 @@ class Session(models.Model):
     objects = SessionQuerySet.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
         indexes = [models.Index(fields=["holder"], name="mcp_session_holder")]
         verbose_name = _("session")
         verbose_name_plural = _("sessions")
@@ -250,16 +246,14 @@ class Session(models.Model):
             Session.objects.filter(pk=self.pk)._erased(using)
             return super().delete(*args, **options)
 
-    delete.alters_data = True  # type: ignore[attr-defined]
-
     @property
     def client(self) -> dict[str, Any]:
         return dict(parse_json(self.client_info or "{}"))
 
     @property
     def client_name(self) -> str:
-        name_and_version = (self.client.get("name"), self.client.get("version"))
-        return " ".join(part for part in name_and_version if isinstance(part, str))
+        parts = (self.client.get("name"), self.client.get("version"))
+        return " ".join(part for part in parts if isinstance(part, str))
 
     @property
     def user_id(self) -> str:
@@ -315,8 +309,6 @@ class Subscription(models.Model):
     objects = SubscriptionQuerySet.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
-        # No page: nobody needs a right.
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(
@@ -348,7 +340,7 @@ def _session_saved(
     columns = SessionQuerySet._private_columns
     private = update_fields is not None and update_fields <= columns
     if not created and not private:
-        _record_session_change(instance.pk, using)
+        _record_session_change(instance, using)
 
 
 def _session_goes(instance: Session, using: str, **_: object) -> None:
@@ -356,21 +348,16 @@ def _session_goes(instance: Session, using: str, **_: object) -> None:
     Session.objects.filter(pk=instance.pk)._erased(using)
 
 
-def _session_deleted(instance: Session, using: str, **_: object) -> None:
-    _record_session_change(instance.pk, using)
-
-
-def _subscription_changed(instance: Subscription, using: str, **_: object) -> None:
-    if instance.session_id is not None:
-        _record_session_change(instance.session_id, using)
-
-
-def _record_session_change(session: object, using: str) -> None:
-    Change.objects.using(using).record(SESSION, str(session))
+def _record_session_change(
+    instance: Session | Subscription, using: str, **_: object
+) -> None:
+    key = instance.pk if isinstance(instance, Session) else instance.session_id
+    if key is not None:
+        Change.objects.using(using).record(SESSION, str(key))
 
 
 post_save.connect(_session_saved, sender=Session)
 pre_delete.connect(_session_goes, sender=Session)
-post_delete.connect(_session_deleted, sender=Session)
-post_save.connect(_subscription_changed, sender=Subscription)
-post_delete.connect(_subscription_changed, sender=Subscription)
+post_delete.connect(_record_session_change, sender=Session)
+post_save.connect(_record_session_change, sender=Subscription)
+post_delete.connect(_record_session_change, sender=Subscription)

@@ -93,9 +93,8 @@ class StopRows(models.QuerySet["Stop"]):
         `row` is the server or the definition, where the scope is one.  Nothing stays
         on because of how a reason is written: it is kept as one line.
         """
-        stop = _create_stop(
-            scope, row, by, running, one_line(reason, MAX_REASON_LENGTH)
-        )
+        line = one_line(reason, MAX_REASON_LENGTH)
+        stop = _create_stop(scope, row, by, running, line)
         self._for_write = True
         with transaction.atomic(using=self.db):
             stop.save(using=self.db, force_insert=True)
@@ -182,7 +181,6 @@ class Stop(CheckedRow):
     objects = StopRows.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
         default_permissions = ()
         ordering = ["at", "pk"]
         verbose_name = _("stop")
@@ -262,10 +260,8 @@ def _name_condition(model: type[PublishedRow]) -> models.Q:
     if not issubclass(model, DefinitionRow):
         return models.Q(served=models.OuterRef("slug"))
     published = models.OuterRef("published_identity")
-    working = models.Q(served=models.OuterRef(model.IDENTITY))
-    return models.Q(served_hash=published) | (
-        models.Q(IsNull(published, True)) & working
-    )
+    working = models.Q(IsNull(published, True), served=models.OuterRef(model.IDENTITY))
+    return models.Q(served_hash=published) | working
 
 
 def stop_matcher(stops: Iterable[Stop]) -> Callable[[PublishedRow], bool]:
@@ -300,11 +296,7 @@ def served_as(row: PublishedRow) -> str:
         return row.slug
     content = {} if row.published is None else row.published.read()
     identity = content.get(getattr(row, "IDENTITY", ""))
-    return str(identity or _working_identity(row))
-
-
-def _working_identity(row: PublishedRow) -> str:
-    return row.identity if isinstance(row, DefinitionRow) else str(row)
+    return str(identity or getattr(row, "identity", row))
 
 
 def _kind_and_ref(row: PublishedRow | None) -> tuple[str, str]:

@@ -139,8 +139,6 @@ class Stream(models.Model):
     objects = StreamQuerySet.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
-        # No page: nobody needs a right.
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(
@@ -185,8 +183,6 @@ class Event(models.Model):
     objects = EventQuerySet.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
-        # No page: nobody needs a right.
         default_permissions = ()
 
     def __str__(self) -> str:
@@ -303,8 +299,6 @@ class LoggedMessage(models.Model):
     objects = LoggedMessageQuerySet.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
-        # No page: nobody needs a right.
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(fields=["session", "seq"], name="mcp_logged"),

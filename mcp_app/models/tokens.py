@@ -95,9 +95,7 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         """
         handle = f"{APP}{secrets.token_hex(HANDLE_BYTES)}"
         token = secrets.token_urlsafe(SECRET_BYTES)
-        return self._store_row(
-            token, handle, [server], {**columns, "everywhere": False}
-        )
+        return self._store_row(token, handle, [server], columns | {"everywhere": False})
 
     @sensitive_variables("token")
     def _store_row(
@@ -191,7 +189,6 @@ class AccessToken(CheckedRow):
     objects = AccessTokenRows.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
         ordering = ["-created", "-pk"]
         verbose_name = _("access token")
         verbose_name_plural = _("access tokens")
@@ -354,7 +351,6 @@ class Connection(models.Model):
     ended = models.CharField(max_length=8, choices=Ended.choices, blank=True)
 
     class Meta:
-        app_label = "mcp_app"
         # Its rights are those of its token.
         default_permissions = ()
 
@@ -378,7 +374,6 @@ class IssuedToken(models.Model):
     only_reads = models.BooleanField(default=False)
 
     class Meta:
-        app_label = "mcp_app"
         default_permissions = ()
 
     def __str__(self) -> str:

@@ -123,6 +123,7 @@ class NowMilliseconds(models.Func):
 
     arity = 0
     output_field = models.BigIntegerField()
+    clocks = _NOW
 
     def as_sql(
         self,
@@ -131,17 +132,10 @@ class NowMilliseconds(models.Func):
         *positional: Any,
         **extra_context: Any,
     ) -> tuple[str, Any]:
-        return now_sql(connection), ()
+        return self.clocks[connection.vendor], ()
 
 
 class StatementMilliseconds(NowMilliseconds):
     """The time at which a statement begins: the same wherever it stands in it."""
 
-    def as_sql(
-        self,
-        compiler: SQLCompiler,
-        connection: BaseDatabaseWrapper,
-        *positional: Any,
-        **extra_context: Any,
-    ) -> tuple[str, Any]:
-        return _STATEMENT[connection.vendor], ()
+    clocks = _STATEMENT

@@ -71,7 +71,6 @@ class DefinitionVersion(models.Model):
     objects = VersionRows.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
         default_permissions = ()
         permissions = [
             ("publish", _("Can publish and roll back")),
@@ -134,16 +133,12 @@ class PublishedRows(WatchedRows[Row]):
         with transaction.atomic(using=self._write_alias(), savepoint=False):
             keys = list(self.values_list("pk", flat=True))
             count = super().update(**values)
-            self._hash_again(keys)
+            rows = self.model._default_manager.using(self.db)
+            plain = models.QuerySet[Row](self.model, using=self.db)
+            for some in _row_batches(keys):
+                for row in rows.filter(pk__in=some):
+                    plain.filter(pk=row.pk).update(content_hash=row.working_hash())
         return count
-
-    update.alters_data = True  # type: ignore[attr-defined]
-
-    def _hash_again(self, keys: Sequence[Any]) -> None:
-        for some in _row_batches(keys):
-            for row in self.model._default_manager.using(self.db).filter(pk__in=some):
-                plain = models.QuerySet[Row](self.model, using=self.db)
-                plain.filter(pk=row.pk).update(content_hash=row.working_hash())
 
     def with_states(self, stopped: models.Exists) -> Self:
         """Add `reckoned_state`, by which rows can be filtered and sorted.
@@ -192,10 +187,14 @@ class PublishedRows(WatchedRows[Row]):
                 for row, text in texts.items()
                 if row.pk not in served or served[row.pk].hash != digest(text)
             ]
-            created = self._create_versions(
-                fresh, texts, _Signature(author, note, restored)
-            )
-            versions = {**served, **created}
+            signature = {
+                "restored": restored,
+                "note": note,
+                "author_id": None if author is None else author.pk,
+                "author_name": "" if author is None else author.get_username(),
+                "created": timezone.now(),
+            }
+            versions = served | self._create_versions(fresh, texts, signature)
             for row, content in contents.items():
                 row.set_published(versions[row.pk], content)
             self._store_pointers(fresh)
@@ -227,7 +226,10 @@ class PublishedRows(WatchedRows[Row]):
         return {pk: versions[key] for pk, key in pointers.items() if key is not None}
 
     def _create_versions(
-        self, rows: Sequence[Row], texts: Mapping[Row, bytes], signed: _Signature
+        self,
+        rows: Sequence[Row],
+        texts: Mapping[Row, bytes],
+        signature: Mapping[str, Any],
     ) -> dict[Any, DefinitionVersion]:
         versions = DefinitionVersion.objects.using(self.db)
         created: dict[Any, DefinitionVersion] = {}
@@ -237,7 +239,13 @@ class PublishedRows(WatchedRows[Row]):
             )
             last = dict(own.values_list("ref").annotate(models.Max("number")))
             new = [
-                signed.build_version(row, last.get(str(row.pk), 0) + 1, texts[row])
+                DefinitionVersion(
+                    kind=row.kind_of_row,
+                    ref=str(row.pk),
+                    number=last.get(str(row.pk), 0) + 1,
+                    content=texts[row].decode(),
+                    **signature,
+                )
                 for row in some
             ]
             numbers = {version.ref: version.number for version in new}
@@ -257,33 +265,6 @@ class PublishedRows(WatchedRows[Row]):
             plain.filter(pk=row.pk).update(**values)
             Change.objects.using(self.db).record(row.kind_of_row, str(row.pk))
             row.note_served()
-
-
-class _Signature:
-    """Who publishes, and why."""
-
-    def __init__(
-        self, author: AbstractBaseUser | None, note: str, restored: int | None
-    ) -> None:
-        self._author = author
-        self._note = note
-        self._restored = restored
-        self._now = timezone.now()
-
-    def build_version(
-        self, row: PublishedRow, number: int, content: bytes
-    ) -> DefinitionVersion:
-        return DefinitionVersion(
-            kind=row.kind_of_row,
-            ref=str(row.pk),
-            number=number,
-            content=content.decode(),
-            restored=self._restored,
-            note=self._note,
-            author_id=None if self._author is None else self._author.pk,
-            author_name="" if self._author is None else self._author.get_username(),
-            created=self._now,
-        )
 
 
 def hash_of(content: JsonObject) -> str:

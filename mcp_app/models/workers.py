@@ -73,13 +73,8 @@ class Report:
     def of_text(cls, text: str) -> Self:
         """Return what a row says; of another release's, what is known here."""
         values: dict[str, Any] = dict(parse_json(text or "{}"))
-        return cls(
-            **{
-                each.name: values[each.name]
-                for each in fields(cls)
-                if each.name in values
-            }
-        )
+        known = {each.name for each in fields(cls)}
+        return cls(**{name: each for name, each in values.items() if name in known})
 
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
@@ -108,9 +103,7 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
         self.filter(pk=worker_id).update(demand=demand, demand_ms=NowMilliseconds())
         others = self.exclude(pk=worker_id).exclude(demand="")
         fresh = others.filter(demand_ms__gte=NowMilliseconds() - DEMAND_MS)
-        short = fresh.annotate(size=Length("demand")).filter(
-            size__lte=MAX_DEMAND_LENGTH
-        )
+        short = fresh.alias(size=Length("demand")).filter(size__lte=MAX_DEMAND_LENGTH)
         return list(short.values_list("demand", flat=True))
 
     def beat(self, worker_id: str, report: str) -> bool:
@@ -135,8 +128,6 @@ class Worker(models.Model):
     objects = WorkerQuerySet.as_manager()
 
     class Meta:
-        app_label = "mcp_app"
-        # No page: nobody needs a right.
         default_permissions = ()
 
     def __str__(self) -> str:
